@@ -1,0 +1,5 @@
+"""`python -m jostle`."""
+
+from jostle.cli import main
+
+main()

@@ -1,0 +1,68 @@
+"""The one registry: a decorator puts a thing on its shelf, and every listing is read from there."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from jostle.errors import BadValue, UnknownName
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """A shelf of named things of one kind, filled by importing the modules of a package.
+
+    Args:
+        kind: what the shelf holds, in the singular, as error messages say it.
+        package: dotted name of the package whose modules register things. It is imported on first use, so that
+            `import jostle` stays light.
+
+    >>> shelf = Registry("fruit")
+    >>> shelf.add("pear", 1)
+    >>> shelf["pear"], list(shelf)
+    (1, ['pear'])
+    """
+
+    def __init__(self, kind: str, package: str | None = None) -> None:
+        self.kind = kind
+        self._package = package
+        self._things: dict[str, T] = {}
+
+    def add(self, name: str, thing: T) -> None:
+        """Put `thing` on the shelf; a name is given once."""
+        if name in self._things:
+            raise BadValue(f"two {self.kind}s are called {name!r}; give one of them another name")
+        self._things[name] = thing
+
+    def __getitem__(self, name: str) -> T:
+        self._discover()
+        try:
+            return self._things[name]
+        except KeyError:
+            raise UnknownName(self.kind, name, self._things) from None
+
+    def __iter__(self) -> Iterator[str]:
+        self._discover()
+        return iter(sorted(self._things))
+
+    def __contains__(self, name: object) -> bool:
+        self._discover()
+        return name in self._things
+
+    def __len__(self) -> int:
+        self._discover()
+        return len(self._things)
+
+    def values(self) -> list[T]:
+        """The things themselves, in the order of their names."""
+        return [self[name] for name in self]
+
+    def _discover(self) -> None:
+        if self._package is None:
+            return
+        package, self._package = importlib.import_module(self._package), None
+        for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+            importlib.import_module(module.name)

@@ -1,0 +1,104 @@
+"""A stretch of video in memory: frames and the times at which they are shown, always together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.errors import BadValue
+
+Frame = npt.NDArray[np.uint8]  # (H, W, 3) RGB
+Frames = npt.NDArray[np.uint8]  # (T, H, W, 3) RGB
+Times = npt.NDArray[np.float64]  # (T,) seconds
+
+
+def checked_frames(frames: Any) -> Frames:
+    """`frames` itself if it is (T, H, W, 3) uint8; a clear error otherwise."""
+    if not isinstance(frames, np.ndarray):
+        raise BadValue(f"frames must be a NumPy array of shape (T, H, W, 3), not {type(frames).__name__}")
+    if frames.ndim != 4 or frames.shape[-1] != 3:
+        raise BadValue(f"frames must have shape (T, H, W, 3), got {frames.shape}; RGB is the last axis")
+    if frames.dtype != np.uint8:
+        raise BadValue(f"frames must be uint8 in 0..255, got {frames.dtype}; convert before calling")
+    if 0 in frames.shape[1:]:
+        raise BadValue(f"frames must have a height and a width, got {frames.shape}")
+    return frames
+
+
+def checked_rate(fps: Any) -> Fraction:
+    """`fps` as an exact, positive fraction; 29.97 and 23.976 become the NTSC rates they stand for."""
+    try:
+        rate = Fraction(fps) if isinstance(fps, str | int | Fraction) else Fraction(float(fps))
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        raise BadValue(f"fps must be a positive number, got {fps!r}") from None
+    if rate <= 0:
+        raise BadValue(f"fps must be a positive number, got {fps!r}")
+    ntsc = Fraction(round(rate * 1001 / 1000) * 1000, 1001)
+    if rate.denominator > 1001 and abs(rate - ntsc) < Fraction(1, 1000):
+        return ntsc
+    return rate.limit_denominator(1_000_000)
+
+
+@dataclass(frozen=True, eq=False)
+class Clip:
+    """Frames with their presentation times.
+
+    Attributes:
+        frames: (T, H, W, 3) uint8 RGB, read-only.
+        pts: (T,) float64 seconds, strictly increasing: when a frame is shown, not where it came from.
+        fps: the nominal rate as a fraction; time is always read from `pts`.
+
+    >>> clip = Clip.at_rate(np.zeros((4, 2, 2, 3), np.uint8), 25)
+    >>> clip[1:3].pts.tolist()
+    [0.04, 0.08]
+    """
+
+    frames: Frames
+    pts: Times
+    fps: Fraction
+
+    def __post_init__(self) -> None:
+        frames = checked_frames(self.frames).view()
+        frames.flags.writeable = False
+        pts = np.array(self.pts, dtype=np.float64)
+        if pts.shape != (len(frames),):
+            raise BadValue(f"a clip of {len(frames)} frames needs {len(frames)} timestamps, got {pts.shape}")
+        if not np.isfinite(pts).all() or (np.diff(pts) <= 0).any():
+            raise BadValue("timestamps of a clip must be finite and strictly increasing")
+        pts.flags.writeable = False
+        object.__setattr__(self, "frames", frames)
+        object.__setattr__(self, "pts", pts)
+        object.__setattr__(self, "fps", checked_rate(self.fps))
+
+    @classmethod
+    def at_rate(cls, frames: Frames, fps: Fraction | float) -> Clip:
+        """A clip at constant rate whose first frame is shown at 0 s."""
+        rate = checked_rate(fps)
+        return cls(frames, times_at_rate(len(frames), rate), rate)
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def __getitem__(self, part: slice) -> Clip:
+        if not isinstance(part, slice):
+            raise BadValue("a clip is cut with a slice, such as clip[10:20]; clip.frames[10] is one frame")
+        return Clip(self.frames[part], self.pts[part], self.fps)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(height, width) in pixels."""
+        return self.frames.shape[1], self.frames.shape[2]
+
+    def __repr__(self) -> str:
+        height, width = self.size
+        span = f"{self.pts[0]:.3f}-{self.pts[-1]:.3f} s" if len(self) else "empty"
+        return f"Clip({len(self)} frames of {width}x{height}, {span}, {float(self.fps):.3f} fps)"
+
+
+def times_at_rate(n: int, fps: Fraction) -> Times:
+    """The times of `n` frames at a constant rate, each the float64 nearest to the exact fraction."""
+    return np.arange(n, dtype=np.float64) * fps.denominator / fps.numerator

@@ -1,0 +1,63 @@
+"""Shared material: small clips made by rule, and a guard on global random state."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle import Clip
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write new golden files instead of comparing")
+
+
+@pytest.fixture(scope="session")
+def media_folder() -> Path:
+    """Real clips that lie beside the repository and are never committed."""
+    folder = SHARED / "media"
+    if not folder.is_dir():
+        pytest.skip("no folder of real clips at ../shared/media")
+    return folder
+
+
+def moving_squares(frames: int = 24, height: int = 48, width: int = 64) -> Clip:
+    """Two squares that pass each other over a soft gradient with some grain: enough to feel every corruption."""
+    rng = np.random.default_rng(7)
+    y, x = np.mgrid[:height, :width]
+    ground = np.stack([80 + x, 60 + 2 * y % 100, 150 - x], -1) + rng.integers(-12, 13, (height, width, 3))
+    clip = np.repeat(ground[None], frames, 0)
+    for t in range(frames):
+        left = 4 + t * (width - 24) // frames
+        clip[t, 8:22, left : left + 14] = (230, 60 + 3 * t, 40)
+        clip[t, 26:40, width - 20 - left : width - 6 - left] = (30, 200 - 4 * t, 220)
+    return Clip.at_rate(np.clip(clip, 0, 255).astype(np.uint8), 24)
+
+
+@pytest.fixture(scope="session")
+def clip() -> Clip:
+    return moving_squares()
+
+
+@pytest.fixture(scope="session")
+def long_clip() -> Clip:
+    """Longer than the longest piece that a time-level corruption works on, and large enough to be worth coding."""
+    return moving_squares(80, 72, 96)
+
+
+@pytest.fixture(autouse=True)
+def no_global_randomness() -> Iterator[None]:
+    """Fail a test that draws from the interpreter-wide generators: every draw in the house is keyed."""
+    before = _global_state()
+    yield
+    assert _global_state() == before, "the test drew from global random state"
+
+
+def _global_state() -> tuple[object, bytes]:
+    return random.getstate(), np.random.get_state()[1].tobytes()  # noqa: NPY002  (the state we guard)
