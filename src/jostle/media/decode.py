@@ -1,0 +1,330 @@
+"""Reading frames: any frame of a video by number or by time, the same pixels in whatever order."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import pairwise
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+
+from jostle.errors import BadValue, MediaError, SourceChanged
+from jostle.media.door import Identity, Limits, PathLike, checked_file, shown_name
+from jostle.media.probe import VideoFacts, have_pyav
+from jostle.media.timeline import Survey, Ticks, repaired, spans, with_lost
+from jostle.types.clip import Clip, Frame, Frames, Times
+
+OnMissing = Literal["error", "drop", "hold"]
+
+_CACHE_BYTES = 128 * 2**20  # a group of pictures of 1080p film, or the whole of a short clip
+_SURVEYS_KEPT = 64
+_SURVEY_FRAMES_KEPT = 200_000
+
+# A file is often opened again for the next corruption; what a pass over it found still holds while it is
+# unchanged.
+_surveys: OrderedDict[tuple[str, Identity], Survey] = OrderedDict()
+
+
+class Source(Protocol):
+    """A decoder of one file: `media.pictures` by FFmpeg, `media.opencv` where PyAV is missing."""
+
+    facts: VideoFacts
+
+    def survey(self, keep: Any) -> Survey: ...
+    def adopt(self, survey: Survey) -> None: ...
+    def pictures(self, start: int) -> Iterator[tuple[int, Any]]: ...
+    def entry_before(self, number: int) -> int: ...
+    def rgb(self, frame: Any) -> Frame: ...
+    def weight(self, frame: Any) -> int: ...
+    def close(self) -> None: ...
+
+
+class Reader:
+    """Frames of one video file.
+
+    Opening decodes the file once, without converting pixels, so that the number of frames, their times and
+    any damage are known before the first frame is used. The decoded pictures of a short clip are kept, so
+    that it is not decoded twice; a long file costs a second pass but never more memory than a fixed budget.
+
+    Args:
+        path: a local video file.
+        limits: what the file may claim.
+        threads: decoding threads; None takes one for each core. Pixels do not depend on it.
+        strict: refuse a file with any damage.
+        keep: smallest share of the promised frames that must decode.
+        on_missing: what becomes of frames that do not decode: "drop" leaves them out of the index, "hold"
+            shows the last good frame in their place, "error" refuses the file.
+
+    Attributes:
+        facts: what the file says about itself.
+        fps: the nominal rate.
+        pts: (T,) seconds at which frames are shown, strictly increasing from 0.
+        ticks: (T,) the same times in units of `time_base`, exact.
+        time_base: seconds in a tick.
+        first_tick: the stored timestamp that became 0.
+        stamps: the stored timestamp of each frame, None where the file has none.
+        damage: half-open stretches, in seconds, whose frames are damaged, missing or held.
+        warnings: everything a user should know about how the file was read.
+    """
+
+    def __init__(
+        self,
+        path: PathLike,
+        *,
+        limits: Limits | None = None,
+        threads: int | None = None,
+        strict: bool = False,
+        keep: float = 0.95,
+        on_missing: OnMissing = "drop",
+    ) -> None:
+        if on_missing not in ("error", "drop", "hold"):
+            raise BadValue(f"on_missing must be error, drop or hold, got {on_missing!r}")
+        self._path, self._identity = checked_file(path)
+        self._source = _source(self._path, self._identity.size, limits or Limits(), threads)
+        self._cache: OrderedDict[int, Any] = OrderedDict()
+        self._cached_bytes = 0
+        self._stream: Iterator[tuple[int, Any]] | None = None
+        self._next = 0
+        try:
+            survey = self._surveyed()
+            self.facts: VideoFacts = self._source.facts
+            self.time_base: Fraction = self.facts.time_base
+            self._check_survey(survey, strict=strict, keep=keep, on_missing=on_missing)
+            self._index(survey, on_missing)
+        except BaseException:
+            self._source.close()
+            raise
+
+    def _surveyed(self) -> Survey:
+        key = (self._source.facts.decoder, self._identity)
+        survey = _surveys.get(key)
+        if survey is not None:
+            _surveys.move_to_end(key)
+            self._source.adopt(survey)
+            return survey
+        survey = self._source.survey(self._keep_early)
+        if len(survey.stamps) <= _SURVEY_FRAMES_KEPT:
+            _surveys[key] = survey
+            if len(_surveys) > _SURVEYS_KEPT:
+                _surveys.popitem(last=False)
+        return survey
+
+    def _check_survey(self, survey: Survey, *, strict: bool, keep: float, on_missing: OnMissing) -> None:
+        shown, found, expected = shown_name(self._path), len(survey.stamps), survey.expected
+        if not found:
+            raise MediaError(f"{shown}: no frame decodes; download it again", fault="F4")
+        if found < keep * expected:
+            raise MediaError(
+                f"{shown}: only {found} of {expected} frames decode, less than {keep:.0%}; "
+                "download it again, or read it with Reader(keep=...)",
+                fault="F4",
+            )
+        missing = expected - found
+        if missing > 0 and on_missing == "error":
+            raise MediaError(
+                f"{shown}: {missing} of {expected} frames did not decode; "
+                "pass --on-missing hold to repeat the last good frame",
+                fault="F5",
+            )
+        if strict and (survey.damaged or missing > 0):
+            raise MediaError(
+                f"{shown}: damaged: {missing} of {expected} frames did not decode, "
+                f"{len(survey.flagged)} are marked as damaged; leave out --strict to use the rest",
+                fault="F5",
+            )
+
+    def _index(self, survey: Survey, on_missing: OnMissing) -> None:
+        notes = [*self.facts.warnings, *survey.notes]
+        stamps = survey.stamps
+        self.fps: Fraction = self.facts.fps
+        known = [stamp for stamp in stamps if stamp is not None]
+        if len(known) > 2 and known[-1] > known[0]:
+            measured = Fraction(len(known) - 1) / ((known[-1] - known[0]) * self.time_base)
+            if not measured / 2 < self.fps < measured * 2:
+                notes.append(f"the file claims {float(self.fps):g} frames a second; {float(measured):g} are there")
+                self.fps = measured.limit_denominator(1001)
+        step = 1 / (self.fps * self.time_base)
+        ticks, self.first_tick, repairs = repaired(stamps, step)
+        lost = [tick - self.first_tick for tick in survey.lost]
+        self._shown = np.arange(len(ticks))
+        self.stamps: tuple[int | None, ...] = tuple(stamps)
+        held: list[int] = []
+        in_order = len(known) == len(stamps) and all(a < b for a, b in pairwise(known))
+        if on_missing == "hold" and lost and in_order:
+            every, self._shown = with_lost(ticks, lost)
+            held = np.flatnonzero(np.diff(self._shown, prepend=-1) == 0).tolist()
+            ticks = every
+            self.stamps = tuple(int(tick) + self.first_tick for tick in every)
+        self.ticks: Ticks = ticks
+        seconds = ticks * float(self.time_base.numerator) / float(self.time_base.denominator)
+        self.pts: Times = np.asarray(seconds, np.float64)
+        for array in (self.ticks, self.pts):
+            array.flags.writeable = False
+        self.damage: list[tuple[float, float]] = self._damage(survey, lost, held)
+        missing = survey.expected - len(stamps)
+        if missing > 0:
+            fate = f"{len(held)} are held" if on_missing == "hold" else "they are left out"
+            notes.append(f"{missing} of {survey.expected} frames did not decode; {fate}")
+        if survey.flagged:
+            notes.append(f"{len(survey.flagged)} frames are marked as damaged by the decoder")
+        self.warnings: tuple[str, ...] = (*notes, *repairs)
+
+    def _damage(self, survey: Survey, lost: list[int], held: list[int]) -> list[tuple[float, float]]:
+        last = self.pts[-1] + float(1 / self.fps)
+        ends = np.append(self.pts[1:], last)
+        # A stretch of damage runs to the next frame that is shown, and a lost frame lies inside one.
+        hit = {int(np.searchsorted(self._shown, number)) for number in survey.flagged} | set(held)
+        starts = [float(self.pts[i]) for i in sorted(hit)]
+        stops = [float(ends[i]) for i in sorted(hit)]
+        for tick in lost:
+            start = float(tick * self.time_base)
+            after = int(np.searchsorted(self.ticks, tick, side="right"))
+            starts.append(start)
+            stops.append(float(self.pts[after]) if after < len(self.pts) else max(last, start + float(1 / self.fps)))
+        return spans(starts, stops)
+
+    def __len__(self) -> int:
+        return len(self.ticks)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(height, width) in pixels, as shown."""
+        return self.facts.height, self.facts.width
+
+    @property
+    def end_s(self) -> float:
+        """When the last frame stops being shown."""
+        return float(self.pts[-1]) + float(1 / self.fps)
+
+    def frame(self, number: int) -> Frame:
+        """(H, W, 3) RGB of one frame."""
+        if not 0 <= number < len(self):
+            raise BadValue(f"{shown_name(self._path)}: no frame {number}; it has frames 0 to {len(self) - 1}")
+        return self._source.rgb(self._picture(int(self._shown[number])))
+
+    def block(self, lo: int, hi: int) -> Frames:
+        """(hi - lo, H, W, 3) RGB of frames `lo` up to, not including, `hi`."""
+        if not 0 <= lo <= hi <= len(self):
+            raise BadValue(f"{shown_name(self._path)}: no frames {lo} to {hi}; it has {len(self)} frames")
+        frames = np.empty((hi - lo, *self.size, 3), np.uint8)
+        for i in range(lo, hi):
+            frames[i - lo] = self.frame(i)
+        return frames
+
+    def index_at(self, seconds: float) -> int:
+        """The number of the frame that is shown at this time."""
+        if not 0 <= seconds < self.end_s:
+            raise BadValue(f"{shown_name(self._path)}: nothing is shown at {seconds} s; it lasts {self.end_s:.3f} s")
+        return int(np.searchsorted(self.pts, seconds, side="right")) - 1
+
+    def at(self, seconds: float) -> Frame:
+        """(H, W, 3) RGB of the frame that is shown at this time."""
+        return self.frame(self.index_at(seconds))
+
+    def __iter__(self) -> Iterator[Frame]:
+        for number in range(len(self)):
+            yield self.frame(number)
+
+    def _picture(self, number: int) -> Any:
+        if number in self._cache:
+            self._cache.move_to_end(number)
+            return self._cache[number]
+        # Going on from where decoding stands is right unless a keyframe further on is nearer.
+        if self._stream is None or not self._source.entry_before(number) <= self._next <= number:
+            self._stream = self._source.pictures(number)
+        for found, picture in self._stream:
+            self._next = found + 1
+            self._remember(found, picture)
+            if found == number:
+                return picture
+        raise MediaError(f"{shown_name(self._path)}: frame {number} no longer decodes", fault="F19")
+
+    def _remember(self, number: int, picture: Any) -> None:
+        if number not in self._cache:
+            self._cached_bytes += self._source.weight(picture)
+        self._cache[number] = picture
+        self._cache.move_to_end(number)
+        while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
+            _, old = self._cache.popitem(last=False)
+            self._cached_bytes -= self._source.weight(old)
+
+    def _keep_early(self, number: int, picture: Any) -> None:
+        # While surveying, the beginning is what will be asked for first, so nothing is pushed out for later
+        # frames.
+        if number == 0:
+            self._cache.clear()
+            self._cached_bytes = 0
+        if self._cached_bytes + self._source.weight(picture) <= _CACHE_BYTES:
+            self._remember(number, picture)
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on if the file is no longer the one that was opened."""
+        try:
+            facts = os.stat(self._path)
+        except OSError:
+            raise SourceChanged(f"{shown_name(self._path)}: gone while it was being read", fault="F19") from None
+        now = Identity(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        if now != self._identity:
+            raise SourceChanged(
+                f"{shown_name(self._path)}: changed while it was being read; run again when nothing writes to it",
+                fault="F19",
+            )
+
+    def close(self) -> None:
+        """Let go of the file and of the kept pictures."""
+        self._stream = None
+        self._cache.clear()
+        self._cached_bytes = 0
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+        if kind is None:
+            self.check_unchanged()
+
+    def __repr__(self) -> str:
+        height, width = self.size
+        return f"Reader({shown_name(self._path)!r}: {len(self)} frames of {width}x{height}, {self.end_s:.3f} s)"
+
+
+def _source(path: str, size: int, limits: Limits, threads: int | None) -> Source:
+    if have_pyav():
+        from jostle.media.pictures import Pictures
+
+        return Pictures(path, size, limits=limits, threads=threads)
+    from jostle.media.opencv import OpencvPictures
+
+    return OpencvPictures(path, limits=limits)
+
+
+def read(path: PathLike, start: float | None = None, stop: float | None = None) -> Clip:
+    """A stretch of a video in memory.
+
+    Args:
+        path: a local video file.
+        start: first frame: its number if an int, the time at or after which it is shown if a float.
+        stop: end of the stretch, not included, in the same two ways.
+    """
+    with Reader(path) as reader:
+        lo = 0 if start is None else _frame_number(reader, start, "start")
+        hi = len(reader) if stop is None else _frame_number(reader, stop, "stop")
+        return Clip(reader.block(lo, max(lo, hi)), reader.pts[lo : max(lo, hi)], reader.fps)
+
+
+def _frame_number(reader: Reader, place: float, name: str) -> int:
+    if isinstance(place, bool) or not isinstance(place, int | float | np.integer | np.floating):
+        raise BadValue(f"{name} must be a frame number (int) or a time in seconds (float), got {place!r}")
+    if not place >= 0:
+        raise BadValue(f"{name} must not be negative, got {place!r}; frames and seconds count from 0")
+    if isinstance(place, int | np.integer):
+        return min(int(place), len(reader))
+    return int(np.searchsorted(reader.pts, float(place), side="left"))
