@@ -1,0 +1,102 @@
+"""Finding videos in a folder, and saying how many of the listed ones are there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from jostle.datasets.videos import Coverage, coverage, duplicates, find_videos, refuse_duplicates
+from jostle.errors import DataError
+
+
+def put(path: Path, content: str = "") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content or str(path))
+    return path
+
+
+def test_videos_are_found_by_suffix_in_every_folder(tmp_path: Path) -> None:
+    paths = {"a": put(tmp_path / "a.mp4"), "b.c": put(tmp_path / "x/y/b.c.AVI"), "-d": put(tmp_path / "x/-d.webm")}
+    put(tmp_path / "notes.txt")
+    found = find_videos(tmp_path)
+    assert found == paths
+    assert list(found) == sorted(found)
+    assert found.skipped == ()
+    assert found.warnings == ()
+
+
+def test_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such folder of videos; give the folder that holds them"):
+        find_videos(tmp_path / "none")
+
+
+def test_an_empty_folder_has_no_videos(tmp_path: Path) -> None:
+    assert find_videos(str(tmp_path)) == {}
+
+
+def test_a_root_that_is_a_link_is_followed(tmp_path: Path) -> None:
+    put(tmp_path / "disk/a.mp4")
+    (tmp_path / "data").symlink_to(tmp_path / "disk")
+    assert find_videos(tmp_path / "data") == {"a": tmp_path / "data/a.mp4"}
+
+
+def test_a_link_beside_its_target_is_not_a_second_file(tmp_path: Path) -> None:
+    real = put(tmp_path / "all/a.mp4")
+    (tmp_path / "Split").mkdir()
+    (tmp_path / "Split/a.mp4").symlink_to("../all/a.mp4")
+    (tmp_path / "again").symlink_to("all")
+    assert find_videos(tmp_path) == {"a": real}
+
+
+def test_F18_links_out_loops_and_odd_files_are_left_out_and_counted(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    kept = put(root / "a.mp4")
+    put(tmp_path / "outside/b.mp4")
+    (root / "b.mp4").symlink_to(tmp_path / "outside/b.mp4")
+    (root / "more").symlink_to(tmp_path / "outside")
+    (root / "loop").symlink_to(".")
+    (root / "self.mp4").symlink_to("self.mp4")
+    (root / "gone.mp4").symlink_to("nothing.mp4")
+    (root / "folder.mp4").mkdir()
+    put(root / "._a.mp4")
+    os.mkfifo(root / "pipe.mp4")
+    found = find_videos(root)
+    assert found == {"a": kept}
+    assert found.warnings == (
+        f"2 skipped, dangling or looping link: {root / 'gone.mp4'}, {root / 'self.mp4'}",
+        f"1 skipped, link to a file outside the root: {root / 'b.mp4'}",
+        f"1 skipped, link to a folder outside the root: {root / 'more'}",
+        f"2 skipped, not a regular file: {root / 'folder.mp4'}, {root / 'pipe.mp4'}",
+        f"1 skipped, resource fork of another file: {root / '._a.mp4'}",
+    )
+
+
+def test_duplicates_read_only_files_of_equal_size(tmp_path: Path) -> None:
+    files = {
+        "a": put(tmp_path / "a.mp4", "same"),
+        "b": put(tmp_path / "b.mp4", "else"),
+        "c": put(tmp_path / "c.mp4", "same"),
+        "long": put(tmp_path / "long.mp4", "longer"),
+    }
+    os.link(files["long"], tmp_path / "hard.mp4")
+    files["hard"] = tmp_path / "hard.mp4"
+    for name in ("e1", "e2"):
+        files[name] = tmp_path / f"{name}.mp4"
+        files[name].touch()
+    assert duplicates(files) == [("a", "c"), ("long", "hard")]
+    refuse_duplicates({"a": files["a"], "b": files["b"]})
+
+
+def test_duplicates_of_a_file_that_went_away(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"gone.mp4: cannot be read \(No such file or directory\); check the path"):
+        duplicates({"a": tmp_path / "gone.mp4"})
+
+
+def test_coverage_that_is_complete_or_empty() -> None:
+    assert str(coverage(["a"], ["a"])) == "1 of 1 videos"
+    assert coverage(["a"], ["a"]).share == 1
+    assert coverage([], ["a"]) == Coverage((), (), ("a",))
+    assert coverage([], []).share == 0
+    assert str(coverage("abcdef", "a")) == "1 of 6 videos (5 missing: b, c, d and 2 more)"
