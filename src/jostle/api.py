@@ -1,0 +1,258 @@
+"""The verbs: what a script calls, and what the command line calls in turn.
+
+Rooms that load compiled or foreign code are imported inside the verbs, so that `import jostle` stays light.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from jostle.errors import BadValue, UnknownName
+from jostle.types.clip import Clip, Frames
+from jostle.types.segments import Segments
+
+if TYPE_CHECKING:
+    from jostle.corrupting.placement import Placement
+    from jostle.corrupting.spec import Spec
+    from jostle.corrupting.video import Corrupted
+    from jostle.doctor import Health
+    from jostle.media.decode import OnMissing
+
+FramesOrClip = TypeVar("FramesOrClip", Frames, Clip)
+Progress = Callable[[int, int], None]
+SegmentsLike = Segments | Iterable[Sequence[float]] | None
+
+
+def names(kind: str, *, profile: str | None = None, level: str | None = None) -> list[str]:
+    """The registered names of one kind, sorted.
+
+    Args:
+        kind: `corruptions`, `profiles` or `placements`.
+        profile: list the names of this profile's table instead of jostle's own.
+        level: only corruptions of this level: frame, clip, codec or time.
+
+    >>> names("corruptions", level="time")[:3]
+    ['box_jumble', 'frame_rate', 'freeze']
+    """
+    if kind not in KINDS:
+        raise UnknownName("kind of name", kind, KINDS)
+    if kind != "corruptions":
+        return list(KINDS[kind]())
+    from jostle.corrupting.corruption import corruptions
+    from jostle.corrupting.profile import own_entry, profiles
+
+    table = profiles[profile].entries if profile else {name: own_entry(name) for name in corruptions}
+    return sorted(n for n, entry in table.items() if level in (None, corruptions[entry.corruption].level))
+
+
+def read(path: str | Path, start: int | float | None = None, stop: int | float | None = None) -> Clip:
+    """The frames of a video from `start` to before `stop`: frame numbers if whole, seconds if floats."""
+    from jostle.media.decode import read as read_video
+
+    return read_video(path, start, stop)
+
+
+def corrupt(
+    frames: FramesOrClip,
+    spec: str | Spec | Sequence[str | Spec],
+    *,
+    seed: int = 0,
+    video_id: str = "",
+    placement: str | Placement | None = None,
+    segments: SegmentsLike = None,
+    fps: float = 30.0,
+    jobs: int = 1,
+) -> FramesOrClip:
+    """The frames with a corruption applied: an array gives an array, a Clip a Clip, of the same shape.
+
+    The same seed, video id and spec give the same bytes, whatever the chunking, order or number of threads.
+
+    Args:
+        frames: (T, H, W, 3) uint8 RGB, or a Clip.
+        spec: `[profile/]name[:severity]`, or several, applied in order.
+        placement: which frames, such as `centre:5%`; by default what the spec says, for most of them everywhere.
+        segments: the actions of the video as (start, end) pairs in seconds; without them the whole clip counts as one.
+        fps: frame rate of an array; a Clip knows its own.
+        jobs: threads.
+
+    >>> import numpy as np
+    >>> clean = np.full((10, 64, 64, 3), 200, np.uint8)
+    >>> hit = corrupt(clean, "thumos14-c/black_frame:3", segments=[(0.1, 0.25)])
+    >>> [t for t in range(10) if not hit[t].any()]
+    [5]
+    """
+    from jostle.corrupting.apply import corrupt_clip
+
+    clip = frames if isinstance(frames, Clip) else Clip.at_rate(frames, fps)
+    done = corrupt_clip(
+        clip, _specs(spec), seed=seed, video_id=video_id, placement=placement, segments=as_segments(segments), jobs=jobs
+    )
+    return done if isinstance(frames, Clip) else done.frames
+
+
+def corrupt_file(
+    source: str | Path,
+    spec: str | Spec | Sequence[str | Spec],
+    out: str | Path,
+    *,
+    seed: int = 0,
+    video_id: str | None = None,
+    placement: str | Placement | None = None,
+    segments: SegmentsLike = None,
+    truth: str | Path | None = None,
+    lossless: bool = False,
+    strict: bool = False,
+    on_missing: OnMissing = "drop",
+    overwrite: bool = True,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Corrupted:
+    """Corrupt a video file, streamed: memory does not grow with its length.
+
+    Args:
+        source: a local video file.
+        out: .mp4 or .mkv, or a folder for PNG images; it appears when it is complete, or not at all.
+        video_id: what the random draws are keyed by; by default the name of the file without its ending.
+        truth: an annotation file to take the video's actions from, by its id.
+        lossless: FFV1 instead of H.264, so that reading it back gives every pixel.
+        strict: refuse an input with any damage.
+        on_missing: what becomes of frames that do not decode: `error`, `drop` or `hold`.
+        jobs: threads; by default one for each core. The bytes do not depend on it.
+        progress: called with (frames done, frames in all).
+    """
+    from jostle.corrupting.video import corrupt_video
+    from jostle.datasets.names import id_of
+
+    source, out = Path(source), Path(out)
+    if out.exists() and source.exists() and out.samefile(source):
+        raise BadValue(f"{out} is the input itself; write somewhere else")
+    if not overwrite and out.exists():
+        raise BadValue(f"{out} exists; pass --overwrite to replace it")
+    identity = video_id if video_id is not None else id_of(source)
+    return corrupt_video(
+        source,
+        _specs(spec),
+        out,
+        seed=seed,
+        video_id=identity,
+        placement=placement,
+        segments=_actions(segments, truth, identity),
+        lossless=lossless,
+        jobs=jobs or _cores(),
+        strict=strict,
+        on_missing=on_missing,
+        progress=progress,
+    )
+
+
+def sheet(
+    source: str | Path | Clip,
+    out: str | Path,
+    spec: str | Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    video_id: str | None = None,
+    placement: str | Placement | None = None,
+    segments: SegmentsLike = None,
+    truth: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Write a contact sheet: one line a corruption, one column a severity.
+
+    Args:
+        source: a video file, of which the middle is shown, or a Clip.
+        spec: corruptions to show; by default every one of jostle's own table.
+    """
+    from jostle.corrupting.gallery import SHEET_FRAMES, sheet_rows
+    from jostle.report.sheet import draw_sheet, write_png
+
+    specs = _specs(spec or names("corruptions"))
+    if isinstance(source, Clip):
+        clip, identity = source, video_id or ""
+    else:
+        from jostle.datasets.names import id_of
+        from jostle.media.decode import Reader
+
+        identity = video_id if video_id is not None else id_of(Path(source))
+        with Reader(source) as reader:
+            first = max(len(reader) // 2 - SHEET_FRAMES // 2, 0)
+            stop = min(first + SHEET_FRAMES, len(reader))
+            clip = Clip(reader.block(first, stop), reader.pts[first:stop], reader.fps)
+    rows = sheet_rows(
+        clip,
+        specs,
+        seed=seed,
+        video_id=identity,
+        placement=placement,
+        segments=_actions(segments, truth, identity),
+        progress=progress,
+    )
+    columns = ["clean", *(str(s + 1) for s in range(max(len(row.pictures) for row in rows) - 1))]
+    return write_png(draw_sheet(rows, columns), out)
+
+
+def doctor() -> Health:
+    """What is installed and working here."""
+    from jostle.doctor import examine
+
+    return examine()
+
+
+def demo(out: str | Path = "demo", *, seed: int = 0, progress: Progress | None = None) -> Path:
+    """Corrupt a film made on the spot every way there is; the path of a page that shows it."""
+    from jostle.demo import write_demo
+
+    return write_demo(Path(out), seed=seed, progress=progress)
+
+
+def _specs(spec: str | Spec | Sequence[str | Spec]) -> list[Spec]:
+    from jostle.corrupting.spec import Spec
+
+    return [Spec.parse(one) for one in ([spec] if isinstance(spec, str | Spec) else spec)]
+
+
+def _actions(segments: SegmentsLike, truth: str | Path | None, video_id: str) -> Segments | None:
+    if truth is None:
+        return as_segments(segments)
+    if segments is not None:
+        raise BadValue("give the actions as segments or as a truth file, not both")
+    from jostle.datasets.activitynet_json import segments_of
+
+    return segments_of(truth, video_id)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def as_segments(segments: SegmentsLike) -> Segments | None:
+    """Segments from what a caller may give: Segments, pairs of seconds, or nothing."""
+    if segments is None or isinstance(segments, Segments):
+        return segments
+    return Segments.from_pairs(segments)
+
+
+def _profiles() -> Iterable[str]:
+    from jostle.corrupting.profile import profiles
+
+    return profiles
+
+
+def _placements() -> Iterable[str]:
+    from jostle.corrupting.placement import placements
+
+    return placements
+
+
+def _corruptions() -> Iterable[str]:
+    return names("corruptions")
+
+
+KINDS: dict[str, Callable[[], Iterable[str]]] = {
+    "corruptions": _corruptions,
+    "profiles": _profiles,
+    "placements": _placements,
+}

@@ -1,0 +1,84 @@
+"""What a corruption may know besides the pixels: the clip's facts, its chance, and the moment it strikes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.seeds import Part, key_for, rng_for
+from jostle.types.clip import Times
+
+Mask = npt.NDArray[np.bool_]  # (T,)
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """The clip under corruption, as far as a corruption may look at it.
+
+    Randomness is keyed by (seed, video id, corruption) and by whatever the corruption adds, so it depends neither on
+    chunking nor on order. Severity is not part of the key: a harder knock then falls in the same place as a softer
+    one, and two severities can be compared frame by frame.
+
+    Attributes:
+        name: the corruption's name; in a chain that uses one twice, the second carries its ordinal.
+        size: (height, width).
+        pts: when each frame is shown, in seconds.
+        mask: which frames are struck.
+        bit_rate: of the file the frames came from, in bits per second, when there is one.
+        path: that file; only set while its frames are still exactly what the file holds.
+    """
+
+    name: str
+    size: tuple[int, int]
+    pts: Times
+    fps: Fraction
+    mask: Mask
+    seed: int = 0
+    video_id: str = ""
+    bit_rate: int | None = None
+    path: Path | None = field(default=None)
+
+    def __len__(self) -> int:
+        return len(self.pts)
+
+    def key(self, *parts: Part) -> int:
+        """A 64-bit key for this clip and these parts."""
+        return key_for(self.seed, self.video_id, self.name, *parts)
+
+    def rng(self, *parts: Part) -> np.random.Generator:
+        """A generator for this clip and these parts: without parts, one draw for the whole clip."""
+        return rng_for(self.seed, self.video_id, self.name, *parts)
+
+    def at(self, index: int) -> Moment:
+        """The moment at which frame `index` is struck."""
+        return Moment(self, index)
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Half-open stretches of consecutive struck frames."""
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], self.mask, [False]))))
+        return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One struck frame of a scene."""
+
+    scene: Scene
+    index: int
+
+    @property
+    def time_s(self) -> float:
+        """When the frame is shown, counted from the first frame of the clip."""
+        return float(self.scene.pts[self.index] - self.scene.pts[0])
+
+    def key(self, *parts: Part) -> int:
+        """A 64-bit key for this frame and these parts."""
+        return self.scene.key("frame", self.index, *parts)
+
+    def rng(self, *parts: Part) -> np.random.Generator:
+        """A generator for this frame and these parts."""
+        return self.scene.rng("frame", self.index, *parts)

@@ -1,0 +1,249 @@
+"""Corruption by pulling: each stage gives frames by index and asks the stage below for what it needs.
+
+Because a stage is asked for a block and never told one, chunk size, order and worker count cannot reach the pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.corrupting.scene import Mask, Scene
+from jostle.corrupting.spec import Spec
+from jostle.types.clip import Clip, Frame, Frames, Times
+
+Indices = npt.NDArray[np.int64]
+
+CODEC_BLOCK = 16  # frames drawn at once from below by a codec stage; only speed depends on it
+
+
+class Source(Protocol):
+    """Frames that can be asked for by index."""
+
+    @property
+    def size(self) -> tuple[int, int]: ...
+    @property
+    def pts(self) -> Times: ...
+    @property
+    def fps(self) -> Fraction: ...
+    def __len__(self) -> int: ...
+    def block(self, lo: int, hi: int) -> Frames:
+        """Frames lo..hi-1; the caller does not write into them."""
+        ...
+
+
+class ClipSource:
+    """A clip in memory."""
+
+    def __init__(self, clip: Clip) -> None:
+        self._clip = clip
+        self.size, self.pts, self.fps = clip.size, clip.pts, clip.fps
+
+    def __len__(self) -> int:
+        return len(self._clip)
+
+    def block(self, lo: int, hi: int) -> Frames:
+        return self._clip.frames[lo:hi]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Which frames a clip-level corruption is asked for, and where the frames it was handed begin.
+
+    Attributes:
+        first: index in the clip of the first frame handed over.
+        lo, hi: the wanted frames, half-open, as indices in the clip.
+    """
+
+    scene: Scene
+    first: int
+    lo: int
+    hi: int
+
+
+class Stage:
+    """One corruption over the frames of a source; itself a source."""
+
+    def __init__(self, below: Source, spec: Spec, scene: Scene, pool: Executor | None = None) -> None:
+        self.size, self.pts, self.fps = below.size, below.pts, below.fps
+        self._below, self._scene, self._pool = below, scene, pool
+        self._corruption, self._value, self._options = spec.corruption, spec.value, dict(spec.entry.options)
+
+    def __len__(self) -> int:
+        return len(self.pts)
+
+    @property
+    def mask(self) -> Mask:
+        """Which frames this stage strikes."""
+        return self._scene.mask
+
+    def block(self, lo: int, hi: int) -> Frames:
+        struck = np.flatnonzero(self.mask[lo:hi]) + lo
+        if not len(struck):
+            return self._below.block(lo, hi)
+        return self._struck_block(lo, hi, struck)
+
+    def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
+        raise NotImplementedError  # each level says how
+
+    def _call(self, frames: Any, where: Any) -> Any:
+        return self._corruption.function(frames, self._value, where, **self._options)
+
+
+class FrameStage(Stage):
+    """Each struck frame by itself."""
+
+    def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
+        clean = self._below.block(lo, hi)
+        out = np.empty_like(clean)
+
+        def strike(t: int) -> None:
+            frame = clean[t - lo]
+            out[t - lo] = self._call(frame, self._scene.at(t)) if self.mask[t] else frame
+
+        self._each(strike, range(lo, hi))
+        return out
+
+    def _each(self, work: Callable[[int], None], items: Iterable[int]) -> None:
+        if self._pool is None:
+            for item in items:
+                work(item)
+        else:
+            list(self._pool.map(work, items))
+
+
+class ClipStage(Stage):
+    """Struck frames that need their neighbours."""
+
+    def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
+        assert self._corruption.reach is not None
+        before, after = self._corruption.reach(self._value)
+        out = np.array(self._below.block(lo, hi))
+        for a, b in _stretches(struck):
+            first, stop = max(a - before, 0), min(b + after, len(self))
+            out[a - lo : b - lo] = self._call(self._below.block(first, stop), Span(self._scene, first, a, b))
+        return out
+
+
+class TimeStage(Stage):
+    """Frames shown in another order: an index map over each stretch of struck frames."""
+
+    def __init__(self, below: Source, spec: Spec, scene: Scene, pool: Executor | None = None) -> None:
+        super().__init__(below, spec, scene, pool)
+        self.indices = np.arange(len(self), dtype=np.int64)
+        for a, b in scene.runs():
+            self.indices[a:b] = a + self._call(scene.pts[a:b], scene.rng(a))
+
+    def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
+        return gather(self._below, self.indices[lo:hi])
+
+
+class CodecStage(Stage):
+    """The whole clip through an encoder and a decoder; struck frames are taken from what comes back.
+
+    A codec has memory, so frames come back in order only. Asking backwards starts it again, which costs time and
+    changes nothing. Clean frames are kept while their coded selves are under way, so that nothing below is asked twice.
+    """
+
+    def __init__(self, below: Source, spec: Spec, scene: Scene, pool: Executor | None = None) -> None:
+        super().__init__(below, spec, scene, pool)
+        self._end = int(np.flatnonzero(scene.mask)[-1]) + 1 if scene.mask.any() else 0
+        self._stream: Iterator[Frame] | None = None
+        self._next = 0
+        self._under_way: dict[int, Frame] = {}
+
+    def block(self, lo: int, hi: int) -> Frames:
+        if lo >= self._end:
+            return self._below.block(lo, hi)
+        if self._stream is None or self._next > lo:
+            self._stream, self._next, self._under_way = iter(self._call(self._frames(), self._scene)), 0, {}
+        out = np.empty((hi - lo, *self.size, 3), np.uint8)
+        while self._next < hi:
+            t, coded = self._next, next(self._stream)
+            clean = self._under_way.pop(t, None)
+            if t >= lo:
+                out[t - lo] = coded if self.mask[t] else self._clean(t, clean)
+            self._next += 1
+        return out
+
+    def _clean(self, t: int, seen: Frame | None) -> Frame:
+        # A corruption that decodes the file's own stream draws no frames from below.
+        return self._below.block(t, t + 1)[0] if seen is None else seen
+
+    def _frames(self) -> Iterator[Frame]:
+        for lo in range(0, len(self), CODEC_BLOCK):
+            for t, frame in enumerate(self._below.block(lo, min(lo + CODEC_BLOCK, len(self))), lo):
+                if not self.mask[t]:
+                    self._under_way[t] = frame
+                yield frame
+
+
+_STAGES: dict[str, type[Stage]] = {
+    "frame": FrameStage,
+    "clip": ClipStage,
+    "time": TimeStage,
+    "codec": CodecStage,
+}
+
+
+def chain(
+    below: Source,
+    specs: Sequence[Spec],
+    masks: Sequence[Mask],
+    *,
+    seed: int,
+    video_id: str,
+    bit_rate: int | None = None,
+    path: Path | None = None,
+    pool: Executor | None = None,
+) -> Source:
+    """The source that applies `specs` in order, each on the frames of its mask.
+
+    Args:
+        bit_rate: of the file the frames come from, if they come from one.
+        path: that file, handed to the first corruption only: later ones see frames the file does not hold.
+        pool: threads that share the frames of a block among them.
+    """
+    seen: dict[str, int] = {}
+    for spec, mask in zip(specs, masks, strict=True):
+        if spec.severity == 0:
+            continue
+        name = spec.corruption.name
+        ordinal = seen[name] = seen.get(name, 0) + 1
+        scene = Scene(
+            name if ordinal == 1 else f"{name}#{ordinal}",
+            below.size,
+            below.pts,
+            below.fps,
+            mask,
+            seed=seed,
+            video_id=video_id,
+            bit_rate=bit_rate,
+            path=path,
+        )
+        below, path = _STAGES[spec.corruption.level](below, spec, scene, pool), None
+    return below
+
+
+def gather(source: Source, indices: Indices) -> Frames:
+    """Frames of a source in any order, asked for in as few blocks as their order allows."""
+    out = np.empty((len(indices), *source.size, 3), np.uint8)
+    wanted, where = np.unique(indices, return_inverse=True)
+    for a, b in _stretches(wanted):
+        block = source.block(a, b)
+        rows = (wanted[where] >= a) & (wanted[where] < b)
+        out[rows] = block[indices[rows] - a]
+    return out
+
+
+def _stretches(indices: Indices) -> list[tuple[int, int]]:
+    """Sorted indices as half-open stretches of consecutive ones."""
+    breaks = np.flatnonzero(np.diff(indices) > 1) + 1
+    return [(int(part[0]), int(part[-1]) + 1) for part in np.split(indices, breaks) if len(part)]

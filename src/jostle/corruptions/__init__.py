@@ -1,0 +1,1 @@
+"""The shelf of corruptions: one family a file, each corruption one decorated function."""

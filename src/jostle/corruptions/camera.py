@@ -1,0 +1,103 @@
+"""The camera itself moves: turned, rolling, wandering or shaking (Schiappa et al., 2023)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from jostle.corrupting.corruption import corruption
+from jostle.corrupting.scene import Moment
+from jostle.corruptions.kernels.streams import kernel
+from jostle.corruptions.kernels.sway import OverTime, sway
+from jostle.types.clip import Frame
+
+# The published translation cuts a 224-pixel window out of a larger picture; the strongest moves it by 40 pixels.
+WINDOW, ROOM = 224, 40
+
+
+@corruption(level="frame", scale=(7.5, 15.0, 30.0, 45.0, 90.0), cites="schiappa2023")
+def static_rotate(frame: Frame, degrees: float, at: Moment) -> Frame:
+    """All frames turned by one angle, anticlockwise about the centre, corners black."""
+    return _turned(frame, degrees)
+
+
+@corruption(level="frame", scale=(7, 13, 19, 25, 31), cites="schiappa2023")
+def rotate(frame: Frame, degrees: int, at: Moment, *, over_time: OverTime = "moving") -> Frame:
+    """A rolling camera: an angle of up to `degrees` either way, which sways, or jumps if `redrawn`."""
+    if over_time == "redrawn":
+        return _turned(frame, float(at.rng().integers(-degrees, degrees + 1)))
+    return _warped(frame, degrees * sway(at, "roll", 0.6), 0.0, 0.0)
+
+
+@corruption(level="frame", scale=(8, 16, 24, 32, 40), cites="schiappa2023")
+def translate(frame: Frame, room: int, at: Moment, *, over_time: OverTime = "moving") -> Frame:
+    """A window that wanders over an enlarged frame by up to `room` pixels of a 224-pixel window.
+
+    The frame is enlarged by 264 to 224, which leaves room for the strongest move, and keeps its size. The window sways
+    about the middle; if `redrawn` it jumps within a square at the top left, as published.
+    """
+    height, width = frame.shape[:2]
+    scale = (WINDOW + ROOM) / WINDOW
+    size = round(width * scale), round(height * scale)
+    large = cv2.resize(frame, size, interpolation=cv2.INTER_LINEAR)
+    if over_time == "redrawn":
+        down, right = (float(v) for v in at.rng().integers(0, room + 1, 2))
+    else:
+        down, right = (ROOM / 2 + room / 2 * sway(at, axis, 0.8) for axis in ("down", "right"))
+    y = min(max(round(down * height / WINDOW), 0), large.shape[0] - height)
+    x = min(max(round(right * height / WINDOW), 0), large.shape[1] - width)
+    return np.ascontiguousarray(large[y : y + height, x : x + width])
+
+
+@corruption(level="frame", scale=(0.006, 0.012, 0.02, 0.035, 0.055), cites="zeng2024")
+def jittering(frame: Frame, share: float, at: Moment) -> Frame:
+    """A shaken camera: quick small shifts of up to `share` of the height, with a little roll; edges are replicated."""
+    reach = share * frame.shape[0]
+    down, right, roll = (sway(at, axis, 7.0) for axis in ("down", "right", "roll"))
+    return _warped(frame, roll * share * 60, reach * down, reach * right, edge=cv2.BORDER_REPLICATE)
+
+
+def _warped(frame: Frame, degrees: float, down: float, right: float, *, edge: int = cv2.BORDER_CONSTANT) -> Frame:
+    height, width = frame.shape[:2]
+    matrix = np.asarray(cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0), np.float64)
+    matrix[:, 2] += right, down
+    return np.asarray(cv2.warpAffine(frame, matrix, (width, height), flags=cv2.INTER_LINEAR, borderMode=edge), np.uint8)
+
+
+def _turned(frame: Frame, degrees: float) -> Frame:
+    """Rotation as Pillow does it: nearest pixel, same canvas, about the middle of the picture."""
+    height, width = frame.shape[:2]
+    theta = -math.radians(degrees)
+    cosine, sine = round(math.cos(theta), 15), round(math.sin(theta), 15)
+    middle_x, middle_y = width / 2, height / 2
+    shift_x = middle_x - cosine * middle_x - sine * middle_y
+    shift_y = middle_y + sine * middle_x - cosine * middle_y
+    first = (shift_x + (cosine + sine) / 2, shift_y + (cosine - sine) / 2)
+    out = np.empty_like(frame)
+    _nearest(np.ascontiguousarray(frame), out, *(_fixed(v) for v in (cosine, sine, *first)))
+    return out
+
+
+def _fixed(value: float) -> int:
+    return math.floor(value * 65536 + 0.5)  # Pillow's 16-bit fractions decide which pixel is nearest
+
+
+@kernel
+def _nearest(frame: Frame, out: npt.NDArray[Any], cosine: int, sine: int, first_x: int, first_y: int) -> None:
+    height, width, _ = frame.shape
+    for y in range(height):
+        across, down = first_x + y * sine, first_y + y * cosine
+        for x in range(width):
+            u, v = across >> 16, down >> 16
+            if 0 <= u < width and 0 <= v < height:
+                out[y, x, 0] = frame[v, u, 0]
+                out[y, x, 1] = frame[v, u, 1]
+                out[y, x, 2] = frame[v, u, 2]
+            else:
+                out[y, x, 0] = out[y, x, 1] = out[y, x, 2] = 0
+            across += cosine
+            down -= sine

@@ -1,0 +1,194 @@
+"""Digital damage to single frames: warped, coarse, compressed, or patched with blocks of other moments."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from jostle.corrupting.corruption import corruption
+from jostle.corrupting.scene import Moment
+from jostle.corrupting.stages import Span
+from jostle.corruptions.kernels.streams import kernel
+from jostle.corruptions.kernels.sway import OverTime, texture_key
+from jostle.corruptions.kernels.textures import Plane, uniform_plane
+from jostle.types.clip import Frame, Frames
+
+Array = npt.NDArray[Any]
+
+# Where the published packet loss looks for foreign strips, and the frame height its pixel sizes were chosen for.
+STRIP_DISTANCE, STRIP_HEIGHT = 30, 256
+
+
+@corruption(level="frame", scale=(12.5, 16.25, 21.25, 25.0, 30.0), cites="hendrycks2019")
+def elastic_transform(frame: Frame, strength: float, at: Moment, *, over_time: OverTime = "moving") -> Frame:
+    """The frame drawn on rubber: pixels moved by a smooth random field.
+
+    A moving field turns slowly from one drawn field into another and on, as air above a hot road.
+    """
+    height, width = frame.shape[:2]
+    key = texture_key(at, over_time)
+    x, y = _displaced(height, width, strength, key, 0)
+    if over_time == "moving":
+        other_x, other_y = _displaced(height, width, strength, key, 1)
+        turn = 2 * math.pi * 0.25 * at.time_s
+        here, there = np.float32(math.cos(turn)), np.float32(math.sin(turn))
+        x, y = here * x + there * other_x, here * y + there * other_y
+    columns, rows = _grid(height, width)
+    moved = cv2.remap(frame, columns + x, rows + y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
+    return np.asarray(moved, np.uint8)
+
+
+@corruption(level="frame", scale=(0.6, 0.5, 0.4, 0.3, 0.25), cites="hendrycks2019")
+def pixelate(frame: Frame, share: float, at: Moment) -> Frame:
+    """The frame shrunk to `share` of its size by averaging, and enlarged by repeating pixels."""
+    height, width = frame.shape[:2]
+    out = np.empty_like(frame)
+    small = max(int(height * share), 1), max(int(width * share), 1)
+    _pixelate(np.ascontiguousarray(frame), out, *_cells(height, small[0]), *_cells(width, small[1]))
+    return out
+
+
+@corruption(level="frame", scale=(25, 18, 15, 10, 7), cites="hendrycks2019")
+def jpeg_compression(frame: Frame, quality: int, at: Moment) -> Frame:
+    """The frame as a JPEG of the given quality, with halved chroma."""
+    _, data = cv2.imencode(".jpg", cv2.cvtColor(frame, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality])
+    return np.asarray(cv2.imdecode(data, cv2.IMREAD_COLOR_RGB), np.uint8)
+
+
+@corruption(
+    level="clip",
+    scale=(400, 800, 1300, 2000, 3000),
+    cites="zeng2024",
+    reach=lambda blocks: (STRIP_DISTANCE, STRIP_DISTANCE),
+)
+def block_loss(frames: Frames, blocks: int, span: Span, *, scaled: bool = True) -> Frames:
+    """What THUMOS14-C calls packet loss: strips of frames 30 before and after, then `blocks` small smears.
+
+    Args:
+        scaled: sizes are for a frame 256 pixels high and grow with it; otherwise they are pixels, as released, and the
+            same damage is milder on a larger frame.
+    """
+    struck = range(span.lo, span.hi)
+    return np.stack([patched(frames[t - span.first], t, frames, blocks, span, scaled=scaled) for t in struck])
+
+
+def patched(frame: Frame, t: int, frames: Frames, blocks: int, span: Span, *, scaled: bool = True) -> Frame:
+    """Block loss on one frame, shown at `t`; `frames` are the clean ones that the strips come from."""
+    height, width = frame.shape[:2]
+    unit = height / STRIP_HEIGHT if scaled else 1.0
+    before = frames[max(t - STRIP_DISTANCE, 0) - span.first]
+    after = frames[min(t + STRIP_DISTANCE, len(span.scene) - 1) - span.first]
+    rng = span.scene.at(t).rng()
+    strips = _corners(rng, 20, height, width, unit, least=0)
+    spots = _corners(rng, blocks, height, width, unit, least=1)
+    out = np.empty_like(frame)
+    _patch(frame, before, after, out, strips, spots, unit)
+    return out
+
+
+@lru_cache(8)
+def _displaced(height: int, width: int, strength: float, key: int, which: int) -> tuple[Plane, Plane]:
+    def axis(number: int) -> Plane:
+        plane = uniform_plane(height, width, (key + 2 * which + number) % (1 << 64)) * np.float32(0.005 * height)
+        sigma_y, sigma_x = 0.01 * height, 0.01 * width
+        sides = tuple(2 * int(3 * sigma + 0.5) + 1 for sigma in (sigma_x, sigma_y))
+        smooth = cv2.GaussianBlur(plane, sides, sigma_x, sigmaY=sigma_y, borderType=cv2.BORDER_REFLECT)
+        return np.asarray(smooth * np.float32(strength), np.float32)
+
+    return axis(0), axis(1)
+
+
+@lru_cache(4)
+def _grid(height: int, width: int) -> tuple[Plane, Plane]:
+    columns, rows = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
+    return columns, rows
+
+
+@lru_cache(16)
+def _cells(size: int, small: int) -> tuple[Array, Array, Array]:
+    """First and one past the last pixel of each cell, by Pillow's box rule, and the cell each pixel shows."""
+    scale = size / small
+    middle = (np.arange(small) + 0.5) * scale
+    pixel = np.arange(size)[:, None]
+    place = (pixel - middle + 0.5) * (1 / scale)
+    inside = (place > -0.5) & (place <= 0.5)
+    inside &= (pixel >= np.floor(middle - scale / 2 + 0.5)) & (pixel < np.floor(middle + scale / 2 + 0.5))
+    first = inside.argmax(axis=0)
+    stop = first + inside.sum(axis=0)
+    # Pillow steps along the row, so rounding adds up, and decides where a pixel falls between two cells.
+    steps = np.full(size, small / size)
+    steps[0] /= 2
+    shown = np.minimum(np.cumsum(steps).astype(np.int64), small - 1)
+    return first, stop, shown
+
+
+def _corners(
+    rng: np.random.Generator, count: int, height: int, width: int, unit: float, *, least: int
+) -> npt.NDArray[np.int64]:
+    # Sizes follow from the position, modulo, so both are drawn in the units of the published frame.
+    tall, wide = max(int(height / unit), least + 2), max(int(width / unit), least + 2)
+    return np.stack([rng.integers(least, tall - least, count), rng.integers(least, wide - least, count)], 1)
+
+
+@kernel
+def _pixelate(frame: Frame, out: Frame, top: Array, bottom: Array, row: Array, left: Array, right: Array, column: Array,
+              ) -> None:  # fmt: skip
+    height, width, _ = frame.shape
+    wide = len(left)
+    squeezed = np.empty((height, wide, 3), np.int32)
+    for y in range(height):
+        for i in range(wide):
+            count = right[i] - left[i]
+            for c in range(3):
+                total = 0
+                for x in range(left[i], right[i]):
+                    total += frame[y, x, c]
+                squeezed[y, i, c] = (2 * total + count) // (2 * count)
+    line = np.empty((wide, 3), np.uint8)
+    done = -1
+    for y in range(height):
+        j = row[y]
+        if j != done:
+            count = bottom[j] - top[j]
+            for i in range(wide):
+                for c in range(3):
+                    total = 0
+                    for v in range(top[j], bottom[j]):
+                        total += squeezed[v, i, c]
+                    line[i, c] = (2 * total + count) // (2 * count)
+            done = j
+            for x in range(width):
+                out[y, x, 0] = line[column[x], 0]
+                out[y, x, 1] = line[column[x], 1]
+                out[y, x, 2] = line[column[x], 2]
+        else:
+            out[y] = out[y - 1]
+
+
+@kernel
+def _patch(frame: Frame, before: Frame, after: Frame, out: Frame, strips: Array, spots: Array, unit: float) -> None:
+    height, width, _ = frame.shape
+    out[:] = frame
+    for i in range(len(strips)):
+        y, x = strips[i, 0], strips[i, 1]
+        top, left = int(y * unit), int(x * unit)
+        bottom = min(int((y + y % 15 + 10) * unit), height)
+        right = min(int((x + x % 50 + 150) * unit), width)
+        source = after if i % 2 == 0 else before
+        out[top:bottom, left:right] = source[top:bottom, left:right]
+    still = out.copy()
+    for i in range(len(spots)):
+        y, x = spots[i, 0], spots[i, 1]
+        top, left = min(int(y * unit), height - 1), min(int(x * unit), width - 1)
+        bottom = min(int((y + y % 10) * unit), height)
+        right = min(int((x + x % 10) * unit), width)
+        for v in range(top, bottom):
+            for u in range(left, right):
+                out[v, u, 0] = still[top, left, 0]
+                out[v, u, 1] = still[top, left, 1]
+                out[v, u, 2] = still[top, left, 2]

@@ -1,0 +1,1 @@
+"""Compiled kernels and drawn textures that the families share."""

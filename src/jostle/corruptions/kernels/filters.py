@@ -1,0 +1,277 @@
+"""Compiled filters that several corruptions share: 8-bit RGB in and out, the fraction dropped as in the originals.
+
+Sums are whole numbers or strict single precision in a fixed order, so the bytes do not depend on the machine. The
+inner loops run along a row of interleaved channels and add eight shifted rows at a time: with fewer, storing the
+running total costs more than the products.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from jostle.corruptions.kernels.streams import inlined, kernel
+from jostle.types.clip import Frame
+
+Array = npt.NDArray[Any]
+
+# Added before the fraction is dropped, so that a flat area keeps its value in spite of rounding.
+HAIR = np.float32(1e-3)
+
+
+def rows_of(frame: Frame) -> Frame:
+    """The frame as (H, W * 3)."""
+    return np.ascontiguousarray(frame).reshape(len(frame), -1)
+
+
+def towards_mean(frame: Frame, factor: float) -> Frame:
+    """Each channel drawn towards its mean over the frame, of the distance to which `factor` is left."""
+    out = np.empty_like(frame)
+    red, green, blue, _ = cv2.mean(frame)
+    _towards_mean(np.ascontiguousarray(frame), out, (red / 255, green / 255, blue / 255), factor)
+    return out
+
+
+def gaussian(frame: Frame, sigma: float) -> Frame:
+    """Gaussian blur with edge replication and support of four sigma."""
+    taps = gaussian_taps(sigma)
+    out = np.empty_like(frame)
+    _separable(_bordered(frame, len(taps) // 2, cv2.BORDER_REPLICATE), out, taps)
+    return out
+
+
+@lru_cache(32)
+def gaussian_taps(sigma: float) -> Array:
+    """The taps of a Gaussian; they sum to 1."""
+    reach = int(4 * sigma + 0.5)
+    taps = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    return np.asarray(taps / taps.sum(), np.float32)
+
+
+def correlate_taps(frame: Frame, dy: Array, dx: Array, weight: Array) -> Frame:
+    """The weighted sum of copies of the frame moved by whole pixels, edges replicated."""
+    out = np.empty_like(frame)
+    _cut(_moved(frame, dy, dx, weight), out.reshape(len(out), -1))
+    return out
+
+
+def correlate_plane(plane: Array, dy: Array, dx: Array, weight: Array) -> Array:
+    """The same for a plane of single precision numbers, which stay that."""
+    return _moved(plane, dy, dx, weight)
+
+
+def motion_trail(radius: int, sigma: float, angle: float) -> tuple[Array, Array, Array]:
+    """The taps of a motion blur, (dy, dx, weight): one-sided, fading as a Gaussian, on whole pixels along `angle`."""
+    offset = np.arange(2 * radius + 1)
+    weight = np.exp(-(offset**2) / (2 * sigma**2))
+    theta = math.radians(angle)
+    dy = np.ceil(offset * math.sin(theta) - 0.5).astype(np.int64)
+    dx = np.ceil(offset * math.cos(theta) - 0.5).astype(np.int64)
+    return dy, dx, weight / weight.sum()
+
+
+def _moved(image: Array, dy: Array, dx: Array, weight: Array) -> Array:
+    height, width = image.shape[:2]
+    channels = image.shape[2] if image.ndim == 3 else 1
+    border = int(np.abs(dx).max())
+    padded = cv2.copyMakeBorder(image, 0, 0, border, border, cv2.BORDER_REPLICATE).astype(np.float32, copy=False)
+    total = np.zeros((height, width * channels), np.float32)
+    fill = -len(weight) % 8
+    taps = (np.pad(a, (0, fill)) for a in (dy, (dx + border) * channels, weight.astype(np.float32)))
+    _taps(padded.reshape(height, -1), total, *taps)
+    return total
+
+
+def correlate_disc(frame: Frame, halves: Array, soft: Array, boxes: tuple[Array, Array, Array]) -> Frame:
+    """The mean over a disc whose rim is softened, with mirrored borders.
+
+    Args:
+        halves: half the width of the disc in the rows at distance 0, 1, 2 ... from its centre.
+        soft: taps, summing to 1, by which the disc is smoothed along both axes.
+        boxes: what the wanted kernel has beyond that, from `boxes_of`.
+    """
+    border = len(halves) - 1 + len(soft) // 2
+    out = np.empty_like(frame)
+    padded = cv2.copyMakeBorder(frame, border, border, border, border, cv2.BORDER_REFLECT_101)
+    _disc(np.asarray(padded, np.uint8), out, halves, soft, *boxes)
+    return out
+
+
+def boxes_of(weights: Array) -> tuple[Array, Array, Array]:
+    """A kernel, symmetric both ways, as boxes one row high: distance of the row, half width, weight."""
+    centre = weights.shape[0] // 2
+    rows, halves, parts = [0], [0], [0.0]
+    for j in range(centre + 1):
+        line = weights[centre + j, centre:]
+        steps = line - np.append(line[1:], 0)
+        for half in np.flatnonzero(np.abs(steps) > 1e-9):
+            rows.append(j)
+            halves.append(int(half))
+            parts.append(steps[half] / (2 if j == 0 else 1))  # row 0 is added from above and from below
+    return np.array(rows), np.array(halves), np.array(parts, np.float32)
+
+
+def _bordered(frame: Frame, border: int, kind: int) -> Array:
+    return cv2.copyMakeBorder(frame, border, border, border, border, kind).astype(np.float32)
+
+
+@inlined
+def _eight(total: Array, n: int, a: Array, b: Array, c: Array, d: Array, e: Array, f: Array, g: Array, h: Array,
+           w: Array) -> None:  # fmt: skip
+    p, q, r, s, t, u, v, z = w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]
+    for x in range(n):
+        total[x] += ((p * a[x] + q * b[x]) + (r * c[x] + s * d[x])) + ((t * e[x] + u * f[x]) + (v * g[x] + z * h[x]))
+
+
+@inlined
+def _drop_fraction(total: Array, out: Frame) -> None:
+    for x in range(len(out)):
+        out[x] = np.uint8(np.int32(min(max(total[x] + HAIR, np.float32(0)), np.float32(255))))
+
+
+@kernel
+def _taps(rows: Array, out: Array, dy: Array, first: Array, weight: Array) -> None:
+    height, n = out.shape
+    top = height - 1
+    for y in range(height):
+        total = out[y]
+        for i in range(0, len(weight), 8):
+            _eight(
+                total,
+                n,
+                rows[min(max(y + dy[i], 0), top), first[i] :],
+                rows[min(max(y + dy[i + 1], 0), top), first[i + 1] :],
+                rows[min(max(y + dy[i + 2], 0), top), first[i + 2] :],
+                rows[min(max(y + dy[i + 3], 0), top), first[i + 3] :],
+                rows[min(max(y + dy[i + 4], 0), top), first[i + 4] :],
+                rows[min(max(y + dy[i + 5], 0), top), first[i + 5] :],
+                rows[min(max(y + dy[i + 6], 0), top), first[i + 6] :],
+                rows[min(max(y + dy[i + 7], 0), top), first[i + 7] :],
+                weight[i : i + 8],
+            )
+
+
+@kernel
+def _cut(totals: Array, out: Frame) -> None:
+    for y in range(len(out)):
+        _drop_fraction(totals[y], out[y])
+
+
+@inlined
+def _folded(total: Array, n: int, a: Array, b: Array, c: Array, d: Array, e: Array, f: Array, g: Array, h: Array,
+            w: Array) -> None:  # fmt: skip
+    p, q, r, s = w[0], w[1], w[2], w[3]
+    for x in range(n):
+        total[x] += (p * (a[x] + b[x]) + q * (c[x] + d[x])) + (r * (e[x] + f[x]) + s * (g[x] + h[x]))
+
+
+@kernel
+def _separable(padded: Array, out: Frame, taps: Array) -> None:
+    height, width, _ = out.shape
+    reach = len(taps) // 2
+    span = (width + 2 * reach) * 3
+    rows = padded.reshape(height + 2 * reach, span)
+    result = out.reshape(height, width * 3)
+    line = np.empty(span, np.float32)
+    total = np.empty(width * 3, np.float32)
+    # Taps come in equal pairs about the centre: pair k is k + 1 away. Four pairs are added at once; pairs beyond the
+    # last have weight 0 and point at the centre.
+    pairs = (reach + 3) // 4 * 4
+    weight = np.zeros(pairs, np.float32)
+    away = np.zeros(pairs, np.int64)
+    for k in range(reach):
+        weight[k] = taps[reach + 1 + k]
+        away[k] = k + 1
+    for y in range(height):
+        centre = rows[y + reach]
+        for x in range(span):
+            line[x] = taps[reach] * centre[x]
+        for k in range(0, pairs, 4):
+            m = y + reach
+            _folded(line, span, rows[m - away[k]], rows[m + away[k]], rows[m - away[k + 1]], rows[m + away[k + 1]],
+                    rows[m - away[k + 2]], rows[m + away[k + 2]], rows[m - away[k + 3]], rows[m + away[k + 3]],
+                    weight[k : k + 4])  # fmt: skip
+        for x in range(width * 3):
+            total[x] = taps[reach] * line[x + reach * 3]
+        for k in range(0, pairs, 4):
+            i, j, m, n = away[k] * 3, away[k + 1] * 3, away[k + 2] * 3, away[k + 3] * 3
+            o = reach * 3
+            _folded(total, width * 3, line[o - i :], line[o + i :], line[o - j :], line[o + j :],
+                    line[o - m :], line[o + m :], line[o - n :], line[o + n :], weight[k : k + 4])  # fmt: skip
+        _drop_fraction(total, result[y])
+
+
+@kernel
+def _disc(padded: Frame, out: Frame, halves: Array, soft: Array, box_row: Array, box_half: Array, box_weight: Array,
+          ) -> None:  # fmt: skip
+    height, width, _ = out.shape
+    radius, around = len(halves) - 1, len(soft) // 2
+    border = radius + around
+    span = (width + 2 * border) * 3
+    # Running sums along each row turn the sum over any stretch of it into one difference.
+    sums = np.zeros((height + 2 * border, span + 3), np.int32)
+    for y in range(height + 2 * border):
+        line = padded[y].reshape(span)
+        for x in range(span):
+            sums[y, x + 3] = sums[y, x] + np.int32(line[x])
+    area = 2 * halves[0] + 1
+    for j in range(1, radius + 1):
+        area += 2 * (2 * halves[j] + 1)
+    scale = np.float32(1) / np.float32(area)
+    n = (width + 2 * around) * 3
+    discs = np.empty((height + 2 * around, n), np.float32)
+    total = np.empty(n, np.int32)
+    for y in range(height + 2 * around):
+        centre = sums[y + radius]
+        left, right = centre[(radius - halves[0]) * 3 :], centre[(radius + halves[0] + 1) * 3 :]
+        for x in range(n):
+            total[x] = right[x] - left[x]
+        for j in range(1, radius + 1):
+            first, last = (radius - halves[j]) * 3, (radius + halves[j] + 1) * 3
+            a, b = sums[y + radius - j, first:], sums[y + radius - j, last:]
+            c, d = sums[y + radius + j, first:], sums[y + radius + j, last:]
+            for x in range(n):
+                total[x] += (b[x] - a[x]) + (d[x] - c[x])
+        for x in range(n):
+            discs[y, x] = np.float32(total[x]) * scale
+    result = out.reshape(height, width * 3)
+    smooth = np.empty(n, np.float32)
+    rest = np.empty(width * 3, np.float32)
+    for y in range(height):
+        smooth[:] = 0
+        rest[:] = 0
+        for k in range(len(soft)):
+            line = discs[y + k]
+            for x in range(n):
+                smooth[x] += soft[k] * line[x]
+        for k in range(len(soft)):
+            line = smooth[k * 3 :]
+            for x in range(width * 3):
+                rest[x] += soft[k] * line[x]
+        for i in range(1, len(box_weight)):
+            first, last = (border - box_half[i]) * 3, (border + box_half[i] + 1) * 3
+            a, b = sums[y + border - box_row[i], first:], sums[y + border - box_row[i], last:]
+            c, d = sums[y + border + box_row[i], first:], sums[y + border + box_row[i], last:]
+            for x in range(width * 3):
+                rest[x] += box_weight[i] * np.float32((b[x] - a[x]) + (d[x] - c[x]))
+        _drop_fraction(rest, result[y])
+
+
+@kernel
+def _towards_mean(frame: Frame, out: Frame, means: tuple[float, float, float], factor: float) -> None:
+    table = np.empty((256, 3), np.uint8)
+    for value in range(256):
+        for c in range(3):
+            level = (value / 255 - means[c]) * factor + means[c]
+            table[value, c] = np.uint8(min(max(level, 0.0), 1.0) * 255)
+    height, width, _ = frame.shape
+    for y in range(height):
+        for x in range(width):
+            out[y, x, 0] = table[frame[y, x, 0], 0]
+            out[y, x, 1] = table[frame[y, x, 1], 1]
+            out[y, x, 2] = table[frame[y, x, 2], 2]

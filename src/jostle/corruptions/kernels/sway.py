@@ -1,0 +1,41 @@
+"""Smooth, keyed motion over the time of a clip: what a hand, the wind or a camera does between two frames."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+
+from jostle.corrupting.scene import Moment
+from jostle.seeds import rng_for
+
+# How the random part of a corruption behaves from frame to frame.
+OverTime = Literal["redrawn", "still", "moving"]
+
+
+def sway(at: Moment, what: str, hz: float) -> float:
+    """A value in about -1..1 that wanders smoothly, `hz` times a second or so, and differs for every `what`.
+
+    It is a sum of three sines whose frequencies and phases are drawn once for the clip, so any moment can be asked for
+    by itself.
+    """
+    return sum(
+        weight * math.sin(2 * math.pi * hz * pace * at.time_s + phase)
+        for weight, pace, phase in _waves(at.scene.key("sway", what))
+    )
+
+
+@lru_cache(64)
+def _waves(key: int) -> tuple[tuple[float, float, float], ...]:
+    """Weight, pace and phase of each sine."""
+    rng = rng_for(key, "waves")
+    pace = rng.uniform(0.5, 1.5, 3) * np.array([0.5, 1.0, 1.7])
+    phase = rng.uniform(0, 2 * math.pi, 3)
+    return tuple(zip((0.6875, 0.375, 0.1875), pace.tolist(), phase.tolist(), strict=True))
+
+
+def texture_key(at: Moment, over_time: OverTime) -> int:
+    """The key of what is drawn: a new one for each frame if redrawn, one for the clip otherwise."""
+    return at.key("texture") if over_time == "redrawn" else at.scene.key("texture")

@@ -1,0 +1,153 @@
+"""Random fields and drawn textures: clouds, flakes, ice. All are made here, none is a picture from elsewhere.
+
+A field is a function of a key and a size, so it can be drawn again anywhere; the few in use are kept.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from jostle.corruptions.kernels.streams import kernel, normal_quantiles, start, step
+from jostle.seeds import rng_for
+
+Plane = npt.NDArray[np.float32]  # (H, W)
+
+
+def normal_plane(height: int, width: int, key: int) -> Plane:
+    """Independent standard normal numbers."""
+    out = np.empty((height, width), np.float32)
+    _fill(out, _normals(), np.uint64(key))
+    return out
+
+
+def uniform_plane(height: int, width: int, key: int) -> Plane:
+    """Independent numbers, uniform in -1..1."""
+    out = np.empty((height, width), np.float32)
+    _fill(out, _uniforms(), np.uint64(key))
+    return out
+
+
+def cloud(side: int, decay: float, key: int) -> Plane:
+    """A plasma cloud in 0..1 by diamond and square on a torus of `side` pixels, a power of two.
+
+    The deviation added at each halving is uniform in +-w * w, where w starts at 100 and is divided by `decay`, as in
+    Hendrycks and Dietterich (2019). Since it is a torus it can be moved without a seam.
+    """
+    plane = np.zeros((side, side), np.float32)
+    _diamond_square(plane, np.float32(decay), np.uint64(key))
+    low, high = plane.min(), plane.max()
+    return np.asarray((plane - low) / max(high - low, np.float32(1e-6)), np.float32)
+
+
+def power_of_two(least: int) -> int:
+    """The smallest power of two that is not below `least`."""
+    return 1 << max(least - 1, 1).bit_length()
+
+
+@lru_cache(1)
+def _normals() -> Plane:
+    return normal_quantiles().astype(np.float32)
+
+
+@lru_cache(1)
+def _uniforms() -> Plane:
+    return (((np.arange(65536) + 0.5) / 32768) - 1).astype(np.float32)
+
+
+@kernel
+def _fill(out: Plane, values: Plane, key: np.uint64) -> None:
+    height, width = out.shape
+    for y in range(height):
+        a, b = start(key, y)
+        for x in range(0, width, 4):
+            word = a + b
+            a, b = step(a, b)
+            for i in range(min(4, width - x)):
+                out[y, x + i] = values[(word >> np.uint64(16 * i)) & np.uint64(0xFFFF)]
+
+
+@kernel
+def _diamond_square(plane: Plane, decay: np.float32, key: np.uint64) -> None:
+    side = len(plane)
+    wrap = side - 1
+    unit = np.float32(2.0**-31)
+    size = side
+    deviation = np.float32(100)
+    row = 0
+    while size >= 2:
+        half = size // 2
+        scale = deviation * deviation
+        for y in range(0, side, size):
+            a, b = start(key, row)
+            row += 1
+            below = (y + size) & wrap
+            for x in range(0, side, size):
+                right = (x + size) & wrap
+                mean = (plane[y, x] + plane[below, x] + plane[y, right] + plane[below, right]) * np.float32(0.25)
+                chance = np.float32(np.int64((a + b) >> np.uint64(32))) * unit - np.float32(1)
+                a, b = step(a, b)
+                plane[y + half, x + half] = mean + scale * chance
+        for y in range(0, side, half):
+            a, b = start(key, row)
+            row += 1
+            above, below = (y - half) & wrap, (y + half) & wrap
+            first = half if (y // half) % 2 == 0 else 0
+            for x in range(first, side, size):
+                left, right = (x - half) & wrap, (x + half) & wrap
+                mean = (plane[above, x] + plane[below, x] + plane[y, left] + plane[y, right]) * np.float32(0.25)
+                chance = np.float32(np.int64((a + b) >> np.uint64(32))) * unit - np.float32(1)
+                a, b = step(a, b)
+                plane[y, x] = mean + scale * chance
+        size = half
+        deviation /= decay
+
+
+ICE_TEXTURES = 5
+_ICE_SIZE = (480, 640)
+
+
+@lru_cache(ICE_TEXTURES)
+def ice(number: int) -> npt.NDArray[np.uint8]:
+    """One of five textures of frost on a pane, (480, 640, 3): feathers of ice over a thin, uneven film."""
+    rng = rng_for(number, "ice")
+    height, width = _ICE_SIZE
+    side = power_of_two(width)
+    film = cloud(side, 1.6, int(rng.integers(1 << 63)))[:height, :width]
+    grain = cloud(side, 1.25, int(rng.integers(1 << 63)))[:height, :width]
+    sheet = 0.25 + 0.35 * film + 0.25 * (1 - np.abs(2 * grain - 1))
+    feathers = np.zeros(_ICE_SIZE, np.float32)
+    for _ in range(60):
+        _feather(feathers, rng)
+    blurred = cv2.GaussianBlur(feathers, (0, 0), 1.2)
+    light = np.clip(sheet + 0.55 * np.maximum(feathers * 0.6, blurred), 0, 1)
+    tint = np.array([0.90, 0.96, 1.0], np.float32)
+    return np.asarray(light[..., None] * tint * 255, np.uint8)
+
+
+def _feather(canvas: Plane, rng: np.random.Generator) -> None:
+    """Draw one crystal: a curved spine with needles on both sides that shorten towards its tip."""
+    height, width = canvas.shape
+    place = rng.uniform((0, 0), (width, height))
+    heading, bend = rng.uniform(0, 2 * np.pi), rng.normal(0, 0.012)
+    length, needle = rng.uniform(60, 200), rng.uniform(14, 45)
+    spread, brightness = rng.uniform(0.6, 1.1), rng.uniform(0.35, 1.0)
+    for i in range(int(length / 3)):
+        done = 3 * i / length
+        ahead = place + 3 * np.array([np.cos(heading), np.sin(heading)])
+        _stroke(canvas, place, ahead, brightness)
+        for side in (-1, 1):
+            angle = heading + side * spread
+            reach = needle * (1 - done) * rng.uniform(0.5, 1.0)
+            tip = place + reach * np.array([np.cos(angle), np.sin(angle)])
+            _stroke(canvas, place, tip, brightness * (1 - 0.6 * done) * 0.8)
+        place, heading = ahead, heading + bend
+
+
+def _stroke(canvas: Plane, start_xy: Any, end_xy: Any, brightness: float) -> None:
+    a, b = (tuple(int(v) for v in np.round(point)) for point in (start_xy, end_xy))
+    cv2.line(canvas, a, b, brightness, 1)

@@ -1,0 +1,132 @@
+"""Light and colour: too bright, too flat, too pale or gone.
+
+Each is a table: of the 256 values of a pixel, or of the pixel and the brightest (and darkest) of its three channels.
+The closed forms of the HSV corruptions are those of Hendrycks and Dietterich (2019) without the trip through HSV.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from jostle.corrupting.corruption import corruption
+from jostle.corrupting.scene import Moment
+from jostle.corruptions.kernels.filters import towards_mean
+from jostle.corruptions.kernels.streams import kernel
+from jostle.types.clip import Frame
+
+Table = npt.NDArray[Any]
+
+
+@corruption(level="frame", scale=(0.1, 0.2, 0.3, 0.4, 0.5), cites="hendrycks2019")
+def brightness(frame: Frame, added: float, at: Moment) -> Frame:
+    """The value channel of HSV raised by `added` of full range."""
+    out = np.empty_like(frame)
+    _by_maximum(np.ascontiguousarray(frame), out, _brightness_table(added))
+    return out
+
+
+@corruption(level="frame", scale=((1.5, 0.0), (2.0, 0.0), (3.0, 0.05), (5.0, 0.1), (20.0, 0.2)), cites="hendrycks2019")
+def saturate(frame: Frame, factors: tuple[float, float], at: Moment) -> Frame:
+    """The saturation channel of HSV multiplied by the first factor, then raised by the second."""
+    out = np.empty_like(frame)
+    _by_range(np.ascontiguousarray(frame), out, _saturation_table(*factors))
+    return out
+
+
+@corruption(level="frame", scale=(0.4, 0.3, 0.2, 0.1, 0.05), cites="hendrycks2019")
+def contrast(frame: Frame, factor: float, at: Moment) -> Frame:
+    """Each channel drawn towards its mean over the frame; `factor` of the distance is left."""
+    return towards_mean(frame, factor)
+
+
+@corruption(level="frame", scale=(40, 70, 100, 140, 180), cites="zeng2024")
+def overexposure(frame: Frame, added: int, at: Moment, *, stretch: bool = False) -> Frame:
+    """All three channels raised by `added` grey levels and cut off at white.
+
+    Args:
+        stretch: count `added` on a scale where the brightest value of the frame is 255, as the released I3D program
+            does; a dark frame is then hardly touched. Its division by zero on a black frame gives black here.
+    """
+    values = np.arange(256, dtype=np.float64)
+    gain = 255 / max(int(frame.max()), 1) if stretch else 1.0
+    table = (np.minimum(values * gain + added, 255) / gain).astype(np.uint8)
+    if stretch and not frame.any():
+        table[:] = 0
+    return np.asarray(cv2.LUT(frame, table), np.uint8)
+
+
+@corruption(
+    level="frame",
+    scale=(0, 0, 0, 0, 0),
+    placements=("centre:1%", "centre:5%", "centre:10%", "centre:20%", "centre:40%"),
+    cites="zeng2024",
+)
+def black_frame(frame: Frame, level: int, at: Moment) -> Frame:
+    """A black frame, as after a dropped connection; severity is the share of each action that is lost."""
+    return np.full_like(frame, level)
+
+
+@lru_cache(16)
+def _brightness_table(added: float) -> Table:
+    top = np.arange(256)[:, None] / 255  # the brightest channel
+    value = np.arange(256)[None, :] / 255
+    raised = np.clip(top + added, 0, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.where(top > 0, value * (raised / top), raised)
+    scaled[np.diag_indices(256)] = raised[:, 0]
+    return (np.clip(scaled, 0, 1) * 255).astype(np.uint8)
+
+
+@lru_cache(16)
+def _saturation_table(factor: float, added: float) -> Table:
+    """What to multiply the distance from the brightest channel by, for each brightest and darkest.
+
+    A grey pixel has no such distance and hue 0, red: with `added` above 0 it turns reddish. Its entry is the new
+    saturation itself, below 0 to tell it from the rest.
+    """
+    top = np.arange(256)[:, None] / 255
+    low = np.arange(256)[None, :] / 255
+    with np.errstate(divide="ignore", invalid="ignore"):
+        saturation = np.where(top > 0, (top - low) / top, 0)
+        scaled = np.clip(saturation * factor + added, 0, 1)
+        table = np.where(saturation > 0, scaled / saturation, -np.clip(added, 0, 1))
+    return table.astype(np.float32)
+
+
+@kernel
+def _by_maximum(frame: Frame, out: Frame, table: Table) -> None:
+    height, width, _ = frame.shape
+    for y in range(height):
+        for x in range(width):
+            red, green, blue = frame[y, x, 0], frame[y, x, 1], frame[y, x, 2]
+            top = max(red, max(green, blue))
+            out[y, x, 0] = table[top, red]
+            out[y, x, 1] = table[top, green]
+            out[y, x, 2] = table[top, blue]
+
+
+@kernel
+def _by_range(frame: Frame, out: Frame, table: Table) -> None:
+    height, width, _ = frame.shape
+    for y in range(height):
+        for x in range(width):
+            red, green, blue = frame[y, x, 0], frame[y, x, 1], frame[y, x, 2]
+            top = max(red, max(green, blue))
+            factor = table[top, min(red, min(green, blue))]
+            level = np.float32(top)
+            if factor >= 0:
+                # A hair above, so that a result that is a whole number is not cut to the one below by rounding.
+                level += np.float32(1e-3)
+                out[y, x, 0] = np.uint8(max(level - np.float32(top - red) * factor, np.float32(0)))
+                out[y, x, 1] = np.uint8(max(level - np.float32(top - green) * factor, np.float32(0)))
+                out[y, x, 2] = np.uint8(max(level - np.float32(top - blue) * factor, np.float32(0)))
+            else:
+                other = np.uint8(level * (np.float32(1) + factor) + np.float32(1e-3))
+                out[y, x, 0] = top
+                out[y, x, 1] = other
+                out[y, x, 2] = other

@@ -1,0 +1,157 @@
+"""Noise, drawn for each value of each pixel of each frame (Hendrycks and Dietterich, 2019).
+
+The originals compute in float64 and drop the fraction at the end. Since a pixel is a whole number, dropping the
+fraction of pixel + noise equals adding noise whose fraction was dropped; so the noise can be a table of whole
+numbers, and one look-up a value is all that is left. Shot noise depends on the pixel and has a table for each of its
+256 values. All are indexed by 16 random bits.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.corrupting.corruption import corruption
+from jostle.corrupting.scene import Moment
+from jostle.corruptions.kernels.filters import rows_of
+from jostle.corruptions.kernels.streams import draw, kernel, normal_quantiles, start, step
+from jostle.types.clip import Frame
+
+Table = npt.NDArray[Any]
+
+# The table of shot noise has 4,096 slices of probability a row; the first and the last are split into 16 again, behind
+# the others, so that the rare strong deviations are there as well.
+SLICES, TAIL = 4096, 16
+GAIN_BITS = 13  # gains up to 4 as 16-bit numbers; the strongest speckle reaches 3.6
+
+
+@corruption(level="frame", scale=(0.08, 0.12, 0.18, 0.26, 0.38), cites="hendrycks2019")
+def gaussian_noise(frame: Frame, sigma: float, at: Moment) -> Frame:
+    """Zero-mean Gaussian noise of standard deviation `sigma`, as a share of full range."""
+    out = np.empty_like(frame)
+    _add(rows_of(frame), rows_of(out), _gaussian_table(sigma), np.uint64(at.key()))
+    return out
+
+
+@corruption(level="frame", scale=(60, 25, 12, 5, 3), cites="hendrycks2019")
+def shot_noise(frame: Frame, photons: float, at: Moment) -> Frame:
+    """Poisson noise of a sensor that counts `photons` in white."""
+    out = np.empty_like(frame)
+    _look_up(rows_of(frame), rows_of(out), _shot_table(photons), np.uint64(at.key()))
+    return out
+
+
+@corruption(level="frame", scale=(0.15, 0.2, 0.35, 0.45, 0.6), cites="hendrycks2019")
+def speckle_noise(frame: Frame, sigma: float, at: Moment) -> Frame:
+    """Gaussian noise of standard deviation `sigma` times the pixel itself."""
+    out = np.empty_like(frame)
+    _scale(rows_of(frame), rows_of(out), _speckle_table(sigma), np.uint64(at.key()))
+    return out
+
+
+@corruption(level="frame", scale=(0.03, 0.06, 0.09, 0.17, 0.27), cites="hendrycks2019")
+def impulse_noise(frame: Frame, share: float, at: Moment) -> Frame:
+    """Salt and pepper: a `share` of all values becomes 0 or 255, with equal chance."""
+    out = np.empty_like(frame)
+    half = round(share * 32768)
+    _salt_and_pepper(rows_of(frame), rows_of(out), np.uint16(half), np.uint16(2 * half), np.uint64(at.key()))
+    return out
+
+
+@lru_cache(16)
+def _gaussian_table(sigma: float) -> Table:
+    return np.floor(255 * sigma * normal_quantiles()).astype(np.int16)
+
+
+@lru_cache(16)
+def _speckle_table(sigma: float) -> Table:
+    return np.round((1 + sigma * normal_quantiles()) * (1 << GAIN_BITS)).astype(np.int16)
+
+
+@lru_cache(8)
+def _shot_table(photons: float) -> Table:
+    low = (np.arange(TAIL) + 0.5) / (SLICES * TAIL)
+    share = np.concatenate([(np.arange(SLICES) + 0.5) / SLICES, low, 1 - low[::-1]])
+    counts = np.stack([_poisson_quantile(value / 255 * photons, share) for value in range(256)])
+    return np.clip(counts / photons * 255, 0, 255).astype(np.uint8)
+
+
+def _poisson_quantile(rate: float, share: Table) -> Table:
+    if rate == 0:
+        return np.zeros(len(share))
+    count = np.arange(int(rate + 12 * rate**0.5 + 24))
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, len(count))))])
+    cumulative = np.cumsum(np.exp(count * np.log(rate) - rate - log_factorial))
+    return np.searchsorted(cumulative, share).astype(np.float64)
+
+
+# Kernels work on whole rows, padded to a multiple of four values, since a random word serves four. What needs no
+# table is done in a loop of its own that carries no state, so the compiler does many values at once; table look-ups
+# stay in the loop that steps the stream, which keeps them scalar: vector gathers are slower than that.
+
+
+@kernel
+def _add(rows: Frame, out: Frame, noise: Table, key: np.uint64) -> None:
+    height, width = rows.shape
+    added = np.empty((width + 3) // 4 * 4, np.int16)
+    for y in range(height):
+        a, b = start(key, y)
+        for x in range(0, width, 4):
+            word = a + b
+            a, b = step(a, b)
+            for i in range(4):
+                added[x + i] = noise[(word >> np.uint64(16 * i)) & np.uint64(0xFFFF)]
+        for x in range(width):
+            value = np.int16(rows[y, x]) + added[x]
+            out[y, x] = np.uint8(min(max(value, np.int16(0)), np.int16(255)))
+
+
+@kernel
+def _scale(rows: Frame, out: Frame, gains: Table, key: np.uint64) -> None:
+    height, width = rows.shape
+    gain = np.empty((width + 3) // 4 * 4, np.int16)
+    for y in range(height):
+        a, b = start(key, y)
+        for x in range(0, width, 4):
+            word = a + b
+            a, b = step(a, b)
+            for i in range(4):
+                gain[x + i] = gains[(word >> np.uint64(16 * i)) & np.uint64(0xFFFF)]
+        for x in range(width):
+            value = (np.int32(rows[y, x]) * np.int32(gain[x])) >> np.int32(GAIN_BITS)
+            out[y, x] = np.uint8(min(max(value, np.int32(0)), np.int32(255)))
+
+
+@kernel
+def _look_up(rows: Frame, out: Frame, table: Table, key: np.uint64) -> None:
+    height, width = rows.shape
+    clean = np.zeros((width + 3) // 4 * 4, np.uint8)
+    noisy = np.empty_like(clean)
+    for y in range(height):
+        clean[:width] = rows[y]
+        a, b = start(key, y)
+        for x in range(0, width, 4):
+            word = a + b
+            a, b = step(a, b)
+            for i in range(4):
+                chance = (word >> np.uint64(16 * i)) & np.uint64(0xFFFF)
+                part = chance >> np.uint64(4)
+                if part - np.uint64(1) >= np.uint64(SLICES - 2):  # the first and, by wrapping round, the last
+                    part = np.uint64(SLICES) + (part & np.uint64(TAIL)) + (chance & np.uint64(TAIL - 1))
+                noisy[x + i] = table[clean[x + i], part]
+        out[y] = noisy[:width]
+
+
+@kernel
+def _salt_and_pepper(rows: Frame, out: Frame, salt: np.uint16, either: np.uint16, key: np.uint64) -> None:
+    height, width = rows.shape
+    words = np.empty((width + 3) // 4, np.uint64)
+    chance = words.view(np.uint16)
+    for y in range(height):
+        draw(words, key, y)
+        for x in range(width):
+            kept = np.uint8(0) if chance[x] < either else rows[y, x]
+            out[y, x] = np.uint8(255) if chance[x] < salt else kept

@@ -1,0 +1,353 @@
+"""Weather and what it leaves on the lens: fog, rain, snow, frost, drops and mud.
+
+In nature these hold together over time: one bank of fog drifts by, the same flakes fall on. jostle's own table does so
+(`moving`, or `still` for what sticks to the lens); the papers' profiles draw anew for every frame, or keep one picture.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from jostle.corrupting.corruption import corruption
+from jostle.corrupting.scene import Moment
+from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of, towards_mean
+from jostle.corruptions.kernels.streams import inlined, kernel
+from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
+from jostle.corruptions.kernels.textures import ICE_TEXTURES, Plane, cloud, ice, normal_plane, power_of_two
+from jostle.seeds import rng_for
+from jostle.types.clip import Frame
+
+Array = npt.NDArray[Any]
+
+WATER, MUD = (175, 238, 238), (63, 42, 20)
+STREAK = 220  # how opaque a streak of rain is, of 255
+
+
+@corruption(level="frame", scale=((1.5, 2.0), (2.0, 2.0), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4)), cites="hendrycks2019")
+def fog(
+    frame: Frame, bank: tuple[float, float], at: Moment, *, over_time: OverTime = "moving", side: int | None = None
+) -> Frame:
+    """A bank of fog of the given thickness, whose detail fades with the given decay.
+
+    Args:
+        side: of the square the fog is drawn on; by default the next power of two that covers the frame.
+    """
+    thickness, decay = bank
+    height, width = frame.shape[:2]
+    side = side if side and side >= max(height, width) else power_of_two(max(height, width))
+    plane = _cloud(side, decay, texture_key(at, over_time))
+    dy = dx = 0
+    if over_time == "moving":
+        angle = at.scene.rng("wind").uniform(0, 2 * math.pi)
+        drift = 0.12 * side * at.time_s
+        dy, dx = int(drift * math.sin(angle) * 0.4) % side, int(drift * math.cos(angle)) % side
+    out = np.empty_like(frame)
+    _lay_fog(rows_of(frame), rows_of(out), plane, dy, dx, np.float32(thickness))
+    return out
+
+
+@corruption(
+    level="frame",
+    scale=((770, 20, 0.85), (700, 30, 0.8), (600, 45, 0.7), (500, 60, 0.6), (400, 80, 0.5)),
+    cites="yi2021",
+)
+def rain(frame: Frame, shower: tuple[int, int, float], at: Moment, *, over_time: OverTime = "moving") -> Frame:
+    """Streaks of rain under a darkened sky: (pixels a drop, streak length, contrast left).
+
+    Moving rain falls at its own speed, slanted by a wind that shifts slowly, and its length is for a frame 224 pixels
+    high; redrawn rain is Mini Kinetics-C's, whose streaks all lean by one pixel.
+    """
+    area, length, left = shower
+    height, width = frame.shape[:2]
+    count = max(height * width // area, 1)
+    if over_time == "redrawn":
+        streaks = _fixed_streaks(count, length, height, width, at.rng())
+    else:
+        streaks = _falling_streaks(count, length * height / 224, height, width, at)
+    mask = np.zeros((height, width), np.uint8)
+    thickness = 1 if over_time == "redrawn" else max(round(height / 180), 1)
+    cv2.polylines(mask, list(streaks), isClosed=False, color=STREAK, thickness=thickness)
+    out = np.empty_like(frame)
+    _wet(np.ascontiguousarray(frame), out, mask, sum(cv2.mean(frame)) / (3 * 255))
+    return towards_mean(out, left)
+
+
+@corruption(
+    level="frame",
+    scale=(
+        (0.1, 0.3, 3.0, 0.5, 10, 4, 0.8),
+        (0.2, 0.3, 2.0, 0.5, 12, 4, 0.7),
+        (0.55, 0.3, 4.0, 0.9, 12, 8, 0.7),
+        (0.55, 0.3, 4.5, 0.85, 12, 8, 0.65),
+        (0.55, 0.3, 2.5, 0.85, 12, 12, 0.55),
+    ),
+    cites="hendrycks2019",
+)
+def snow(frame: Frame, fall: tuple[float, ...], at: Moment, *, over_time: OverTime = "moving") -> Frame:
+    """Flakes drawn out along their fall, over a whitened frame: (mean, sd, zoom, threshold, radius, sigma, mix)."""
+    height, width = frame.shape[:2]
+    key = texture_key(at, over_time)
+    flakes = _flakes(height, width, *fall[:6], key=key)
+    turned = flakes[::-1, ::-1]
+    if over_time == "moving":
+        speed = height * 0.6 * at.time_s
+        wind = width * 0.08 * sway(at, "wind", 0.2)
+        flakes = np.roll(flakes, (int(speed), int(wind)), (0, 1))
+        turned = np.roll(turned, (int(speed * 0.7), int(wind * 0.6)), (0, 1))
+    out = np.empty_like(frame)
+    _lay_snow(np.ascontiguousarray(frame), out, flakes + turned, np.float32(fall[6]))
+    return out
+
+
+@corruption(level="frame", scale=((1.0, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)), cites="hendrycks2019")
+def frost(frame: Frame, blend: tuple[float, float], at: Moment, *, over_time: OverTime = "still") -> Frame:
+    """Ice on the pane: the two shares of the frame and of an ice texture, added."""
+    height, width = frame.shape[:2]
+    rng = at.rng() if over_time == "redrawn" else at.scene.rng()
+    texture = _ice_covering(int(rng.integers(ICE_TEXTURES)), height, width)
+    y = int(rng.integers(texture.shape[0] - height + 1))
+    x = int(rng.integers(texture.shape[1] - width + 1))
+    out = np.empty_like(frame)
+    window = texture.reshape(len(texture), -1)[y : y + height, 3 * x : 3 * (x + width)]
+    _blend(rows_of(frame), window, rows_of(out), *(np.int32(round(share * (1 << 14))) for share in blend))
+    return out
+
+
+@corruption(
+    level="frame",
+    scale=(
+        (0.65, 0.3, 4, 0.69, 0.6, 0),
+        (0.65, 0.3, 3, 0.68, 0.6, 0),
+        (0.65, 0.3, 2, 0.68, 0.5, 0),
+        (0.65, 0.3, 1, 0.65, 1.5, 1),
+        (0.67, 0.4, 1, 0.65, 1.5, 1),
+    ),
+    cites="hendrycks2019",
+)
+def spatter(frame: Frame, splash: tuple[float, ...], at: Moment, *, over_time: OverTime = "still") -> Frame:
+    """Drops of water or mud on the lens: (mean, sd, blur, threshold, gain, whether it is mud)."""
+    height, width = frame.shape[:2]
+    mean, sd, blur, threshold, gain, is_mud = splash
+    drawn = _mud if is_mud else _water
+    clear, added = drawn(height, width, mean, sd, float(blur), threshold, gain, key=texture_key(at, over_time))
+    out = np.empty_like(frame)
+    _cover(rows_of(frame), rows_of(out), clear, added)
+    return out
+
+
+@lru_cache(4)
+def _cloud(side: int, decay: float, key: int) -> Plane:
+    return cloud(side, decay, key)
+
+
+def _fixed_streaks(count: int, length: int, height: int, width: int, rng: np.random.Generator) -> Array:
+    # The published program draws a slant, uses it only to limit where a streak begins, and draws every streak one pixel
+    # to the left; it fails on a frame lower than a streak, where ours begins above the frame.
+    slant = int(rng.integers(-10, 10))
+    low, high = (slant, width) if slant < 0 else (0, max(width - slant, 1))
+    x = rng.integers(low, high, count)
+    y = rng.integers(min(0, height - length), max(height - length, 1), count)
+    return np.stack([np.stack([x, y], 1), np.stack([x - 1, y + length], 1)], 1).astype(np.int32)
+
+
+def _falling_streaks(count: int, length: float, height: int, width: int, at: Moment) -> Array:
+    rng = at.scene.rng("drops")
+    depth = rng.uniform(0.5, 1.0, count)  # 1 is near: longer and faster
+    begin = rng.uniform(0, 1, count)
+    lean = 0.15 + 0.2 * sway(at, "wind", 0.15)
+    path = height + length
+    travelled = begin * path + depth * 2.2 * height * at.time_s
+    lap = np.floor(travelled / path)
+    y = travelled - lap * path - length
+    # A drop that has left comes back somewhere else: a golden-ratio step spreads its laps over the width.
+    x = (rng.uniform(0, 1, count) + lap * 0.618034) % 1.0 * (width + 0.35 * height) - 0.35 * height * max(lean, 0)
+    x = x + lean * y
+    tail = np.stack([x + lean * length * depth, y + length * depth], 1)
+    return np.stack([np.stack([x, y], 1), tail], 1).round().astype(np.int32)
+
+
+@lru_cache(4)
+def _flakes(
+    height: int,
+    width: int,
+    mean: float,
+    sd: float,
+    zoom: float,
+    threshold: float,
+    radius: int,
+    sigma: float,
+    *,
+    key: int,
+) -> Plane:
+    # Only the middle of the layer survives the zoom, so only that is drawn.
+    small = mean + sd * normal_plane(math.ceil(height / zoom), math.ceil(width / zoom), key)
+    layer = _stretched(small, height, width, zoom)
+    layer[layer < threshold] = 0
+    angle = rng_for(key, "fall").uniform(-135, -45)
+    layer = correlate_plane(np.clip(layer, 0, 1), *motion_trail(radius, sigma, angle))
+    return np.asarray(np.rint(layer * 255), np.float32)
+
+
+def _stretched(small: Plane, height: int, width: int, zoom: float) -> Plane:
+    """Bilinear enlargement on a grid that shares its corners, cut to size at the top left."""
+    rows = np.minimum(np.arange(height) * _step(small.shape[0], zoom), small.shape[0] - 1)
+    columns = np.minimum(np.arange(width) * _step(small.shape[1], zoom), small.shape[1] - 1)
+    x, y = np.meshgrid(columns.astype(np.float32), rows.astype(np.float32))
+    return np.asarray(cv2.remap(small, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)
+
+
+def _step(size: int, zoom: float) -> float:
+    enlarged = round(size * zoom)
+    return (size - 1) / (enlarged - 1) if enlarged > 1 else 0.0
+
+
+@lru_cache(16)
+def _ice_covering(number: int, height: int, width: int) -> Frame:
+    texture = ice(number)
+    scale = max(height / texture.shape[0], width / texture.shape[1], 1 / 1.1) * 1.1
+    if scale == 1:
+        return texture
+    size = (math.ceil(texture.shape[1] * scale), math.ceil(texture.shape[0] * scale))
+    return np.asarray(cv2.resize(texture, size, interpolation=cv2.INTER_LINEAR), np.uint8)
+
+
+def _liquid(height: int, width: int, mean: float, sd: float, blur: float, threshold: float, key: int) -> Plane:
+    layer = mean + sd * normal_plane(height, width, key)
+    side = 2 * int(4 * blur + 0.5) + 1
+    layer = np.asarray(cv2.GaussianBlur(layer, (side, side), blur, borderType=cv2.BORDER_REPLICATE), np.float32)
+    layer[layer < threshold] = 0
+    return layer
+
+
+@lru_cache(4)
+def _water(
+    height: int, width: int, mean: float, sd: float, blur: float, threshold: float, gain: float, *, key: int
+) -> tuple[Plane, Plane]:
+    """What is left of each value of the frame, and what is added to it."""
+    drops = np.clip(_liquid(height, width, mean, sd, blur, threshold, key) * 255, 0, 255).astype(np.uint8)
+    depth = cv2.distanceTransform(255 - cv2.Canny(drops, 50, 150), cv2.DIST_L2, 5)
+    depth = cv2.blur(np.minimum(depth, 20), (3, 3)).astype(np.uint8)
+    emboss = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
+    depth = cv2.filter2D(cv2.equalizeHist(depth), cv2.CV_8U, emboss)
+    shine = drops.astype(np.float32) * cv2.blur(depth, (3, 3)).astype(np.float32)
+    shine *= gain / max(float(shine.max()), 1.0)
+    return np.ones((height, width * 3), np.float32), _coloured(shine, WATER)
+
+
+@lru_cache(4)
+def _mud(
+    height: int, width: int, mean: float, sd: float, blur: float, threshold: float, gain: float, *, key: int
+) -> tuple[Plane, Plane]:
+    layer = _liquid(height, width, mean, sd, blur, threshold, key)
+    splashes = (layer > threshold).astype(np.float32)
+    side = 2 * int(4 * gain + 0.5) + 1
+    splashes = np.asarray(cv2.GaussianBlur(splashes, (side, side), gain, borderType=cv2.BORDER_REPLICATE), np.float32)
+    splashes[splashes < 0.8] = 0
+    return 1 - np.repeat(splashes, 3, axis=1), _coloured(splashes, MUD)
+
+
+def _coloured(plane: Plane, colour: tuple[int, int, int]) -> Plane:
+    return np.asarray(plane[..., None] * np.array(colour, np.float32), np.float32).reshape(len(plane), -1)
+
+
+# What varies by pixel is first spread over the three channels of a row. The loop over the row is then the same for
+# every value, and the compiler does many at once; a loop over channels inside one over pixels is five times slower.
+
+
+@inlined
+def _spread(line: Array, values: Array) -> None:
+    for x in range(len(values)):
+        line[3 * x] = values[x]
+        line[3 * x + 1] = values[x]
+        line[3 * x + 2] = values[x]
+
+
+@kernel
+def _lay_fog(rows: Frame, out: Frame, plane: Plane, dy: int, dx: int, thickness: np.float32) -> None:
+    height, width = rows.shape
+    most = np.uint8(0)
+    for y in range(height):
+        for x in range(width):
+            most = max(most, rows[y, x])
+    brightest = np.float32(most) / np.float32(255)
+    gain = brightest / (brightest + thickness)
+    lift = np.float32(255) * thickness * gain
+    wrap = len(plane) - 1  # the side is a power of two
+    shown = np.empty(width // 3, np.float32)
+    line = np.empty(width, np.float32)
+    for y in range(height):
+        source = plane[(y + dy) & wrap]
+        for x in range(width // 3):
+            shown[x] = source[(x + dx) & wrap]
+        _spread(line, shown)
+        for x in range(width):
+            level = np.float32(rows[y, x]) * gain + line[x] * lift
+            out[y, x] = np.uint8(np.int32(min(level, np.float32(255))))
+
+
+@kernel
+def _wet(frame: Frame, out: Frame, mask: Frame, mean: float) -> None:
+    height, width, _ = frame.shape
+    cover = STREAK / 255.0
+    wetter = np.empty(256, np.int64)  # a pixel under a streak, by its value, before it is blurred
+    for value in range(256):
+        wetter[value] = value + int(STREAK * (1 - value / 255.0) * (1 - mean))
+    for y in range(height):
+        out[y] = frame[y]
+        above, below = abs(y - 1), y + 1 if y + 1 < height else max(height - 2, 0)
+        for x in range(width):
+            if mask[y, x] == 0:
+                continue
+            left, right = abs(x - 1), x + 1 if x + 1 < width else max(width - 2, 0)
+            for c in range(3):
+                around = 0
+                for v in (above, y, below):
+                    for u in (left, x, right):
+                        near = frame[v, u, c]
+                        around += wetter[near] if mask[v, u] else near
+                out[y, x, c] = np.uint8(np.floor(around / 9.0 + 0.5) * cover + frame[y, x, c] * (1 - cover))
+
+
+@kernel
+def _lay_snow(frame: Frame, out: Frame, fallen: Plane, mix: np.float32) -> None:
+    height, width, _ = frame.shape
+    rest = np.float32(1) - mix
+    whitened = np.empty(width, np.float32)
+    white = np.empty(width * 3, np.float32)
+    flakes = np.empty(width * 3, np.float32)
+    rows, result = frame.reshape(height, width * 3), out.reshape(height, width * 3)
+    for y in range(height):
+        for x in range(width):
+            red, green, blue = np.float32(frame[y, x, 0]), np.float32(frame[y, x, 1]), np.float32(frame[y, x, 2])
+            grey = np.float32(0.299) * red + np.float32(0.587) * green + np.float32(0.114) * blue
+            whitened[x] = grey * np.float32(1.5) + np.float32(127.5)
+        _spread(white, whitened)
+        _spread(flakes, fallen[y])
+        for x in range(width * 3):
+            level = np.float32(rows[y, x])
+            level = mix * level + rest * max(level, white[x]) + flakes[x]
+            result[y, x] = np.uint8(np.int32(min(level, np.float32(255))))
+
+
+@kernel
+def _blend(rows: Frame, texture: Frame, out: Frame, share: np.int32, texture_share: np.int32) -> None:
+    height, width = rows.shape
+    for y in range(height):
+        for x in range(width):
+            level = (np.int32(rows[y, x]) * share + np.int32(texture[y, x]) * texture_share) >> np.int32(14)
+            out[y, x] = np.uint8(min(level, np.int32(255)))
+
+
+@kernel
+def _cover(rows: Frame, out: Frame, clear: Plane, added: Plane) -> None:
+    height, width = rows.shape
+    for y in range(height):
+        for x in range(width):
+            level = np.float32(rows[y, x]) * clear[y, x] + added[y, x]
+            out[y, x] = np.uint8(np.int32(min(level, np.float32(255))))

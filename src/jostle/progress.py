@@ -1,0 +1,65 @@
+"""A progress meter that keeps still for short work, draws a bar on a terminal, and prints plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+PATIENCE_S = 2.0  # shorter work says nothing
+LINE_EVERY_S = 10.0
+
+
+class Meter:
+    """Shows how far some work has come.
+
+    >>> import io
+    >>> with Meter("counting", io.StringIO()) as meter:
+    ...     meter.advance(1, 2)
+    """
+
+    def __init__(self, what: str, stream: TextIO) -> None:
+        self._what, self._stream = what, stream
+        self._begin = time.monotonic()
+        self._last_line = self._begin
+        self._bar: Any = None  # rich's, which is only imported when a bar is drawn
+        self._task: Any = None
+
+    def advance(self, done: int, total: int) -> None:
+        """Say that `done` of `total` steps are behind us."""
+        now = time.monotonic()
+        if now - self._begin < PATIENCE_S or done == total:
+            return
+        if self._stream.isatty():
+            self._draw(done, total)
+        elif now - self._last_line >= LINE_EVERY_S or self._last_line == self._begin:
+            self._last_line = now
+            left = f", about {(now - self._begin) / done * (total - done):.0f} s left" if done else ""
+            self._stream.write(f"{self._what}: {done} of {total}{left}\n")
+            self._stream.flush()
+
+    def _draw(self, done: int, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        if self._bar is None:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=Console(file=self._stream),
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(self._what, total=total)
+        self._bar.update(self._task, completed=done, total=total)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,138 @@
+"""What every corruption promises. Registering one is enough to be tested here; there is no line for any of them."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle import Clip
+from jostle.corrupting.apply import masks_for
+from jostle.corrupting.corruption import corruptions
+from jostle.corrupting.placement import Timeline
+from jostle.corrupting.profile import profiles
+from jostle.corrupting.spec import Spec
+from jostle.corrupting.stages import ClipSource, Source, TimeStage, chain
+
+OWN = list(corruptions)
+PROFILED = [f"{table.name}/{name}" for table in profiles.values() for name in table.entries]
+EVERY = OWN + PROFILED
+
+
+def strongest(name: str) -> str:
+    return f"{name}:{len(Spec.parse(name).entry.values)}"
+
+
+def source_for(clip: Clip, spec: str) -> Source:
+    parsed = Spec.parse(spec)
+    masks = masks_for([parsed], None, Timeline.of(clip.pts, clip.fps, None))
+    return chain(ClipSource(clip), [parsed], masks, seed=3, video_id="v")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_shape_kept_and_input_untouched(name: str, clip: Clip) -> None:
+    before = clip.frames.tobytes()
+    out = jostle.corrupt(clip, strongest(name))
+    assert out.frames.shape == clip.frames.shape
+    assert out.frames.dtype == np.uint8
+    assert np.array_equal(out.pts, clip.pts)
+    assert out.fps == clip.fps
+    assert clip.frames.tobytes() == before
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_it_does_something(name: str, long_clip: Clip) -> None:
+    assert not np.array_equal(jostle.corrupt(long_clip, strongest(name)).frames, long_clip.frames)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_severity_zero_is_the_identity(name: str, clip: Clip) -> None:
+    assert np.array_equal(jostle.corrupt(clip, f"{name}:0").frames, clip.frames)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_same_key_same_bytes(name: str, clip: Clip) -> None:
+    spec = strongest(name)
+    first = jostle.corrupt(clip, spec, seed=5, video_id="a")
+    assert np.array_equal(first.frames, jostle.corrupt(clip, spec, seed=5, video_id="a").frames)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_chunked_is_whole_is_random_access(name: str, clip: Clip) -> None:
+    spec = strongest(name)
+    whole = source_for(clip, spec).block(0, len(clip))
+    for step in (1, 5):
+        source = source_for(clip, spec)
+        parts = [source.block(lo, min(lo + step, len(clip))) for lo in range(0, len(clip), step)]
+        assert np.array_equal(np.concatenate(parts), whole), f"blocks of {step} differ from the whole"
+    source = source_for(clip, spec)
+    for t in (len(clip) - 1, 3, 11, 12, 0):
+        assert np.array_equal(source.block(t, t + 1)[0], whole[t]), f"frame {t} asked for by itself differs"
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_threads_do_not_matter(name: str, clip: Clip) -> None:
+    spec = strongest(name)
+    assert np.array_equal(jostle.corrupt(clip, spec, jobs=4).frames, jostle.corrupt(clip, spec).frames)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_outside_the_placement_every_frame_is_clean(name: str, clip: Clip) -> None:
+    out = jostle.corrupt(clip, strongest(name), placement="frames:6-14")
+    keep = np.r_[0:6, 14 : len(clip)]
+    assert np.array_equal(out.frames[keep], clip.frames[keep])
+
+
+def damage_of(clip: Clip, spec: str) -> float:
+    """How far a corruption takes a clip from what it was.
+
+    Pixels say little about time: a shuffle of long pieces moves frames further than one of short pieces, yet leaves
+    more of the order. For an index map it is the share of steps that are no longer one frame ahead, and of frames
+    that are not shown.
+    """
+    source = source_for(clip, spec)
+    if isinstance(source, TimeStage):
+        broken = np.mean(np.diff(source.indices) != 1)
+        return float(broken + 1 - len(np.unique(source.indices)) / len(clip))
+    change = source.block(0, len(clip)).astype(float) - clip.frames
+    return float(np.abs(change).mean())
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_damage_grows_with_severity(name: str, long_clip: Clip) -> None:
+    damage = [damage_of(long_clip, f"{name}:{severity}") for severity in range(1, 6)]
+    assert damage[0] > 0
+    assert damage[-1] > damage[0]
+    # A single step may be level: a drawn pattern does not fall on the same content at every strength.
+    for weaker, stronger in pairwise(damage):
+        assert stronger >= 0.9 * weaker, damage
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("frames", [1, 2])
+def test_the_shortest_clips(name: str, frames: int, clip: Clip) -> None:
+    assert jostle.corrupt(clip[:frames], strongest(name)).frames.shape == clip.frames[:frames].shape
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_odd_and_small_frames(name: str, clip: Clip) -> None:
+    odd = np.ascontiguousarray(clip.frames[:4, :33, :35])
+    assert jostle.corrupt(odd, strongest(name)).shape == odd.shape
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_summary_and_a_known_citation(name: str) -> None:
+    found = corruptions[name]
+    assert re.fullmatch(r"[A-Z].*[.]", found.summary, re.DOTALL), found.summary
+    bibliography = (Path(__file__).resolve().parents[2] / "docs" / "references.bib").read_text()
+    assert found.cites == "jostle" or f"{{{found.cites}," in bibliography
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_static_clip_stays_the_same_length(name: str) -> None:
+    black = np.zeros((3, 40, 40, 3), np.uint8)
+    assert jostle.corrupt(black, strongest(name)).shape == black.shape
