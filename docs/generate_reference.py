@@ -1,0 +1,377 @@
+"""Writes the reference pages from the registries, the docstrings and the command line itself.
+
+Run by `conf.py` before every build, and by hand with `python docs/generate_reference.py`. `tests/test_docs.py` checks
+that nothing registered is missing from the result.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import typer
+
+import jostle
+from jostle import errors
+from jostle.cli import app
+from jostle.corrupting.corruption import Corruption, corruptions
+from jostle.corrupting.placement import placements
+from jostle.corrupting.profile import Entry, Profile, profiles
+
+DOCS = Path(__file__).parent
+
+# What a script may import besides the face of the package, by room.
+ROOMS: dict[str, tuple[str, ...]] = {
+    "jostle.media.probe": ("probe", "VideoFacts"),
+    "jostle.media.decode": ("Reader",),
+    "jostle.media.encode": ("Writer",),
+    "jostle.media.door": ("Limits",),
+    "jostle.media.codec": ("Codec", "transcode"),
+    "jostle.corrupting.video": ("Corrupted",),
+    "jostle.corrupting.corruption": ("corruption", "Corruption"),
+    "jostle.corrupting.scene": ("Scene", "Moment"),
+    "jostle.corrupting.stages": ("Span",),
+    "jostle.corrupting.placement": ("placement", "Placement", "Timeline"),
+    "jostle.corrupting.profile": ("profile", "Profile", "Entry", "strength"),
+    "jostle.corrupting.spec": ("Spec",),
+    "jostle.datasets.activitynet_json": ("read_annotations", "segments_of", "VideoTruth"),
+    "jostle.datasets.videos": ("find_videos", "VideoFiles"),
+    "jostle.datasets.names": ("file_name_for",),
+    "jostle.seeds": ("key_for", "rng_for"),
+}
+VERBS = ("names", "read", "corrupt", "corrupt_file", "sheet", "doctor", "demo")
+SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):$")
+
+WRITTEN_BY = "% Written by docs/generate_reference.py; change the code it is made from instead.\n\n"
+
+
+def write_pages(folder: Path) -> list[Path]:
+    """Write every generated page into `folder`; pages that have not changed are left alone."""
+    written = []
+    for name, make in PAGES.items():
+        path, text = folder / name, WRITTEN_BY + make()
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def corruptions_page() -> str:
+    """Every registered corruption, by family."""
+    lines = [
+        "# Corruptions",
+        "",
+        f"The {len(corruptions)} corruptions on the shelf with jostle's own table: what a bare name such as `fog:3` "
+        "means. A function receives the value for the severity and never the severity itself. Papers' tables over the "
+        "same corruptions are in [profiles](profiles.md).",
+        "",
+        "The level says what a corruption maps: single frames, frames with their neighbours (clip), the coded stream "
+        "(codec) or the order of frames (time). [Concepts](../concepts.md#four-levels) explains them.",
+    ]
+    families: dict[str, list[Corruption]] = {}
+    for found in corruptions.values():
+        families.setdefault(found.family, []).append(found)
+    for family, members in sorted(families.items()):
+        lines += ["", f"## {family}", "", _module_summary(members[0])]
+        for found in members:
+            lines += ["", f"### {found.name}", "", *_corruption(found)]
+    return "\n".join(lines) + "\n"
+
+
+def _corruption(found: Corruption) -> list[str]:
+    values = [_value(value) for value in found.scale]
+    rows = [["value", *values]]
+    if found.placements:
+        rows.append(["placement", *(f"`{place}`" for place in found.placements)])
+    facts = [f"Level: {found.level}.", f"From: {_citation(found.cites)}."]
+    if found.reach is not None:
+        reaches = [found.reach(value) for value in found.scale]
+        before, after = (max(side) for side in zip(*reaches, strict=True))
+        facts.append(f"Reads at most {before} frames before and {after} after.")
+    lines = [*_docstring(found.function), "", " ".join(facts), ""]
+    lines += _table(["severity", *"12345"], rows)
+    options = _options(found.function)
+    if options:
+        lines += ["", "Options, set by profiles: " + ", ".join(options) + "."]
+    users = [f"`{table.name}/{name}`" for table in profiles.values() for name, entry in table.entries.items()
+             if entry.corruption == found.name]  # fmt: skip
+    if users:
+        lines += ["", "Used by " + ", ".join(users) + "."]
+    return lines
+
+
+def profiles_page() -> str:
+    """Every profile with its lines."""
+    lines = [
+        "# Profiles",
+        "",
+        "A profile is a paper's table: its names, severities and parameters over jostle's corruptions. Write "
+        "`profile/name:severity`. Where a line departs from the published program its note says so; "
+        "[differences](../differences.md) has the whole account.",
+    ]
+    for table in profiles.values():
+        lines += ["", f"## {table.name}", "", *_profile(table)]
+    return "\n".join(lines) + "\n"
+
+
+def _profile(table: Profile) -> list[str]:
+    turns = "the strength" if table.severity == "strength" else "the share of each action that is struck"
+    lines = [table.summary, "", f"From: {_citation(table.cites)}. Severity is {turns}."]
+    if table.code_names:
+        pairs = [f"`{code}` for `{name}`" for code, name in table.code_names.items()]
+        lines += ["", "Names of the released program, understood as well: " + ", ".join(pairs) + "."]
+    rows = [[f"`{name}`", *_entry(entry)] for name, entry in table.entries.items()]
+    return [*lines, "", *_table(["name", "corruption", "value by severity", "options", "placement", "note"], rows)]
+
+
+def _entry(entry: Entry) -> list[str]:
+    home = f"[{entry.corruption}](corruptions.md#{_anchor(entry.corruption)})"
+    same = len(set(entry.values)) == 1
+    values = f"always {_value(entry.values[0])}" if same else ", ".join(map(_value, entry.values))
+    options = ", ".join(f"`{name}={value!r}`" for name, value in entry.options.items())
+    places = ", ".join(f"`{place}`" for place in entry.placements) if entry.placements else "everywhere"
+    return [home, values, options, places, entry.note]
+
+
+def placements_page() -> str:
+    """Every kind of placement."""
+    lines = [
+        "# Placements",
+        "",
+        "A placement says which frames a corruption strikes. It is written `kind` or `kind:argument`. Frames outside "
+        "it stay as they were, byte for byte. [Place a corruption in time](../how-to/place-in-time.md) shows them at "
+        "work; [concepts](../concepts.md#rounding) has the rounding rules.",
+        "",
+    ]
+    rows = [[f"`{kind.name}`", f"`{kind.form}`", kind.summary] for kind in placements.values()]
+    return "\n".join([*lines, *_table(["kind", "written as", "strikes"], rows)]) + "\n"
+
+
+def cli_page() -> str:
+    """The help of every verb."""
+    command: Any = typer.main.get_command(app)
+    lines = [
+        "# Command line",
+        "",
+        "`jostle VERB`, or `python -m jostle VERB`. Results go to stdout, remarks and progress to stderr. "
+        "`jostle VERB --help` prints the same as this page. [Exit codes](errors.md) are the same for all verbs.",
+        "",
+        command.help,
+        "",
+        *_parameters(command.params),
+    ]
+    for name, verb in command.commands.items():
+        arguments = [p.metavar or p.name.upper() for p in verb.params if _is_argument(p)]
+        usage = " ".join(["jostle", name, *arguments, "[OPTIONS]"])
+        lines += ["", f"## {name}", "", verb.help or "", "", "```text", usage, "```", "", *_parameters(verb.params)]
+    return "\n".join(lines) + "\n"
+
+
+def _is_argument(parameter: Any) -> bool:
+    return not parameter.opts[0].startswith("-")
+
+
+def _parameters(parameters: Iterable[Any]) -> list[str]:
+    rows = []
+    for parameter in parameters:
+        if _is_argument(parameter):
+            written = f"`{parameter.metavar or parameter.name.upper()}`"
+        else:
+            written = ", ".join(f"`{flag}`" for flag in parameter.opts)
+            if parameter.metavar:
+                written += f" `{parameter.metavar}`"
+        choices = get_args(getattr(getattr(parameter, "type_descriptor", None), "annotation", None))
+        if choices and all(isinstance(choice, str) for choice in choices):
+            written += f" `{'|'.join(choices)}`"
+        default = parameter.default
+        silent = default is None or default is False or getattr(parameter, "count", False)
+        shown = "required" if parameter.required else "" if silent else f"`{default}`"
+        rows.append([written, parameter.help or "", shown, f"`{parameter.envvar}`" if parameter.envvar else ""])
+    return _table(["argument or option", "meaning", "default", "environment"], rows) if rows else []
+
+
+def python_page() -> str:
+    """The public names with signatures and docstrings."""
+    lines = [
+        "# Python",
+        "",
+        "`import jostle` is light: it loads NumPy and nothing heavier. Decoders, OpenCV and compiled kernels are "
+        "loaded by the first verb that needs them.",
+        "",
+        "## jostle",
+    ]
+    api = importlib.import_module("jostle.api")
+    for name in [*VERBS, *(n for n in jostle.__all__ if n not in VERBS)]:
+        if name != "JostleError":  # on the page of errors
+            face = "jostle" if name in jostle.__all__ else "jostle.api"
+            lines += ["", f"### {face}.{name}", "", *_object(getattr(api, name, None) or getattr(jostle, name))]
+    for module, names in ROOMS.items():
+        home = importlib.import_module(module)
+        lines += ["", f"## {module}", "", _first_paragraph(home.__doc__)]
+        for name in names:
+            lines += ["", f"### {module}.{name}", "", *_object(getattr(home, name))]
+    return "\n".join(lines) + "\n"
+
+
+def _object(thing: Any) -> list[str]:
+    lines = ["```python", _signature(thing), "```", "", *_docstring(thing)]
+    if inspect.isclass(thing):
+        for name, member in vars(thing).items():
+            inner = member.__func__ if isinstance(member, classmethod) else member
+            if name.startswith("_") or not getattr(inner, "__doc__", None):
+                continue
+            if isinstance(inner, property):
+                lines += ["", f"**`.{name}`**: {_first_paragraph(inner.__doc__)}"]
+            elif inspect.isfunction(inner):
+                lines += ["", f"**`.{name}{_arguments(inner)}`**: {_first_paragraph(inner.__doc__)}"]
+    return lines
+
+
+def _signature(thing: Any) -> str:
+    text = f"{thing.__name__}{_arguments(thing)}"
+    if len(text) <= 100:
+        return text
+    inside, _, result = text[len(thing.__name__) + 1 :].rpartition(")")
+    return f"{thing.__name__}(\n    " + ",\n    ".join(_split(inside)) + f",\n){result}"
+
+
+def _arguments(thing: Any) -> str:
+    signature = inspect.signature(thing)
+    kept = [p for p in signature.parameters.values() if p.name not in ("self", "cls")]
+    text = str(signature.replace(parameters=kept))
+    return re.sub(r"(:|->) '([^']*)'", r"\1 \2", text).replace("<factory>", "...").removesuffix(" -> None")
+
+
+def _split(arguments: str) -> list[str]:
+    """Arguments at their commas, but not at those inside brackets."""
+    parts, depth = [""], 0
+    for character in arguments:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def errors_page() -> str:
+    """The family of exceptions."""
+    things = [thing for thing in vars(errors).values() if inspect.isclass(thing)]
+    family = [thing for thing in things if issubclass(thing, errors.JostleError)]
+    rows = []
+    for error in family:
+        bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__ if base is not Exception)
+        rows.append([f"`{error.__name__}`", bases, str(error.exit_code), _first_paragraph(error.__doc__)])
+    lines = [
+        "# Errors and exit codes",
+        "",
+        "All errors that jostle raises on purpose are in `jostle.errors` and are a `jostle.JostleError`. A message "
+        "says what happened, where, and what to do. [When something fails](../how-to/when-something-fails.md) has "
+        "more.",
+        "",
+        *_table(["error", "is also", "exit code", "means"], rows),
+        "",
+        "## Exit codes",
+        "",
+        *_table(["code", "means"], [[f"`{code}`", text] for code, text in EXIT_CODES.items()]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+EXIT_CODES = {
+    0: "done",
+    1: "a bug of ours; the message asks for a report",
+    2: "usage: an unknown name, option or value",
+    3: "bad input, and nothing was produced",
+    4: "finished, with some items set aside; no verb of this version works on several items",
+    5: "the disk, the memory, a device or an encoder gave out, or `doctor` found something wrong",
+    6: "refused for integrity: the input changed while it was read",
+    130: "interrupted by Ctrl-C; run the same command again",
+    143: "stopped by SIGTERM; run the same command again",
+}
+
+
+def _docstring(thing: Any) -> list[str]:
+    """A docstring in Google's style as Markdown: sections become lists, examples code."""
+    lines: list[str] = []
+    section, example = False, False
+    for line in (inspect.getdoc(thing) or "").splitlines():
+        if example and not line:
+            lines += ["```", ""]
+            example = False
+        elif line.startswith(">>> ") and not example:
+            lines += ["```pycon", line]
+            section, example = False, True
+        elif found := SECTION.match(line):
+            lines += [f"{found[1]}:", ""]
+            section = True
+        elif section and re.match(r" {4}\S", line):
+            name, colon, rest = line.strip().partition(": ")
+            lines.append(f"- `{name}`: {rest}" if colon else f"- {line.strip()}")
+        elif section and line.startswith("        "):
+            lines.append(f"  {line.strip()}")
+        else:
+            section = section and not line
+            lines.append(line)
+    return [*lines, "```"] if example else lines
+
+
+def _first_paragraph(text: str | None) -> str:
+    return " ".join(inspect.cleandoc(text or "").split("\n\n")[0].split())
+
+
+def _module_summary(found: Corruption) -> str:
+    return _first_paragraph(importlib.import_module(found.function.__module__).__doc__)
+
+
+def _options(function: Callable[..., Any]) -> list[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return [f"`{p.name}={p.default!r}`" for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+
+def _value(value: Any) -> str:
+    return f"`{value!r}`"
+
+
+def _citation(key: str) -> str:
+    return _bibliography().get(key, "jostle's own")
+
+
+def _bibliography() -> Mapping[str, str]:
+    text = (DOCS / "references.bib").read_text(encoding="utf-8")
+    works = {}
+    for key, body in re.findall(r"@\w+\{(\w+),(.*?)\n\}", text, re.DOTALL):
+        fields = dict(re.findall(r"(\w+) = \{(.*?)\},?\n", body + "\n"))
+        people = [person.split(",")[0] for person in fields["author"].split(" and ")]
+        first = people[0] if len(people) == 1 else " and ".join(people) if len(people) == 2 else f"{people[0]} et al."
+        works[key] = f"{first} ({fields['year']}), *{fields['title']}*"
+    return works
+
+
+def _anchor(heading: str) -> str:
+    return heading.lower()
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+    return [line(head), line(["---"] * len(head)), *map(line, rows)]
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "corruptions.md": corruptions_page,
+    "profiles.md": profiles_page,
+    "placements.md": placements_page,
+    "cli.md": cli_page,
+    "python.md": python_page,
+    "errors.md": errors_page,
+}
+
+
+if __name__ == "__main__":
+    write_pages(DOCS / "reference")

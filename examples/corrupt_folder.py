@@ -1,0 +1,41 @@
+"""Corrupt every video under a folder: python examples/corrupt_folder.py VIDEOS OUT SPEC [SEED]
+
+Videos that are already there are left alone, so a run that was stopped goes on where it was. A video that cannot be
+used is named and set aside; the exit code is then 4.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import jostle
+from jostle.datasets.names import file_name_for
+from jostle.datasets.videos import find_videos
+
+
+def main(videos: str, out: str, spec: str, seed: str = "0") -> int:
+    """Corrupt all videos; 0 if none was set aside, otherwise 4."""
+    target = Path(out)
+    target.mkdir(parents=True, exist_ok=True)
+    found = find_videos(videos)
+    set_aside = 0
+    for video_id, path in found.items():
+        to = target / file_name_for(video_id, ".mkv")
+        if to.exists():
+            print(f"{video_id}: already there")
+            continue
+        try:
+            done = jostle.corrupt_file(path, spec, to, seed=int(seed), video_id=video_id, lossless=True)
+        except jostle.JostleError as error:
+            print(f"{video_id}: set aside: {error}", file=sys.stderr)
+            set_aside += 1
+        else:
+            print(f"{video_id}: {done.struck} of {done.frames} frames struck")
+    for warning in found.warnings:
+        print(warning, file=sys.stderr)
+    return 4 if set_aside else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,40 @@
+"""Which frames the placements strike: python examples/strike_actions.py
+
+Two actions in a clip of eight seconds; every placement blacks out its frames, and a line of text shows them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import jostle
+
+FPS = 10
+ACTIONS = [(1.0, 3.5), (5.0, 7.0)]  # seconds
+PLACEMENTS = (
+    "everywhere",
+    "centre:10%",
+    "centre:50%",
+    "at:20%x3",
+    "frame:12",
+    "frames:40-50",
+    "random:8",
+    "background:8",
+)
+
+
+def main() -> None:
+    """Print one line a placement: `#` is struck, `-` inside an action, `.` outside."""
+    clean = np.full((8 * FPS, 32, 32, 3), 200, np.uint8)
+    inside = {t for start, end in ACTIONS for t in range(round(start * FPS), round(end * FPS))}
+    for placement in PLACEMENTS:
+        hit = jostle.corrupt(
+            clean, "black_frame", placement=placement, segments=ACTIONS, fps=FPS, seed=0, video_id="example"
+        )
+        struck = ~hit.any(axis=(1, 2, 3))
+        line = "".join("#" if struck[t] else "-" if t in inside else "." for t in range(len(clean)))
+        print(f"{placement:14}{line}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,267 @@
+"""The documentation keeps up: the reference is complete, links lead somewhere, and what it shows runs."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import importlib.util
+import inspect
+import itertools
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import typer
+
+import jostle
+from jostle import errors
+from jostle.cli import app
+from jostle.corrupting.corruption import corruptions
+from jostle.corrupting.placement import placements
+from jostle.corrupting.profile import profiles
+from jostle.corrupting.spec import Spec
+from jostle.media.encode import Writer
+from jostle.types import Clip
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS, SOURCE = ROOT / "docs", ROOT / "src" / "jostle"
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FILE_NAMED = re.compile(r"\b(?:docs|examples|tests|benchmarks)/[\w./-]*\.(?:md|py|bib)\b")
+
+
+def load(path: Path) -> ModuleType:
+    """A script as a module, without running what it does as a script."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GENERATOR = load(DOCS / "generate_reference.py")
+GENERATED = frozenset(GENERATOR.PAGES)
+
+
+def written_pages() -> list[Path]:
+    """The pages somebody wrote by hand, and the readme."""
+    pages = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
+    made = {DOCS / "reference" / name for name in GENERATED}
+    return [page for page in pages if page not in made] + [ROOT / "README.md"]
+
+
+PAGES = written_pages()
+
+
+def blocks(page: Path, language: str) -> Iterator[str]:
+    for found, body in FENCE.findall(page.read_text(encoding="utf-8")):
+        if found == language:
+            yield body
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The generated pages, by name."""
+    folder = tmp_path_factory.mktemp("reference")
+    return {page.name: page.read_text(encoding="utf-8") for page in GENERATOR.write_pages(folder)}
+
+
+def section(text: str, heading: str) -> str:
+    """What stands under a heading, up to the next one of its level or above."""
+    level = heading.split(" ")[0]
+    found = re.search(rf"^{re.escape(heading)}$(.*?)(?=^#{{1,{len(level)}}} |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert found, f"no section {heading!r}"
+    return found[1]
+
+
+def test_every_corruption_is_in_the_reference(reference: dict[str, str]) -> None:
+    for found in corruptions.values():
+        entry = section(reference["corruptions.md"], f"### {found.name}")
+        assert found.summary.split("\n")[0] in " ".join(entry.split()), found.name
+        assert f"Level: {found.level}" in entry
+        for value in found.scale:
+            assert f"`{value!r}`" in entry, found.name
+
+
+def test_every_line_of_every_profile_is_in_the_reference(reference: dict[str, str]) -> None:
+    for table in profiles.values():
+        entry = section(reference["profiles.md"], f"## {table.name}")
+        for name, line in table.entries.items():
+            row = re.search(rf"^\| `{name}` \|.*$", entry, re.MULTILINE)
+            assert row, f"{table.name}/{name}"
+            assert f"[{line.corruption}]" in row[0]
+            assert line.note in row[0]
+
+
+def test_every_placement_is_in_the_reference(reference: dict[str, str]) -> None:
+    for kind in placements.values():
+        assert f"| `{kind.name}` | `{kind.form}` |" in reference["placements.md"]
+
+
+def test_every_verb_and_option_is_in_the_reference(reference: dict[str, str]) -> None:
+    command: Any = typer.main.get_command(app)
+    assert len(command.commands) >= 5
+    for name, verb in command.commands.items():
+        entry = section(reference["cli.md"], f"## {name}")
+        for parameter in verb.params:
+            for flag in parameter.opts:
+                written = flag if flag.startswith("-") else parameter.metavar or parameter.name.upper()
+                assert f"`{written}`" in entry, f"{name} {written}"
+
+
+def test_every_error_and_public_name_is_in_the_reference(reference: dict[str, str]) -> None:
+    for name, thing in vars(errors).items():
+        if inspect.isclass(thing) and issubclass(thing, errors.JostleError):
+            assert f"| `{name}` |" in reference["errors.md"]
+    for name in set(jostle.__all__) - {"JostleError"}:
+        assert f"### jostle.{name}\n" in reference["python.md"]
+
+
+def test_every_profile_is_explained_by_hand() -> None:
+    differences = (DOCS / "differences.md").read_text()
+    how_to = (DOCS / "how-to" / "reproduce-a-benchmark.md").read_text()
+    for table in profiles.values():
+        assert table.name in differences
+        assert table.name in how_to
+        for name in table.entries:
+            assert f"`{name}`" in differences, f"{table.name}/{name} is not in docs/differences.md"
+
+
+def slugs(text: str) -> set[str]:
+    """The anchors of a page's headings, as GitHub and MyST make them."""
+    headings = re.findall(r"^#{1,6} (.+)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page: Path, reference: dict[str, str]) -> None:
+    check_links(page.read_text(encoding="utf-8"), page, reference)
+
+
+@pytest.mark.parametrize("name", sorted(GENERATED))
+def test_generated_links_lead_somewhere(name: str, reference: dict[str, str]) -> None:
+    check_links(reference[name], DOCS / "reference" / name, reference)
+
+
+def check_links(text: str, page: Path, reference: dict[str, str]) -> None:
+    for target in LINK.findall(re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        if there.parent == DOCS / "reference" and there.name in GENERATED:
+            content = reference[there.name]
+        else:
+            assert there.exists(), f"{name_of(page)} links to {target}, which is not there"
+            content = there.read_text(encoding="utf-8") if there.suffix == ".md" else ""
+        assert not anchor or anchor in slugs(content), f"{name_of(page)} links to {target}: no such heading"
+
+
+def test_files_that_are_mentioned_exist() -> None:
+    texts = [*PAGES, *SOURCE.rglob("*.py"), ROOT / "CHANGES.md"]
+    for path in texts:
+        for mention in FILE_NAMED.findall(path.read_text(encoding="utf-8")):
+            made = mention.startswith("docs/reference/") and Path(mention).name in GENERATED
+            assert made or (ROOT / mention).exists(), f"{name_of(path)} mentions {mention}, which is not there"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_code_on_pages_is_python_and_uses_public_names(page: Path) -> None:
+    for block in blocks(page, "python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "jostle":
+                assert hasattr(jostle, node.attr), f"jostle.{node.attr}"
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("jostle"):
+                module = importlib.import_module(node.module or "")
+                assert all(hasattr(module, alias.name) for alias in node.names), ast.unparse(node)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_commands_on_pages_have_options_and_specs_that_exist(page: Path) -> None:
+    verbs: Any = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for block in blocks(page, "console"):
+        lines = block.splitlines()
+        for line, after in zip(lines, [*lines[1:], ""], strict=True):
+            found = re.match(r"[$>]\s+jostle (\w+)(.*)", line)
+            if not found or after.startswith("error"):
+                continue
+            words = shlex.split(found[2])
+            known = {flag for parameter in verbs[found[1]].params for flag in parameter.opts}
+            assert {word for word in words if word.startswith("-")} <= known, line
+            for flag, word in itertools.pairwise(words):
+                if flag == "-c":
+                    Spec.parse(word)
+
+
+DOCTESTED = sorted(path for path in SOURCE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", DOCTESTED, ids=name_of)
+def test_examples_in_docstrings(path: Path) -> None:
+    module = importlib.import_module(".".join(path.relative_to(SOURCE.parent).with_suffix("").parts))
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert not found.failed
+
+
+def test_the_page_on_adding_a_corruption_runs() -> None:
+    """In a process of its own, so that what it registers stays there."""
+    code = "\n\n".join(blocks(DOCS / "how-to" / "add-a-corruption.md", "python"))
+    for level in ("frame", "clip", "codec", "time"):
+        assert f'level="{level}"' in code
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_example_that_corrupts_a_folder(tmp_path: Path, clip: Clip, capsys: pytest.CaptureFixture[str]) -> None:
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    for name in ("one", "two"):
+        with Writer(videos / f"{name}.mp4", size=clip.size, fps=clip.fps) as writer:
+            for frame in clip.frames[:6]:
+                writer.write(frame)
+    (videos / "broken.mp4").write_text("no video")
+    example = load(ROOT / "examples" / "corrupt_folder.py")
+    assert example.main(str(videos), str(tmp_path / "out"), "brightness:3") == 4
+    said = capsys.readouterr()
+    assert said.out.splitlines() == ["one: 6 of 6 frames struck", "two: 6 of 6 frames struck"]
+    assert said.err.startswith("broken: set aside: ")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["one.mkv", "two.mkv"]
+    example.main(str(videos), str(tmp_path / "out"), "brightness:3")
+    assert capsys.readouterr().out.splitlines() == ["one: already there", "two: already there"]
+
+
+def test_the_example_that_sweeps_severities(capsys: pytest.CaptureFixture[str]) -> None:
+    load(ROOT / "examples" / "sweep_severities.py").main(["gaussian_noise"])
+    found = [float(line.split()[1]) for line in capsys.readouterr().out.splitlines()[1:]]
+    assert len(found) == 5
+    assert found == sorted(found, reverse=True)
+
+
+def test_the_example_that_strikes_actions(capsys: pytest.CaptureFixture[str]) -> None:
+    load(ROOT / "examples" / "strike_actions.py").main()
+    lines = dict(line.split() for line in capsys.readouterr().out.splitlines())
+    assert set(lines["everywhere"]) == {"#"}
+    assert lines["frame:12"].index("#") == 12
+    assert lines["frames:40-50"].count("#") == 10
+    assert lines["random:8"].count("#") == lines["background:8"].count("#") == 8
+
+
+def test_every_example_is_tested() -> None:
+    here = Path(__file__).read_text(encoding="utf-8")
+    for example in EXAMPLES:
+        assert f'"{example.name}"' in here
