@@ -26,7 +26,8 @@ DOCS = Path(__file__).parent
 
 # What a script may import besides the face of the package, by room.
 ROOMS: dict[str, tuple[str, ...]] = {
-    "jostle.media.probe": ("probe", "VideoFacts"),
+    "jostle.media.probe": ("probe",),
+    "jostle.media.facts": ("VideoFacts",),
     "jostle.media.decode": ("Reader",),
     "jostle.media.encode": ("Writer",),
     "jostle.media.door": ("Limits",),

@@ -21,6 +21,12 @@ SIZE = (180, 320)
 SECONDS = 3
 CLIP_QUALITY = 27  # all clips travel inside the page
 
+# The order of the page: from the sensor to the network to time.
+FAMILIES = (
+    *("noise", "blur", "weather", "light", "camera", "occlusion", "digital"),
+    *("compression", "transmission", "order", "rate", "mix"),
+)
+
 Progress = Callable[[int, int], None]
 
 
@@ -57,13 +63,13 @@ def write_demo(folder: Path, *, seed: int = 0, progress: Progress | None = None)
     save(clean, "clean")
     exhibits = []
     names = list(corruptions)
-    for done, name in enumerate(names):
+    for done, name in enumerate(sorted(names, key=lambda name: FAMILIES.index(corruptions[name].family))):
         if progress:
             progress(done, len(names))
         spec = Spec.parse(f"{name}:4")
         path = save(corrupt_clip(clean, [spec], seed=seed, video_id="film"), name)
         found = corruptions[name]
-        exhibits.append(Exhibit(name, found.family, found.level, found.summary, path))
+        exhibits.append(Exhibit(name, found.family, found.level, found.summary.replace("`", ""), path))
     rows = sheet_rows(clean, [Spec.parse(name) for name in names], seed=seed)
     sheet = write_png(draw_sheet(rows, ["clean", *"12345"]), folder / "sheet.png")
     return write_gallery(folder / "index.html", exhibits, clips / "clean.mp4", sheet)

@@ -18,7 +18,8 @@ import pytest
 from jostle.errors import BadValue, EncoderMissing, MediaError, ResourceError
 from jostle.media import encoders as encoder_list
 from jostle.media.decode import Reader, read
-from jostle.media.encode import Writer, encoders, require_encoder
+from jostle.media.encode import Writer
+from jostle.media.encoders import encoders, require_encoder
 from jostle.types.clip import Frame
 
 

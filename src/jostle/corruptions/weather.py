@@ -54,7 +54,7 @@ def fog(
 
 @corruption(
     level="frame",
-    scale=((770, 20, 0.85), (700, 30, 0.8), (600, 45, 0.7), (500, 60, 0.6), (400, 80, 0.5)),
+    scale=((500, 20, 0.85), (400, 28, 0.78), (300, 36, 0.7), (220, 46, 0.62), (160, 56, 0.54)),
     cites="yi2021",
 )
 def rain(frame: Frame, shower: tuple[int, int, float], at: Moment, *, over_time: OverTime = "moving") -> Frame:

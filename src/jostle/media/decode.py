@@ -14,7 +14,8 @@ import numpy as np
 
 from jostle.errors import BadValue, MediaError, SourceChanged
 from jostle.media.door import Identity, Limits, PathLike, checked_file, shown_name
-from jostle.media.probe import VideoFacts, have_pyav
+from jostle.media.facts import VideoFacts
+from jostle.media.probe import have_pyav
 from jostle.media.timeline import Survey, Ticks, repaired, spans, with_lost
 from jostle.types.clip import Clip, Frame, Frames, Times
 

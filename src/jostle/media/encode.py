@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-from abc import ABC, abstractmethod
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -13,38 +12,12 @@ from typing import Literal, Self
 
 from jostle.errors import BadValue, MediaError, ResourceError
 from jostle.media.door import PathLike, shown_name
-from jostle.media.encoders import encoders, require_encoder
+from jostle.media.sink import Sink
 from jostle.types.clip import Frame, checked_rate
-
-__all__ = ["ENCODER_THREADS", "CodecName", "Sink", "Writer", "encoders", "require_encoder"]
 
 CodecName = Literal["h264", "h265", "ffv1", "images"]
 
-# The thread count changes the bits that x264 writes, so it is the same on every machine.
-ENCODER_THREADS = 4
-
 _counter = itertools.count()
-
-
-class Sink(ABC):
-    """Where frames go: a video file or a folder of images, under a temporary path until it is whole."""
-
-    def __init__(self, temporary: Path) -> None:
-        self.temporary = temporary
-        self.warnings: list[str] = []
-        self.has_sound = False
-
-    @abstractmethod
-    def write(self, frame: Frame, tick: int) -> None:
-        """Take one frame."""
-
-    @abstractmethod
-    def finish(self) -> None:
-        """Write what is still held back, so that the temporary path is complete and on disk."""
-
-    @abstractmethod
-    def discard(self) -> None:
-        """Remove what was written."""
 
 
 class Writer:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import cv2
 
-from jostle.media.encode import Sink
+from jostle.media.sink import Sink
 from jostle.types.clip import Frame
 
 

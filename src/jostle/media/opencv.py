@@ -10,7 +10,7 @@ import numpy as np
 
 from jostle.errors import MediaError
 from jostle.media.door import Limits, check_kind, missing_tail, shown_name
-from jostle.media.probe import VideoFacts
+from jostle.media.facts import VideoFacts
 from jostle.media.timeline import Survey
 from jostle.types.clip import Frame, checked_rate
 

@@ -16,8 +16,9 @@ from av.video.stream import VideoStream
 from jostle.errors import MediaError
 from jostle.media.colour import ToRgb
 from jostle.media.door import Limits, missing_tail, shown_name
+from jostle.media.facts import VideoFacts
 from jostle.media.ffmpeg import open_input, picture_stream
-from jostle.media.probe import VideoFacts, facts_of
+from jostle.media.probe import facts_of
 from jostle.media.timeline import Survey
 from jostle.types.clip import Frame
 

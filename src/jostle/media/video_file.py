@@ -17,9 +17,9 @@ from av.video.stream import VideoStream
 from jostle.errors import BadValue, MediaError
 from jostle.media.colour import FromRgb
 from jostle.media.door import Limits, PathLike, checked_file, shown_name
-from jostle.media.encode import ENCODER_THREADS, Sink
 from jostle.media.encoders import narrowest, require_encoder, set_up
 from jostle.media.ffmpeg import open_input, picture_stream
+from jostle.media.sink import ENCODER_THREADS, Sink
 from jostle.types.clip import Frame
 
 _MUXERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".avi": "avi"}
