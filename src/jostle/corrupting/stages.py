@@ -21,6 +21,7 @@ from jostle.types.clip import Clip, Frame, Frames, Times
 
 Indices = npt.NDArray[np.int64]
 
+GATHER_GAP = 8  # frames it costs less to fetch along than to go without
 CODEC_BLOCK = 16  # frames drawn at once from below by a codec stage; only speed depends on it
 
 
@@ -235,15 +236,17 @@ def chain(
 def gather(source: Source, indices: Indices) -> Frames:
     """Frames of a source in any order, asked for in as few blocks as their order allows."""
     out = np.empty((len(indices), *source.size, 3), np.uint8)
-    wanted, where = np.unique(indices, return_inverse=True)
-    for a, b in _stretches(wanted):
+    for a, b in _stretches(np.unique(indices), gap=GATHER_GAP):
+        rows = (indices >= a) & (indices < b)
         block = source.block(a, b)
-        rows = (wanted[where] >= a) & (wanted[where] < b)
-        out[rows] = block[indices[rows] - a]
+        if rows.all():
+            np.take(block, indices - a, axis=0, out=out, mode="clip")
+        else:
+            out[rows] = block[indices[rows] - a]
     return out
 
 
-def _stretches(indices: Indices) -> list[tuple[int, int]]:
-    """Sorted indices as half-open stretches of consecutive ones."""
-    breaks = np.flatnonzero(np.diff(indices) > 1) + 1
+def _stretches(indices: Indices, gap: int = 1) -> list[tuple[int, int]]:
+    """Sorted indices as half-open stretches, in which no step is larger than `gap`."""
+    breaks = np.flatnonzero(np.diff(indices) > gap) + 1
     return [(int(part[0]), int(part[-1]) + 1) for part in np.split(indices, breaks) if len(part)]

@@ -17,7 +17,7 @@ from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corrupting.stages import Span
 from jostle.corruptions.kernels.filters import HAIR, boxes_of, correlate_disc, correlate_taps, gaussian, motion_trail
-from jostle.corruptions.kernels.streams import kernel, start, step
+from jostle.corruptions.kernels.streams import draw, kernel
 from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
 from jostle.types.clip import Frame, Frames
 
@@ -105,9 +105,11 @@ def glass_blur(frame: Frame, pane: tuple[float, int, int], at: Moment, *, over_t
     exchanges are the same for all frames unless `redrawn`.
     """
     sigma, distance, rounds = pane
-    work = gaussian(frame, sigma)
-    _exchange(work, distance, rounds, np.uint64(texture_key(at, over_time)))
-    return gaussian(work, sigma)
+    # A pixel with a fourth channel is one number, and moves as one.
+    padded = cv2.cvtColor(gaussian(frame, sigma), cv2.COLOR_RGB2RGBA)
+    if min(frame.shape[:2]) > 2 * distance:
+        _exchange(padded.view(np.uint32)[..., 0], distance, rounds, np.uint64(texture_key(at, over_time)))
+    return gaussian(np.asarray(cv2.cvtColor(padded, cv2.COLOR_RGBA2RGB), np.uint8), sigma)
 
 
 @corruption(
@@ -195,21 +197,25 @@ def _zoom(frame: Frame, out: Frame, row: Array, row_share: Array, column: Array,
 
 
 @kernel
-def _exchange(frame: Frame, distance: int, rounds: int, key: np.uint64) -> None:
-    height, width, _ = frame.shape
-    choices = np.uint64(2 * distance)
+def _exchange(pixels: Array, distance: int, rounds: int, key: np.uint64) -> None:
+    height, width = pixels.shape
+    flat = pixels.reshape(height * width)
+    count = width - 2 * distance
+    choices = np.uint32(2 * distance)
+    words = np.empty((count + 1) // 2, np.uint64)  # two 16-bit numbers a pixel
+    chance = words.view(np.uint16)
+    away = np.empty(count, np.int32)
     for turn in range(rounds):
         for y in range(height - distance, distance, -1):
-            a, b = start(key, turn * height + y)
-            for x in range(width - distance, distance, -1):
-                word = a + b
-                a, b = step(a, b)
-                dx = np.int64(((word & np.uint64(0xFFFFFFFF)) * choices) >> np.uint64(32)) - distance
-                dy = np.int64(((word >> np.uint64(32)) * choices) >> np.uint64(32)) - distance
-                if y < height and x < width:
-                    frame[y, x, 0] = frame[y + dy, x + dx, 0]
-                    frame[y, x, 1] = frame[y + dy, x + dx, 1]
-                    frame[y, x, 2] = frame[y + dy, x + dx, 2]
+            draw(words, key, turn * height + y)
+            for i in range(count):
+                dx = np.int32((np.uint32(chance[2 * i]) * choices) >> np.uint32(16)) - distance
+                dy = np.int32((np.uint32(chance[2 * i + 1]) * choices) >> np.uint32(16)) - distance
+                away[i] = dy * width + dx
+            place = y * width + width - distance
+            for i in range(count):
+                flat[place] = flat[place + away[i]]
+                place -= 1
 
 
 @kernel

@@ -29,7 +29,7 @@ def static_rotate(frame: Frame, degrees: float, at: Moment) -> Frame:
 def rotate(frame: Frame, degrees: int, at: Moment, *, over_time: OverTime = "moving") -> Frame:
     """A rolling camera: an angle of up to `degrees` either way, which sways, or jumps if `redrawn`."""
     if over_time == "redrawn":
-        return _turned(frame, float(at.rng().integers(-degrees, degrees + 1)))
+        return _turned(frame, float(((at.key() * (2 * degrees + 1)) >> 64) - degrees))
     return _warped(frame, degrees * sway(at, "roll", 0.6), 0.0, 0.0)
 
 
@@ -37,20 +37,20 @@ def rotate(frame: Frame, degrees: int, at: Moment, *, over_time: OverTime = "mov
 def translate(frame: Frame, room: int, at: Moment, *, over_time: OverTime = "moving") -> Frame:
     """A window that wanders over an enlarged frame by up to `room` pixels of a 224-pixel window.
 
-    The frame is enlarged by 264 to 224, which leaves room for the strongest move, and keeps its size. The window sways
-    about the middle; if `redrawn` it jumps within a square at the top left, as published.
+    The window is 224 of 264 parts of the frame, which leaves room for the strongest move, and is enlarged to its size.
+    It sways about the middle; if `redrawn` it jumps within a square at the top left, as published.
     """
-    height, width = frame.shape[:2]
-    scale = (WINDOW + ROOM) / WINDOW
-    size = round(width * scale), round(height * scale)
-    large = cv2.resize(frame, size, interpolation=cv2.INTER_LINEAR)
     if over_time == "redrawn":
-        down, right = (float(v) for v in at.rng().integers(0, room + 1, 2))
+        down, right = (float((at.key(axis) * (room + 1)) >> 64) for axis in ("down", "right"))
     else:
         down, right = (ROOM / 2 + room / 2 * sway(at, axis, 0.8) for axis in ("down", "right"))
-    y = min(max(round(down * height / WINDOW), 0), large.shape[0] - height)
-    x = min(max(round(right * height / WINDOW), 0), large.shape[1] - width)
-    return np.ascontiguousarray(large[y : y + height, x : x + width])
+    height, width = frame.shape[:2]
+    share = WINDOW / (WINDOW + ROOM)
+    tall, wide = max(round(height * share), 1), max(round(width * share), 1)
+    y = min(max(round(down * height / (WINDOW + ROOM)), 0), height - tall)
+    x = min(max(round(right * height / (WINDOW + ROOM)), 0), width - wide)
+    window = frame[y : y + tall, x : x + wide]
+    return np.asarray(cv2.resize(window, (width, height), interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
 @corruption(level="frame", scale=(0.006, 0.012, 0.02, 0.035, 0.055), cites="zeng2024")

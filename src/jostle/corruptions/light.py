@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
-from jostle.corruptions.kernels.filters import towards_mean
+from jostle.corruptions.kernels.filters import rows_of, towards_mean
 from jostle.corruptions.kernels.streams import kernel
 from jostle.types.clip import Frame
 
@@ -52,12 +52,16 @@ def overexposure(frame: Frame, added: int, at: Moment, *, stretch: bool = False)
         stretch: count `added` on a scale where the brightest value of the frame is 255, as the released I3D program
             does; a dark frame is then hardly touched. Its division by zero on a black frame gives black here.
     """
-    values = np.arange(256, dtype=np.float64)
-    gain = 255 / max(int(frame.max()), 1) if stretch else 1.0
-    table = (np.minimum(values * gain + added, 255) / gain).astype(np.uint8)
-    if stretch and not frame.any():
-        table[:] = 0
-    return np.asarray(cv2.LUT(frame, table), np.uint8)
+    out = np.empty_like(frame)
+    if not stretch:
+        _add(rows_of(frame), rows_of(out), np.uint8(added))
+        return out
+    brightest = int(frame.max())
+    if brightest == 0:
+        return np.array(frame)
+    gain = 255 / brightest
+    table = np.minimum(np.arange(256) * gain + added, 255) / gain
+    return np.asarray(cv2.LUT(frame, table.astype(np.uint8)), np.uint8)
 
 
 @corruption(
@@ -68,7 +72,14 @@ def overexposure(frame: Frame, added: int, at: Moment, *, stretch: bool = False)
 )
 def black_frame(frame: Frame, level: int, at: Moment) -> Frame:
     """A black frame, as after a dropped connection; severity is the share of each action that is lost."""
-    return np.full_like(frame, level)
+    return _flat(frame.shape, level)
+
+
+@lru_cache(4)
+def _flat(shape: tuple[int, ...], level: int) -> Frame:
+    frame = np.full(shape, level, np.uint8)
+    frame.flags.writeable = False
+    return frame
 
 
 @lru_cache(16)
@@ -96,6 +107,15 @@ def _saturation_table(factor: float, added: float) -> Table:
         scaled = np.clip(saturation * factor + added, 0, 1)
         table = np.where(saturation > 0, scaled / saturation, -np.clip(added, 0, 1))
     return table.astype(np.float32)
+
+
+@kernel
+def _add(rows: Frame, out: Frame, added: np.uint8) -> None:
+    height, width = rows.shape
+    most = np.uint8(255) - added
+    for y in range(height):
+        for x in range(width):
+            out[y, x] = min(rows[y, x], most) + added
 
 
 @kernel

@@ -128,21 +128,37 @@ def _scale(rows: Frame, out: Frame, gains: Table, key: np.uint64) -> None:
 @kernel
 def _look_up(rows: Frame, out: Frame, table: Table, key: np.uint64) -> None:
     height, width = rows.shape
-    clean = np.zeros((width + 3) // 4 * 4, np.uint8)
-    noisy = np.empty_like(clean)
+    fours = width // 4 * 4
+    words = np.empty((width + 3) // 4, np.uint64)
+    chance = words.view(np.uint16)
+    low = np.uint64(SLICES - 1)
     for y in range(height):
-        clean[:width] = rows[y]
+        clean, noisy = rows[y], out[y]
         a, b = start(key, y)
-        for x in range(0, width, 4):
+        # Written out: as an inner loop, the compiler turns it into slow gathers.
+        for x in range(0, fours, 4):
             word = a + b
             a, b = step(a, b)
-            for i in range(4):
-                chance = (word >> np.uint64(16 * i)) & np.uint64(0xFFFF)
-                part = chance >> np.uint64(4)
-                if part - np.uint64(1) >= np.uint64(SLICES - 2):  # the first and, by wrapping round, the last
-                    part = np.uint64(SLICES) + (part & np.uint64(TAIL)) + (chance & np.uint64(TAIL - 1))
-                noisy[x + i] = table[clean[x + i], part]
-        out[y] = noisy[:width]
+            words[x >> 2] = word
+            noisy[x] = table[clean[x], (word >> np.uint64(4)) & low]
+            noisy[x + 1] = table[clean[x + 1], (word >> np.uint64(20)) & low]
+            noisy[x + 2] = table[clean[x + 2], (word >> np.uint64(36)) & low]
+            noisy[x + 3] = table[clean[x + 3], word >> np.uint64(52)]
+        if fours < width:
+            words[fours >> 2] = a + b
+            for x in range(fours, width):
+                noisy[x] = table[clean[x], chance[x] >> np.uint16(4)]
+        # One value in 2,048 lies in the first or last slice. Looking for them afterwards keeps the loop above free of
+        # branches, and most rows have none.
+        rare = np.int64(0)
+        for x in range(width):
+            rare += np.int64(np.uint16(chance[x] + np.uint16(TAIL)) < np.uint16(2 * TAIL))
+        if rare:
+            for x in range(width):
+                if chance[x] < TAIL:
+                    noisy[x] = table[clean[x], SLICES + chance[x]]
+                elif chance[x] >= 65536 - TAIL:
+                    noisy[x] = table[clean[x], SLICES + TAIL + (chance[x] & (TAIL - 1))]
 
 
 @kernel

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
-from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of, towards_mean
+from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
 from jostle.corruptions.kernels.streams import inlined, kernel
 from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
 from jostle.corruptions.kernels.textures import ICE_TEXTURES, Plane, cloud, ice, normal_plane, power_of_two
@@ -41,14 +41,16 @@ def fog(
     thickness, decay = bank
     height, width = frame.shape[:2]
     side = side if side and side >= max(height, width) else power_of_two(max(height, width))
-    plane = _cloud(side, decay, texture_key(at, over_time))
+    # Fog that stays is spread over the channels once for the clip; fog that is redrawn, row by row as it is used.
+    drawn = _cloud(side, decay, texture_key(at, over_time), spread=over_time != "redrawn")
     dy = dx = 0
     if over_time == "moving":
         angle = at.scene.rng("wind").uniform(0, 2 * math.pi)
         drift = 0.12 * side * at.time_s
         dy, dx = int(drift * math.sin(angle) * 0.4) % side, int(drift * math.cos(angle)) % side
     out = np.empty_like(frame)
-    _lay_fog(rows_of(frame), rows_of(out), plane, dy, dx, np.float32(thickness))
+    lay = _lay_fog if over_time == "redrawn" else _lay_spread_fog
+    lay(rows_of(frame), rows_of(out), drawn, dy, dx, np.float32(thickness))
     return out
 
 
@@ -73,9 +75,16 @@ def rain(frame: Frame, shower: tuple[int, int, float], at: Moment, *, over_time:
     mask = np.zeros((height, width), np.uint8)
     thickness = 1 if over_time == "redrawn" else max(round(height / 180), 1)
     cv2.polylines(mask, list(streaks), isClosed=False, color=STREAK, thickness=thickness)
+    # Streaks brighten what is under them, most where it is dark, and blur it.
+    mean = sum(cv2.mean(frame)) / (3 * 255)
+    value = np.arange(256)
+    brighter = (value + (STREAK * (1 - value / 255) * (1 - mean)).astype(np.int64)).astype(np.uint8)
+    wet = np.array(frame)
+    cv2.copyTo(cv2.LUT(frame, brighter), mask, wet)
+    blurred = np.asarray(cv2.blur(wet, (3, 3)), np.uint8)
     out = np.empty_like(frame)
-    _wet(np.ascontiguousarray(frame), out, mask, sum(cv2.mean(frame)) / (3 * 255))
-    return towards_mean(out, left)
+    _pour(rows_of(frame), rows_of(blurred), mask, rows_of(out), np.float32(STREAK / 255), np.float32(left))
+    return out
 
 
 @corruption(
@@ -135,15 +144,17 @@ def spatter(frame: Frame, splash: tuple[float, ...], at: Moment, *, over_time: O
     height, width = frame.shape[:2]
     mean, sd, blur, threshold, gain, is_mud = splash
     drawn = _mud if is_mud else _water
-    clear, added = drawn(height, width, mean, sd, float(blur), threshold, gain, key=texture_key(at, over_time))
+    plane = drawn(height, width, mean, sd, float(blur), threshold, gain, key=texture_key(at, over_time))
+    colour = np.tile(np.array(MUD if is_mud else WATER, np.float32), width)
     out = np.empty_like(frame)
-    _cover(rows_of(frame), rows_of(out), clear, added)
+    _cover(rows_of(frame), rows_of(out), plane, colour, np.float32(is_mud))
     return out
 
 
 @lru_cache(4)
-def _cloud(side: int, decay: float, key: int) -> Plane:
-    return cloud(side, decay, key)
+def _cloud(side: int, decay: float, key: int, *, spread: bool) -> Plane:
+    plane = cloud(side, decay, key)
+    return _spread_over(plane) if spread else plane
 
 
 def _fixed_streaks(count: int, length: int, height: int, width: int, rng: np.random.Generator) -> Array:
@@ -228,8 +239,7 @@ def _liquid(height: int, width: int, mean: float, sd: float, blur: float, thresh
 @lru_cache(4)
 def _water(
     height: int, width: int, mean: float, sd: float, blur: float, threshold: float, gain: float, *, key: int
-) -> tuple[Plane, Plane]:
-    """What is left of each value of the frame, and what is added to it."""
+) -> Plane:
     drops = np.clip(_liquid(height, width, mean, sd, blur, threshold, key) * 255, 0, 255).astype(np.uint8)
     depth = cv2.distanceTransform(255 - cv2.Canny(drops, 50, 150), cv2.DIST_L2, 5)
     depth = cv2.blur(np.minimum(depth, 20), (3, 3)).astype(np.uint8)
@@ -237,23 +247,19 @@ def _water(
     depth = cv2.filter2D(cv2.equalizeHist(depth), cv2.CV_8U, emboss)
     shine = drops.astype(np.float32) * cv2.blur(depth, (3, 3)).astype(np.float32)
     shine *= gain / max(float(shine.max()), 1.0)
-    return np.ones((height, width * 3), np.float32), _coloured(shine, WATER)
+    return shine
 
 
 @lru_cache(4)
 def _mud(
     height: int, width: int, mean: float, sd: float, blur: float, threshold: float, gain: float, *, key: int
-) -> tuple[Plane, Plane]:
+) -> Plane:
     layer = _liquid(height, width, mean, sd, blur, threshold, key)
     splashes = (layer > threshold).astype(np.float32)
     side = 2 * int(4 * gain + 0.5) + 1
     splashes = np.asarray(cv2.GaussianBlur(splashes, (side, side), gain, borderType=cv2.BORDER_REPLICATE), np.float32)
     splashes[splashes < 0.8] = 0
-    return 1 - np.repeat(splashes, 3, axis=1), _coloured(splashes, MUD)
-
-
-def _coloured(plane: Plane, colour: tuple[int, int, int]) -> Plane:
-    return np.asarray(plane[..., None] * np.array(colour, np.float32), np.float32).reshape(len(plane), -1)
+    return splashes
 
 
 # What varies by pixel is first spread over the three channels of a row. The loop over the row is then the same for
@@ -269,49 +275,73 @@ def _spread(line: Array, values: Array) -> None:
 
 
 @kernel
-def _lay_fog(rows: Frame, out: Frame, plane: Plane, dy: int, dx: int, thickness: np.float32) -> None:
-    height, width = rows.shape
+def _spread_over(plane: Plane) -> Plane:
+    out = np.empty((plane.shape[0], plane.shape[1] * 3), np.float32)
+    for y in range(len(plane)):
+        _spread(out[y], plane[y])
+    return out
+
+
+@inlined
+def _fog_gain(rows: Frame, thickness: np.float32) -> tuple[np.float32, np.float32]:
+    """What the frame and the fog are multiplied by, so that the brightest pixel keeps its level."""
     most = np.uint8(0)
-    for y in range(height):
-        for x in range(width):
+    for y in range(rows.shape[0]):
+        for x in range(rows.shape[1]):
             most = max(most, rows[y, x])
     brightest = np.float32(most) / np.float32(255)
     gain = brightest / (brightest + thickness)
-    lift = np.float32(255) * thickness * gain
-    wrap = len(plane) - 1  # the side is a power of two
-    shown = np.empty(width // 3, np.float32)
+    return gain, np.float32(255) * thickness * gain
+
+
+@kernel
+def _lay_fog(rows: Frame, out: Frame, plane: Plane, dy: int, dx: int, thickness: np.float32) -> None:
+    height, width = rows.shape
+    gain, lift = _fog_gain(rows, thickness)
     line = np.empty(width, np.float32)
     for y in range(height):
-        source = plane[(y + dy) & wrap]
-        for x in range(width // 3):
-            shown[x] = source[(x + dx) & wrap]
-        _spread(line, shown)
+        _spread(line, plane[y, : width // 3])
         for x in range(width):
             level = np.float32(rows[y, x]) * gain + line[x] * lift
             out[y, x] = np.uint8(np.int32(min(level, np.float32(255))))
 
 
 @kernel
-def _wet(frame: Frame, out: Frame, mask: Frame, mean: float) -> None:
-    height, width, _ = frame.shape
-    cover = STREAK / 255.0
-    wetter = np.empty(256, np.int64)  # a pixel under a streak, by its value, before it is blurred
-    for value in range(256):
-        wetter[value] = value + int(STREAK * (1 - value / 255.0) * (1 - mean))
+def _lay_spread_fog(rows: Frame, out: Frame, plane: Plane, dy: int, dx: int, thickness: np.float32) -> None:
+    height, width = rows.shape
+    gain, lift = _fog_gain(rows, thickness)
+    side = len(plane)
     for y in range(height):
-        out[y] = frame[y]
-        above, below = abs(y - 1), y + 1 if y + 1 < height else max(height - 2, 0)
+        source = plane[(y + dy) % side]
+        # The plane is a torus: a row that leaves it on the right comes in again on the left.
+        seam = min(width, (side - dx) * 3)
+        for first, last, shift in ((0, seam, dx * 3), (seam, width, -seam)):
+            clean, fogged, fog_line = rows[y, first:last], out[y, first:last], source[first + shift :]
+            for x in range(last - first):
+                level = np.float32(clean[x]) * gain + fog_line[x] * lift
+                fogged[x] = np.uint8(np.int32(min(level, np.float32(255))))
+
+
+@kernel
+def _pour(rows: Frame, wet: Frame, mask: Frame, out: Frame, cover: np.float32, left: np.float32) -> None:
+    """Lay the blurred streaks on, then draw every channel towards its mean, dropping the fraction only once."""
+    height, width = rows.shape
+    levels = np.empty((height, width), np.float32)
+    line = np.empty(width, np.float32)
+    columns = np.zeros(width, np.float64)
+    for y in range(height):
+        _spread(line, mask[y])
         for x in range(width):
-            if mask[y, x] == 0:
-                continue
-            left, right = abs(x - 1), x + 1 if x + 1 < width else max(width - 2, 0)
-            for c in range(3):
-                around = 0
-                for v in (above, y, below):
-                    for u in (left, x, right):
-                        near = frame[v, u, c]
-                        around += wetter[near] if mask[v, u] else near
-                out[y, x, c] = np.uint8(np.floor(around / 9.0 + 0.5) * cover + frame[y, x, c] * (1 - cover))
+            share = cover if line[x] > 0 else np.float32(0)
+            levels[y, x] = np.float32(wet[y, x]) * share + np.float32(rows[y, x]) * (np.float32(1) - share)
+            columns[x] += levels[y, x]
+    lift = np.empty(width, np.float32)
+    for c in range(3):
+        lift[c::3] = (1 - np.float64(left)) * columns[c::3].sum() / (height * width // 3)
+    for y in range(height):
+        for x in range(width):
+            level = levels[y, x] * left + lift[x]
+            out[y, x] = np.uint8(np.int32(min(max(level, np.float32(0)), np.float32(255))))
 
 
 @kernel
@@ -345,9 +375,12 @@ def _blend(rows: Frame, texture: Frame, out: Frame, share: np.int32, texture_sha
 
 
 @kernel
-def _cover(rows: Frame, out: Frame, clear: Plane, added: Plane) -> None:
+def _cover(rows: Frame, out: Frame, plane: Plane, colour: Array, opaque: np.float32) -> None:
+    """Add a colour in proportion to `plane`; what is opaque hides the frame in the same proportion."""
     height, width = rows.shape
+    line = np.empty(width, np.float32)
     for y in range(height):
+        _spread(line, plane[y])
         for x in range(width):
-            level = np.float32(rows[y, x]) * clear[y, x] + added[y, x]
+            level = np.float32(rows[y, x]) * (np.float32(1) - opaque * line[x]) + line[x] * colour[x]
             out[y, x] = np.uint8(np.int32(min(level, np.float32(255))))

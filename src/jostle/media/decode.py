@@ -21,7 +21,7 @@ from jostle.types.clip import Clip, Frame, Frames, Times
 
 OnMissing = Literal["error", "drop", "hold"]
 
-_CACHE_BYTES = 128 * 2**20  # a group of pictures of 1080p film, or the whole of a short clip
+_CACHE_BYTES = 32 * 2**20  # of pictures as stored: some seconds of ordinary video; the decoder holds as much again
 _SURVEYS_KEPT = 64
 _SURVEY_FRAMES_KEPT = 200_000
 

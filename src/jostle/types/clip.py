@@ -31,6 +31,8 @@ def checked_frames(frames: Any) -> Frames:
 
 def checked_rate(fps: Any) -> Fraction:
     """`fps` as an exact, positive fraction; 29.97 and 23.976 become the NTSC rates they stand for."""
+    if isinstance(fps, Fraction) and fps > 0 and fps.denominator <= 1001:
+        return fps
     try:
         rate = Fraction(fps) if isinstance(fps, str | int | Fraction) else Fraction(float(fps))
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):

@@ -32,8 +32,7 @@ def rows_of(frame: Frame) -> Frame:
 def towards_mean(frame: Frame, factor: float) -> Frame:
     """Each channel drawn towards its mean over the frame, of the distance to which `factor` is left."""
     out = np.empty_like(frame)
-    red, green, blue, _ = cv2.mean(frame)
-    _towards_mean(np.ascontiguousarray(frame), out, (red / 255, green / 255, blue / 255), factor)
+    _towards_mean(rows_of(frame), rows_of(out), np.float32(factor))
     return out
 
 
@@ -54,7 +53,7 @@ def gaussian_taps(sigma: float) -> Array:
 
 
 def correlate_taps(frame: Frame, dy: Array, dx: Array, weight: Array) -> Frame:
-    """The weighted sum of copies of the frame moved by whole pixels, edges replicated."""
+    """The weighted sum of copies of the frame moved by whole pixels, edges replicated; taps come in eights."""
     out = np.empty_like(frame)
     _cut(_moved(frame, dy, dx, weight), out.reshape(len(out), -1))
     return out
@@ -72,7 +71,9 @@ def motion_trail(radius: int, sigma: float, angle: float) -> tuple[Array, Array,
     theta = math.radians(angle)
     dy = np.ceil(offset * math.sin(theta) - 0.5).astype(np.int64)
     dx = np.ceil(offset * math.cos(theta) - 0.5).astype(np.int64)
-    return dy, dx, weight / weight.sum()
+    # Eight taps are added at once; the rest of the last eight weigh nothing.
+    rest = (0, -len(weight) % 8)
+    return np.pad(dy, rest), np.pad(dx, rest), np.pad(weight / weight.sum(), rest)
 
 
 def _moved(image: Array, dy: Array, dx: Array, weight: Array) -> Array:
@@ -81,9 +82,7 @@ def _moved(image: Array, dy: Array, dx: Array, weight: Array) -> Array:
     border = int(np.abs(dx).max())
     padded = cv2.copyMakeBorder(image, 0, 0, border, border, cv2.BORDER_REPLICATE).astype(np.float32, copy=False)
     total = np.zeros((height, width * channels), np.float32)
-    fill = -len(weight) % 8
-    taps = (np.pad(a, (0, fill)) for a in (dy, (dx + border) * channels, weight.astype(np.float32)))
-    _taps(padded.reshape(height, -1), total, *taps)
+    _taps(padded.reshape(height, -1), total, dy, (dx + border) * channels, weight.astype(np.float32))
     return total
 
 
@@ -263,15 +262,15 @@ def _disc(padded: Frame, out: Frame, halves: Array, soft: Array, box_row: Array,
 
 
 @kernel
-def _towards_mean(frame: Frame, out: Frame, means: tuple[float, float, float], factor: float) -> None:
-    table = np.empty((256, 3), np.uint8)
-    for value in range(256):
-        for c in range(3):
-            level = (value / 255 - means[c]) * factor + means[c]
-            table[value, c] = np.uint8(min(max(level, 0.0), 1.0) * 255)
-    height, width, _ = frame.shape
+def _towards_mean(rows: Frame, out: Frame, factor: np.float32) -> None:
+    height, width = rows.shape
+    columns = np.zeros(width, np.int32)
     for y in range(height):
         for x in range(width):
-            out[y, x, 0] = table[frame[y, x, 0], 0]
-            out[y, x, 1] = table[frame[y, x, 1], 1]
-            out[y, x, 2] = table[frame[y, x, 2], 2]
+            columns[x] += np.int32(rows[y, x])
+    lift = np.empty(width, np.float32)
+    for c in range(3):
+        lift[c::3] = (1 - np.float64(factor)) * columns[c::3].sum() / (height * width // 3)
+    for y in range(height):
+        for x in range(width):
+            out[y, x] = np.uint8(np.int32(np.float32(rows[y, x]) * factor + lift[x]))

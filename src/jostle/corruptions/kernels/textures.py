@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.corruptions.kernels.streams import kernel, normal_quantiles, start, step
+from jostle.corruptions.kernels.streams import draw, kernel, normal_quantiles, start, step
 from jostle.seeds import rng_for
 
 Plane = npt.NDArray[np.float32]  # (H, W)
@@ -62,47 +62,51 @@ def _uniforms() -> Plane:
 @kernel
 def _fill(out: Plane, values: Plane, key: np.uint64) -> None:
     height, width = out.shape
+    line = np.empty((width + 3) // 4 * 4, np.float32)  # a random word serves four
     for y in range(height):
         a, b = start(key, y)
         for x in range(0, width, 4):
             word = a + b
             a, b = step(a, b)
-            for i in range(min(4, width - x)):
-                out[y, x + i] = values[(word >> np.uint64(16 * i)) & np.uint64(0xFFFF)]
+            for i in range(4):
+                line[x + i] = values[(word >> np.uint64(16 * i)) & np.uint64(0xFFFF)]
+        out[y] = line[:width]
 
 
 @kernel
 def _diamond_square(plane: Plane, decay: np.float32, key: np.uint64) -> None:
     side = len(plane)
     wrap = side - 1
-    unit = np.float32(2.0**-31)
+    words = np.empty((side + 3) // 4, np.uint64)
+    chance = words.view(np.uint16)
     size = side
     deviation = np.float32(100)
     row = 0
     while size >= 2:
         half = size // 2
-        scale = deviation * deviation
+        count = side // size
+        spread = deviation * deviation
+        unit = spread * np.float32(2.0**-15)
+        used = words[: (count + 3) // 4]
         for y in range(0, side, size):
-            a, b = start(key, row)
+            draw(used, key, row)
             row += 1
-            below = (y + size) & wrap
-            for x in range(0, side, size):
+            upper, lower, middle = plane[y], plane[(y + size) & wrap], plane[y + half]
+            for i in range(count):
+                x = i * size
                 right = (x + size) & wrap
-                mean = (plane[y, x] + plane[below, x] + plane[y, right] + plane[below, right]) * np.float32(0.25)
-                chance = np.float32(np.int64((a + b) >> np.uint64(32))) * unit - np.float32(1)
-                a, b = step(a, b)
-                plane[y + half, x + half] = mean + scale * chance
+                mean = ((upper[x] + lower[x]) + (upper[right] + lower[right])) * np.float32(0.25)
+                middle[x + half] = mean + (np.float32(chance[i]) * unit - spread)
         for y in range(0, side, half):
-            a, b = start(key, row)
+            draw(used, key, row)
             row += 1
-            above, below = (y - half) & wrap, (y + half) & wrap
+            upper, lower, middle = plane[(y - half) & wrap], plane[(y + half) & wrap], plane[y]
             first = half if (y // half) % 2 == 0 else 0
-            for x in range(first, side, size):
+            for i in range(count):
+                x = first + i * size
                 left, right = (x - half) & wrap, (x + half) & wrap
-                mean = (plane[above, x] + plane[below, x] + plane[y, left] + plane[y, right]) * np.float32(0.25)
-                chance = np.float32(np.int64((a + b) >> np.uint64(32))) * unit - np.float32(1)
-                a, b = step(a, b)
-                plane[y, x] = mean + scale * chance
+                mean = ((upper[x] + lower[x]) + (middle[left] + middle[right])) * np.float32(0.25)
+                middle[x] = mean + (np.float32(chance[i]) * unit - spread)
         size = half
         deviation /= decay
 

@@ -1,0 +1,11 @@
+"""The references live in `benchmarks/`, beside the package and not in it; make them importable from here."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = str(Path(__file__).resolve().parents[2])
+
+if ROOT not in sys.path:
+    sys.path.insert(0, ROOT)

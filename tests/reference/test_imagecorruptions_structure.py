@@ -1,0 +1,305 @@
+"""Profile `imagenet-c` against imagecorruptions 1.1.2 where shapes are drawn: kernel, spectrum, coverage.
+
+Two such pictures cannot agree pixel by pixel. Each test takes a few numbers from every picture, over many
+seeds, and asks whether their means agree: to 3 %, the share the issue grants to random kinds, or to five
+standard errors where chance alone moves them more.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import jostle
+
+pytest.importorskip(
+    "imagecorruptions",
+    reason="imagecorruptions is not installed; make test-all runs this in the peer environment",
+    exc_type=ImportError,
+)
+
+from benchmarks.agreement import STANDARD_ERRORS, disagreements
+from benchmarks.clips import drawn_frames, real_frames
+from benchmarks.peer import module, peer, seed
+from benchmarks.transcriptions import glass
+
+pytestmark = pytest.mark.peer
+
+Frame = npt.NDArray[np.uint8]
+Map = npt.NDArray[np.float64]
+SEVERITIES = (1, 2, 3, 4, 5)
+MOTION = ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15))  # radius, sigma
+FOG = ((1.5, 2.0), (2.0, 2.0), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4))  # thickness, decay
+FROST = ((1.0, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75))  # share of the picture, of the texture
+SEEDS = 24
+
+
+def ours(name: str, frame: Frame, severity: int, key: int) -> Frame:
+    return jostle.corrupt(frame[None], f"imagenet-c/{name}:{severity}", seed=key, video_id="reference")[0]
+
+
+def theirs(name: str, frame: Frame, severity: int, key: int) -> Frame:
+    seed(key)
+    return peer(name, frame, severity)
+
+
+def compare(
+    name: str,
+    frame: Frame,
+    severity: int,
+    numbers: Callable[[Frame], dict[str, float]],
+    *,
+    reference: Callable[[str, Frame, int, int], Frame] = theirs,
+    seeds: int = SEEDS,
+) -> None:
+    """Fail with every number whose mean over the seeds is not the reference's."""
+    sides = [[numbers(side(name, frame, severity, key)) for key in range(seeds)] for side in (ours, reference)]
+    found = disagreements(*sides)
+    assert not found, "\n".join(found)
+
+
+@functools.cache
+def picture(height: int = 224, width: int = 224) -> Frame:
+    clip = real_frames("v_SoccerJuggling_g23_c01.avi", 20, height, width)
+    return (drawn_frames(1, height, width) if clip is None else clip)[-1]
+
+
+# Motion blur: one block of white on black shows every tap of the kernel at its place.
+
+BLOCK, CANVAS = 5, (121, 101)
+CORNER = (58, 60)  # of the block; taps fall to its left, up to 40 away
+
+
+def block_frame() -> Frame:
+    frame = np.zeros((*CANVAS, 3), np.uint8)
+    frame[CORNER[0] : CORNER[0] + BLOCK, CORNER[1] : CORNER[1] + BLOCK] = 255
+    return frame
+
+
+@functools.cache
+def responses(severity: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float32]]:
+    """Angles in steps of 0.05 degrees, and the picture that the peer's kernel makes of the block at each."""
+    radius, sigma = MOTION[severity - 1]
+    angles = np.arange(-45, 45.001, 0.05)
+    return angles, np.stack([response(radius, sigma, angle) for angle in angles])
+
+
+def response(radius: int, sigma: float, angle: float) -> npt.NDArray[np.float32]:
+    taps = np.exp(-(np.arange(2 * radius + 1.0) ** 2) / (2 * sigma**2))
+    taps /= taps.sum()
+    out = np.zeros(CANVAS, np.float32)
+    for i, tap in enumerate(taps):
+        dy = math.ceil(i * math.sin(math.radians(angle)) - 0.5)
+        dx = math.ceil(i * math.cos(math.radians(angle)) - 0.5)
+        y, x = CORNER[0] - dy, CORNER[1] - dx
+        out[y : y + BLOCK, x : x + BLOCK] += 255 * tap
+    return out
+
+
+def angle_of(blurred: Frame, severity: int) -> float:
+    """The angle whose kernel explains the picture of the block best."""
+    angles, predicted = responses(severity)
+    coarse = angles[np.abs(predicted - blurred[..., 0]).sum(axis=(1, 2)).argmin()]
+    # Offsets are whole pixels, so many angles share a kernel; some of those shares are narrower than a step.
+    fine = np.arange(coarse - 0.1, coarse + 0.1, 0.002)
+    errors = [np.abs(response(*MOTION[severity - 1], angle) - blurred[..., 0]).sum() for angle in fine]
+    return float(fine[int(np.argmin(errors))])
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_motion_blur_has_the_peers_kernel_at_the_angle_drawn(severity):
+    radius, sigma = MOTION[severity - 1]
+    blurred = ours("motion_blur", block_frame(), severity, key=severity)
+    angle = angle_of(blurred, severity)
+    expected = module()._motion_blur(block_frame(), radius, sigma, angle).astype(np.uint8)
+    assert np.abs(blurred.astype(int) - expected).max() <= 1
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_motion_blur_of_a_real_picture_is_the_peers(severity):
+    radius, sigma = MOTION[severity - 1]
+    # The angle is read off one frame and used for the other of the same size, drawn with the same key.
+    angle = angle_of(ours("motion_blur", block_frame(), severity, key=severity), severity)
+    frame = picture(*CANVAS)
+    blurred = ours("motion_blur", frame, severity, key=severity)
+    expected = np.clip(module()._motion_blur(frame, radius, sigma, angle), 0, 255).astype(np.uint8)
+    assert np.abs(blurred.astype(int) - expected).max() <= 1
+
+
+def test_motion_blur_draws_angles_evenly_between_45_degrees():
+    angles = np.array([angle_of(ours("motion_blur", block_frame(), 4, key), 4) for key in range(60)])
+    spread = 90 / math.sqrt(12)
+    assert np.abs(angles).max() <= 45.1  # the search goes 0.1 beyond
+    assert abs(angles.mean()) <= STANDARD_ERRORS * spread / math.sqrt(len(angles))
+    assert angles.std() == pytest.approx(spread, rel=STANDARD_ERRORS * 0.45 / math.sqrt(len(angles)))
+
+
+def test_motion_blur_leaves_white_white():
+    white = np.full((64, 80, 3), 255, np.uint8)
+    assert ours("motion_blur", white, 3, key=0).min() >= 254  # 255 times the sum of the taps, fraction dropped
+
+
+# Fog: black with one white pixel shows the map alone, times thickness / (1 + thickness).
+
+
+def fog_map(fogged: Frame, severity: int) -> Map:
+    thickness, _ = FOG[severity - 1]
+    return fogged[..., 0] / 255 * (1 + thickness) / thickness
+
+
+def fog_numbers(fogged: Frame, severity: int) -> dict[str, float]:
+    """Distribution of the map, its steps, and how its power falls with frequency."""
+    veil = fog_map(fogged, severity)[:, :-1]
+    window = np.outer(np.hanning(veil.shape[0]), np.hanning(veil.shape[1]))
+    power = np.abs(np.fft.fft2((veil - veil.mean()) * window)) ** 2
+    cycles = np.hypot(*np.meshgrid(*[np.fft.fftfreq(n) for n in veil.shape], indexing="ij"))
+    edges = np.geomspace(0.01, 0.35, 7)
+    logs = [np.log(power[(cycles >= a) & (cycles < b)].mean()) for a, b in itertools.pairwise(edges)]
+    slope = np.polyfit(np.log(np.sqrt(edges[:-1] * edges[1:])), logs, 1)[0]
+    return {
+        "mean": float(veil.mean()),
+        "deviation": float(veil.std()),
+        "tenth": float(np.quantile(veil, 0.1)),
+        "nine tenths": float(np.quantile(veil, 0.9)),
+        "step along x": float(np.abs(np.diff(veil, axis=1)).mean()),
+        "step along y": float(np.abs(np.diff(veil, axis=0)).mean()),
+        "slope of the spectrum": float(slope),
+    }
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_fog_maps_have_the_values_and_spectrum_of_the_peers(severity):
+    frame = np.zeros((224, 224, 3), np.uint8)
+    frame[0, -1] = 255
+    compare("fog", frame, severity, lambda fogged: fog_numbers(fogged, severity))
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_fog_is_laid_over_a_picture_by_the_peers_formula(severity):
+    thickness, _ = FOG[severity - 1]
+    frame = picture().copy()
+    frame[0, 0] = 255
+    black = np.zeros_like(frame)
+    black[0, 0] = 255
+    veil = fog_map(ours("fog", black, severity, key=1), severity)[..., None]
+    expected = np.clip((frame / 255 + thickness * veil) / (1 + thickness), 0, 1) * 255
+    fogged = ours("fog", frame, severity, key=1).astype(float)
+    # The map was read from 8 bits, which drops up to one level; the result drops up to one more.
+    assert np.abs(fogged - expected)[1:].max() <= 2
+
+
+# The others: what a picture looks like in numbers.
+
+
+def look(frame: Frame, clean: Frame) -> dict[str, float]:
+    """Brightness, contrast, how much of the picture changed and how it varies along both axes."""
+    value, change = frame.astype(float), frame.astype(float) - clean
+    return {
+        "mean": float(value.mean()),
+        "deviation": float(value.std()),
+        "changed share": float((np.abs(change) > 4).mean()),
+        "mean change": float(np.abs(change).mean()),
+        "deviation of the change": float(change.std()),
+        "white share": float((value > 250).mean()),
+        "step along x": float(np.abs(np.diff(value, axis=1)).mean()),
+        "step along y": float(np.abs(np.diff(value, axis=0)).mean()),
+        "step of the change along x": float(np.abs(np.diff(change, axis=1)).mean()),
+        "step of the change along y": float(np.abs(np.diff(change, axis=0)).mean()),
+    }
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+@pytest.mark.parametrize("size", [(224, 224), (256, 340)], ids=["224x224", "340x256"])
+@pytest.mark.parametrize("name", ["snow", "spatter", "elastic_transform"])
+def test_a_picture_looks_as_the_peers(name, size, severity):
+    frame = picture(*size)
+    compare(name, frame, severity, lambda result: look(result, frame))
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_elastic_transform_moves_pixels_as_far_and_as_smoothly_as_the_peer(severity):
+    height, width = 224, 224
+    y, x = np.mgrid[0:height, 0:width]
+    frame = np.stack([x, y, np.full_like(x, 128)], axis=-1).astype(np.uint8)  # one level a pixel
+    margin = 24  # at the border the ramp is reflected and no longer tells the displacement
+
+    def numbers(moved: Frame) -> dict[str, float]:
+        shift = (moved.astype(float) - frame)[margin:-margin, margin:-margin]
+        found = {}
+        for axis, channel in (("x", 0), ("y", 1)):
+            d = shift[..., channel]
+            found[f"variance of the shift in {axis}"] = float(d.var())
+            for lag in (2, 4, 8):
+                for way, along in (("y", 0), ("x", 1)):
+                    step = np.take(d, range(lag, d.shape[along]), along) - np.take(
+                        d, range(d.shape[along] - lag), along
+                    )
+                    found[f"variance of the shift in {axis} over {lag} in {way}"] = float(step.var())
+        return found
+
+    compare("elastic_transform", frame, severity, numbers)
+
+
+def glassed(name: str, frame: Frame, severity: int, key: int) -> Frame:
+    return glass.glass_blur(frame, severity)
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+@pytest.mark.parametrize("subject", ["picture", "ramps"])
+def test_glass_blur_scatters_pixels_as_the_compiled_peer(subject, severity):
+    frame = picture() if subject == "picture" else ramps()
+    compare("glass_blur", frame, severity, lambda result: scattered(result, frame), reference=glassed, seeds=8)
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_the_compiled_glass_blur_is_that_of_the_package(severity):
+    frame = ramps()[:72, :72]
+    sides = [
+        [scattered(side("glass_blur", frame, severity, key), frame) for key in range(8)] for side in (glassed, theirs)
+    ]
+    found = disagreements(*sides)
+    assert not found, "\n".join(found)
+
+
+def ramps() -> Frame:
+    """One level a pixel along x, then along y: a change in value is the way a pixel came.
+
+    With grain, because the blur of a bare ramp is whole numbers, where the last bit decides which one is
+    kept.
+    """
+    y, x = np.mgrid[0:224, 0:224]
+    slopes = np.stack([x + 10, y + 10, (x + y) // 2 + 5], axis=-1)
+    return (slopes + np.random.default_rng(5).integers(-6, 7, slopes.shape)).astype(np.uint8)
+
+
+def scattered(result: Frame, frame: Frame) -> dict[str, float]:
+    """Mean and spread of the change in each channel, and how it varies from pixel to pixel."""
+    change = (result.astype(float) - frame)[12:-12, 12:-12]  # the rim is not shuffled
+    found = {}
+    for channel, name in enumerate("rgb"):
+        d = change[..., channel]
+        found[f"mean {name}"] = float(d.mean())
+        found[f"variance {name}"] = float(d.var())
+        found[f"step along x {name}"] = float(np.abs(np.diff(d, axis=1)).mean())
+        found[f"step along y {name}"] = float(np.abs(np.diff(d, axis=0)).mean())
+    return found
+
+
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_frost_is_blended_by_the_peers_law(severity):
+    # The textures are our own, so only the law can agree: share of the picture plus share of the texture,
+    # clipped.
+    keep, add = FROST[severity - 1]
+    black = np.zeros((224, 224, 3), np.uint8)
+    texture = ours("frost", black, severity, key=2).astype(float)
+    frosted = ours("frost", picture(), severity, key=2).astype(float)
+    expected = np.clip(keep * picture() + texture, 0, 255)
+    # Both the texture and the result have lost their fraction.
+    assert np.abs(frosted - expected).max() <= 1
+    assert texture.max() <= math.floor(255 * add)
