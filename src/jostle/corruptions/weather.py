@@ -114,7 +114,11 @@ def snow(frame: Frame, fall: tuple[float, ...], at: Moment, *, over_time: OverTi
     return out
 
 
-@corruption(level="frame", scale=((1.0, 0.4), (0.8, 0.6), (0.7, 0.7), (0.65, 0.7), (0.6, 0.75)), cites="hendrycks2019")
+@corruption(
+    level="frame",
+    scale=((0.95, 0.25), (0.85, 0.4), (0.75, 0.55), (0.65, 0.7), (0.55, 0.85)),
+    cites="hendrycks2019",
+)
 def frost(frame: Frame, blend: tuple[float, float], at: Moment, *, over_time: OverTime = "still") -> Frame:
     """Ice on the pane: the two shares of the frame and of an ice texture, added."""
     height, width = frame.shape[:2]
