@@ -44,7 +44,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.datasets.names": ("file_name_for",),
     "jostle.seeds": ("key_for", "rng_for"),
 }
-VERBS = ("names", "read", "corrupt", "corrupt_file", "sheet", "doctor", "demo")
+VERBS = ("names", "read", "corrupt", "corrupt_frame", "corrupt_file", "sheet", "doctor", "demo")
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):$")
 
 WRITTEN_BY = "% Written by docs/generate_reference.py; change the code it is made from instead.\n\n"

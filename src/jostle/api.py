@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from jostle.errors import BadValue, UnknownName
-from jostle.types.clip import Clip, Frames
+from jostle.types.clip import Clip, Frame, Frames, checked_frames, checked_rate
 from jostle.types.segments import Segments
 
 if TYPE_CHECKING:
@@ -91,6 +91,32 @@ def corrupt(
         clip, _specs(spec), seed=seed, video_id=video_id, placement=placement, segments=as_segments(segments), jobs=jobs
     )
     return done if isinstance(frames, Clip) else done.frames
+
+
+def corrupt_frame(
+    frame: Frame, spec: str | Spec, *, index: int, seed: int = 0, video_id: str = "", fps: float = 30.0
+) -> Frame:
+    """One frame of a video, corrupted by itself: what `corrupt` gives for it at this index.
+
+    For loops that read single frames. Only frame-level corruptions can do this; placement is the caller's business.
+
+    Args:
+        frame: (H, W, 3) uint8 RGB.
+        index: the frame's number in its video, from 0.
+
+    >>> import numpy as np
+    >>> clip = np.full((5, 40, 40, 3), 90, np.uint8)
+    >>> whole = corrupt(clip, "fog:3", video_id="v")
+    >>> bool((corrupt_frame(clip[4], "fog:3", index=4, video_id="v") == whole[4]).all())
+    True
+    """
+    from jostle.corrupting.apply import corrupt_one
+    from jostle.corrupting.spec import Spec
+
+    if index < 0:
+        raise BadValue(f"index counts frames from 0, got {index}")
+    checked_frames(frame[None])
+    return corrupt_one(frame, Spec.parse(spec), index, fps=checked_rate(fps), seed=seed, video_id=video_id)
 
 
 def corrupt_file(

@@ -74,6 +74,15 @@ def test_chunked_is_whole_is_random_access(name: str, clip: Clip) -> None:
         assert np.array_equal(source.block(t, t + 1)[0], whole[t]), f"frame {t} asked for by itself differs"
 
 
+@pytest.mark.parametrize("name", [name for name in EVERY if Spec.parse(name).corruption.level == "frame"])
+def test_one_frame_by_itself_is_the_frame_of_the_clip(name: str, clip: Clip) -> None:
+    spec = strongest(name)
+    whole = jostle.corrupt(clip, spec, placement="everywhere", seed=3, video_id="v").frames
+    for t in (0, 11, len(clip) - 1):
+        alone = jostle.corrupt_frame(clip.frames[t], spec, index=t, seed=3, video_id="v", fps=24)
+        assert np.array_equal(alone, whole[t])
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_threads_do_not_matter(name: str, clip: Clip) -> None:
     spec = strongest(name)

@@ -75,6 +75,14 @@ def test_an_empty_clip_stays_empty() -> None:
         assert jostle.corrupt(empty, spec).shape == empty.shape
 
 
+def test_only_frame_level_works_on_single_frames(clip: Clip) -> None:
+    with pytest.raises(BadValue, match="jumble:3 works on the time, not on single frames"):
+        jostle.corrupt_frame(clip.frames[0], "jumble:3", index=0)
+    with pytest.raises(BadValue, match="index counts frames from 0"):
+        jostle.corrupt_frame(clip.frames[0], "fog:3", index=-1)
+    assert np.array_equal(jostle.corrupt_frame(clip.frames[0], "jumble:0", index=0), clip.frames[0])
+
+
 def test_bad_frames_are_refused() -> None:
     with pytest.raises(BadValue, match="must be uint8"):
         jostle.corrupt(np.zeros((2, 8, 8, 3), np.float32), "fog:3")  # type: ignore[type-var]

@@ -1,18 +1,20 @@
-"""Corrupt a clip in memory: specs and a placement in, frames of the same shape out."""
+"""Corrupt a clip in memory, or one frame of it: the same bytes either way."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from fractions import Fraction
 
 import numpy as np
 
 from jostle.corrupting.placement import Placement, Timeline, parse
-from jostle.corrupting.scene import Mask
+from jostle.corrupting.scene import Mask, Scene
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource, chain
-from jostle.types.clip import Clip
+from jostle.errors import BadValue
+from jostle.types.clip import Clip, Frame, times_at_rate
 from jostle.types.segments import Segments
 
 
@@ -21,6 +23,22 @@ def masks_for(specs: Sequence[Spec], placement: str | Placement | None, timeline
     if placement is not None:
         return [parse(placement).mask(timeline)] * len(specs)
     return [parse(spec.placement).mask(timeline) for spec in specs]
+
+
+def corrupt_one(frame: Frame, spec: Spec, index: int, *, fps: Fraction, seed: int = 0, video_id: str = "") -> Frame:
+    """Frame `index` of a video as `corrupt_clip` would give it, from that frame alone."""
+    if spec.severity == 0:
+        return frame
+    if spec.corruption.level != "frame":
+        raise BadValue(
+            f"{spec} works on the {spec.corruption.level}, not on single frames; corrupt the clip, and take the frame"
+        )
+    times = times_at_rate(index + 1, fps)
+    scene = Scene(
+        spec.corruption.name, frame.shape[:2], times, fps, np.ones(len(times), np.bool_), seed=seed, video_id=video_id
+    )
+    done = spec.corruption.function(frame, spec.value, scene.at(index), **spec.entry.options)
+    return np.array(done)
 
 
 def corrupt_clip(

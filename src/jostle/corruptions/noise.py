@@ -8,6 +8,7 @@ numbers, and one look-up a value is all that is left. Shot noise depends on the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.filters import rows_of
-from jostle.corruptions.kernels.streams import draw, kernel, normal_quantiles, start, step
+from jostle.corruptions.kernels.streams import draw, kernel, normal_quantiles, pick, start, step
 from jostle.types.clip import Frame
 
 Table = npt.NDArray[Any]
@@ -31,33 +32,31 @@ GAIN_BITS = 13  # gains up to 4 as 16-bit numbers; the strongest speckle reaches
 @corruption(level="frame", scale=(0.08, 0.12, 0.18, 0.26, 0.38), cites="hendrycks2019")
 def gaussian_noise(frame: Frame, sigma: float, at: Moment) -> Frame:
     """Zero-mean Gaussian noise of standard deviation `sigma`, as a share of full range."""
-    out = np.empty_like(frame)
-    _add(rows_of(frame), rows_of(out), _gaussian_table(sigma), np.uint64(at.key()))
-    return out
+    return _noisy(_add, frame, at, _gaussian_table(sigma))
 
 
 @corruption(level="frame", scale=(60, 25, 12, 5, 3), cites="hendrycks2019")
 def shot_noise(frame: Frame, photons: float, at: Moment) -> Frame:
     """Poisson noise of a sensor that counts `photons` in white."""
-    out = np.empty_like(frame)
-    _look_up(rows_of(frame), rows_of(out), _shot_table(photons), np.uint64(at.key()))
-    return out
+    return _noisy(_look_up, frame, at, _shot_table(photons))
 
 
 @corruption(level="frame", scale=(0.15, 0.2, 0.35, 0.45, 0.6), cites="hendrycks2019")
 def speckle_noise(frame: Frame, sigma: float, at: Moment) -> Frame:
     """Gaussian noise of standard deviation `sigma` times the pixel itself."""
-    out = np.empty_like(frame)
-    _scale(rows_of(frame), rows_of(out), _speckle_table(sigma), np.uint64(at.key()))
-    return out
+    return _noisy(_scale, frame, at, _speckle_table(sigma))
 
 
 @corruption(level="frame", scale=(0.03, 0.06, 0.09, 0.17, 0.27), cites="hendrycks2019")
 def impulse_noise(frame: Frame, share: float, at: Moment) -> Frame:
     """Salt and pepper: a `share` of all values becomes 0 or 255, with equal chance."""
-    out = np.empty_like(frame)
     half = round(share * 32768)
-    _salt_and_pepper(rows_of(frame), rows_of(out), np.uint16(half), np.uint16(2 * half), np.uint64(at.key()))
+    return _noisy(_salt_and_pepper, frame, at, np.uint16(half), np.uint16(2 * half))
+
+
+def _noisy(draw_noise: Callable[..., None], frame: Frame, at: Moment, *settings: Any) -> Frame:
+    out = np.empty_like(frame)
+    draw_noise(rows_of(frame), rows_of(out), *settings, np.uint64(at.key()))
     return out
 
 
@@ -98,12 +97,7 @@ def _add(rows: Frame, out: Frame, noise: Table, key: np.uint64) -> None:
     height, width = rows.shape
     added = np.empty((width + 3) // 4 * 4, np.int16)
     for y in range(height):
-        a, b = start(key, y)
-        for x in range(0, width, 4):
-            word = a + b
-            a, b = step(a, b)
-            for i in range(4):
-                added[x + i] = noise[(word >> np.uint64(16 * i)) & np.uint64(0xFFFF)]
+        pick(added, noise, key, y)
         for x in range(width):
             value = np.int16(rows[y, x]) + added[x]
             out[y, x] = np.uint8(min(max(value, np.int16(0)), np.int16(255)))
@@ -114,12 +108,7 @@ def _scale(rows: Frame, out: Frame, gains: Table, key: np.uint64) -> None:
     height, width = rows.shape
     gain = np.empty((width + 3) // 4 * 4, np.int16)
     for y in range(height):
-        a, b = start(key, y)
-        for x in range(0, width, 4):
-            word = a + b
-            a, b = step(a, b)
-            for i in range(4):
-                gain[x + i] = gains[(word >> np.uint64(16 * i)) & np.uint64(0xFFFF)]
+        pick(gain, gains, key, y)
         for x in range(width):
             value = (np.int32(rows[y, x]) * np.int32(gain[x])) >> np.int32(GAIN_BITS)
             out[y, x] = np.uint8(min(max(value, np.int32(0)), np.int32(255)))

@@ -63,6 +63,17 @@ def draw(words: npt.NDArray[np.uint64], key: np.uint64, row: int) -> None:
         a, b = step(a, b)
 
 
+@inlined
+def pick(line: npt.NDArray[Any], table: npt.NDArray[Any], key: np.uint64, row: int) -> None:
+    """Fill `line`, a multiple of four long, with entries of a table of 65,536, drawn from the stream of one row."""
+    a, b = start(key, row)
+    for x in range(0, len(line), 4):
+        word = a + b
+        a, b = step(a, b)
+        for i in range(4):
+            line[x + i] = table[(word >> np.uint64(16 * i)) & np.uint64(0xFFFF)]
+
+
 @lru_cache(1)
 def normal_quantiles() -> npt.NDArray[np.float64]:
     """The standard normal at the midpoints of 65,536 equal slices of probability; it ends at 4.33 sigma."""

@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.corruptions.kernels.streams import draw, kernel, normal_quantiles, start, step
+from jostle.corruptions.kernels.streams import draw, kernel, normal_quantiles, pick
 from jostle.seeds import rng_for
 
 Plane = npt.NDArray[np.float32]  # (H, W)
@@ -64,12 +64,7 @@ def _fill(out: Plane, values: Plane, key: np.uint64) -> None:
     height, width = out.shape
     line = np.empty((width + 3) // 4 * 4, np.float32)  # a random word serves four
     for y in range(height):
-        a, b = start(key, y)
-        for x in range(0, width, 4):
-            word = a + b
-            a, b = step(a, b)
-            for i in range(4):
-                line[x + i] = values[(word >> np.uint64(16 * i)) & np.uint64(0xFFFF)]
+        pick(line, values, key, y)
         out[y] = line[:width]
 
 
