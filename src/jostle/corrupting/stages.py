@@ -5,6 +5,7 @@ Because a stage is asked for a block and never told one, chunk size, order and w
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -69,7 +70,7 @@ class Span:
     hi: int
 
 
-class Stage:
+class Stage(ABC):
     """One corruption over the frames of a source; itself a source."""
 
     def __init__(self, below: Source, spec: Spec, scene: Scene, pool: Executor | None = None) -> None:
@@ -85,20 +86,29 @@ class Stage:
         """Which frames this stage strikes."""
         return self._scene.mask
 
+    @abstractmethod
+    def block(self, lo: int, hi: int) -> Frames:
+        """Frames lo..hi-1, struck where the mask says so."""
+
+    def _call(self, frames: Any, where: Any) -> Any:
+        return self._corruption.function(frames, self._value, where, **self._options)
+
+
+class LocalStage(Stage):
+    """A stage that can strike any block by itself, and passes on those in which it strikes nothing."""
+
     def block(self, lo: int, hi: int) -> Frames:
         struck = np.flatnonzero(self.mask[lo:hi]) + lo
         if not len(struck):
             return self._below.block(lo, hi)
         return self._struck_block(lo, hi, struck)
 
+    @abstractmethod
     def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
-        raise NotImplementedError  # each level says how
-
-    def _call(self, frames: Any, where: Any) -> Any:
-        return self._corruption.function(frames, self._value, where, **self._options)
+        """The block, of which at least one frame is struck."""
 
 
-class FrameStage(Stage):
+class FrameStage(LocalStage):
     """Each struck frame by itself."""
 
     def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
@@ -120,20 +130,22 @@ class FrameStage(Stage):
             list(self._pool.map(work, items))
 
 
-class ClipStage(Stage):
+class ClipStage(LocalStage):
     """Struck frames that need their neighbours."""
 
     def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
         assert self._corruption.reach is not None
         before, after = self._corruption.reach(self._value)
-        out = np.array(self._below.block(lo, hi))
+        first = max(min(lo, int(struck[0]) - before), 0)
+        stop = min(max(hi, int(struck[-1]) + 1 + after), len(self))
+        window = self._below.block(first, stop)
+        out = np.array(window[lo - first : hi - first])
         for a, b in _stretches(struck):
-            first, stop = max(a - before, 0), min(b + after, len(self))
-            out[a - lo : b - lo] = self._call(self._below.block(first, stop), Span(self._scene, first, a, b))
+            out[a - lo : b - lo] = self._call(window, Span(self._scene, first, a, b))
         return out
 
 
-class TimeStage(Stage):
+class TimeStage(LocalStage):
     """Frames shown in another order: an index map over each stretch of struck frames."""
 
     def __init__(self, below: Source, spec: Spec, scene: Scene, pool: Executor | None = None) -> None:
