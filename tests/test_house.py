@@ -95,5 +95,12 @@ def test_corruptions_work_without_pyav() -> None:
         "frames = np.zeros((2, 40, 40, 3), np.uint8)\n"
         "assert 'h265_crf' in jostle.names('corruptions')\n"
         "assert jostle.corrupt(frames, 'brightness:3').any()\n"
+        "for spec in ('h264_crf:3', 'packet_loss:1', 'bit_error:2'):\n"
+        "    try:\n"
+        "        jostle.corrupt(frames, spec)\n"
+        "    except jostle.JostleError as error:\n"
+        "        assert 'needs PyAV, which is not installed: pip install av' in str(error), error\n"
+        "    else:\n"
+        "        raise AssertionError(spec)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Scene
+from jostle.media.encoders import require_encoder
 from jostle.types.clip import Frame
 
 # Bits per pixel assumed for frames that do not come from a file: an ordinary web video.
@@ -61,6 +62,7 @@ def mpeg4(frames: Iterator[Frame], quantiser: int, scene: Scene) -> Iterator[Fra
 def _through(
     frames: Iterator[Frame], scene: Scene, encoder: str, decoder: str, options: dict[str, str]
 ) -> Iterator[Frame]:
+    require_encoder(encoder)
     from jostle.media.codec import Codec, transcode  # loads FFmpeg, which the other corruptions do without
 
     return transcode(frames, Codec(encoder, decoder, dict(options)), fps=scene.fps)

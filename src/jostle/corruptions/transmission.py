@@ -10,6 +10,8 @@ import numpy as np
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Scene
 from jostle.corruptions.kernels.streams import kernel
+from jostle.media.encoders import require_encoder
+from jostle.media.probe import have_pyav
 from jostle.types.clip import Frame
 
 DATAGRAM = 1472  # bytes of payload; a coded picture is cut into these, and no two pictures share one
@@ -28,7 +30,7 @@ def bit_error(
             of the stream alone.
     """
     damage = ByteNoise(int(amount)) if rule == "bytes" else BitFlips(amount, scene)
-    if scene.path is not None:
+    if scene.path is not None and have_pyav():
         from jostle.media.coded import decode_source
 
         return decode_source(scene.path, damage, as_stored=rule == "bytes")
@@ -51,6 +53,7 @@ def _sent(
     frames: Iterator[Frame], scene: Scene, damage: Callable[[bytes, int], bytes | None] | None = None
 ) -> Iterator[Frame]:
     """Frames as H.264 at the encoder's usual quality, damaged on the way."""
+    require_encoder("libx264")
     from jostle.media.codec import Codec, transcode  # loads FFmpeg, which the other corruptions do without
 
     return transcode(frames, Codec("libx264", "h264", {"crf": 23}), fps=scene.fps, damage=damage)
