@@ -80,6 +80,17 @@ def test_bad_rates_are_refused(bad: object) -> None:
         checked_rate(bad)
 
 
+def test_other_frames_keep_the_times() -> None:
+    clip = Clip.at_rate(frames(), 25)
+    other = clip.with_frames(frames() + 7)
+    assert other.pts is clip.pts
+    assert other.frames.min() == 7
+    with pytest.raises(ValueError, match="read-only"):
+        other.frames[0] = 1
+    with pytest.raises(BadValue, match=r"must stay \(4, 6, 8, 3\) uint8"):
+        clip.with_frames(frames(3))
+
+
 def test_it_prints_as_shapes() -> None:
     assert repr(Clip.at_rate(frames(), 25)) == "Clip(4 frames of 8x6, 0.000-0.120 s, 25.000 fps)"
 

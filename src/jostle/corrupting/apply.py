@@ -57,4 +57,4 @@ def corrupt_clip(
     with ThreadPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
         source = chain(ClipSource(clip), specs, masks, seed=seed, video_id=video_id, pool=pool)
         frames = source.block(0, len(clip))
-    return Clip(np.ascontiguousarray(frames), clip.pts, clip.fps)
+    return clip.with_frames(frames)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,17 @@ def checked_rate(fps: Any) -> Fraction:
     """`fps` as an exact, positive fraction; 29.97 and 23.976 become the NTSC rates they stand for."""
     if isinstance(fps, Fraction) and fps > 0 and fps.denominator <= 1001:
         return fps
+    if isinstance(fps, float):
+        return _rate_of_float(fps)
+    return _checked_rate(fps)
+
+
+@lru_cache(256)
+def _rate_of_float(fps: float) -> Fraction:
+    return _checked_rate(fps)  # exact arithmetic is slow, and most callers pass one of a few rates
+
+
+def _checked_rate(fps: Any) -> Fraction:
     try:
         rate = Fraction(fps) if isinstance(fps, str | int | Fraction) else Fraction(float(fps))
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
@@ -81,6 +93,17 @@ class Clip:
         """A clip at constant rate whose first frame is shown at 0 s."""
         rate = checked_rate(fps)
         return cls(frames, times_at_rate(len(frames), rate), rate)
+
+    def with_frames(self, frames: Frames) -> Clip:
+        """The same times with other frames of the same number and size."""
+        if frames.shape != self.frames.shape or frames.dtype != np.uint8:
+            raise BadValue(f"frames must stay {self.frames.shape} uint8, got {frames.shape} {frames.dtype}")
+        clip = object.__new__(Clip)
+        shown = frames.view()
+        shown.flags.writeable = False
+        for name, value in (("frames", shown), ("pts", self.pts), ("fps", self.fps)):
+            object.__setattr__(clip, name, value)
+        return clip
 
     def __len__(self) -> int:
         return len(self.frames)
