@@ -254,7 +254,9 @@ def glassed(name: str, frame: Frame, severity: int, key: int) -> Frame:
 @pytest.mark.parametrize("subject", ["picture", "ramps"])
 def test_glass_blur_scatters_pixels_as_the_compiled_peer(subject, severity):
     frame = picture() if subject == "picture" else ramps()
-    compare("glass_blur", frame, severity, lambda result: scattered(result, frame), reference=glassed, seeds=8)
+    # A single exchange moves whole patches, so a mean over the frame varies much from seed to seed; with a handful of
+    # seeds its standard error is itself a guess.
+    compare("glass_blur", frame, severity, lambda result: scattered(result, frame), reference=glassed, seeds=SEEDS)
 
 
 @pytest.mark.parametrize("severity", SEVERITIES)
