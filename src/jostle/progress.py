@@ -11,7 +11,7 @@ LINE_EVERY_S = 10.0
 
 
 class Meter:
-    """Shows how far some work has come.
+    """Shows how far some work has come; a count that falls back begins a new pass over it.
 
     >>> import io
     >>> with Meter("counting", io.StringIO()) as meter:
@@ -20,21 +20,27 @@ class Meter:
 
     def __init__(self, what: str, stream: TextIO) -> None:
         self._what, self._stream = what, stream
-        self._begin = time.monotonic()
-        self._last_line = self._begin
+        self._begin = self._pass_begin = time.monotonic()
+        self._last_line: float | None = None
+        self._done = 0
         self._bar: Any = None  # rich's, which is only imported when a bar is drawn
         self._task: Any = None
 
     def advance(self, done: int, total: int) -> None:
         """Say that `done` of `total` steps are behind us."""
         now = time.monotonic()
+        if done < self._done:
+            self._pass_begin = now
+            if self._bar is not None:
+                self._bar.reset(self._task, total=total)
+        self._done = done
         if now - self._begin < PATIENCE_S or done == total:
             return
         if self._stream.isatty():
             self._draw(done, total)
-        elif now - self._last_line >= LINE_EVERY_S or self._last_line == self._begin:
+        elif self._last_line is None or now - self._last_line >= LINE_EVERY_S:
             self._last_line = now
-            left = f", about {(now - self._begin) / done * (total - done):.0f} s left" if done else ""
+            left = f", about {(now - self._pass_begin) / done * (total - done):.0f} s left" if done else ""
             self._stream.write(f"{self._what}: {done} of {total}{left}\n")
             self._stream.flush()
 

@@ -224,3 +224,16 @@ def test_a_vanished_file_is_noticed(videos: dict[str, Path], tmp_path: Path) -> 
     copy.write_bytes(videos["h264_b_frames"].read_bytes())
     with pytest.raises(SourceChanged, match=r"copy\.mp4: gone while it was being read"), Reader(copy):
         copy.unlink()
+
+
+def test_the_first_pass_over_a_file_tells_how_far_it_is(tmp_path: Path) -> None:
+    from jostle.media.encode import Writer
+
+    path = tmp_path / "told.mp4"
+    with Writer(path, size=(32, 32), fps=25) as writer:
+        for level in range(100):
+            writer.write(np.full((32, 32, 3), level, np.uint8))
+    told: list[tuple[int, int]] = []
+    with Reader(path, progress=lambda done, total: told.append((done, total))):
+        pass
+    assert told == [(0, 100), (32, 100), (64, 100), (96, 100)]

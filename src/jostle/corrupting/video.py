@@ -63,10 +63,13 @@ def corrupt_video(
 ) -> Corrupted:
     """Write the corrupted video; the target appears when it is complete, or not at all.
 
+    Progress is told twice: for the first look at a file, and for the frames that are written.
+
     Sound is carried over untouched unless a corruption changes the order or pace of time.
     """
     source = Path(source)
-    with Reader(source, strict=strict, on_missing=on_missing) as reader, ThreadPoolExecutor(max(jobs, 1)) as pool:
+    opened = Reader(source, strict=strict, on_missing=on_missing, progress=progress)
+    with opened as reader, ThreadPoolExecutor(max(jobs, 1)) as pool:
         timeline = Timeline.of(reader.pts, reader.fps, segments, seed=seed, video_id=video_id)
         masks = masks_for(specs, placement, timeline)
         # A stream can only be damaged in place of its file if every frame of it was read.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import pairwise
 from types import TracebackType
@@ -23,6 +23,7 @@ OnMissing = Literal["error", "drop", "hold"]
 
 _CACHE_BYTES = 32 * 2**20  # of pictures as stored: some seconds of ordinary video; the decoder holds as much again
 _SURVEYS_KEPT = 64
+_REPORT_EVERY = 32
 _SURVEY_FRAMES_KEPT = 200_000
 
 # A file is often opened again for the next corruption; what a pass over it found still holds while it is
@@ -57,6 +58,7 @@ class Reader:
         threads: decoding threads; None takes one for each core. Pixels do not depend on it.
         strict: refuse a file with any damage.
         keep: smallest share of the promised frames that must decode.
+        progress: called with (frames looked at, frames expected) during the first pass over a file.
         on_missing: what becomes of frames that do not decode: "drop" leaves them out of the index, "hold"
             shows the last good frame in their place, "error" refuses the file.
 
@@ -81,6 +83,7 @@ class Reader:
         strict: bool = False,
         keep: float = 0.95,
         on_missing: OnMissing = "drop",
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
         if on_missing not in ("error", "drop", "hold"):
             raise BadValue(f"on_missing must be error, drop or hold, got {on_missing!r}")
@@ -88,6 +91,7 @@ class Reader:
         self._source = _source(self._path, self._identity.size, limits or Limits(), threads)
         self._cache: OrderedDict[int, Any] = OrderedDict()
         self._cached_bytes = 0
+        self._progress = progress
         self._stream: Iterator[tuple[int, Any]] | None = None
         self._next = 0
         try:
@@ -254,6 +258,10 @@ class Reader:
             self._cached_bytes -= self._source.weight(old)
 
     def _keep_early(self, number: int, picture: Any) -> None:
+        if self._progress and number % _REPORT_EVERY == 0:
+            facts = self._source.facts
+            expected = facts.declared_frames or int((facts.duration_s or 0) * facts.fps)
+            self._progress(number, max(expected, number + 1))
         # While surveying, the beginning is what will be asked for first, so nothing is pushed out for later
         # frames.
         if number == 0:
