@@ -28,7 +28,7 @@ FLOORS = (
 )
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 TORCH_ROOMS = {"models", "detectors", "training"}
-HEAVY = {"torch", "av", "numba", "cv2", "rich", "fastapi", "ray", "transformers", "matplotlib", "jinja2"}
+HEAVY = {"numpy", "torch", "av", "numba", "cv2", "rich", "fastapi", "ray", "transformers", "matplotlib", "jinja2"}
 LONGEST = 400
 
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -86,6 +86,16 @@ def test_import_is_light() -> None:
     code = f"import sys, jostle; print(sorted({HEAVY!r} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_can_be_had() -> None:
+    import jostle
+
+    for name in jostle.__all__:
+        assert getattr(jostle, name) is not None
+        assert name in dir(jostle)
+    with pytest.raises(AttributeError, match="module 'jostle' has no attribute 'corupt'"):
+        jostle.corupt  # noqa: B018
 
 
 def test_corruptions_work_without_pyav() -> None:

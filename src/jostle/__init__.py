@@ -1,9 +1,37 @@
 """jostle shows how badly a video model takes a knock, why, and how to train one that does not flinch."""
 
-from jostle.api import corrupt, corrupt_file, corrupt_frame, names, read, sheet
-from jostle.errors import JostleError
-from jostle.types import Clip, Segments
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jostle.api import corrupt, corrupt_file, corrupt_frame, names, read, sheet
+    from jostle.errors import JostleError
+    from jostle.types import Clip, Segments
 
 __version__ = "0.1.0"
 
-__all__ = ["Clip", "JostleError", "Segments", "corrupt", "corrupt_file", "corrupt_frame", "names", "read", "sheet"]
+__all__ = [
+    "Clip",
+    "JostleError",
+    "Segments",
+    "corrupt",
+    "corrupt_file",
+    "corrupt_frame",
+    "names",
+    "read",
+    "sheet",
+]
+
+# Names are fetched when they are first used: even NumPy takes a quarter of a second to import on a slow machine.
+_HOMES = {"Clip": "jostle.types", "Segments": "jostle.types", "JostleError": "jostle.errors"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'jostle' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES.get(name, "jostle.api")), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
