@@ -1,7 +1,7 @@
 """Light and colour: too bright, too flat, too pale or gone.
 
-Each is a table: of the 256 values of a pixel, or of the pixel and the brightest (and darkest) of its three channels.
-The closed forms of the HSV corruptions are those of Hendrycks and Dietterich (2019) without the trip through HSV.
+Brightness and saturation depend only on a pixel and on the brightest and darkest of its three channels, so they are
+tables over those: the corruptions of Hendrycks and Dietterich (2019) in closed form, without the trip through HSV.
 """
 
 from __future__ import annotations

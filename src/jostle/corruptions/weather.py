@@ -41,16 +41,18 @@ def fog(
     thickness, decay = bank
     height, width = frame.shape[:2]
     side = side if side and side >= max(height, width) else power_of_two(max(height, width))
+    key = texture_key(at, over_time)
+    out = np.empty_like(frame)
     # Fog that stays is spread over the channels once for the clip; fog that is redrawn, row by row as it is used.
-    drawn = _cloud(side, decay, texture_key(at, over_time), spread=over_time != "redrawn")
+    if over_time == "redrawn":
+        _lay_fog(rows_of(frame), rows_of(out), cloud(side, decay, key), np.float32(thickness))
+        return out
     dy = dx = 0
     if over_time == "moving":
         angle = at.scene.rng("wind").uniform(0, 2 * math.pi)
         drift = 0.12 * side * at.time_s
         dy, dx = int(drift * math.sin(angle) * 0.4) % side, int(drift * math.cos(angle)) % side
-    out = np.empty_like(frame)
-    lay = _lay_fog if over_time == "redrawn" else _lay_spread_fog
-    lay(rows_of(frame), rows_of(out), drawn, dy, dx, np.float32(thickness))
+    _lay_spread_fog(rows_of(frame), rows_of(out), _spread_cloud(side, decay, key), dy, dx, np.float32(thickness))
     return out
 
 
@@ -156,9 +158,8 @@ def spatter(frame: Frame, splash: tuple[float, ...], at: Moment, *, over_time: O
 
 
 @lru_cache(4)
-def _cloud(side: int, decay: float, key: int, *, spread: bool) -> Plane:
-    plane = cloud(side, decay, key)
-    return _spread_over(plane) if spread else plane
+def _spread_cloud(side: int, decay: float, key: int) -> Plane:
+    return _spread_over(cloud(side, decay, key))
 
 
 def _fixed_streaks(count: int, length: int, height: int, width: int, rng: np.random.Generator) -> Array:
@@ -299,7 +300,7 @@ def _fog_gain(rows: Frame, thickness: np.float32) -> tuple[np.float32, np.float3
 
 
 @kernel
-def _lay_fog(rows: Frame, out: Frame, plane: Plane, dy: int, dx: int, thickness: np.float32) -> None:
+def _lay_fog(rows: Frame, out: Frame, plane: Plane, thickness: np.float32) -> None:
     height, width = rows.shape
     gain, lift = _fog_gain(rows, thickness)
     line = np.empty(width, np.float32)
