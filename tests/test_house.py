@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "jostle"
 # An import only goes down, and rooms on one floor do not see each other.
 FLOORS = (
     {"errors"},
-    {"types", "registry", "seeds", "settings", "progress"},
+    {"types", "registry", "seeds", "settings", "progress", "compiled"},
     {"metrics", "detectors", "models", "datasets", "report", "runs", "media"},
     {"diagnosis", "corrupting"},
     {"corruptions"},

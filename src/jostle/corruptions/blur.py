@@ -13,11 +13,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from jostle.compiled import kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corrupting.stages import Span
 from jostle.corruptions.kernels.filters import HAIR, boxes_of, correlate_disc, correlate_taps, gaussian, motion_trail
-from jostle.corruptions.kernels.streams import draw, kernel
+from jostle.corruptions.kernels.streams import draw
 from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
 from jostle.types.clip import Frame, Frames
 

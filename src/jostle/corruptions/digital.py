@@ -10,10 +10,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from jostle.compiled import kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corrupting.stages import Span
-from jostle.corruptions.kernels.streams import kernel
 from jostle.corruptions.kernels.sway import OverTime, texture_key
 from jostle.corruptions.kernels.textures import Plane, uniform_plane
 from jostle.types.clip import Frame, Frames

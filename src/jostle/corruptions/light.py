@@ -13,10 +13,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from jostle.compiled import kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.filters import rows_of, towards_mean
-from jostle.corruptions.kernels.streams import kernel
 from jostle.types.clip import Frame
 
 Table = npt.NDArray[Any]

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jostle.compiled import kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.filters import rows_of
-from jostle.corruptions.kernels.streams import draw, kernel, normal_quantiles, pick, start, step
+from jostle.corruptions.kernels.streams import draw, normal_quantiles, pick, start, step
 from jostle.types.clip import Frame
 
 Table = npt.NDArray[Any]

@@ -9,9 +9,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from jostle.compiled import kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
-from jostle.corruptions.kernels.streams import kernel
 from jostle.corruptions.kernels.sway import sway
 from jostle.types.clip import Frame
 

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from jostle.compiled import kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Scene
-from jostle.corruptions.kernels.streams import kernel
 from jostle.media.encoders import require_encoder
 from jostle.media.probe import have_pyav
 from jostle.types.clip import Frame

@@ -14,10 +14,10 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
+from jostle.compiled import inlined, kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
-from jostle.corruptions.kernels.streams import inlined, kernel
 from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
 from jostle.corruptions.kernels.textures import ICE_TEXTURES, Plane, cloud, ice, normal_plane, power_of_two
 from jostle.seeds import rng_for

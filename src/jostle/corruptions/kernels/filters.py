@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.corruptions.kernels.streams import inlined, kernel
+from jostle.compiled import inlined, kernel
 from jostle.types.clip import Frame
 
 Array = npt.NDArray[Any]

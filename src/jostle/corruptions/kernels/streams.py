@@ -5,30 +5,16 @@ The generator is xoroshiro128+ (Blackman and Vigna, 2018), started by splitmix64
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-F = TypeVar("F", bound=Callable[..., Any])
+from jostle.compiled import inlined
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def kernel(function: F) -> F:
-    """Compile a kernel: cached on disk, free of the interpreter lock, run by one thread."""
-    cache = os.access(os.path.dirname(__file__), os.W_OK) or "NUMBA_CACHE_DIR" in os.environ
-    return numba.njit(cache=cache, nogil=True)(function)  # type: ignore[no-any-return]
-
-
-def inlined(function: F) -> F:
-    """Compile a small function into the kernels that call it."""
-    return numba.njit(inline="always")(function)  # type: ignore[no-any-return]
 
 
 @inlined

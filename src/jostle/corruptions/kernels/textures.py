@@ -12,7 +12,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.corruptions.kernels.streams import draw, kernel, normal_quantiles, pick
+from jostle.compiled import kernel
+from jostle.corruptions.kernels.streams import draw, normal_quantiles, pick
 from jostle.seeds import rng_for
 
 Plane = npt.NDArray[np.float32]  # (H, W)
