@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.errors import BadValue
+from jostle.types.columns import column
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +37,9 @@ class Segments:
 
     def __post_init__(self) -> None:
         for name, dtype in (("start", np.float64), ("end", np.float64), ("label", np.int64)):
-            object.__setattr__(self, name, _column(getattr(self, name), name, dtype))
+            object.__setattr__(self, name, column(np.array(getattr(self, name), dtype), name, dtype))
         if self.score is not None:
-            object.__setattr__(self, "score", _column(self.score, "score", np.float64))
+            object.__setattr__(self, "score", column(np.array(self.score, np.float64), "score", np.float64))
         object.__setattr__(self, "classes", tuple(self.classes))
         self._check()
 
@@ -78,11 +79,3 @@ class Segments:
     def __repr__(self) -> str:
         kind = "truth" if self.score is None else "scored"
         return f"Segments({len(self)} {kind}, {len(self.classes)} classes)"
-
-
-def _column(values: Any, name: str, dtype: type) -> npt.NDArray[Any]:
-    column: npt.NDArray[Any] = np.array(values, dtype=dtype)
-    if column.ndim != 1:
-        raise BadValue(f"column {name!r} of segments must be one-dimensional, got shape {column.shape}")
-    column.flags.writeable = False
-    return column

@@ -1,0 +1,220 @@
+"""Puts predictions and ground truth on one footing: the truth's classes and videos, and seconds on both sides."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.errors import DataError
+from jostle.types.columns import Floats, Indices
+from jostle.types.predictions import Predictions
+from jostle.types.truth import Truth
+
+TOO_LATE = 10  # a prediction that ends at more than this many durations of its video is not in seconds
+UNKNOWN_SHARE = 0.5  # more unknown labels than this are a mistake, not a few extra classes
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Predictions in the truth's terms.
+
+    Attributes:
+        rows: (n,) int64, which rows of the predictions these are, in their order; None if all.
+        video: (n,) int32 into the truth's videos, and from there on into `outside`.
+        label: (n,) int32 into the truth's classes.
+        outside: videos with predictions that the truth does not have.
+        counts: what was found, and what was left out, by the words of the JSON.
+        remarks: what a user should hear about it.
+    """
+
+    rows: npt.NDArray[np.int64] | None
+    video: Indices
+    start: Floats
+    end: Floats
+    label: Indices
+    score: Floats
+    outside: tuple[str, ...]
+    counts: dict[str, int]
+    remarks: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+
+def align(predictions: Predictions, truth: Truth, *, blocked: Collection[str] = (), strict: bool = False) -> Aligned:
+    """Predictions by the truth's classes and videos.
+
+    Predictions with a class the truth lacks are left out and counted; those of videos it lacks stay, as they are
+    false alarms in every public evaluator.
+
+    Args:
+        blocked: ids of videos whose predictions are ignored.
+        strict: refuse an unknown class.
+
+    Raises:
+        DataError: if hardly any class is known, or times are plainly not in seconds.
+    """
+    label_of, unknown = _labels(predictions, truth)
+    video_of, outside = _videos(predictions, truth)
+    label = label_of[predictions.label]
+    keep = label >= 0
+    strangers = len(predictions) - int(np.count_nonzero(keep))
+    if strangers:
+        _check_unknown(predictions, truth, unknown, strangers, strict)
+    barred = np.array([name in blocked for name in predictions.videos], bool)
+    on_blocked = int(np.count_nonzero(keep & barred[predictions.video])) if barred.any() else 0
+    if on_blocked:
+        keep &= ~barred[predictions.video]
+    rows = None if keep.all() else np.flatnonzero(keep)
+
+    def chosen(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        return values if rows is None else values[rows]
+
+    video = video_of[predictions.video if rows is None else predictions.video[rows]]
+    aligned = Aligned(
+        rows=rows,
+        video=video,
+        start=chosen(predictions.start),
+        end=chosen(predictions.end),
+        label=label if rows is None else label[rows],
+        score=chosen(predictions.score),
+        outside=outside,
+        counts={
+            "videos": len(predictions.videos),
+            "count": len(predictions),
+            "unknown_label": strangers,
+            "outside_subset": int(np.count_nonzero(video >= len(truth.videos))),
+            "blocked": on_blocked,
+        },
+        remarks=(),
+    )
+    _check_units(aligned, truth)
+    remarks = _remarks(aligned, predictions, truth, unknown)
+    object.__setattr__(aligned, "remarks", remarks)
+    return aligned
+
+
+def _labels(predictions: Predictions, truth: Truth) -> tuple[Indices, list[str]]:
+    """The truth's index of each predicted class, -1 where it has none, and the names it lacks."""
+    if predictions.numbered:
+        if truth.label_ids is None:
+            raise DataError(
+                "the predictions give classes as numbers and the ground truth does not number its classes; "
+                "use ground truth with 'label_id', as thumos14.json has it, or name the classes in the predictions",
+                fault="F45",
+            )
+        index = {str(number): i for i, number in enumerate(truth.label_ids)}
+    else:
+        index = {name: i for i, name in enumerate(truth.classes)}
+    made = np.array([index.get(name, -1) for name in predictions.classes], np.int32)
+    used = np.zeros(len(predictions.classes), bool)
+    used[predictions.label] = True
+    return made, [name for i, name in enumerate(predictions.classes) if used[i] and made[i] < 0]
+
+
+def _videos(predictions: Predictions, truth: Truth) -> tuple[Indices, tuple[str, ...]]:
+    index = {name: i for i, name in enumerate(truth.videos)}
+    used = np.zeros(len(predictions.videos), bool)
+    used[predictions.video] = True
+    outside = [name for i, name in enumerate(predictions.videos) if used[i] and name not in index]
+    index |= {name: len(truth.videos) + i for i, name in enumerate(outside)}
+    return np.array([index.get(name, -1) for name in predictions.videos], np.int32), tuple(outside)
+
+
+def _check_unknown(predictions: Predictions, truth: Truth, unknown: list[str], count: int, strict: bool) -> None:
+    share = count / len(predictions)
+    if share <= UNKNOWN_SHARE and not strict:
+        return
+    what = f"{count} of {len(predictions)} predictions have a class that the ground truth lacks: {_some(unknown)}"
+    raise DataError(f"{what}; {_advice(predictions, truth, unknown)}", fault="F45" if share < 1 else "F35")
+
+
+def _advice(predictions: Predictions, truth: Truth, unknown: list[str]) -> str:
+    known = [str(number) for number in truth.label_ids or ()] if predictions.numbered else list(truth.classes)
+    if predictions.numbered:
+        numbers = [int(name) for name in predictions.classes]
+        for shift in (-1, 1):
+            if numbers and {str(number + shift) for number in numbers} <= set(known):
+                change = "one less" if shift < 0 else "one more"
+                return f"all would be known if each number were {change}: check whether they count from 0 or from 1"
+        return f"the ground truth numbers its classes {_some(known)}"
+    plain = {_plain(name): name for name in known}
+    pairs = []
+    for name in unknown[:3]:
+        near = plain.get(_plain(name)) or next(iter(difflib.get_close_matches(name, known, n=1)), None)
+        if near:
+            pairs.append(f"{name!r} may mean {near!r}")
+    if pairs:
+        return f"names must be equal to the letter: {', '.join(pairs)}"
+    return f"the ground truth has {_some(known)}; check that both are of one data set"
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.casefold() if c.isalnum())
+
+
+def _check_units(aligned: Aligned, truth: Truth) -> None:
+    """Raise if most videos have predictions far beyond their end, or all predictions lie in their first second."""
+    known = np.flatnonzero(np.isfinite(truth.duration))
+    if not len(known) or not len(aligned):
+        return
+    latest = np.full(len(truth.videos) + len(aligned.outside), -np.inf)
+    np.maximum.at(latest, aligned.video, np.maximum(aligned.start, aligned.end))
+    latest, duration = latest[known], truth.duration[known]
+    seen = np.isfinite(latest)
+    if not seen.any():
+        return
+    ratio = latest[seen] / duration[seen]
+    middle = float(np.median(ratio))
+    if middle > TOO_LATE:
+        fps = truth.fps[known][seen]
+        guess = "milliseconds" if middle > 300 else "frames"
+        rate = f" at {np.median(fps[np.isfinite(fps)]):g} frames a second" if np.isfinite(fps).any() else ""
+        raise DataError(
+            f"predictions end at {middle:.0f} times the duration of their videos (the median); times must be seconds, "
+            f"these look like {guess}{rate if guess == 'frames' else ''}; convert them to seconds",
+            fault="F47",
+        )
+    if len(aligned) >= 10 and latest[seen].max() <= 1 and float(np.median(duration[seen])) > TOO_LATE:
+        raise DataError(
+            "no prediction ends later than 1, in videos of "
+            f"{np.median(duration[seen]):.0f} s (the median); times must be seconds, these look like fractions of the "
+            "video; multiply them by its duration",
+            fault="F47",
+        )
+
+
+def _remarks(aligned: Aligned, predictions: Predictions, truth: Truth, unknown: list[str]) -> tuple[str, ...]:
+    counts, made = aligned.counts, []
+    if counts["unknown_label"]:
+        made.append(
+            f"{counts['unknown_label']} predictions ignored: the ground truth lacks their class ({_some(unknown)})"
+        )
+    if counts["outside_subset"]:
+        rows = aligned.video[aligned.video >= len(truth.videos)] - len(truth.videos)
+        often = np.argsort(-np.bincount(rows), kind="stable")[:3]
+        named = ", ".join(f"{aligned.outside[i]} ({np.bincount(rows)[i]})" for i in often)
+        made.append(
+            f"{counts['outside_subset']} predictions are in {len(aligned.outside)} videos that the ground truth does "
+            f"not have, and count as false alarms; most are in {named}"
+        )
+    if counts["blocked"]:
+        made.append(f"{counts['blocked']} predictions ignored: their videos are blocked")
+    odd = int(np.count_nonzero(aligned.end <= aligned.start))
+    if odd:
+        made.append(f"{odd} predictions have no length or end before they start, and can match nothing")
+    if len(predictions) > 1 and predictions.score.min() == predictions.score.max():
+        made.append("all predictions have one score, so their ranking is that of the file and means nothing")
+    missing = set(range(len(truth.classes))) - set(np.unique(aligned.label).tolist())
+    if missing:
+        made.append(f"AP is 0 for classes without a prediction: {_some([truth.classes[i] for i in sorted(missing)])}")
+    return tuple(made)
+
+
+def _some(names: Collection[str], limit: int = 5) -> str:
+    listed = list(names)
+    return ", ".join(listed[:limit]) + (f" and {len(listed) - limit} more" if len(listed) > limit else "")

@@ -1,0 +1,278 @@
+"""Matches predictions with instances, once: everything else that is scored or diagnosed reads the result.
+
+An instance is taken by at most one prediction at a threshold, so a match is stored with the instance: memory grows
+with the ground truth, not with the predictions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.compiled import kernel
+from jostle.metrics.alignment import Aligned
+from jostle.metrics.protocol import Protocol
+from jostle.types.columns import Flags, Floats, Ints
+from jostle.types.truth import Spans, Truth
+
+NONE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Predictions class by class, the surest first.
+
+    Attributes:
+        order: (n,) int64 rows of the aligned predictions; a position in it is a prediction's place.
+        first: (C + 1,) int64, where each class begins in `order`.
+    """
+
+    order: Ints
+    first: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """Which prediction took which instance at each threshold.
+
+    Attributes:
+        tious: (T,) thresholds.
+        ranking: the predictions in the order in which they were considered.
+        taken_by: (T, I) int64, the place in the ranking of the prediction that took each instance, or -1.
+        label: (I,) int32, the class of each instance.
+        video: (I,) int32, the video of each instance.
+        excused: (n,) by place, whether a prediction touches an ambiguous stretch; None if there are none.
+    """
+
+    tious: Floats
+    ranking: Ranking
+    taken_by: Ints
+    label: npt.NDArray[np.int32]
+    video: npt.NDArray[np.int32]
+    excused: Flags | None = None
+
+    def hits(self, threshold: int, label: int) -> Ints:
+        """Ranks, from 0 and rising, of the predictions of a class that are right at a threshold."""
+        places = self.taken_by[threshold, self.label == label]
+        ranks: Ints = np.sort(places[places != NONE]) - self.ranking.first[label]
+        return ranks
+
+    def matched(self, threshold: int) -> Ints:
+        """(n,) int64 by place: the instance each prediction took at a threshold, or -1."""
+        made = np.full(len(self.ranking.order), NONE, np.int64)
+        instances = np.flatnonzero(self.taken_by[threshold] != NONE)
+        made[self.taken_by[threshold, instances]] = instances
+        return made
+
+
+def rank(aligned: Aligned, truth: Truth, ties: Literal["later", "video"] = "later") -> Ranking:
+    """Predictions by class and falling score, equal scores in the order the protocol gives them."""
+    if ties == "later":
+        falling = np.argsort(aligned.score, kind="stable")[::-1]
+    else:
+        names = np.array([*truth.videos, *aligned.outside])
+        alphabetical = np.empty(len(names), np.int64)
+        alphabetical[np.argsort(names)] = np.arange(len(names))
+        falling = np.lexsort((alphabetical[aligned.video], -aligned.score))
+    first = np.zeros(len(truth.classes) + 1, np.int64)
+    np.cumsum(np.bincount(aligned.label, minlength=len(truth.classes)), out=first[1:])
+    return Ranking(_by_class(falling, aligned.label, first), first)
+
+
+def match(
+    aligned: Aligned, truth: Truth, protocol: Protocol, tious: Floats, *, segments: Segmentation | None = None
+) -> Matches:
+    """Match at every threshold by the protocol's rules.
+
+    Args:
+        truth: as the protocol prepared it.
+        segments: several segments for an instance; by default its own.
+    """
+    ranking = rank(aligned, truth, protocol.ties)
+    rows = segments or Segmentation(np.arange(len(truth)), truth.start, truth.end)
+    videos = len(truth.videos) + len(aligned.outside)
+    key = truth.label[rows.instance].astype(np.int64) * videos + truth.video[rows.instance]
+    by_group = np.argsort(key, kind="stable")
+    keys, edges = _runs(key[by_group])
+    sought = aligned.label[ranking.order].astype(np.int64) * videos + aligned.video[ranking.order]
+    taken_by = np.full((len(tious), len(truth)), NONE, np.int64)
+    arguments = (
+        ranking.order,
+        find(keys, sought),
+        aligned.start,
+        aligned.end,
+        edges,
+        rows.instance[by_group],
+        rows.start[by_group],
+        rows.end[by_group],
+        tious,
+        taken_by,
+    )
+    if protocol.chooser == "prediction":
+        _predictions_choose(*arguments)
+    else:
+        _instances_choose(*arguments)
+    spans = protocol.stretches(truth)
+    return Matches(
+        tious, ranking, taken_by, truth.label, truth.video, touching(aligned, ranking, spans) if len(spans) else None
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Segmentation:
+    """Segments of instances: one row a segment, several rows may be of one instance."""
+
+    instance: Ints
+    start: Floats
+    end: Floats
+
+
+def find(keys: Ints, sought: Ints) -> Ints:
+    """Where each sought value stands among sorted unique keys, -1 if it is not there.
+
+    >>> find(np.array([3, 5, 9]), np.array([5, 4, 9])).tolist()
+    [1, -1, 2]
+    """
+    if not len(keys):
+        return np.full(len(sought), NONE, np.int64)
+    place = np.searchsorted(keys, sought)
+    place[place == len(keys)] = 0
+    place[keys[place] != sought] = NONE
+    return place
+
+
+def touching(aligned: Aligned, ranking: Ranking, spans: Spans) -> Flags:
+    """(n,) by place: whether a prediction overlaps one of the stretches of its video."""
+    order = np.argsort(spans.video, kind="stable")
+    keys, edges = _runs(spans.video[order].astype(np.int64))
+    group = find(keys, aligned.video[ranking.order].astype(np.int64))
+    touched: Flags = _touches(
+        ranking.order, group, aligned.start, aligned.end, edges, spans.start[order], spans.end[order]
+    )
+    return touched
+
+
+def _runs(values: Ints) -> tuple[Ints, Ints]:
+    """The distinct values of a sorted array and the edges of their runs."""
+    keys, first = np.unique(values, return_index=True)
+    return keys, np.append(first, len(values)).astype(np.int64)
+
+
+@kernel
+def tiou(start: float, end: float, other_start: float, other_end: float) -> float:
+    """Intersection over union of two stretches of time; two of no length overlap fully where they are one point."""
+    inter = max(0.0, min(end, other_end) - max(start, other_start))
+    union = (other_end - other_start) + (end - start) - inter
+    if union > 0:
+        return inter / union
+    return 1.0 if start == end == other_start == other_end else 0.0
+
+
+@kernel
+def _by_class(falling: Any, label: Any, first: Any) -> Any:
+    place = first.copy()
+    order = np.empty(len(falling), np.int64)
+    for row in falling:
+        order[place[label[row]]] = row
+        place[label[row]] += 1
+    return order
+
+
+@kernel
+def _predictions_choose(
+    order: Any,
+    group: Any,
+    start: Any,
+    end: Any,
+    edges: Any,
+    instance: Any,
+    true_start: Any,
+    true_end: Any,
+    tious: Any,
+    taken_by: Any,
+) -> None:
+    lowest = tious.min()
+    overlap = np.empty(np.diff(edges).max() if len(edges) > 1 else 0)
+    for place in range(len(order)):
+        g = group[place]
+        if g < 0:
+            continue
+        row, a, b = order[place], edges[g], edges[g + 1]
+        best = 0.0
+        for j in range(a, b):
+            overlap[j - a] = tiou(start[row], end[row], true_start[j], true_end[j])
+            best = max(best, overlap[j - a])
+        if best < lowest:
+            continue
+        for t in range(len(tious)):
+            chosen, most = -1, 0.0
+            for j in range(a, b):
+                # Of equal overlaps the later instance is taken, as when a stable sort is read backwards.
+                if overlap[j - a] >= tious[t] and overlap[j - a] >= most and taken_by[t, instance[j]] < 0:
+                    chosen, most = j, overlap[j - a]
+            if chosen >= 0:
+                taken_by[t, instance[chosen]] = place
+
+
+@kernel
+def _instances_choose(
+    order: Any,
+    group: Any,
+    start: Any,
+    end: Any,
+    edges: Any,
+    instance: Any,
+    true_start: Any,
+    true_end: Any,
+    tious: Any,
+    taken_by: Any,
+) -> None:
+    groups = len(edges) - 1
+    count = np.zeros(groups + 1, np.int64)
+    for g in group:
+        if g >= 0:
+            count[g + 1] += 1
+    first = np.cumsum(count)
+    places = np.empty(first[-1], np.int64)
+    filled = first.copy()
+    for place in range(len(order)):
+        g = group[place]
+        if g >= 0:
+            places[filled[g]] = place
+            filled[g] += 1
+    for g in range(groups):
+        own = places[first[g] : first[g + 1]]  # the group's predictions, the surest first
+        overlap = np.empty(len(own))
+        free = np.ones((len(tious), len(own)), np.bool_)
+        for j in range(edges[g], edges[g + 1]):
+            for i in range(len(own)):
+                a, b = start[order[own[i]]], end[order[own[i]]]
+                inter = min(b, true_end[j]) - max(a, true_start[j])
+                hull = max(b, true_end[j]) - min(a, true_start[j])  # equals the union, save in the last bit
+                overlap[i] = inter / hull if inter > 0 else 0.0
+            for t in range(len(tious)):
+                chosen, most = -1, tious[t]
+                for i in range(len(own)):
+                    if free[t, i] and overlap[i] > most:
+                        chosen, most = i, overlap[i]
+                if chosen >= 0:
+                    free[t, chosen] = False
+                    taken_by[t, instance[j]] = own[chosen]
+
+
+@kernel
+def _touches(order: Any, group: Any, start: Any, end: Any, edges: Any, span_start: Any, span_end: Any) -> Any:
+    made = np.zeros(len(order), np.bool_)
+    for place in range(len(order)):
+        g = group[place]
+        if g < 0:
+            continue
+        row = order[place]
+        for j in range(edges[g], edges[g + 1]):
+            if min(end[row], span_end[j]) > max(start[row], span_start[j]):
+                made[place] = True
+                break
+    return made

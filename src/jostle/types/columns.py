@@ -1,0 +1,55 @@
+"""Columns that belong together: checked once, read-only after that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.errors import BadValue
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+
+
+def column(values: npt.ArrayLike, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """One read-only column of this type; an array that has it already is viewed, not copied."""
+    made: npt.NDArray[Any] = np.asarray(values, dtype=dtype)
+    if made.ndim != 1:
+        raise BadValue(f"column {name!r} must be one-dimensional, got shape {made.shape}")
+    made = made.view()
+    made.flags.writeable = False
+    return made
+
+
+def check_lengths(columns: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Raise unless all columns have one length."""
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise BadValue(f"columns must have one length, got {lengths}")
+
+
+def check_indices(values: npt.NDArray[Any], name: str, count: int) -> None:
+    """Raise unless every value points into a table of `count` entries."""
+    if len(values) and (values.min() < 0 or values.max() >= count):
+        wrong = int(values.min() if values.min() < 0 else values.max())
+        raise BadValue(f"column {name!r} must lie in 0..{count - 1}, got {wrong}")
+
+
+def check_finite(values: Floats, name: str) -> None:
+    """Raise if any value is NaN or infinite, naming the first."""
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise BadValue(f"column {name!r} must be finite; {int(bad.sum())} are not, the first in row {row}")
+
+
+def check_names(names: tuple[str, ...], what: str) -> None:
+    """Raise if a name appears twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadValue(f"{what} {twice!r} appears twice")

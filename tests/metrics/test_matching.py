@@ -1,0 +1,177 @@
+"""Matching against a reading of the rules by brute force, and the protocols' own ways."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jostle.metrics.alignment import align
+from jostle.metrics.matching import NONE, Segmentation, match, tiou
+from jostle.metrics.mean_ap import average_precisions, interpolated_ap, precision_recall, raw_ap, recalls
+from jostle.metrics.protocol import protocols
+from jostle.types import Predictions, Spans, Truth
+
+GRID = np.array([0.3, 0.5, 0.7])
+
+
+def table(draw, rows: int):
+    """Segments on a coarse grid, so that equal overlaps and scores happen often."""
+    video = draw(st.lists(st.integers(0, 2), min_size=rows, max_size=rows))
+    label = draw(st.lists(st.integers(0, 1), min_size=rows, max_size=rows))
+    start = np.array(draw(st.lists(st.integers(0, 6), min_size=rows, max_size=rows)), float)
+    length = np.array(draw(st.lists(st.integers(0, 4), min_size=rows, max_size=rows)), float)
+    return video, label, start, start + length
+
+
+@st.composite
+def scenes(draw):
+    video, label, start, end = table(draw, draw(st.integers(1, 8)))
+    truth = Truth(("a", "b", "c"), ("Jump", "Run"), video, start, end, label)
+    rows = draw(st.integers(0, 12))
+    video, label, start, end = table(draw, rows)
+    score = draw(st.lists(st.sampled_from([0.1, 0.2, 0.5]), min_size=rows, max_size=rows))
+    return Predictions(("a", "b", "c"), ("Jump", "Run"), video, start, end, label, score), truth
+
+
+def overlap(start, end, other_start, other_end) -> float:
+    if start == end == other_start == other_end:
+        return 1.0
+    union = max(end, other_end) - min(start, other_start)
+    inter = min(end, other_end) - max(start, other_start)
+    return inter / union if inter > 0 else 0.0
+
+
+def by_hand(found: Predictions, truth: Truth, threshold: float) -> list[int]:
+    """The row that took each instance: predictions choose, the later row first among equals, on both sides."""
+    taken = [NONE] * len(truth)
+    for row in sorted(range(len(found)), key=lambda i: (found.score[i], i), reverse=True):
+        best = (threshold, NONE)
+        for i in range(len(truth)):
+            if truth.video[i] == found.video[row] and truth.label[i] == found.label[row] and taken[i] == NONE:
+                value = overlap(found.start[row], found.end[row], truth.start[i], truth.end[i])
+                best = max(best, (value, i)) if value >= threshold else best
+        if best[1] != NONE:
+            taken[best[1]] = row
+    return taken
+
+
+def official_by_hand(found: Predictions, truth: Truth, threshold: float) -> list[int]:
+    """The row that took each instance: instances choose in file order, the surer and then earlier row among equals."""
+    taken: list[int] = []
+    for i in range(len(truth)):
+        best = (threshold, NONE)
+        for row in sorted(range(len(found)), key=lambda j: -found.score[j]):
+            if truth.video[i] == found.video[row] and truth.label[i] == found.label[row] and row not in taken:
+                inter = min(found.end[row], truth.end[i]) - max(found.start[row], truth.start[i])
+                hull = max(found.end[row], truth.end[i]) - min(found.start[row], truth.start[i])
+                if inter > 0 and inter / hull > best[0]:
+                    best = (inter / hull, row)
+        taken.append(best[1])
+    return taken
+
+
+@settings(max_examples=300, deadline=None)
+@given(scenes())
+def test_predictions_choose_as_the_toolkit_has_it(scene) -> None:
+    found, truth = scene
+    aligned = align(found, truth)
+    matches = match(aligned, truth, protocols["activitynet"], GRID)
+    for t, threshold in enumerate(GRID):
+        rows = np.where(matches.taken_by[t] == NONE, NONE, np.append(matches.ranking.order, NONE)[matches.taken_by[t]])
+        assert rows.tolist() == by_hand(found, truth, threshold)
+
+
+@settings(max_examples=300, deadline=None)
+@given(scenes())
+def test_instances_choose_as_the_thumos_kit_has_it(scene) -> None:
+    found, truth = scene
+    aligned = align(found, truth)
+    matches = match(aligned, truth, protocols["thumos14-official"], GRID)
+    for t, threshold in enumerate(GRID):
+        rows = np.where(matches.taken_by[t] == NONE, NONE, np.append(matches.ranking.order, NONE)[matches.taken_by[t]])
+        assert rows.tolist() == official_by_hand(found, truth, threshold)
+
+
+@given(*[st.floats(0, 100) for _ in range(4)])
+def test_tiou_is_symmetric_and_bounded(a, b, c, d) -> None:
+    one, other = sorted((a, b)), sorted((c, d))
+    value = tiou(*one, *other)
+    assert value == pytest.approx(tiou(*other, *one), abs=1e-12)
+    assert 0 <= value <= 1 + 1e-12
+    assert tiou(*one, *one) == pytest.approx(1)
+
+
+def test_tiou_never_divides_by_zero() -> None:
+    assert tiou(5.0, 5.0, 5.0, 5.0) == 1
+    assert tiou(5.0, 5.0, 6.0, 6.0) == 0
+    assert tiou(30.0, 20.0, 20.0, 30.0) == 0  # reversed, of the same length: the union is zero
+
+
+def test_a_prediction_whose_best_instance_is_taken_takes_the_second_best() -> None:
+    truth = Truth(("a",), ("Jump",), [0, 0], [0.0, 4.0], [10.0, 12.0], [0, 0])
+    found = Predictions(("a",), ("Jump",), [0, 0], [0.0, 1.0], [10.0, 11.0], [0, 0], [0.9, 0.8])
+    matches = match(align(found, truth), truth, protocols["activitynet"], np.array([0.5]))
+    assert matches.taken_by.tolist() == [[0, 1]]
+    assert matches.matched(0).tolist() == [0, 1]
+
+
+def test_several_segments_of_an_instance_are_taken_once() -> None:
+    truth = Truth(("a",), ("Jump",), [0, 0], [0.0, 50.0], [10.0, 60.0], [0, 0])
+    rows = Segmentation(np.array([0, 0, 1]), np.array([0.0, 20.0, 50.0]), np.array([10.0, 30.0, 60.0]))
+    found = Predictions(("a",), ("Jump",), [0, 0], [20.0, 0.0], [30.0, 10.0], [0, 0], [0.9, 0.8])
+    matches = match(align(found, truth), truth, protocols["activitynet"], np.array([0.5]), segments=rows)
+    assert matches.taken_by.tolist() == [[0, NONE]]
+
+
+def test_ambiguous_stretches_excuse_what_misses_and_only_where_the_protocol_says_so() -> None:
+    truth = Truth(("a",), ("Jump",), [0], [0.0], [10.0], [0], ambiguous=Spans([0], [20.0], [30.0]))
+    found = Predictions(("a",), ("Jump",), [0, 0], [29.0, 0.0], [40.0, 9.0], [0, 0], [0.9, 0.8])
+    values = {}
+    for name in ("thumos14-official", "activitynet"):
+        matches = match(align(found, truth), truth, protocols[name], np.array([0.5]))
+        values[name] = average_precisions(matches, protocols[name])[0, 0]
+    assert values == {"thumos14-official": 1.0, "activitynet": 0.5}
+
+
+def test_average_precision_by_hand() -> None:
+    assert interpolated_ap(np.array([0, 1, 2]), 3) == 1.0
+    assert interpolated_ap(np.array([], int), 3) == 0.0
+    # hits at ranks 2 and 3 (of 4 instances): precisions 1/2 and 2/3, the first raised to the second
+    assert interpolated_ap(np.array([1, 2]), 4) == pytest.approx(2 / 3 * 0.5)
+    # recall 1/4 and 2/4 of a normaliser of 2: weights .5 and 1 against one false alarm
+    assert interpolated_ap(np.array([1, 2]), 4, normaliser=2.0) == pytest.approx((0.5 + 0.5) / 4)
+    assert raw_ap(np.array([1, 2]), 4) == pytest.approx((1 / 2 + 2 / 3) / 4)
+
+
+def test_curves_and_recalls() -> None:
+    truth = Truth(("a",), ("Jump", "Run"), [0, 0], [0.0, 20.0], [10.0, 30.0], [0, 0])
+    found = Predictions(
+        ("a",), ("Jump", "Run"), [0, 0, 0], [50.0, 0.0, 1.0], [60.0, 10.0, 2.0], [0, 0, 1], [0.9, 0.8, 0.7]
+    )
+    matches = match(align(found, truth), truth, protocols["activitynet"], np.array([0.5]))
+    recall, precision = precision_recall(matches, 0, 0)
+    assert recall.tolist() == [0.0, 0.5]
+    assert precision.tolist() == [0.0, 0.5]
+    assert recalls(matches)[0, 0] == 0.5
+    assert np.isnan(recalls(matches)[1, 0])
+
+
+def test_protocols_leave_out_what_their_programs_do() -> None:
+    truth = Truth(
+        ("a", "b"),
+        ("Jump", "Run"),
+        [0, 0, 0, 0, 1],
+        [1.0, 1.0005, 1.0, 5.0, 1.0],
+        [2.0, 2.0005, 2.0, 5.0, 2.0],
+        [0, 0, 1, 0, 0],
+    )
+    assert len(protocols["activitynet"].prepare(truth)) == 5
+    assert len(protocols["thumos14-official"].prepare(truth)) == 5
+    for name in ("thumos14", "opentad"):
+        kept = protocols[name].prepare(truth)
+        assert kept.start.tolist() == [1.0, 1.0, 1.0]
+        assert kept.left_out == {"shorter than the protocol allows": 1, "duplicate of an earlier instance": 1}
+    tiny = Truth(("a",), ("Jump",), [0], [1.0], [1.0005], [0])
+    assert (len(protocols["thumos14"].prepare(tiny)), len(protocols["opentad"].prepare(tiny))) == (0, 1)
