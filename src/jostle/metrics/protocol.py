@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
+from jostle.errors import BadValue
 from jostle.registry import Registry
 from jostle.types.columns import Flags, Floats
 from jostle.types.truth import Spans, Truth
@@ -63,6 +65,18 @@ class Protocol:
 def thresholds(first: float, last: float, count: int) -> tuple[float, ...]:
     """Thresholds as the public programs space them: `linspace`, whose 0.6 differs from a literal in the last bit."""
     return tuple(np.linspace(first, last, count).tolist())
+
+
+def checked_tious(values: npt.ArrayLike) -> Floats:
+    """(T,) thresholds.
+
+    Raises:
+        BadValue: unless all lie above 0 and at most at 1.
+    """
+    made = np.atleast_1d(np.array(values, np.float64))
+    if made.ndim != 1 or not len(made) or not ((made > 0) & (made <= 1)).all():
+        raise BadValue(f"thresholds of tIoU lie above 0 and at most at 1, got {made.tolist()}")
+    return made
 
 
 def _repeated(truth: Truth, tolerance: float) -> Flags:

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.errors import BadValue
-from jostle.metrics.score import Score, checked_tious, score
+from jostle.metrics.protocol import checked_tious
+from jostle.metrics.score import Score, score
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from jostle.errors import BadValue, DataError
+from jostle.errors import DataError
 from jostle.metrics.alignment import Aligned, align
 from jostle.metrics.bootstrap import Interval, Resamples, interval_of
 from jostle.metrics.matching import Matches, match
 from jostle.metrics.mean_ap import average_precisions, mean_over_classes
-from jostle.metrics.protocol import Protocol, protocols
+from jostle.metrics.metric import metric
+from jostle.metrics.protocol import Protocol, checked_tious, protocols
 from jostle.types.columns import Floats
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
@@ -68,6 +69,7 @@ class Score:
         return f"Score({self.protocol}: average mAP {100 * self.average_map:.2f} over {len(self.tious)} thresholds)"
 
 
+@metric("mean_ap", task="detection", cites="caba2015")
 def score(
     predictions: Predictions,
     truth: Truth,
@@ -142,18 +144,6 @@ def facts_of(truth: Truth) -> dict[str, Any]:
         "fingerprint": truth.fingerprint,
         "left_out": dict(truth.left_out),
     }
-
-
-def checked_tious(values: Sequence[float] | Floats) -> Floats:
-    """Thresholds as an array.
-
-    Raises:
-        BadValue: unless all lie above 0 and at most at 1.
-    """
-    made = np.array(values, np.float64)
-    if made.ndim != 1 or not len(made) or not ((made > 0) & (made <= 1)).all():
-        raise BadValue(f"thresholds of tIoU lie above 0 and at most at 1, got {list(values)}")
-    return made
 
 
 def scored_truth(truth: Truth, rules: Protocol, blocked: Collection[str] = ()) -> Truth:

@@ -1,0 +1,199 @@
+"""Sets of similar frames around anchors, as ImageNet-Vid-Robust and YTBB-Robust have them (Shankar et al. 2021).
+
+A frame is named by its file, `val/<video>/000432.JPEG` or `<video>/frame-432.jpg`; the number tells how far two
+frames of a video lie apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.errors import BadValue, DataError
+from jostle.types.columns import Ints
+
+Sets = Mapping[str, Sequence[str]]
+
+SHOWN = 3  # names in a message
+FARTHEST = 100_000  # the largest radius, in frames
+_NAME = re.compile(r".*?(\d{1,18})\D*?(?:\.[A-Za-z]\w*)?", re.DOTALL)
+_NOT_SIMILAR = frozenset(
+    [
+        "dissimilar",
+        "problematic",
+        "incorrect",
+        "dont-know",
+        "deformation",
+        "background-change",
+        "occlusion-increased",
+        "blur-increase",
+        "bad-anchor",
+    ]
+)
+
+
+def frame_number(key: str) -> tuple[str, int]:
+    """The video of a frame and its number there: the last number of the file name, and all that stands before it.
+
+    >>> frame_number("val/ILSVRC2015_val_00000000/000432.JPEG")
+    ('val/ILSVRC2015_val_00000000/', 432)
+    >>> frame_number("-1LwdM0fM7I_45400/frame-1362.jpg")
+    ('-1LwdM0fM7I_45400/frame-', 1362)
+    """
+    found = _NAME.fullmatch(key, key.rfind("/") + 1) if isinstance(key, str) else None
+    if not found:
+        raise DataError(f"{key!r}: the file name of a frame must hold its number, as in video/000432.JPEG")
+    return key[: found.start(1)], int(found[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Anchors and their neighbours as columns.
+
+    Attributes:
+        frames: every frame that is used, once; the anchors come first, in the order of the sets.
+        anchors: how many of them are anchors.
+        anchor: (P,) int64, the anchor of each pair, an index into `frames`.
+        neighbour: (P,) int64, its neighbour, an index into `frames`.
+        offset: (P,) int64, the neighbour's frame number less the anchor's; never 0.
+    """
+
+    frames: tuple[str, ...]
+    anchors: int
+    anchor: Ints
+    neighbour: Ints
+    offset: Ints
+
+    @property
+    def set_sizes(self) -> Ints:
+        """(A,) neighbours of each anchor."""
+        return np.bincount(self.anchor, minlength=self.anchors)
+
+
+def pairs_within(sets: Sets, k: int) -> Pairs:
+    """The pairs at most `k` frames apart; a frame named twice in a set counts once, the anchor itself not at all."""
+    if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k <= FARTHEST:
+        raise BadValue(f"k must be a whole number of frames from 0 to {FARTHEST}, got {k!r}")
+    if not sets:
+        raise DataError("the sets hold no anchor; give {anchor: [neighbours]}")
+    index = {anchor: i for i, anchor in enumerate(sets)}
+    rows: list[tuple[int, int, int]] = []
+    strangers = []
+    for place, (anchor, neighbours) in enumerate(sets.items()):
+        if isinstance(neighbours, str):
+            raise DataError(f"{anchor}: its set must be a list of frames, got the text {neighbours!r}")
+        video, number = frame_number(anchor)
+        for neighbour in dict.fromkeys(neighbours):
+            other, at = frame_number(neighbour)
+            if other != video:
+                strangers.append(f"{neighbour} in the set of {anchor}")
+            elif 0 < abs(at - number) <= k:
+                rows.append((place, index.setdefault(neighbour, len(index)), at - number))
+    if strangers:
+        raise DataError(
+            f"{len(strangers)} neighbour(s) are of another video than their anchor, the first: {strangers[0]}; "
+            "an offset in frames has a meaning inside one video only"
+        )
+    columns = np.array(rows, np.int64).reshape(-1, 3)
+    return Pairs(tuple(index), len(sets), columns[:, 0], columns[:, 1], columns[:, 2])
+
+
+def require(frames: Iterable[str], known: Mapping[str, Any], what: str) -> None:
+    """Raise if some frames are not known, saying how many and which come first."""
+    wanted = list(frames)
+    absent = [frame for frame in wanted if frame not in known]
+    if absent:
+        more = ", ..." if len(absent) > SHOWN else ""
+        raise DataError(
+            f"{len(absent)} of {len(wanted)} frames have no {what}, the first: {', '.join(absent[:SHOWN])}{more}; "
+            "give every frame of the sets, or take these out of them"
+        )
+
+
+def without_frame_types(sets: Sets, types: Mapping[str, str], drop: str) -> dict[str, list[str]]:
+    """The sets without the frames a codec stored as one type: `i`, `p` or `b`.
+
+    An anchor stays only if it and its set survive: anchors of the type leave, neighbours of the type leave their
+    sets, and an anchor whose set this empties leaves as well (one whose set was empty before stays). The paper's
+    counts agree: 1109 anchors lose 5 without i-, 694 without p- and 410 without b-frames, which add up to 1109.
+
+    Args:
+        types: the type of each frame, in either case.
+
+    >>> sets = {"v/5.jpg": ["v/4.jpg", "v/6.jpg"], "w/5.jpg": ["w/6.jpg"]}
+    >>> without_frame_types(sets, {"v/4.jpg": "B", "v/5.jpg": "P", "v/6.jpg": "P", "w/5.jpg": "P", "w/6.jpg": "B"}, "b")
+    {'v/5.jpg': ['v/6.jpg']}
+    """
+    gone = drop.lower()
+    if gone not in ("i", "p", "b"):
+        raise BadValue(f"drop must be 'i', 'p' or 'b', got {drop!r}")
+    require(dict.fromkeys(frame for anchor, others in sets.items() for frame in (anchor, *others)), types, "type")
+    kept = {}
+    for anchor, neighbours in sets.items():
+        left = [frame for frame in neighbours if types[frame].lower() != gone]
+        if types[anchor].lower() != gone and (left or not neighbours):
+            kept[anchor] = left
+    return kept
+
+
+def valid_pairs(review: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Anchor and neighbour of the pairs that reviewers found similar and fault with nothing.
+
+    Args:
+        review: `{"labels": [names], "annotations": [{"key": "anchor,neighbour", "labels": [index], ...}]}`; of
+            several entries with one key the last holds.
+
+    >>> names = ["similar", "blur-increase"]
+    >>> entries = [{"key": "v/5.jpg,v/4.jpg", "labels": [0]}, {"key": "v/5.jpg,v/6.jpg", "labels": [0, 1]}]
+    >>> valid_pairs({"labels": names, "annotations": entries})
+    [('v/5.jpg', 'v/4.jpg')]
+    """
+    marks = _marks(review)
+    return [_ends(key) for key, found in marks.items() if "similar" in found and not found & _NOT_SIMILAR]
+
+
+def valid_anchors(anchors: Mapping[str, Any], pairs: Mapping[str, Any]) -> list[str]:
+    """Anchors marked good, neither bad nor unsure, that no pair calls a bad anchor.
+
+    >>> anchors = {"labels": ["good", "unsure"], "annotations": [{"key": "v/5.jpg", "labels": [0]}]}
+    >>> valid_anchors(anchors, {"labels": ["bad-anchor"], "annotations": []})
+    ['v/5.jpg']
+    """
+    blamed = {_ends(key)[0] for key, found in _marks(pairs).items() if "bad-anchor" in found}
+    return [
+        key
+        for key, found in _marks(anchors).items()
+        if "good" in found and not found & {"bad", "unsure"} and key not in blamed
+    ]
+
+
+def reviewed_sets(anchors: Mapping[str, Any], pairs: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The valid anchors, each with the neighbours of its valid pairs."""
+    sets: dict[str, list[str]] = {anchor: [] for anchor in valid_anchors(anchors, pairs)}
+    for anchor, neighbour in valid_pairs(pairs):
+        if anchor in sets:
+            sets[anchor].append(neighbour)
+    return sets
+
+
+def _marks(review: Mapping[str, Any]) -> dict[str, set[str]]:
+    """What reviewers marked under each key, in one spelling: `dont know` and `dont_know` are `dont-know`."""
+    try:
+        names = [re.sub(r"[\s_-]+", "-", name.strip().lower().replace("'", "")) for name in review["labels"]]
+        return {entry["key"]: {names[i] for i in entry["labels"]} for entry in review["annotations"]}
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        raise DataError(
+            'a review must be {"labels": [names], "annotations": [{"key": .., "labels": [index, ..]}]}; '
+            f"this one is not: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _ends(key: str) -> tuple[str, str]:
+    anchor, comma, neighbour = key.partition(",")
+    if not comma or "," in neighbour:
+        raise DataError(f"{key!r}: the key of a pair must be 'anchor,neighbour'")
+    return anchor, neighbour

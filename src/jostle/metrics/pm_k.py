@@ -1,0 +1,237 @@
+"""pm-k: how often a frame classifier is right on a frame and on all similar frames near it (Shankar et al. 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.errors import BadValue, DataError
+from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require
+from jostle.metrics.intervals import Interval, clopper_pearson
+from jostle.metrics.metric import metric
+from jostle.types.columns import Flags, Ints
+
+Scores = Mapping[str, npt.ArrayLike]  # scores of each class, or the number of the chosen class
+Labels = Mapping[str, Sequence[int] | int]
+
+
+@dataclass(frozen=True)
+class OffsetCount:
+    """What happened at one offset: neighbours, how many were wrong, and the same where the anchor was right."""
+
+    frames: int
+    errors: int
+    frames_anchor_right: int
+    errors_anchor_right: int
+
+
+@dataclass(frozen=True)
+class PmK:
+    """pm-k of one classifier.
+
+    Attributes:
+        k: the radius in frames.
+        anchors: how many there are; all shares are of them.
+        accuracy: share of anchors that are right (pm-0).
+        pm_k: share of anchors that are right together with every neighbour within k.
+        accuracy_interval: Clopper-Pearson, 95 %; None with fewer than two anchors, as `pm_k_interval`.
+        drop: `accuracy - pm_k`.
+        error_by_offset: share of wrong neighbours at each offset that occurs.
+        pairs: neighbours within k, over all anchors.
+        neighbours_median: of the neighbours of an anchor.
+        correct_by_radius: anchors right within 0, 1, .. k frames.
+        by_offset: the counts behind `error_by_offset`.
+        labels_of: whose labels a neighbour is held to.
+        include_anchor: whether the anchor itself must be right.
+    """
+
+    k: int
+    anchors: int
+    accuracy: float
+    accuracy_interval: Interval | None
+    pm_k: float
+    pm_k_interval: Interval | None
+    drop: float
+    error_by_offset: dict[int, float]
+    pairs: int
+    neighbours_median: float
+    correct_by_radius: tuple[int, ...]
+    by_offset: dict[int, OffsetCount]
+    labels_of: str
+    include_anchor: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; shares are fractions."""
+        return {
+            "format": 1,
+            "k": self.k,
+            "anchors": self.anchors,
+            "accuracy": self.accuracy,
+            "accuracy_interval": self.accuracy_interval and list(self.accuracy_interval),
+            "pm_k": self.pm_k,
+            "pm_k_interval": self.pm_k_interval and list(self.pm_k_interval),
+            "drop": self.drop,
+            "error_by_offset": {str(offset): share for offset, share in self.error_by_offset.items()},
+            "pairs": self.pairs,
+            "neighbours_median": self.neighbours_median,
+            "correct_by_radius": list(self.correct_by_radius),
+            "by_offset": {str(offset): vars(count) for offset, count in self.by_offset.items()},
+            "labels_of": self.labels_of,
+            "include_anchor": self.include_anchor,
+        }
+
+
+@metric("pm_k", task="frames", cites="shankar2021")
+def pm_k(
+    scores: Scores,
+    sets: Sets,
+    labels: Labels,
+    k: int = 10,
+    *,
+    labels_of: Literal["own", "anchor"] = "own",
+    include_anchor: bool = True,
+) -> PmK:
+    """Accuracy on anchors, and on anchors together with every kept neighbour within `k` frames.
+
+    A frame is right if the class of its best score (the first of equal ones) is among its labels. An anchor without
+    neighbours decides alone. The paper leaves open whether the anchor belongs to its own set; the authors' code says
+    yes, and so does the default.
+
+    Args:
+        scores: for each frame the scores of all classes, or the number of the class it was given. `-inf` is allowed
+            for classes that a model does not know.
+        sets: the neighbours of each anchor. Frame keys hold frame numbers, see `frame_sets.frame_number`.
+        labels: the classes of each frame; any of them is right.
+        labels_of: hold a neighbour to its `own` labels (ImageNet-Vid-Robust) or to its `anchor`'s (YTBB-Robust).
+        include_anchor: whether the anchor must be right as well.
+
+    >>> sets = {"v/5.jpg": ["v/4.jpg", "v/7.jpg"], "w/5.jpg": []}
+    >>> labels = {"v/4.jpg": [0], "v/5.jpg": [0], "v/7.jpg": [0, 1], "w/5.jpg": [1]}
+    >>> scores = {"v/4.jpg": [2, 1], "v/5.jpg": [3, 1], "v/7.jpg": [0, 1], "w/5.jpg": [1, 4]}
+    >>> found = pm_k(scores, sets, labels)
+    >>> found.accuracy, found.pm_k, found.error_by_offset
+    (1.0, 1.0, {-1: 0.0, 2: 0.0})
+    >>> pm_k(scores, sets, labels, labels_of="anchor").pm_k
+    0.5
+    """
+    if labels_of not in ("own", "anchor"):
+        raise BadValue(f"labels_of must be 'own' or 'anchor', got {labels_of!r}")
+    pairs = pairs_within(sets, k)
+    predicted, classes = _predicted(scores, pairs.frames)
+    labelled = pairs.frames if labels_of == "own" else pairs.frames[: pairs.anchors]
+    accepted = _accepted(labels, labelled, classes)
+    anchor_right = _among(predicted[: pairs.anchors], accepted[: pairs.anchors])
+    if labels_of == "own":
+        neighbour_right = _among(predicted, accepted)[pairs.neighbour]
+    else:
+        neighbour_right = _among(predicted[pairs.neighbour], [accepted[i] for i in pairs.anchor.tolist()])
+    by_radius = _correct_by_radius(pairs, anchor_right, neighbour_right, k, include_anchor)
+    by_offset = _by_offset(pairs, anchor_right, neighbour_right)
+    right_alone, right_within = int(np.count_nonzero(anchor_right)), by_radius[-1]
+    return PmK(
+        k=k,
+        anchors=pairs.anchors,
+        accuracy=right_alone / pairs.anchors,
+        accuracy_interval=clopper_pearson(right_alone, pairs.anchors),
+        pm_k=right_within / pairs.anchors,
+        pm_k_interval=clopper_pearson(right_within, pairs.anchors),
+        drop=(right_alone - right_within) / pairs.anchors,
+        error_by_offset={offset: count.errors / count.frames for offset, count in by_offset.items()},
+        pairs=len(pairs.offset),
+        neighbours_median=float(np.median(pairs.set_sizes)),
+        correct_by_radius=by_radius,
+        by_offset=by_offset,
+        labels_of=labels_of,
+        include_anchor=include_anchor,
+    )
+
+
+def _predicted(scores: Scores, frames: tuple[str, ...]) -> tuple[Ints, int | None]:
+    """The class each frame was given, and how many classes there are if the scores tell."""
+    require(frames, scores, "scores")
+    rows: list[Any] = [scores[frame] for frame in frames]
+    lengths = [len(row) if hasattr(row, "__len__") else -1 for row in rows]
+    if len(set(lengths)) > 1:
+        other = next(i for i, length in enumerate(lengths) if length != lengths[0])
+        said = ["one class" if length < 0 else f"{length} scores" for length in (lengths[0], lengths[other])]
+        raise DataError(f"{frames[0]} has {said[0]} but {frames[other]} has {said[1]}; give all frames alike")
+    if lengths[0] == 0:
+        raise DataError(f"{frames[0]} has no scores of any class")
+    try:
+        table = np.array(rows)
+    except ValueError as error:
+        raise DataError(f"scores must be one number a class: {error}") from error
+    if lengths[0] < 0:
+        if table.dtype.kind not in "iu" or table.min() < 0:
+            raise DataError(
+                "where a frame has one class it must be a whole number from 0; give class numbers or scores"
+            )
+        return table.astype(np.int64), None
+    if table.dtype.kind not in "iuf" or table.ndim != 2:
+        raise DataError(f"scores must be one number a class, got {rows[0]!r} for {frames[0]}")
+    bad = np.flatnonzero(np.isnan(table).any(axis=1) | ~np.isfinite(table.max(axis=1)))
+    if len(bad):
+        raise DataError(
+            f"{len(bad)} of {len(frames)} frames have NaN scores or no finite best one, the first: {frames[bad[0]]}; "
+            "such a frame has no predicted class",
+            fault="F40",
+        )
+    return table.argmax(axis=1), lengths[0]
+
+
+def _accepted(labels: Labels, frames: tuple[str, ...], classes: int | None) -> list[frozenset[int]]:
+    """The classes that are right for each frame."""
+    require(frames, labels, "labels")
+    made = []
+    for frame in frames:
+        given = labels[frame]
+        whole = frozenset(given) if isinstance(given, Sequence | np.ndarray) else frozenset([given])
+        wrong = [label for label in whole if not _is_class(label, classes)]
+        if wrong or not whole:
+            what = f"label {wrong[0]!r}" if wrong else "no label at all"
+            kind = "a whole number from 0" if classes is None else f"a class from 0 to {classes - 1}"
+            raise DataError(f"{frame} has {what}; every label must be {kind}")
+        made.append(whole)
+    return made
+
+
+def _is_class(label: object, classes: int | None) -> bool:
+    whole = isinstance(label, int | np.integer) and not isinstance(label, bool)
+    return whole and label >= 0 and (classes is None or label < classes)  # type: ignore[operator]
+
+
+def _among(predicted: Ints, accepted: Sequence[frozenset[int]]) -> Flags:
+    return np.array([given in right for given, right in zip(predicted.tolist(), accepted, strict=True)], bool)
+
+
+def _correct_by_radius(
+    pairs: Pairs, anchor_right: Flags, neighbour_right: Flags, k: int, include_anchor: bool
+) -> tuple[int, ...]:
+    """How many anchors are right within 0, 1, .. k frames."""
+    distance = np.abs(pairs.offset)
+    never = k + 1
+    nearest = np.full(pairs.anchors, never)
+    np.minimum.at(nearest, pairs.anchor, distance)
+    nearest_wrong = np.full(pairs.anchors, never)
+    np.minimum.at(nearest_wrong, pairs.anchor[~neighbour_right], distance[~neighbour_right])
+    last = min(k, int(distance.max(initial=0)))  # nothing changes beyond the farthest neighbour
+    made = []
+    for radius in range(last + 1):
+        right = nearest_wrong > radius
+        right &= anchor_right if include_anchor else anchor_right | (nearest <= radius)
+        made.append(int(np.count_nonzero(right)))
+    return tuple(made + made[-1:] * (k - last))
+
+
+def _by_offset(pairs: Pairs, anchor_right: Flags, neighbour_right: Flags) -> dict[int, OffsetCount]:
+    offsets, place = np.unique(pairs.offset, return_inverse=True)
+    held = anchor_right[pairs.anchor]
+    columns = [
+        np.bincount(place[chosen], minlength=len(offsets)).tolist()
+        for chosen in (np.ones(len(place), bool), ~neighbour_right, held, held & ~neighbour_right)
+    ]
+    return {offset: OffsetCount(*row) for offset, row in zip(offsets.tolist(), zip(*columns, strict=True), strict=True)}

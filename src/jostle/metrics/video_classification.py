@@ -1,0 +1,129 @@
+"""Classification of untrimmed videos as ActivityNet's toolkit scores it: mean AP and hits among the k best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.errors import BadValue, DataError
+from jostle.metrics.mean_ap import interpolated_ap
+from jostle.metrics.metric import metric
+from jostle.types.columns import Ints
+from jostle.types.video_labels import VideoLabels
+
+
+@dataclass(frozen=True)
+class ClassificationScore:
+    """Scores of video-level predictions.
+
+    Attributes:
+        mean_ap: mean of `per_class`.
+        per_class: average precision of each class that some video has.
+        hit_at_k: share of videos with any of their classes among the k best.
+        average_hit_at_k: mean over videos of the share of their classes among the k best.
+        k: guesses a video has.
+        videos: videos with a class; one without a prediction counts as a miss.
+        pairs: different (video, class) pairs of the truth.
+        unknown_label: predictions of classes that the truth does not have; they still take up guesses.
+        outside: predictions for videos that the truth does not have.
+    """
+
+    mean_ap: float
+    per_class: dict[str, float]
+    hit_at_k: float
+    average_hit_at_k: float
+    k: int
+    videos: int
+    pairs: int
+    unknown_label: int
+    outside: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; shares are fractions."""
+        return {"format": 1, **vars(self)}
+
+
+@metric("video_mean_ap", task="recognition", cites="caba2015")
+def video_classification(predicted: VideoLabels, truth: VideoLabels, *, k: int = 3) -> ClassificationScore:
+    """Mean AP over classes, and how often the classes of a video are among its k best predictions.
+
+    Repeated pairs of the truth count once. In the AP of a class the first prediction of a pair is a hit, a repeated one
+    a false alarm. Of equal scores the later row comes first, as in the toolkit.
+
+    >>> truth = VideoLabels(("a", "b"), ("Jump", "Run"), [0, 0, 1], [0, 1, 1])
+    >>> said = VideoLabels(("a", "b"), ("Run", "Jump"), [0, 1, 1], [0, 1, 0], [0.9, 0.8, 0.3])
+    >>> found = video_classification(said, truth, k=1)
+    >>> found.mean_ap, found.hit_at_k, found.average_hit_at_k
+    (0.5, 0.5, 0.25)
+    """
+    if predicted.score is None:
+        raise DataError("these predictions have no scores; they look like ground truth")
+    if not len(truth):
+        raise DataError("the ground truth holds no (video, class) pair; check the subset", fault="F29")
+    if k < 1:
+        raise BadValue(f"k must be at least 1, got {k}")
+    if predicted.numbered and not truth.numbered:
+        raise DataError(
+            "the predictions number their classes but the ground truth names them; give the list of class names",
+            fault="F45",
+        )
+    classes = len(truth.classes)
+    pairs = np.unique(truth.video.astype(np.int64) * classes + truth.label)
+    video, label = _aligned(predicted, truth)
+    unknown = int(np.count_nonzero(label < 0))
+    if 2 * unknown > len(label):
+        raise DataError(
+            f"{unknown} of {len(label)} predictions are of classes that the ground truth does not have; "
+            "the class names of the two do not belong together",
+            fault="F45",
+        )
+    order = np.lexsort((np.arange(len(video))[::-1], -predicted.score))
+    key = np.where((video >= 0) & (label >= 0), video * classes + label, -1)
+    right = _first_hits(key[order], pairs)
+    positives = np.bincount(pairs % classes, minlength=classes)
+    per_class = {}
+    for i in np.flatnonzero(positives).tolist():
+        hits = np.flatnonzero(right[label[order] == i])
+        per_class[truth.classes[i]] = interpolated_ap(hits, int(positives[i]))
+    found, owned = _found_among_best(video, label, order, pairs, classes, k)
+    return ClassificationScore(
+        mean_ap=float(np.mean(list(per_class.values()))),
+        per_class=per_class,
+        hit_at_k=float(np.mean(found > 0)),
+        average_hit_at_k=float(np.mean(found / owned)),
+        k=k,
+        videos=len(owned),
+        pairs=len(pairs),
+        unknown_label=unknown,
+        outside=int(np.count_nonzero(video < 0)),
+    )
+
+
+def _aligned(predicted: VideoLabels, truth: VideoLabels) -> tuple[Ints, Ints]:
+    """Videos and labels of the predictions as the truth numbers them, -1 if it does not have them."""
+    videos = {name: i for i, name in enumerate(truth.videos)}
+    classes = {name: i for i, name in enumerate(truth.classes)}
+    to_video = np.array([videos.get(name, -1) for name in predicted.videos], np.int64)
+    to_label = np.array([classes.get(name, -1) for name in predicted.classes], np.int64)
+    return to_video[predicted.video], to_label[predicted.label]
+
+
+def _first_hits(key: Ints, pairs: Ints) -> Ints:
+    """(n,) 1 where a true pair is named for the first time, in the order given."""
+    _, first = np.unique(key, return_index=True)
+    made = np.zeros(len(key), np.int64)
+    made[first] = np.isin(key[first], pairs)
+    return made
+
+
+def _found_among_best(video: Ints, label: Ints, order: Ints, pairs: Ints, classes: int, k: int) -> tuple[Ints, Ints]:
+    """For each video with a class: how many of its classes are among its k best predictions, and how many it has."""
+    by_video = order[np.argsort(video[order], kind="stable")]  # the surest first inside each video
+    grouped = video[by_video]
+    rank = np.arange(len(grouped)) - np.searchsorted(grouped, grouped)
+    best = by_video[(rank < k) & (grouped >= 0) & (label[by_video] >= 0)]
+    named = np.intersect1d(video[best] * classes + label[best], pairs)
+    owners, owned = np.unique(pairs // classes, return_counts=True)
+    return np.bincount(np.searchsorted(owners, named // classes), minlength=len(owners)), owned

@@ -1,0 +1,96 @@
+"""Faults 48 and 91 to 93: numbers that cannot be had are shown as such, never as zero, infinity or NaN."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from jostle.errors import BadValue
+from jostle.metrics.accuracy import top_k_accuracy
+from jostle.metrics.corruption_error import mean_corruption_error
+from jostle.metrics.intervals import clopper_pearson
+from jostle.metrics.pm_k import pm_k
+from jostle.metrics.robustness import robustness
+
+
+def numbers(value: Any) -> list[float]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [number for part in value for number in numbers(part)]
+    return [value] if isinstance(value, float) else []
+
+
+def test_F48_means_are_over_complete_sets_or_not_at_all() -> None:
+    found = robustness(0.8, {"fog:1": 0.4, "fog:2": None, "rain:1": 0.6, "rain:2": 0.2})
+    assert found.missing == ("fog:2",)
+    assert (found.mean_corrupted, found.relative, found.absolute, found.mpc, found.rpc) == (None,) * 5
+    assert (found.by_corruption["fog"].mean, found.by_corruption["fog"].missing) == (None, 1)
+    assert found.by_corruption["rain"].mean == pytest.approx(0.4)
+    assert found.by_severity[1].mean == pytest.approx(0.5)
+    assert found.by_severity[2].relative is None
+    assert found.to_dict()["cells"][1] == {
+        "cell": "fog:2",
+        "value": None,
+        "relative": None,
+        "absolute": None,
+        "above_clean": False,
+    }
+
+
+def test_F48_a_missing_error_leaves_the_mean_out() -> None:
+    found = mean_corruption_error({"fog:1": None, "rain:1": 0.2}, {"fog:1": 0.5, "rain:1": 0.4}, name="AlexNet")
+    assert found.by_corruption == {"fog": None, "rain": 0.5}
+    assert (found.mce, found.missing) == (None, ("fog:1",))
+
+
+@pytest.mark.parametrize("clean", [0, 0.0, None, 5e-324])
+def test_F91_no_ratio_to_a_clean_score_of_nothing(clean: float | None) -> None:
+    found = robustness(clean, {"fog:1": 0.4, "fog:2": 0.2})
+    assert (found.relative, found.rpc, found.undefined) == (None, None, 2)
+    assert found.mean_corrupted == found.mpc == pytest.approx(0.3)
+    assert (found.absolute is None) == (clean is None)
+    assert all(math.isfinite(number) for number in numbers(found.to_dict()))
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_F91_better_than_clean_is_allowed_and_flagged() -> None:
+    found = robustness(0.5, {"fog:1": 0.6, "fog:2": 0.5})
+    assert found.relative == pytest.approx(1.1)
+    assert found.above_clean == ("fog:1",)
+    assert robustness(0.0, {"fog:1": 0.1}).above_clean == ("fog:1",)
+
+
+def test_F92_a_baseline_without_the_cell_is_refused() -> None:
+    for baseline in ({"fog:1": 0.5}, {"fog:1": 0.5, "fog:2": None}):
+        with pytest.raises(BadValue) as caught:
+            mean_corruption_error({"fog:1": 0.2, "fog:2": 0.3}, baseline, name="AlexNet")
+        assert caught.value.fault == "F92"
+        assert str(caught.value) == "fog:2: baseline AlexNet has no error there, so nothing to divide by"
+
+
+def test_F92_a_baseline_without_error_is_refused() -> None:
+    with pytest.raises(BadValue, match="rain: baseline AlexNet has no error there, so nothing to divide by") as caught:
+        mean_corruption_error({"fog:1": 0.2, "rain:1": 0.3}, {"fog:1": 0.2, "rain:1": 0.0}, name="AlexNet")
+    assert caught.value.fault == "F92"
+    with pytest.raises(BadValue, match="fog: baseline AlexNet has no error above clean there"):
+        mean_corruption_error({"fog:1": 0.2}, {"fog:1": 0.3}, name="AlexNet", clean=0.1, baseline_clean=0.3)
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 0), (0, 1), (1, 1)])
+def test_F93_one_trial_has_no_interval(successes: int, trials: int) -> None:
+    assert clopper_pearson(successes, trials) is None
+
+
+def test_F93_one_anchor_or_video_has_no_interval() -> None:
+    found = pm_k({"v/1.jpg": 0}, {"v/1.jpg": []}, {"v/1.jpg": 0})
+    assert (found.accuracy_interval, found.pm_k_interval) == (None, None)
+    assert found.to_dict()["pm_k_interval"] is None
+    assert top_k_accuracy([[0.2, 0.8]], [1]).interval is None
+
+
+def test_F93_equal_answers_still_have_a_wide_interval() -> None:
+    assert top_k_accuracy([[0.2, 0.8]] * 5, [1] * 5).interval == pytest.approx((0.025**0.2, 1))

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from jostle.errors import BadValue
+from jostle.metrics.intervals import clopper_pearson
+
+
+def test_ends_solve_the_binomial_tails() -> None:
+    """By definition a share at either end makes what was seen, or more extreme, happen with 2.5 %."""
+    from math import comb
+
+    low, high = clopper_pearson(3, 20) or (0, 0)
+    at_least = sum(comb(20, i) * low**i * (1 - low) ** (20 - i) for i in range(3, 21))
+    at_most = sum(comb(20, i) * high**i * (1 - high) ** (20 - i) for i in range(4))
+    assert (at_least, at_most) == pytest.approx((0.025, 0.025), abs=1e-12)
+
+
+def test_nothing_or_everything_right() -> None:
+    assert clopper_pearson(0, 10) == pytest.approx((0, 1 - 0.025**0.1))
+    assert clopper_pearson(10, 10) == pytest.approx((0.025**0.1, 1))
+    assert clopper_pearson(0, 10, 0.9)[1] == pytest.approx(1 - 0.05**0.1)
+
+
+@pytest.mark.parametrize(("successes", "trials", "level"), [(-1, 5, 0.95), (6, 5, 0.95), (1, -1, 0.95), (1, 5, 1.0)])
+def test_bad_values(successes: int, trials: int, level: float) -> None:
+    with pytest.raises(BadValue, match="must lie"):
+        clopper_pearson(successes, trials, level)

@@ -1,0 +1,138 @@
+"""pm-k against the authors' code on the real sets of ImageNet-Vid-Robust, and against the printed intervals."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.metrics.class_projection import class_indices, class_names, project_classes
+from jostle.metrics.intervals import clopper_pearson
+from jostle.metrics.pm_k import pm_k
+
+GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "diagnosis"
+INPUTS = GOLDEN / "inputs"
+pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no golden data at ../shared/golden/diagnosis")
+
+
+def load(path: Path) -> Any:
+    return json.loads(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes())
+
+
+@pytest.fixture(scope="module")
+def gold() -> Any:
+    return load(GOLDEN / "out" / "pmk.json")
+
+
+@pytest.fixture(scope="module")
+def vid() -> tuple[Any, Any, Any]:
+    """Scores, sets and labels."""
+    stored = np.load(INPUTS / "pmk_vid_logits30.npz")
+    scores = dict(zip(stored["frames"].tolist(), stored["logits"], strict=True))
+    return scores, load(INPUTS / "pmk_vid_pmsets.json.gz"), load(INPUTS / "pmk_vid_labels.json.gz")
+
+
+def test_the_real_sets(vid: Any, gold: Any) -> None:
+    scores, sets, labels = vid
+    found = pm_k(scores, sets, labels)
+    assert found.anchors == 1109 == gold["imagenet_vid_robust"]["anchors"]
+    assert found.pairs == 21070 == gold["imagenet_vid_robust"]["pairs"]
+    assert len(labels) == 22179 == gold["imagenet_vid_robust"]["frames"]
+    assert found.neighbours_median == 20
+    sizes = Counter(map(len, sets.values()))
+    assert (sizes[20], sizes[0]) == (889, 1)
+    assert [found.by_offset[i].frames for i in (-1, -10, 1, 10)] == [1101, 1009, 1100, 996]
+    assert Counter(map(len, labels.values())) == {1: 20665, 2: 1463, 3: 51}
+    assert sum(set(labels[n]) != set(labels[a]) for a, set_ in sets.items() for n in set_) == 11
+
+
+def test_synthetic_scores_on_the_real_sets(vid: Any, gold: Any) -> None:
+    wanted = gold["imagenet_vid_robust"]["synthetic30"]
+    found = pm_k(*vid)
+    assert found.accuracy == wanted["pm0"]
+    assert found.pm_k == wanted["pm10"]
+    assert list(found.correct_by_radius) == list(wanted["k_correct_by_radius"].values())
+    assert (found.correct_by_radius[0], found.correct_by_radius[-1]) == (wanted["k_pm0"], wanted["k_pm10"])
+    assert found.accuracy_interval == pytest.approx(wanted["ci95_pm0"], abs=1e-9)
+    assert found.pm_k_interval == pytest.approx(wanted["ci95_pm10"], abs=1e-9)
+    assert {str(offset): list(vars(count).values()) for offset, count in found.by_offset.items()} == {
+        offset: list(counts.values()) for offset, counts in wanted["per_offset"].items()
+    }
+    assert pm_k(*vid, include_anchor=False).pm_k == wanted["pm10_anchor_excluded"]
+    assert pm_k(*vid, labels_of="anchor").pm_k == wanted["pm10_anchor_labels_for_neighbours"]
+    for radius in range(11):
+        assert pm_k(*vid, radius).pm_k == found.correct_by_radius[radius] / 1109
+
+
+def test_synthetic_ytbb(gold: Any) -> None:
+    stored, wanted = load(INPUTS / "pmk_ytbb_synthetic.json.gz"), gold["ytbb_synthetic"]
+    sets = {anchor: list(others.values()) for anchor, others in stored["neighbours"].items()}
+    found = pm_k(stored["logits24"], sets, stored["labels"], labels_of="anchor")
+    assert (found.anchors, found.accuracy, found.pm_k) == (wanted["anchors"], wanted["pm0"], wanted["pm10"])
+    assert found.correct_by_radius[0] == wanted["correct_anchors"]
+    wrong = {str(offset): count.errors_anchor_right for offset, count in found.by_offset.items()}
+    assert wrong == wanted["adversarial_offsets"]
+
+
+def test_intervals_of_all_released_models(gold: Any) -> None:
+    assert len(gold["released_models"]) == 335
+    for model in gold["released_models"].values():
+        for share in model.values():
+            assert clopper_pearson(share["k"], share["n"]) == pytest.approx(share["ci95"], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("right", "anchors", "printed"),
+    [
+        (749, 1109, "67.5 [64.7,70.3]"),
+        (582, 1109, "52.5 [49.5,55.5]"),
+        (1158, 2030, "57.0 [54.9,59.2]"),
+        (890, 2030, "43.8 [41.7,46.0]"),
+    ],
+)
+def test_printed_intervals(right: int, anchors: int, printed: str) -> None:
+    low, high = (100 * end for end in clopper_pearson(right, anchors) or ())
+    assert f"{100 * right / anchors:.1f} [{low:.1f},{high:.1f}]" == printed
+
+
+def test_classes_of_imagenet_vid() -> None:
+    wanted = load(INPUTS / "pmk_vid_rev_class_idx_map.json")
+    found = class_indices("imagenet-vid")
+    assert {str(i): sorted(indices) for i, indices in enumerate(found)} == {k: sorted(v) for k, v in wanted.items()}
+    assert len({i for indices in found for i in indices}) == sum(map(len, found)) == 288
+
+
+def test_projections() -> None:
+    stored = np.load(INPUTS / "pmk_vid_projection.npz")
+    for merge in ("max", "mean", "median", "sum"):
+        found = project_classes(stored["logits1000"], "imagenet-vid", merge=merge)
+        np.testing.assert_array_equal(found, stored[f"proj_{merge}"])
+
+
+def test_the_merged_maximum_gives_the_published_share(vid: Any, gold: Any) -> None:
+    """The stored thirty scores are the maxima: both ways into pm-k agree."""
+    stored = np.load(INPUTS / "pmk_vid_projection.npz")
+    found = project_classes(stored["logits1000"], "imagenet-vid")
+    for frame, row in zip(stored["frames"].tolist(), found, strict=True):
+        np.testing.assert_array_equal(row, vid[0][frame])
+    merged = gold["imagenet_vid_robust"]["merge_ops_on_synthetic_288"]["max"]
+    whole = pm_k(*vid)
+    assert (whole.accuracy, whole.pm_k) == (merged["pm0"], merged["pm10"])
+
+
+def test_classes_of_ytbb() -> None:
+    names, indices = class_names("ytbb"), class_indices("ytbb")
+    assert len(names) == len(indices) == 24
+    assert [names[i] for i, held in enumerate(indices) if not held] == [
+        "cow",
+        "giraffe",
+        "skateboard",
+        "toilet",
+        "none",
+    ]
+    assert not set(class_names("imagenet-vid")) & {"", "none"}
