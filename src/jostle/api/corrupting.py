@@ -1,7 +1,4 @@
-"""The verbs: what a script calls, and what the command line calls in turn.
-
-Rooms that load compiled or foreign code are imported inside the verbs, so that `import jostle` stays light.
-"""
+"""Reading and corrupting video."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from jostle.errors import BadValue, UnknownName
+from jostle.errors import BadValue
 from jostle.types.clip import Clip, Frame, Frames, checked_frames, checked_rate
 from jostle.types.segments import Segments
 
@@ -18,34 +15,11 @@ if TYPE_CHECKING:
     from jostle.corrupting.placement import Placement
     from jostle.corrupting.spec import Spec
     from jostle.corrupting.video import Corrupted
-    from jostle.doctor import Health
     from jostle.media.decode import OnMissing
 
 FramesOrClip = TypeVar("FramesOrClip", Frames, Clip)
 Progress = Callable[[int, int], None]
 SegmentsLike = Segments | Iterable[Sequence[float]] | None
-
-
-def names(kind: str, *, profile: str | None = None, level: str | None = None) -> list[str]:
-    """The registered names of one kind, sorted.
-
-    Args:
-        kind: `corruptions`, `profiles` or `placements`.
-        profile: list the names of this profile's table instead of jostle's own.
-        level: only corruptions of this level: frame, clip, codec or time.
-
-    >>> names("corruptions", level="time")[:3]
-    ['box_jumble', 'frame_rate', 'freeze']
-    """
-    if kind not in KINDS:
-        raise UnknownName("kind of name", kind, KINDS)
-    if kind != "corruptions":
-        return list(KINDS[kind]())
-    from jostle.corrupting.corruption import corruptions
-    from jostle.corrupting.profile import own_entry, profiles
-
-    table = profiles[profile].entries if profile else {name: own_entry(name) for name in corruptions}
-    return sorted(n for n, entry in table.items() if level in (None, corruptions[entry.corruption].level))
 
 
 def read(path: str | Path, start: int | float | None = None, stop: int | float | None = None) -> Clip:
@@ -192,6 +166,7 @@ def sheet(
         source: a video file, of which the middle is shown, or a Clip.
         spec: corruptions to show; by default every one of jostle's own table.
     """
+    from jostle.api.listing import names
     from jostle.corrupting.gallery import SHEET_FRAMES, sheet_rows
     from jostle.report.sheet import draw_sheet, write_png
 
@@ -220,20 +195,6 @@ def sheet(
     return write_png(draw_sheet(rows, columns), out)
 
 
-def doctor() -> Health:
-    """What is installed and working here."""
-    from jostle.doctor import examine
-
-    return examine()
-
-
-def demo(out: str | Path = "demo", *, seed: int = 0, progress: Progress | None = None) -> Path:
-    """Corrupt a film made on the spot every way there is; the path of a page that shows it."""
-    from jostle.demo import write_demo
-
-    return write_demo(Path(out), seed=seed, progress=progress)
-
-
 def _specs(spec: str | Spec | Sequence[str | Spec]) -> list[Spec]:
     from jostle.corrupting.spec import Spec
 
@@ -245,7 +206,7 @@ def _actions(segments: SegmentsLike, truth: str | Path | None, video_id: str) ->
         return as_segments(segments)
     if segments is not None:
         raise BadValue("give the actions as segments or as a truth file, not both")
-    from jostle.datasets.activitynet_json import segments_of
+    from jostle.datasets.files import segments_of
 
     return segments_of(truth, video_id)
 
@@ -259,26 +220,3 @@ def as_segments(segments: SegmentsLike) -> Segments | None:
     if segments is None or isinstance(segments, Segments):
         return segments
     return Segments.from_pairs(segments)
-
-
-def _profiles() -> Iterable[str]:
-    from jostle.corrupting.profile import profiles
-
-    return profiles
-
-
-def _placements() -> Iterable[str]:
-    from jostle.corrupting.placement import placements
-
-    return placements
-
-
-def _corruptions() -> Iterable[str]:
-    return names("corruptions")
-
-
-KINDS: dict[str, Callable[[], Iterable[str]]] = {
-    "corruptions": _corruptions,
-    "profiles": _profiles,
-    "placements": _placements,
-}

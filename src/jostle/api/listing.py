@@ -1,0 +1,73 @@
+"""What there is: names, the state of the machine, and a demonstration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jostle.errors import UnknownName
+
+if TYPE_CHECKING:
+    from jostle.doctor import Health
+
+Progress = Callable[[int, int], None]
+
+
+def names(kind: str, *, profile: str | None = None, level: str | None = None) -> list[str]:
+    """The registered names of one kind, sorted.
+
+    Args:
+        kind: `corruptions`, `profiles` or `placements`.
+        profile: list the names of this profile's table instead of jostle's own.
+        level: only corruptions of this level: frame, clip, codec or time.
+
+    >>> names("corruptions", level="time")[:3]
+    ['box_jumble', 'frame_rate', 'freeze']
+    """
+    if kind not in KINDS:
+        raise UnknownName("kind of name", kind, KINDS)
+    if kind != "corruptions":
+        return list(KINDS[kind]())
+    from jostle.corrupting.corruption import corruptions
+    from jostle.corrupting.profile import own_entry, profiles
+
+    table = profiles[profile].entries if profile else {name: own_entry(name) for name in corruptions}
+    return sorted(n for n, entry in table.items() if level in (None, corruptions[entry.corruption].level))
+
+
+def doctor() -> Health:
+    """What is installed and working here."""
+    from jostle.doctor import examine
+
+    return examine()
+
+
+def demo(out: str | Path = "demo", *, seed: int = 0, progress: Progress | None = None) -> Path:
+    """Corrupt a film made on the spot every way there is; the path of a page that shows it."""
+    from jostle.demo import write_demo
+
+    return write_demo(Path(out), seed=seed, progress=progress)
+
+
+def _profiles() -> Iterable[str]:
+    from jostle.corrupting.profile import profiles
+
+    return profiles
+
+
+def _placements() -> Iterable[str]:
+    from jostle.corrupting.placement import placements
+
+    return placements
+
+
+def _corruptions() -> Iterable[str]:
+    return names("corruptions")
+
+
+KINDS: dict[str, Callable[[], Iterable[str]]] = {
+    "corruptions": _corruptions,
+    "profiles": _profiles,
+    "placements": _placements,
+}

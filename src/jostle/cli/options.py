@@ -1,0 +1,29 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")]
+Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More remarks; -vv shows tracebacks.")]
+Seed = Annotated[int, typer.Option("--seed", envvar="JOSTLE_SEED", help="Seed of every random draw.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Threads; by default one a core.")
+]
+SpecOption = Annotated[
+    list[str] | None,
+    typer.Option("--corruption", "-c", metavar="SPEC", help="[profile/]name[:severity]; several apply in order."),
+]
+PlacementOption = Annotated[
+    str | None, typer.Option("--placement", metavar="P", help="Which frames: everywhere, centre:5%, frame:120 ...")
+]
+TruthOption = Annotated[
+    Path | None, typer.Option("--truth", metavar="GT.json", help="Annotations, for placements that need the actions.")
+]
+VideoId = Annotated[
+    str | None, typer.Option("--video-id", metavar="ID", help="Id of the video; by default its file name.")
+]

@@ -1,0 +1,52 @@
+"""What the command line says and where: data on stdout, everything else on stderr. The only room that prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_quiet = False
+verbosity = 0
+
+
+def speak(quiet: bool, verbose: int) -> None:
+    """Set how much is said."""
+    global _quiet, verbosity
+    _quiet, verbosity = quiet, verbose
+
+
+def show(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def show_json(value: Any) -> None:
+    show(json.dumps(value, indent=2))
+
+
+def say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+
+
+def remark(text: str) -> None:
+    if not _quiet:
+        say(text)
+
+
+def shown(name: str) -> str:
+    """A name as it may be printed: line ends and other control characters escaped."""
+    return "".join(c if c.isprintable() or c in " " else c.encode("unicode_escape").decode() for c in name)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Any]:
+    """A bar on a terminal, a line now and then elsewhere; it only appears on work of more than two seconds."""
+    if _quiet:
+        yield None
+        return
+    from jostle.progress import Meter
+
+    with Meter(what, sys.stderr) as meter:
+        yield meter.advance
