@@ -9,7 +9,7 @@ import numpy as np
 from jostle.compiled import kernel
 from jostle.metrics.matching import NONE, Matches
 from jostle.metrics.protocol import Protocol
-from jostle.types.columns import Flags, Floats, Ints
+from jostle.types.columns import Flags, Floats, Indices, Ints
 
 
 def interpolated_ap(hits: Ints, positives: int, *, normaliser: float | None = None) -> float:
@@ -30,17 +30,43 @@ def interpolated_ap(hits: Ints, positives: int, *, normaliser: float | None = No
 
 def average_precisions(matches: Matches, protocol: Protocol) -> Floats:
     """(C, T) average precision of each class at each threshold; NaN for a class without an instance."""
-    first = matches.ranking.first
-    counts = np.bincount(matches.label, minlength=len(first) - 1)
-    made = np.full((len(first) - 1, len(matches.tious)), np.nan)
-    for label in np.flatnonzero(counts):
+    positives = np.bincount(matches.label, minlength=len(matches.ranking.first) - 1)
+    if protocol.ap == "interpolated":
+        return average_precision_table(ranks_of(matches), matches.label, positives)
+    made = np.full((len(positives), len(matches.tious)), np.nan)
+    for label in np.flatnonzero(positives).tolist():
+        excused = _excused(matches, label)
         for t in range(len(matches.tious)):
-            hits = matches.hits(t, int(label))
-            if protocol.ap == "interpolated":
-                made[label, t] = interpolated_ap(hits, int(counts[label]))
-            else:
-                made[label, t] = raw_ap(hits, int(counts[label]), excused=_excused(matches, int(label)))
+            made[label, t] = raw_ap(matches.hits(t, label), int(positives[label]), excused=excused)
     return made
+
+
+def ranks_of(matches: Matches) -> Ints:
+    """(T, I) rank, from 0 within its class, of the prediction that took each instance; -1 where none did."""
+    taken = matches.taken_by
+    return np.where(taken == NONE, NONE, taken - matches.ranking.first[matches.label])
+
+
+def average_precision_table(ranks: Ints, label: Indices, positives: Ints, *, normaliser: float | None = None) -> Floats:
+    """(C, T) average precision of each class at each threshold; NaN for a class without a positive.
+
+    Args:
+        ranks: (T, I) as `ranks_of` gives them.
+        label: (I,) the class of each instance.
+        positives: (C,) instances of each class that count.
+        normaliser: DETAD's N, which makes it AP_N; None for plain AP.
+
+    Two classes, three instances, one threshold; the first class is right at ranks 0 and 2:
+
+    >>> average_precision_table(np.array([[2, 0, -1]]), np.array([0, 0, 1]), np.array([2, 1])).tolist()
+    [[0.8333333333333333], [0.0]]
+    """
+    by_class = np.argsort(label, kind="stable")
+    first = np.searchsorted(label[by_class], np.arange(len(positives) + 1))
+    weights = positives.astype(np.float64) if normaliser is None else np.full(len(positives), float(normaliser))
+    table = np.full((len(positives), len(ranks)), np.nan)
+    _fill_table(ranks, by_class, first, positives, weights, table)
+    return table
 
 
 def raw_ap(hits: Ints, positives: int, *, excused: Flags | None = None) -> float:
@@ -108,3 +134,19 @@ def interpolated_area(hits: Any, positives: int, normaliser: float) -> float:
         best = max(best, weight / (weight + false_alarms))
         area += best
     return area / positives if len(hits) else 0.0
+
+
+@kernel
+def _fill_table(ranks: Any, by_class: Any, first: Any, positives: Any, weights: Any, table: Any) -> None:
+    hits = np.empty(len(by_class), np.int64)
+    for c in range(len(positives)):
+        if positives[c] == 0:
+            continue
+        for t in range(len(ranks)):
+            count = 0
+            for k in range(first[c], first[c + 1]):
+                rank = ranks[t, by_class[k]]
+                if rank >= 0:
+                    hits[count] = rank
+                    count += 1
+            table[c, t] = interpolated_area(np.sort(hits[:count]), positives[c], weights[c])

@@ -1,0 +1,65 @@
+"""What DETAD asks of ranks besides average precision: a floor of precision, a mean, ties in file order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from jostle.compiled import kernel
+from jostle.metrics.alignment import Aligned
+from jostle.metrics.matching import Ranking
+from jostle.types.columns import Flags, Floats, Indices, Ints
+
+
+def precise_enough(ranks: Ints, label: Indices, positives: Ints, *, normaliser: float, floor: float) -> Flags:
+    """(T, I) whether an instance is found by a prediction up to which normalised precision is above the floor.
+
+    Each hit is judged alone, by `R N / (R N + FP)` at its rank: one after a stretch of low precision may pass again.
+
+    >>> ranks, label, positives = np.array([[0, 9, -1]]), np.array([0, 0, 0]), np.array([3])
+    >>> precise_enough(ranks, label, positives, normaliser=3, floor=0.2).tolist()
+    [[True, False, False]]
+    """
+    by_class = np.argsort(label, kind="stable")
+    first = np.searchsorted(label[by_class], np.arange(len(positives) + 1))
+    kept = np.zeros(ranks.shape, np.bool_)
+    _judge(ranks, by_class, first, positives, float(normaliser), float(floor), kept)
+    return kept
+
+
+def mean_of(table: Floats) -> float:
+    """Mean of a (C, T) table over classes that have a positive and over thresholds: average-mAP."""
+    present = table[~np.isnan(table[:, 0])]
+    return float(present.mean(axis=0).mean()) if len(present) else 0.0
+
+
+def ties_turned(ranking: Ranking, aligned: Aligned) -> Ints:
+    """(n,) the place each prediction would have if ties were in file order.
+
+    Matching takes the later of two tied rows first. The profile, the top-10G and sensitivity, as published, take the
+    earlier one; turning every run of ties round gives that order without sorting again.
+    """
+    count = len(ranking.order)
+    score = aligned.score[ranking.order]
+    opens = np.ones(count + 1, np.bool_)
+    opens[1:count] = score[1:] != score[:-1]
+    opens[ranking.first] = True
+    edges = np.flatnonzero(opens)
+    run = np.cumsum(opens[:count]) - 1
+    turned: Ints = edges[run] + edges[run + 1] - 1 - np.arange(count)
+    return turned
+
+
+@kernel
+def _judge(ranks: Any, by_class: Any, first: Any, positives: Any, normaliser: float, floor: float, kept: Any) -> None:
+    for c in range(len(positives)):
+        own = by_class[first[c] : first[c + 1]]
+        for t in range(len(ranks)):
+            found = 0
+            for k in np.argsort(ranks[t][own]):
+                rank = ranks[t, own[k]]
+                if rank >= 0:
+                    found += 1
+                    weight = found / positives[c] * normaliser
+                    kept[t, own[k]] = weight / (weight + (rank + 1 - found)) > floor
