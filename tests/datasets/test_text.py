@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.datasets.places import find_repeated_key, find_word, place_at
+from jostle.datasets.places import _path, _steps, find_repeated_key, find_word, place_at
 from jostle.datasets.text import _CONSTANT, describe, read_json, read_text
 from jostle.errors import DataError
 
@@ -154,6 +154,16 @@ def test_whole_json_comes_back_and_cut_json_never_does(
     assert read_json(written(file, data)) == value
     with pytest.raises(DataError):
         read_json(written(file, data[: min(cut, len(data) - 1)]))
+
+
+@given(JSON, st.data())
+def test_places_are_the_same_when_flat_parts_are_passed_over(value: Any, data: st.DataObject) -> None:
+    text = json.dumps(value, indent=data.draw(st.sampled_from([None, 1])))
+    text = text[: data.draw(st.integers(0, len(text)))]
+    position = data.draw(st.integers(0, len(text)))
+    step = next(step for step in _steps(text) if step.start >= position)
+    place = place_at(text, position)
+    assert (place.path, place.key) == (_path(step.opened), step.last_key)
 
 
 def test_places_in_broken_text_are_found_without_a_crash() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.datasets.activitynet_json import segments_of
+from jostle.datasets.files import segments_of
 from jostle.datasets.names import collisions, file_name_for, normal_id, refuse_collisions, same_id
 from jostle.datasets.text import read_json, read_text
 from jostle.datasets.videos import coverage, find_videos, refuse_duplicates
@@ -199,18 +199,18 @@ def test_F25_json_with_a_byte_order_mark_is_json(tmp_path: Path) -> None:
 LOCALE_PROGRAM = """
 import os, sys
 from pathlib import Path
-from jostle.datasets.activitynet_json import read_annotations
+from jostle.datasets.files import read_truth
 from jostle.datasets.names import file_name_for, path_for
 from jostle.datasets.videos import coverage, find_videos
 root = Path(sys.argv[1])
-truth = read_annotations(root / "gt.json")
+truth = read_truth(root / "gt.json")
 videos = find_videos(root)
-for video_id, video in truth.items():
+for row, video_id in enumerate(truth.videos):
     name = file_name_for(video_id, ".out")
     path_for(root, name).write_bytes(b"x")
-    print(ascii((video_id, name, video.segments.classes, video.segments.start.tolist(), video.duration)))
+    print(ascii((video_id, name, truth.classes, float(truth.start[row]), float(truth.duration[row]))))
     print(videos[video_id].read_bytes() == b"frames")
-print(ascii((list(videos), str(coverage(truth, videos)))))
+print(ascii((list(videos), str(coverage(truth.videos, videos)))))
 print(sorted(os.listdir(os.fsencode(root))))
 """
 
@@ -241,5 +241,5 @@ def test_F26_a_bare_locale_gives_the_same_numbers_and_files(tmp_path: Path) -> N
         assert done.returncode == 0, done.stderr
         outputs[name] = done.stdout
     assert outputs["bare"] == outputs["utf8"]
-    assert "('caf\\xe9', 'caf\\xe9.out', ('L\\xe4ufer',), [0.1], 1234.5)" in outputs["bare"]
+    assert "('caf\\xe9', 'caf\\xe9.out', ('L\\xe4ufer',), 0.1, 1234.5)" in outputs["bare"]
     assert "'3 of 3 videos'" in outputs["bare"]

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 # A string, a bracket or separator, or a run of anything else: a number or a word.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
+# A list of numbers, or an object of such lists and of plain values, taken at once and without ever going back.
+_FLAT = re.compile(r'\[[^\[\]{}"]*+\]|\{(?:[^{}\[\]"]++|"(?:[^"\\]|\\.)*+"|\[[^\[\]{}"]*+\])*+\}', re.DOTALL)
 _PATH_PARTS = 6
 
 
@@ -63,7 +65,7 @@ def place_at(text: str, position: int) -> Place:
     """The place of the character at `position`."""
     opened: list[_Open] = []
     key = None
-    for step in _steps(text):
+    for step in _steps(text, whole_until=position):
         opened, key = step.opened, step.last_key
         if step.start >= position:
             break
@@ -96,11 +98,19 @@ def find_repeated_key(text: str) -> tuple[str, int, int]:
     raise ValueError("no key is repeated")
 
 
-def _steps(text: str) -> Iterator[_Step]:
+def _steps(text: str, *, whole_until: int = 0) -> Iterator[_Step]:
+    """Every token; flat containers that end before `whole_until` are passed over, which is ten times as fast."""
     opened: list[_Open] = []
     last_key: str | None = None
-    for match in _TOKEN.finditer(text):
+    position, passed = 0, ""
+    while match := _TOKEN.search(text, position):
         token = match.group()
+        position = match.end()
+        if token in "{[" and whole_until and (flat := _FLAT.match(text, match.start())) and flat.end() <= whole_until:
+            position, passed = flat.end(), flat.group()
+            continue
+        if passed and match.end() > whole_until:  # the end is near: which key was the last?
+            last_key, passed = _last_key(passed, last_key), ""
         inner = opened[-1] if opened else None
         is_key = token[0] == '"' and inner is not None and inner.expects_key
         yield _Step(match.start(), token, opened, is_key, last_key)
@@ -118,8 +128,16 @@ def _steps(text: str) -> Iterator[_Step]:
             inner.expects_key = inner.is_object
         elif is_key:
             inner.at = last_key = _decoded(token)
-            inner.expects_key = False
-    yield _Step(len(text), " ", opened, False, last_key)
+            inner.expects_key, passed = False, ""
+    yield _Step(len(text), " ", opened, False, _last_key(passed, last_key))
+
+
+def _last_key(passed: str, before: str | None) -> str | None:
+    """The last key in a container that was passed over, or the one before it."""
+    last = before
+    for step in _steps(passed) if passed else ():
+        last = last if step.last_key is None else step.last_key
+    return last
 
 
 def _decoded(token: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import json
 import re
 import stat
 import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,6 +19,8 @@ from jostle.errors import DataError
 
 # Parsed JSON takes about ten times the room of its text.
 MAX_BYTES = 512 << 20
+# Two gigabytes of brackets and commas are another matter than two gigabytes of text: each may become a value.
+MAX_VALUES = 100_000_000
 # Shorter whole numbers all have a float; the parser's own limit, 4300, can be switched off from outside.
 MAX_DIGITS = 300
 
@@ -45,8 +49,12 @@ class _Found(Exception):
     """Stops the parser, which cannot say where it is, so that the place can be looked up."""
 
 
-class _RepeatedKey(_Found):
-    pass
+class RepeatedKey(_Found):
+    """One object holds one key twice; a hook for objects raises it, and the reader looks up where."""
+
+
+class TooMany(_Found):
+    """More objects than memory should hold; a hook for objects raises it with their number."""
 
 
 class _Constant(_Found):
@@ -64,7 +72,7 @@ def read_text(path: str | Path, *, max_bytes: int = MAX_BYTES) -> str:
         DataError: if the file cannot be read, is larger than `max_bytes` (unpacked), or is not UTF-8.
     """
     file = Path(path)
-    data = _read_bytes(file, max_bytes)
+    data = read_bytes(file, max_bytes=max_bytes)
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             _refuse_encoding(file, data, 0, encoding)
@@ -83,19 +91,47 @@ def read_json(path: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]
 
     Raises:
         DataError: if the text is broken, holds a key twice in one object, NaN or Infinity, a number of more
-            than `MAX_DIGITS` digits, brackets nested too deeply, or anything but an object.
+            than `MAX_DIGITS` digits, brackets nested too deeply, more than `MAX_VALUES` values, or anything
+            but an object.
     """
-    text = read_text(path, max_bytes=max_bytes)
-    if not text.strip():
+    return parse_json(read_text(path, max_bytes=max_bytes), path)
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object as the parser met it; raises `RepeatedKey` where it holds a key twice."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise RepeatedKey
+    return made
+
+
+def parse_json(
+    text: str,
+    path: str | Path,
+    *,
+    each_object: Callable[[list[tuple[str, Any]]], Any] = unique_keys,
+    constants: Callable[[str], Any] | None = None,
+) -> dict[str, Any]:
+    """The object in a JSON text that came from `path`; see `read_json`.
+
+    Args:
+        each_object: what to make of each object, given its pairs as soon as it ends.
+        constants: what to make of the words NaN and Infinity, which are refused if this is not given.
+    """
+    if not text or text.isspace():
         raise DataError(f"{path}: the file is empty; fetch it again", fault="F27")
+    if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
+        raise DataError(f"{path}: holds more than {MAX_VALUES} values; split the file", fault="F38")
     try:
-        value = json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant, parse_int=_integer)
+        value = json.loads(
+            text, object_pairs_hook=each_object, parse_constant=constants or _constant, parse_int=_integer
+        )
     except json.JSONDecodeError as error:
         cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
         advice = "the file looks cut off, fetch it again" if cut else "correct it there, or fetch the file again"
         place = place_at(text, error.pos)
         raise DataError(f"{path}: broken JSON at {place}: {error.msg}; {advice}", fault="F27") from None
-    except _RepeatedKey:
+    except RepeatedKey:
         key, first, second = find_repeated_key(text)
         raise DataError(
             f"{path}: the key {key!r} appears twice in {place_at(text, second).path or 'the top object'}, "
@@ -113,6 +149,10 @@ def read_json(path: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]
         raise DataError(
             f"{path}: a number of more than {MAX_DIGITS} digits at {place}; no time or count is that long",
             fault="F38",
+        ) from None
+    except TooMany as found:
+        raise DataError(
+            f"{path}: holds more than {found} objects besides detections; split the file", fault="F38"
         ) from None
     except RecursionError:
         raise DataError(
@@ -136,10 +176,33 @@ def describe(value: object) -> str:
         return f"a list of {len(value)}"
     if isinstance(value, str):
         return f"the text {value if len(value) <= 40 else value[:40] + '...'!r}"
-    return json.dumps(value)
+    return json.dumps(value) if value is None or isinstance(value, bool | int | float) else f"a {type(value).__name__}"
 
 
-def _read_bytes(file: Path, max_bytes: int) -> bytes:
+def read_bytes(path: str | Path, *, max_bytes: int = MAX_BYTES) -> bytearray:
+    """The content of a regular file, unpacked if it is gzipped.
+
+    Raises:
+        DataError: if it cannot be read, or is larger than `max_bytes`.
+    """
+    with _unpacked(Path(path)) as file:
+        data = _read_upto(file, max_bytes)
+    if len(data) > max_bytes:
+        raise DataError(
+            f"{path}: larger than the limit of {max_bytes} bytes; split the file or raise the limit",
+            fault="F38",
+        )
+    return data
+
+
+def read_head(path: str | Path, size: int = 1 << 16) -> bytes:
+    """The first `size` bytes of a file, unpacked if it is gzipped: enough to tell what it is."""
+    with _unpacked(Path(path)) as file:
+        return file.read(size)
+
+
+@contextlib.contextmanager
+def _unpacked(file: Path) -> Iterator[io.BufferedIOBase]:
     try:
         facts = file.stat()
         if not stat.S_ISREG(facts.st_mode):  # a pipe would block, a device might never end
@@ -149,31 +212,25 @@ def _read_bytes(file: Path, max_bytes: int) -> bytes:
             plain.seek(0)
             if zipped:
                 with gzip.GzipFile(fileobj=plain) as unpacked:
-                    data = _read_upto(unpacked, max_bytes)
+                    yield unpacked
             else:
-                data = _read_upto(plain, max_bytes)
+                yield plain
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{file}: broken gzip data ({error}); fetch the file again", fault="F27") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{file}: cannot be read ({reason}); check the path and its permissions") from None
-    if len(data) > max_bytes:
-        raise DataError(
-            f"{file}: larger than the limit of {max_bytes} bytes; split the file or raise the limit",
-            fault="F38",
-        )
-    return data
 
 
-def _read_upto(file: io.BufferedIOBase, max_bytes: int) -> bytes:
+def _read_upto(file: io.BufferedIOBase, max_bytes: int) -> bytearray:
     """The content, or somewhat more than `max_bytes` of it: a small file can unpack to any size."""
     data = bytearray()
     while len(data) <= max_bytes and (block := file.read(_READ_BYTES)):
         data += block
-    return bytes(data)
+    return data
 
 
-def _encoding_of(data: bytes, error: UnicodeDecodeError) -> str:
+def _encoding_of(data: bytearray, error: UnicodeDecodeError) -> str:
     for magic, name in _OTHER_FORMATS:
         if data.startswith(magic):
             return name
@@ -185,7 +242,7 @@ def _encoding_of(data: bytes, error: UnicodeDecodeError) -> str:
     return "Windows-1252 or another 8-bit encoding" if min(high) < 0xA0 else "Latin-1 or another 8-bit encoding"
 
 
-def _format_with_nul(data: bytes) -> str:
+def _format_with_nul(data: bytearray) -> str:
     """UTF-16 has a NUL in every other byte wherever it is ASCII; anything else with NULs is not text."""
     head = data[:4096]
     even, odd = head[0::2].count(0), head[1::2].count(0)
@@ -196,20 +253,13 @@ def _format_with_nul(data: bytes) -> str:
     return "a binary file"
 
 
-def _refuse_encoding(file: Path, data: bytes, offset: int, looks_like: str) -> NoReturn:
+def _refuse_encoding(file: Path, data: bytearray, offset: int, looks_like: str) -> NoReturn:
     line = data.count(b"\n", 0, offset) + 1
     raise DataError(
         f"{file}: not UTF-8 text at byte {offset} (0x{data[offset]:02x}, line {line}): it looks like "
         f"{looks_like}; save the file as UTF-8",
         fault="F25",
     )
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise _RepeatedKey
-    return made
 
 
 def _constant(word: str) -> NoReturn:

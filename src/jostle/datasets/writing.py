@@ -1,0 +1,93 @@
+"""Files that appear under their name only when they are whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gzip
+import itertools
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from jostle.errors import BadValue, DataError, ResourceError
+
+_counter = itertools.count()
+
+
+def write_text(path: Path, pieces: Iterable[str]) -> None:
+    """Write pieces of text as UTF-8, gzipped if the name ends in `.gz`; the target changes all at once."""
+    write_bytes(path, (_encoded(piece) for piece in pieces))
+
+
+def write_bytes(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write pieces of bytes, gzipped if the name ends in `.gz`; the target changes all at once."""
+    with _placed(path) as temporary:
+        _write(temporary, pieces, zipped=path.suffix.lower() == ".gz")
+
+
+def write_folder(path: Path, files: dict[str, str]) -> None:
+    """Write a folder of text files that is there only when all of them are.
+
+    Raises:
+        DataError: if the target already holds something.
+    """
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise DataError(f"{path}: already holds something; name a new or an empty folder")
+    with _placed(path) as temporary:
+        temporary.mkdir()
+        for name, text in files.items():
+            _write(temporary / name, [_encoded(text)], zipped=False)
+        _sync(temporary)
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        around = text[max(0, error.start - 20) : error.end]
+        raise BadValue(f"{around!a} is not Unicode text and cannot be written here; write JSON instead") from None
+
+
+def _write(path: Path, pieces: Iterable[bytes], *, zipped: bool) -> None:
+    with path.open("xb") as plain:
+        # Neither a name nor a time goes into the gzip header: equal content gives equal bytes.
+        if zipped:
+            with gzip.GzipFile("", "wb", fileobj=plain, mtime=0) as packed:
+                for piece in pieces:
+                    packed.write(piece)
+        else:
+            plain.writelines(pieces)
+        plain.flush()
+        os.fsync(plain.fileno())
+
+
+@contextlib.contextmanager
+def _placed(path: Path) -> Iterator[Path]:
+    """A temporary path beside the target, which takes its place at the end, or is removed after an error."""
+    temporary = path.parent / f".{path.name[:80]}.part-{os.getpid()}-{next(_counter)}"
+    try:
+        if not path.parent.is_dir():
+            raise DataError(f"{path}: its folder does not exist; create {path.parent}", fault="F65")
+        yield temporary
+        os.replace(temporary, path)
+        _sync(path.parent)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise ResourceError(f"no room on the disk for {path}; free some, then run again") from None
+        raise DataError(f"{path}: cannot be written ({error.strerror}); nothing was kept", fault="F65") from None
+    finally:
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
