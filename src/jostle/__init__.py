@@ -4,26 +4,60 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jostle.api import corrupt, corrupt_file, corrupt_frame, names, read, sheet
+    from jostle.api import (
+        compare,
+        convert,
+        corrupt,
+        corrupt_file,
+        corrupt_frame,
+        diagnose,
+        load_predictions,
+        load_truth,
+        names,
+        pm_k,
+        read,
+        robustness,
+        score,
+        sheet,
+    )
     from jostle.errors import JostleError
-    from jostle.types import Clip, Segments
+    from jostle.metrics.running import TemporalMeanAP
+    from jostle.types import Clip, Predictions, Segments, Truth
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Clip",
     "JostleError",
+    "Predictions",
     "Segments",
+    "TemporalMeanAP",
+    "Truth",
+    "compare",
+    "convert",
     "corrupt",
     "corrupt_file",
     "corrupt_frame",
+    "diagnose",
+    "load_predictions",
+    "load_truth",
     "names",
+    "pm_k",
     "read",
+    "robustness",
+    "score",
     "sheet",
 ]
 
 # Names are fetched when they are first used: even NumPy takes a quarter of a second to import on a slow machine.
-_HOMES = {"Clip": "jostle.types", "Segments": "jostle.types", "JostleError": "jostle.errors"}
+_HOMES = {
+    "Clip": "jostle.types",
+    "JostleError": "jostle.errors",
+    "Predictions": "jostle.types",
+    "Segments": "jostle.types",
+    "TemporalMeanAP": "jostle.metrics.running",
+    "Truth": "jostle.types",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -20,7 +20,8 @@ class Meter:
 
     def __init__(self, what: str, stream: TextIO) -> None:
         self._what, self._stream = what, stream
-        self._begin = self._pass_begin = time.monotonic()
+        self._begin = time.monotonic()
+        self._first: tuple[float, int] | None = None  # when the pass was first heard of; what came before is no measure
         self._last_line: float | None = None
         self._done = 0
         self._bar: Any = None  # rich's, which is only imported when a bar is drawn
@@ -29,8 +30,8 @@ class Meter:
     def advance(self, done: int, total: int) -> None:
         """Say that `done` of `total` steps are behind us."""
         now = time.monotonic()
-        if done < self._done:
-            self._pass_begin = now
+        if self._first is None or done < self._done:
+            self._first = (now, done)
             if self._bar is not None:
                 self._bar.reset(self._task, total=total)
         self._done = done
@@ -40,7 +41,8 @@ class Meter:
             self._draw(done, total)
         elif self._last_line is None or now - self._last_line >= LINE_EVERY_S:
             self._last_line = now
-            left = f", about {(now - self._pass_begin) / done * (total - done):.0f} s left" if done else ""
+            since, had = self._first
+            left = f", about {(now - since) / (done - had) * (total - done):.0f} s left" if done > had else ""
             self._stream.write(f"{self._what}: {done} of {total}{left}\n")
             self._stream.flush()
 

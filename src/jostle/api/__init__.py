@@ -5,5 +5,34 @@ Rooms that load compiled or foreign code are imported inside the verbs, so that 
 
 from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sheet
 from jostle.api.listing import demo, doctor, names
+from jostle.api.scoring import (
+    compare,
+    convert,
+    diagnose,
+    load_predictions,
+    load_scored_truth,
+    load_truth,
+    pm_k,
+    robustness,
+    score,
+)
 
-__all__ = ["corrupt", "corrupt_file", "corrupt_frame", "demo", "doctor", "names", "read", "sheet"]
+__all__ = [
+    "compare",
+    "convert",
+    "corrupt",
+    "corrupt_file",
+    "corrupt_frame",
+    "demo",
+    "diagnose",
+    "doctor",
+    "load_predictions",
+    "load_scored_truth",
+    "load_truth",
+    "names",
+    "pm_k",
+    "read",
+    "robustness",
+    "score",
+    "sheet",
+]

@@ -18,7 +18,7 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
     """The registered names of one kind, sorted.
 
     Args:
-        kind: `corruptions`, `profiles` or `placements`.
+        kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats` or `styles`.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -66,8 +66,36 @@ def _corruptions() -> Iterable[str]:
     return names("corruptions")
 
 
+def _protocols() -> Iterable[str]:
+    from jostle.metrics.protocol import protocols
+
+    return protocols
+
+
+def _metrics() -> Iterable[str]:
+    from jostle.metrics.metric import metrics
+
+    return metrics
+
+
+def _formats() -> Iterable[str]:
+    from jostle.datasets.format import formats
+
+    return formats
+
+
+def _styles() -> Iterable[str]:
+    from jostle.diagnosis.style import styles
+
+    return styles
+
+
 KINDS: dict[str, Callable[[], Iterable[str]]] = {
     "corruptions": _corruptions,
     "profiles": _profiles,
     "placements": _placements,
+    "protocols": _protocols,
+    "metrics": _metrics,
+    "formats": _formats,
+    "styles": _styles,
 }

@@ -1,0 +1,221 @@
+"""Scoring and diagnosing anybody's predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from jostle.errors import DataError
+from jostle.types.predictions import Predictions
+from jostle.types.truth import Truth
+
+if TYPE_CHECKING:
+    from jostle.datasets.files import Converted
+    from jostle.diagnosis.diagnosis import Diagnosis
+    from jostle.metrics.comparison import Comparison
+    from jostle.metrics.pm_k import Labels, PmK, Scores
+    from jostle.metrics.robustness import Robustness
+    from jostle.metrics.score import Score
+
+Progress = Callable[[int, int], None]
+PredictionsLike = Predictions | str | Path
+TruthLike = Truth | str | Path
+
+
+def load_truth(
+    path: str | Path, *, subset: str | None = None, protocol: str = "activitynet", fix: bool = False
+) -> Truth:
+    """The ground truth in a file of any known format, as a protocol counts it.
+
+    Args:
+        subset: only videos of this subset, whatever the case of its letters.
+        protocol: `thumos14` and `opentad` leave out repeated and empty instances; `activitynet` keeps everything.
+        fix: drop what is no segment instead of refusing the file, and count it.
+    """
+    from jostle.datasets.files import read_truth
+    from jostle.metrics.protocol import protocols
+
+    return protocols[protocol].prepare(read_truth(path, subset=subset, fix=fix))
+
+
+def load_predictions(path: str | Path, *, fix: bool = False) -> Predictions:
+    """The detections in a file of any known format.
+
+    Args:
+        fix: drop rows that are not finite or not whole instead of refusing the file, and count them.
+    """
+    from jostle.datasets.files import read_predictions
+
+    return read_predictions(path, fix=fix)
+
+
+def score(
+    predictions: PredictionsLike,
+    truth: TruthLike,
+    *,
+    protocol: str = "activitynet",
+    tious: Sequence[float] | None = None,
+    bootstrap: int = 0,
+    level: float = 0.95,
+    seed: int = 0,
+    blocked: Collection[str] = (),
+    strict: bool = False,
+    progress: Progress | None = None,
+) -> Score:
+    """Mean average precision of detections by the rules of one public evaluator.
+
+    Args:
+        predictions: as `load_predictions` gives them, or a path.
+        truth: as `load_truth` gives it, or a path.
+        protocol: `activitynet`, `thumos14`, `thumos14-official` or `opentad`.
+        tious: thresholds; by default the protocol's own.
+        bootstrap: resamples of videos for the interval; 0 for none.
+        level: of the interval.
+        blocked: ids of videos that count on neither side.
+        strict: refuse predictions of a class the truth lacks instead of ignoring them.
+
+    >>> truth = Truth(("a",), ("Jump",), [0], [1.0], [3.0], [0])
+    >>> found = Predictions(("a",), ("Jump",), [0, 0], [1.0, 7.0], [2.8, 8.0], [0, 0], [0.9, 0.8])
+    >>> score(found, truth, tious=[0.5]).average_map
+    1.0
+    """
+    from jostle.metrics.score import score as score_detections
+
+    return score_detections(
+        _predictions(predictions),
+        _truth(truth),
+        protocol=protocol,
+        tious=tious,
+        bootstrap=bootstrap,
+        level=level,
+        seed=seed,
+        blocked=blocked,
+        strict=strict,
+        progress=progress,
+    )
+
+
+def compare(one: Score, other: Score, *, bootstrap: int = 1000, level: float = 0.95, seed: int = 0) -> Comparison:
+    """What the second score has over the first, with an interval from drawing the same videos for both."""
+    from jostle.metrics.comparison import compare as compare_scores
+
+    return compare_scores(one, other, bootstrap=bootstrap, level=level, seed=seed)
+
+
+def diagnose(
+    predictions: PredictionsLike, truth: TruthLike, *, style: str = "thumos14", annotators: int = 1
+) -> Diagnosis:
+    """DETAD: why a detector fails.
+
+    Args:
+        style: `thumos14` or `activitynet`: thresholds and buckets.
+        annotators: use the first so many annotations of each instance, where the truth has several.
+    """
+    from jostle.diagnosis.diagnosis import diagnose as diagnose_detections
+
+    return diagnose_detections(_predictions(predictions), _truth(truth), style=style, annotators=annotators)
+
+
+def pm_k(
+    scores: Scores | str | Path,
+    sets: Mapping[str, Sequence[str]] | str | Path,
+    labels: Labels | str | Path,
+    k: int = 10,
+    *,
+    labels_of: Literal["own", "anchor"] = "own",
+) -> PmK:
+    """Accuracy of a frame classifier on frames, and on frames together with all similar ones within `k` frames.
+
+    Args:
+        scores: by frame, the scores of all classes or the class chosen; or a path to JSON or npz.
+        sets: by anchor, its similar neighbours; or a path to JSON.
+        labels: by frame, the classes that are right; or a path to JSON.
+        labels_of: hold a neighbour to its `own` labels (ImageNet-Vid-Robust) or its `anchor`'s (YTBB-Robust).
+    """
+    from jostle.datasets.frames import read_frame_labels, read_frame_scores, read_frame_sets
+    from jostle.metrics.pm_k import pm_k as measure
+
+    return measure(
+        read_frame_scores(scores) if isinstance(scores, str | Path) else scores,
+        read_frame_sets(sets) if isinstance(sets, str | Path) else sets,
+        read_frame_labels(labels) if isinstance(labels, str | Path) else labels,
+        k,
+        labels_of=labels_of,
+    )
+
+
+def robustness(clean: float | None, cells: Mapping[str, float | None]) -> Robustness:
+    """What is left of a clean score under corruption: means, relative and absolute robustness, mPC and rPC.
+
+    Args:
+        clean: the score on clean data, a fraction or a percentage.
+        cells: the score of each corrupted cell by its spec; None where it is missing.
+
+    >>> left = robustness(0.60, {"thumos14-c/black_frame:1": 0.48, "thumos14-c/occlusion:1": 0.54})
+    >>> round(left.mean_corrupted, 2), round(left.relative, 2), sorted(left.by_family)
+    (0.51, 0.85, ['light', 'occlusion'])
+    """
+    from jostle.metrics.robustness import robustness as measure
+
+    return measure(clean, cells, families=_families(cells))
+
+
+def convert(
+    source: str | Path,
+    target: str | Path,
+    *,
+    to: str | None = None,
+    truth: TruthLike | None = None,
+    subset: str | None = None,
+    fix: bool = False,
+) -> Converted:
+    """Write a file of annotations or predictions in another format; what the target cannot hold is named.
+
+    Args:
+        to: the format; by default what the target's ending says.
+        truth: names class numbers, or numbers class names, where the two formats differ in that.
+    """
+    from jostle.datasets.files import convert as convert_file
+
+    return convert_file(source, target, to=to, truth=truth, subset=subset, fix=fix)
+
+
+def load_scored_truth(path: str | Path, *, subset: str | None = None, fix: bool = False) -> Truth:
+    """Everything a file annotates in one subset, for a protocol or a diagnosis to count as it will.
+
+    Raises:
+        DataError: if the file has several subsets and none is named: which one is meant cannot be guessed.
+    """
+    from jostle.datasets.files import read_truth
+
+    truth = read_truth(path, subset=subset, fix=fix)
+    present = {name: truth.subsets.count(name) for name in dict.fromkeys(truth.subsets)}
+    if len(present) > 1:
+        counts = ", ".join(f"{name or '(none)'} ({count} videos)" for name, count in present.items())
+        raise DataError(f"{path}: holds several subsets: {counts}; name one with --subset", fault="F29")
+    return truth
+
+
+def _predictions(given: PredictionsLike) -> Predictions:
+    return given if isinstance(given, Predictions) else load_predictions(given)
+
+
+def _truth(given: TruthLike) -> Truth:
+    return given if isinstance(given, Truth) else load_scored_truth(given)
+
+
+def _families(cells: Mapping[str, float | None]) -> dict[str, str]:
+    """The family of each corruption that jostle knows, by the name its cells are written with."""
+    from jostle.corrupting.corruption import corruptions
+    from jostle.corrupting.profile import profiles
+    from jostle.metrics.robustness import split_cell
+
+    made = {}
+    for name in {split_cell(cell)[0] for cell in cells}:
+        profile, _, bare = name.rpartition("/")
+        entry = profiles[profile].entries.get(bare) if profile in profiles else None
+        corruption = entry.corruption if entry else bare
+        if corruption in corruptions:
+            made[name] = corruptions[corruption].family
+    return made

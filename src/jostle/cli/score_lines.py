@@ -1,0 +1,102 @@
+"""Scores and diagnoses as lines of text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jostle.cli import voice
+from jostle.cli.tables import between, lines_of, percent, signed
+
+if TYPE_CHECKING:
+    from jostle.diagnosis.diagnosis import Diagnosis
+    from jostle.metrics.comparison import Comparison
+    from jostle.metrics.score import Score
+    from jostle.types.truth import Truth
+
+
+def variant(truth: Truth) -> str | None:
+    """The known variant of a data set that this is, if any."""
+    from jostle.datasets.files import variant_of
+
+    return variant_of(truth)
+
+
+def truth_line(counted: Truth, given: Truth) -> str:
+    """What the numbers were measured by, on one line."""
+    known = variant(given)
+    subset = f", subset {counted.subset}" if counted.subset else ""
+    return (
+        f"{len(counted.videos)} videos, {len(counted)} instances, {sum(counted.counts > 0)} classes{subset}"
+        f"{f'; {known}' if known else ''}; truth {counted.fingerprint[:19]}"
+    )
+
+
+def score_lines(score: Score) -> list[str]:
+    """A score as a table: one line a threshold."""
+    rows = [["tIoU", "mAP %"] + (["95 %"] if score.interval else [])]
+    for i, (tiou, value) in enumerate(zip(score.tious, score.map, strict=True)):
+        rows.append([f"{tiou:g}", percent(value)] + ([between(score.interval.map[i])] if score.interval else []))
+    rows.append(
+        ["average", percent(score.average_map)] + ([between(score.interval.average_map)] if score.interval else [])
+    )
+    counts = score.predictions
+    return [f"{score.protocol} protocol, {counts['count']} predictions in {counts['videos']} videos", *lines_of(rows)]
+
+
+def comparison_lines(scores: list[Score], both: Comparison) -> list[str]:
+    """Two scores and what lies between them."""
+    rows = [["tIoU", "first %", "second %", "change"] + (["95 %"] if both.interval else [])]
+    for i, tiou in enumerate(both.tious):
+        row = [f"{tiou:g}", percent(scores[0].map[i]), percent(scores[1].map[i]), signed(both.map[i])]
+        rows.append(row + ([between(both.interval.map[i])] if both.interval else []))
+    row = ["average", percent(scores[0].average_map), percent(scores[1].average_map), signed(both.average_map)]
+    rows.append(row + ([between(both.interval.average_map)] if both.interval else []))
+    return [f"{both.protocol} protocol; the interval is of the change, over the same draws of videos", *lines_of(rows)]
+
+
+def class_lines(scores: list[Score]) -> list[str]:
+    """One line a class."""
+    head = ["class", *(["average AP %"] if len(scores) == 1 else ["first %", "second %", "change"])]
+    rows = [head]
+    for name, values in scores[0].per_class.items():
+        row = [voice.shown(name), percent(float(values.mean()))]
+        if len(scores) > 1:
+            after = float(scores[1].per_class[name].mean())
+            row += [percent(after), signed(after - float(values.mean()))]
+        rows.append(row)
+    return lines_of(rows)
+
+
+def diagnosis_lines(made: list[Diagnosis]) -> list[str]:
+    """A diagnosis, or two side by side."""
+    shown = [one.to_dict() for one in made]
+
+    def row(name: str, values: list[float | None]) -> list[str]:
+        change = [signed(values[1] - values[0])] if len(values) > 1 and None not in values else [""] * (len(values) - 1)  # type: ignore[operator]
+        return [name, *(percent(value) for value in values), *change]
+
+    head = ["%"] if len(made) == 1 else ["first %", "second %", "change"]
+    facts = shown[0]
+    lines = [
+        f"{facts['style']} style at tIoU {', '.join(f'{t:g}' for t in facts['tious'])}; "
+        f"{facts['truth']['instances']} instances, N = {facts['normaliser']:g}"
+    ]
+    rows: list[list[str]] = [["", *head]]
+    rows.append(row("average mAP", [one["average_map"] for one in shown]))
+    rows.append(row("average mAP_N", [one["average_map_n"] for one in shown]))
+    rows.append(row("average mAP_N, top-10G", [one["top_10g"]["average_map_n"] for one in shown]))
+    rows.append(row("missed instances", [one["false_negatives"]["overall"] for one in shown]))
+    lines += [*lines_of(rows), "", "What each kind of error costs (points of average mAP_N)"]
+    impact = [["", *head]]
+    for kind in facts["false_positives"]["impact"]:
+        impact.append(row(kind.replace("_", " "), [one["false_positives"]["impact"][kind] for one in shown]))
+    lines += lines_of(impact)
+    for title, section in (
+        ("Sensitivity: average mAP_N by", "sensitivity"),
+        ("Missed instances by", "false_negatives"),
+    ):
+        for name in made[0].instances.characteristics:
+            rows = [["", *head]]
+            rows += [row(bucket, [one[section][name][bucket] for one in shown]) for bucket in facts[section][name]]
+            lines += ["", f"{title} {name}", *lines_of(rows)]
+    return lines

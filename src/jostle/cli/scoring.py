@@ -1,0 +1,254 @@
+"""The verbs that score and explain predictions: `eval`, `diagnose`, `pmk`, `convert`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from jostle import api
+from jostle.cli import voice
+from jostle.cli.app import app
+from jostle.cli.options import Json, Quiet, Seed, Verbose
+from jostle.cli.score_lines import class_lines, comparison_lines, diagnosis_lines, score_lines, truth_line, variant
+from jostle.cli.tables import between, lines_of, percent
+from jostle.errors import BadValue
+
+if TYPE_CHECKING:
+    from jostle.diagnosis.diagnosis import Diagnosis
+    from jostle.metrics.score import Score
+
+PredArgument = Annotated[Path, typer.Argument(metavar="PRED", help="Predictions, in any known format.")]
+TruthRequired = Annotated[Path, typer.Option("--truth", metavar="GT", help="Ground truth, in any known format.")]
+Subset = Annotated[str | None, typer.Option("--subset", metavar="S", help="Subset of the ground truth.")]
+Fix = Annotated[bool, typer.Option("--fix", help="Drop bad entries and count them instead of refusing the file.")]
+
+
+@app.command("eval", help="Score detections by the rules of a public evaluator.")
+def evaluate(
+    predictions: PredArgument,
+    truth: TruthRequired,
+    subset: Subset = None,
+    protocol: Annotated[
+        str, typer.Option("--protocol", metavar="P", help="activitynet, thumos14, thumos14-official or opentad.")
+    ] = "activitynet",
+    tiou: Annotated[str | None, typer.Option("--tiou", metavar="0.5,...", help="Thresholds of overlap.")] = None,
+    bootstrap: Annotated[
+        int, typer.Option("--bootstrap", metavar="N", min=0, help="Draws of videos for the interval; 0 for none.")
+    ] = 0,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="PRED2", help="A second run: what it has over the first.")
+    ] = None,
+    per_class: Annotated[bool, typer.Option("--per-class", help="One line a class as well.")] = False,
+    figures: Annotated[Path | None, typer.Option("--figures", metavar="DIR", help="Write figures there.")] = None,
+    blocked: Annotated[
+        Path | None, typer.Option("--blocked", metavar="FILE", help="Ids of videos that do not count.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse classes the ground truth lacks.")] = False,
+    fix: Fix = False,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    voice.speak(quiet, verbose)
+    real = api.load_scored_truth(truth, subset=subset, fix=fix)
+    barred = _ids(blocked)
+    with voice.progress("drawing videos") as advance:
+        scores = [
+            api.score(
+                api.load_predictions(path, fix=fix),
+                real,
+                protocol=protocol,
+                tious=_tious(tiou),
+                bootstrap=bootstrap,
+                seed=seed,
+                blocked=barred,
+                strict=strict,
+                progress=advance,
+            )
+            for path in (predictions, against)
+            if path is not None
+        ]
+        both = api.compare(scores[0], scores[1], bootstrap=bootstrap, seed=seed) if against is not None else None
+    for path, made in zip((predictions, against), scores, strict=False):
+        for remark in made.remarks:
+            voice.remark(f"{voice.shown(path.name) if path else ''}: {remark}")
+    if figures is not None:
+        _draw_scores(scores, figures)
+    if as_json:
+        shown = scores[0].to_dict()
+        shown["truth"]["variant"] = variant(real)
+        voice.show_json(
+            shown if both is None else shown | {"against": scores[1].to_dict(), "difference": both.to_dict()}
+        )
+        return
+    voice.show(truth_line(scores[0].truth, real))
+    for line in score_lines(scores[0]) if both is None else comparison_lines(scores, both):
+        voice.show(line)
+    if per_class:
+        voice.show("")
+        for line in class_lines(scores):
+            voice.show(line)
+
+
+@app.command(help="Say why a detector fails: DETAD's false positives, sensitivity and false negatives.")
+def diagnose(
+    predictions: PredArgument,
+    truth: TruthRequired,
+    subset: Subset = None,
+    style: Annotated[str, typer.Option("--style", metavar="S", help="activitynet or thumos14.")] = "thumos14",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write figures and diagnosis.json there.")
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option("--against", metavar="PRED2", help="A second run, such as corrupted: what changed.")
+    ] = None,
+    annotators: Annotated[
+        int, typer.Option("--annotators", min=1, help="Annotations of each instance, where the file has several.")
+    ] = 1,
+    fix: Fix = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    voice.speak(quiet, verbose)
+    real = api.load_scored_truth(truth, subset=subset, fix=fix)
+    made = [
+        api.diagnose(api.load_predictions(path, fix=fix), real, style=style, annotators=annotators)
+        for path in (predictions, against)
+        if path is not None
+    ]
+    for path, one in zip((predictions, against), made, strict=False):
+        for remark in one.remarks:
+            voice.remark(f"{voice.shown(path.name) if path else ''}: {remark}")
+    shown = made[0].to_dict()
+    if len(made) > 1:
+        from jostle.diagnosis.change import change
+
+        shown |= {"against": made[1].to_dict(), "change": change(made[0], made[1]).to_dict()}
+    if out is not None:
+        _draw_diagnoses(made, shown, out)
+    if as_json:
+        voice.show_json(shown)
+        return
+    for line in diagnosis_lines(made):
+        voice.show(line)
+
+
+@app.command(help="pm-k: how stable a frame classifier is over similar frames.")
+def pmk(
+    predictions: Annotated[Path, typer.Argument(metavar="PRED", help="Scores of frames: JSON or npz.")],
+    sets: Annotated[Path, typer.Option("--sets", metavar="pmsets.json", help="Similar frames of each anchor.")],
+    labels: Annotated[Path, typer.Option("--labels", metavar="labels.json", help="Classes of each frame.")],
+    k: Annotated[int, typer.Option("-k", min=0, help="Frames to each side.")] = 10,
+    labels_of: Annotated[
+        Literal["own", "anchor"], typer.Option("--labels-of", help="Whose labels a neighbour is held to.")
+    ] = "own",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    voice.speak(quiet, verbose)
+    made = api.pm_k(predictions, sets, labels, k, labels_of=labels_of)
+    if as_json:
+        voice.show_json(made.to_dict())
+        return
+    voice.show(
+        f"{made.anchors} anchors, {made.pairs} pairs within {k} frames, {made.neighbours_median:g} a set (median)"
+    )
+    rows = [
+        ["", "%", "95 %"],
+        ["accuracy", percent(made.accuracy), between(made.accuracy_interval)],
+        [f"pm-{k}", percent(made.pm_k), between(made.pm_k_interval)],
+        ["drop", percent(made.drop), ""],
+    ]
+    for line in lines_of(rows):
+        voice.show(line)
+    if made.error_by_offset:
+        voice.show("")
+        for line in lines_of(
+            [["offset", "error %"], *([f"{o:+d}", percent(v)] for o, v in made.error_by_offset.items())]
+        ):
+            voice.show(line)
+
+
+@app.command(help="Convert annotations or predictions from one format to another.")
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A file in any known format.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write; the ending says the format.")],
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FORMAT", help="The format, if the ending is not enough.")
+    ] = None,
+    truth: Annotated[
+        Path | None, typer.Option("--truth", metavar="GT", help="Names or numbers the classes of predictions.")
+    ] = None,
+    subset: Subset = None,
+    fix: Fix = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    voice.speak(quiet, verbose)
+    if target.exists() and not overwrite:
+        raise BadValue(f"{target} exists; pass --overwrite to replace it")
+    done = api.convert(source, target, to=to, truth=truth, subset=subset, fix=fix)
+    if as_json:
+        voice.show_json({"format": 1, "out": str(target)} | vars(done) | {"lost": list(done.lost)})
+    else:
+        voice.show(voice.shown(str(target)))
+        voice.remark(str(done))
+
+
+def _tious(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise BadValue(f"--tiou takes numbers with commas between them, as in 0.3,0.5; got {text!r}") from None
+
+
+def _ids(path: Path | None) -> frozenset[str]:
+    if path is None:
+        return frozenset()
+    from jostle.datasets.id_list import read_ids
+
+    return read_ids(path)
+
+
+def _draw_scores(scores: list[Score], folder: Path) -> None:
+    from jostle.metrics.mean_ap import precision_recall
+    from jostle.report.score_figures import draw_class_drops, draw_precision_recall, mean_curve
+
+    first = scores[0]
+    present = [i for i, count in enumerate(first.truth.counts) if count]
+    curves = {
+        f"tIoU {tiou:g} (mAP {percent(first.map[t], 1)})": mean_curve(
+            [precision_recall(first.matches, t, label) for label in present]
+        )
+        for t, tiou in enumerate(first.tious)
+    }
+    chosen = dict(list(curves.items())[:: max(1, len(curves) // 5)])  # more lines than five cannot be told apart
+    written = draw_precision_recall(chosen, folder)
+    if len(scores) > 1:
+        means: list[dict[str, float]] = [{n: float(v.mean()) for n, v in one.per_class.items()} for one in scores]
+        written += draw_class_drops(means[0], means[1], folder, name="second")
+    for path in written:
+        voice.remark(voice.shown(str(path)))
+
+
+def _draw_diagnoses(made: list[Diagnosis], shown: dict[str, Any], folder: Path) -> None:
+    import json
+
+    from jostle.report.diagnosis_figures import draw_clean_against_corrupted, draw_diagnosis
+
+    written = draw_diagnosis(shown, folder)
+    if len(made) > 1:
+        written += draw_clean_against_corrupted(shown, shown["against"], folder)
+    target = folder / "diagnosis.json"
+    target.write_text(json.dumps(shown, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    for path in [*written, target]:
+        voice.remark(voice.shown(str(path)))

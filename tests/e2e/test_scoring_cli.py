@@ -1,0 +1,220 @@
+"""`eval`, `diagnose`, `pmk` and `convert` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle import Predictions, Truth
+from jostle.datasets.files import write_predictions, write_truth
+
+CLASSES = ("Jump", "Run", "Throw")
+
+
+def run(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "jostle", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=os.environ.copy(),
+    )
+
+
+def made_truth() -> Truth:
+    rng = np.random.default_rng(0)
+    start = rng.uniform(0, 80, 60)
+    return Truth(
+        videos=tuple(f"v{i:02d}" for i in range(12)),
+        classes=CLASSES,
+        video=np.repeat(np.arange(12), 5),
+        start=start,
+        end=start + rng.uniform(2, 12, 60),
+        label=np.arange(60) % 3,
+        subsets=("Test",) * 12,
+        duration=np.full(12, 100.0),
+        label_ids=(0, 1, 2),
+    )
+
+
+def detections(truth: Truth, noise: float) -> Predictions:
+    rng = np.random.default_rng(1)
+    start = np.concatenate([truth.start + rng.normal(0, noise, 60), rng.uniform(0, 90, 100)])
+    length = np.concatenate([truth.end - truth.start, rng.uniform(2, 12, 100)])
+    return Predictions(
+        videos=truth.videos,
+        classes=CLASSES,
+        video=np.concatenate([truth.video, rng.integers(0, 12, 100)]),
+        start=np.maximum(start, 0),
+        end=np.maximum(start, 0) + length,
+        label=np.concatenate([truth.label, rng.integers(0, 3, 100)]),
+        score=np.concatenate([rng.uniform(0.3, 1, 60), rng.uniform(0, 0.7, 100)]),
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("scoring")
+    truth = made_truth()
+    write_truth(truth, made / "gt.json", format="thumos14")
+    write_predictions(detections(truth, 0.5), made / "clean.json")
+    write_predictions(detections(truth, 3.0), made / "rough.json")
+    return made
+
+
+def test_eval_prints_a_table_and_says_what_it_was_measured_by(folder: Path) -> None:
+    done = run("eval", folder / "clean.json", "--truth", folder / "gt.json", "--protocol", "thumos14", "--per-class")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("12 videos, 60 instances, 3 classes, subset Test; truth sha256:")
+    assert lines[1] == "thumos14 protocol, 160 predictions in 12 videos"
+    assert [line.split()[0] for line in lines[2:9]] == ["tIoU", "0.3", "0.4", "0.5", "0.6", "0.7", "average"]
+    assert [line.split()[0] for line in lines[-3:]] == ["Jump", "Run", "Throw"]
+
+
+def test_eval_json_is_the_score_in_python(folder: Path) -> None:
+    done = run(
+        "eval",
+        folder / "clean.json",
+        "--truth",
+        folder / "gt.json",
+        "--tiou",
+        "0.5,0.75",
+        "--bootstrap",
+        "50",
+        "--json",
+        "-q",
+    )
+    said = json.loads(done.stdout)
+    truth = jostle.load_truth(folder / "gt.json", subset="test")
+    made = jostle.score(
+        jostle.load_predictions(folder / "clean.json"), truth, tious=[0.5, 0.75], bootstrap=50
+    ).to_dict()
+    said["truth"].pop("variant")
+    assert said == made
+    assert done.stderr == ""
+
+
+def test_eval_against_gives_the_paired_difference_and_figures(folder: Path, tmp_path: Path) -> None:
+    words = ("eval", folder / "clean.json", "--truth", folder / "gt.json", "--bootstrap", "50")
+    done = run(*words, "--against", folder / "rough.json", "--figures", tmp_path / "figures")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].split()[0] == "average"
+    assert "-" in done.stdout.splitlines()[-1].split()[3]
+    assert {path.name for path in (tmp_path / "figures").glob("*.png")} == {"precision_recall.png", "class_drops.png"}
+    said = json.loads(run(*words, "--against", folder / "rough.json", "--json").stdout)
+    assert said["difference"]["average_map"] == pytest.approx(said["against"]["average_map"] - said["average_map"])
+    assert said["difference"]["interval"]["resamples"] == 50
+
+
+def test_diagnose_writes_figures_and_json(folder: Path, tmp_path: Path) -> None:
+    done = run(
+        "diagnose",
+        folder / "clean.json",
+        "--truth",
+        folder / "gt.json",
+        "--against",
+        folder / "rough.json",
+        "-o",
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "What each kind of error costs" in done.stdout
+    assert "Missed instances by length" in done.stdout
+    names = {path.stem for path in tmp_path.glob("*.pdf")}
+    assert names == {
+        "false_positive_analysis",
+        "sensitivity_analysis",
+        "false_negative_analysis",
+        "clean_against_corrupted",
+    }
+    stored = json.loads((tmp_path / "diagnosis.json").read_text())
+    assert {"false_positives", "sensitivity", "false_negatives", "change"} <= set(stored)
+    said = json.loads(run("diagnose", folder / "clean.json", "--truth", folder / "gt.json", "--json").stdout)
+    python = jostle.diagnose(folder / "clean.json", folder / "gt.json").to_dict()
+    assert said == python
+
+
+def test_convert_goes_round_and_scores_the_same(folder: Path, tmp_path: Path) -> None:
+    first = run("eval", folder / "clean.json", "--truth", folder / "gt.json", "--json").stdout
+    for name in ("p.csv", "p.pkl", "p.json.gz"):
+        done = run("convert", folder / "clean.json", tmp_path / name, "--truth", folder / "gt.json")
+        assert done.returncode == 0, done.stderr
+        assert "160 rows of predictions" in done.stderr
+        assert run("eval", tmp_path / name, "--truth", folder / "gt.json", "--json").stdout == first
+    again = run("convert", folder / "clean.json", tmp_path / "p.csv")
+    assert again.returncode == 2
+    assert "exists; pass --overwrite to replace it" in again.stderr
+
+
+def test_pmk_reads_files(tmp_path: Path) -> None:
+    files = {
+        "scores": {"v/1.jpg": [0.9, 0.1], "v/2.jpg": [0.2, 0.8], "w/1.jpg": [0.3, 0.7]},
+        "sets": {"v/1.jpg": ["v/2.jpg"], "w/1.jpg": []},
+        "labels": {"v/1.jpg": [0], "v/2.jpg": [0], "w/1.jpg": [1]},
+    }
+    for name, content in files.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    words = ("pmk", "scores.json", "--sets", "sets.json", "--labels", "labels.json")
+    said = json.loads(run(*words, "--json", cwd=tmp_path).stdout)
+    assert (said["anchors"], said["accuracy"], said["pm_k"], said["drop"]) == (2, 1.0, 0.5, 0.5)
+    assert said["error_by_offset"] == {"1": 1.0}
+    text = run(*words, "-k", "1", cwd=tmp_path).stdout
+    assert "pm-1" in text
+    np.savez(tmp_path / "scores.npz", frames=list(files["scores"]), logits=np.array(list(files["scores"].values())))
+    packed = run("pmk", "scores.npz", *words[2:], "--json", cwd=tmp_path)
+    assert json.loads(packed.stdout) == said
+
+
+def test_blocked_ids_are_a_file(folder: Path, tmp_path: Path) -> None:
+    words = ("eval", folder / "clean.json", "--truth", folder / "gt.json", "--json", "--blocked", tmp_path / "ids")
+    made = []
+    for text in ('["v00", "v01"]', "v00\nv01\n"):
+        (tmp_path / "ids").write_text(text)
+        made.append(json.loads(run(*words).stdout))
+    assert made[0] == made[1]
+    assert made[0]["predictions"]["blocked"] > 0
+    assert made[0]["truth"]["left_out"] == {"in a blocked video": 10}
+    (tmp_path / "ids").write_text('{"a": 1}')
+    assert "holds an object with keys 'a', not a list of video ids" in run(*words).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (
+            ["eval", "gt.json", "--truth", "gt.json"],
+            3,
+            "error[F28]: gt.json: not predictions: it looks like ground truth",
+        ),
+        (["eval", "clean.json", "--truth", "clean.json"], 3, "error[F28]: clean.json: not ground truth"),
+        (["eval", "clean.json", "--truth", "gt.json", "--subset", "val"], 3, "error[F29]"),
+        (["eval", "clean.json", "--truth", "gt.json", "--tiou", "a"], 2, "--tiou takes numbers with commas"),
+        (["eval", "clean.json", "--truth", "gt.json", "--protocol", "thumos15"], 2, "did you mean thumos14?"),
+        (["diagnose", "clean.json", "--truth", "gt.json", "--style", "x"], 2, "no style is called 'x'"),
+        (["eval", "none.json", "--truth", "gt.json"], 3, "none.json: cannot be read"),
+        (["convert", "clean.json", "x.odd"], 2, "the ending .odd says no format"),
+        (["pmk", "clean.json", "--sets", "gt.json", "--labels", "gt.json"], 3, "error[F28]"),
+    ],
+)
+def test_bad_input_is_answered_with_what_to_do(folder: Path, words: list[str], code: int, message: str) -> None:
+    done = run(*words, cwd=folder)
+    assert message in done.stderr
+    assert (done.returncode, done.stdout) == (code, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_several_subsets_must_be_told_apart(folder: Path, tmp_path: Path) -> None:
+    content = json.loads((folder / "gt.json").read_text())
+    content["database"]["v00"]["subset"] = "Validation"
+    (tmp_path / "both.json").write_text(json.dumps(content))
+    done = run("eval", folder / "clean.json", "--truth", tmp_path / "both.json")
+    assert done.returncode == 3
+    assert "holds several subsets: Validation (1 videos), Test (11 videos); name one with --subset" in done.stderr
