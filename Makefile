@@ -26,6 +26,7 @@ types: .venv/.stamp
 bench: .venv-peer/.stamp
 	$(PEER)/python -m benchmarks.corruptions
 	$(PEER)/python -m benchmarks.video
+	$(PEER)/python -m benchmarks.scoring
 
 docs: .venv/.stamp
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html

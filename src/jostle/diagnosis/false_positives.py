@@ -95,11 +95,11 @@ def choose_best(aligned: Aligned, ranking: Ranking, turned: Ints, *, instances: 
         turned: places with ties in file order, see `ranks.ties_turned`; at the cut the earlier row stays.
         instances: (C,) how many each class has, G.
     """
-    place = np.arange(len(ranking.order))
-    label = aligned.label[ranking.order]
-    rank, own = place - ranking.first[label], instances[label]
-    kept = rank < SPLITS * own
-    chosen = ranking.order[turned[kept]]  # turning runs of ties round twice changes nothing, so it is its own inverse
+    # Turning runs of ties round twice changes nothing, so `turned` is its own inverse.
+    counts = np.minimum(np.diff(ranking.first), SPLITS * instances)
+    ranks = [np.arange(count) for count in counts]
+    chosen = ranking.order[np.concatenate([turned[a + rank] for a, rank in zip(ranking.first, ranks, strict=False)])]
+    split = np.concatenate([rank // max(own, 1) + 1 for rank, own in zip(ranks, instances, strict=True)])
     return Best(
         replace(
             aligned,
@@ -110,7 +110,7 @@ def choose_best(aligned: Aligned, ranking: Ranking, turned: Ints, *, instances: 
             label=aligned.label[chosen],
             score=aligned.score[chosen],
         ),
-        (rank[kept] // own[kept] + 1).astype(np.int8),
+        split.astype(np.int8),
     )
 
 

@@ -40,14 +40,22 @@ def ties_turned(ranking: Ranking, aligned: Aligned) -> Ints:
     Matching takes the later of two tied rows first. The profile, the top-10G and sensitivity, as published, take the
     earlier one; turning every run of ties round gives that order without sorting again.
     """
-    count = len(ranking.order)
-    score = aligned.score[ranking.order]
-    opens = np.ones(count + 1, np.bool_)
-    opens[1:count] = score[1:] != score[:-1]
-    opens[ranking.first] = True
-    edges = np.flatnonzero(opens)
-    run = np.cumsum(opens[:count]) - 1
-    turned: Ints = edges[run] + edges[run + 1] - 1 - np.arange(count)
+    turned: Ints = _turn_ties(ranking.order, ranking.first, aligned.score)
+    return turned
+
+
+@kernel
+def _turn_ties(order: Any, first: Any, score: Any) -> Any:
+    turned = np.empty(len(order), np.int64)
+    for c in range(len(first) - 1):
+        opens = first[c]
+        while opens < first[c + 1]:
+            closes = opens + 1
+            while closes < first[c + 1] and score[order[closes]] == score[order[opens]]:
+                closes += 1
+            for place in range(opens, closes):
+                turned[place] = opens + closes - 1 - place
+            opens = closes
     return turned
 
 

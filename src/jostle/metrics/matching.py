@@ -97,11 +97,10 @@ def match(
     key = truth.label[rows.instance].astype(np.int64) * videos + truth.video[rows.instance]
     by_group = np.argsort(key, kind="stable")
     keys, edges = _runs(key[by_group])
-    sought = aligned.label[ranking.order].astype(np.int64) * videos + aligned.video[ranking.order]
     taken_by = np.full((len(tious), len(truth)), NONE, np.int64)
     arguments = (
         ranking.order,
-        find(keys, sought),
+        _groups(keys, ranking.order, aligned.label, aligned.video, videos),
         aligned.start,
         aligned.end,
         edges,
@@ -130,25 +129,11 @@ class Segmentation:
     end: Floats
 
 
-def find(keys: Ints, sought: Ints) -> Ints:
-    """Where each sought value stands among sorted unique keys, -1 if it is not there.
-
-    >>> find(np.array([3, 5, 9]), np.array([5, 4, 9])).tolist()
-    [1, -1, 2]
-    """
-    if not len(keys):
-        return np.full(len(sought), NONE, np.int64)
-    place = np.searchsorted(keys, sought)
-    place[place == len(keys)] = 0
-    place[keys[place] != sought] = NONE
-    return place
-
-
 def touching(aligned: Aligned, ranking: Ranking, spans: Spans) -> Flags:
     """(n,) by place: whether a prediction overlaps one of the stretches of its video."""
     order = np.argsort(spans.video, kind="stable")
     keys, edges = _runs(spans.video[order].astype(np.int64))
-    group = find(keys, aligned.video[ranking.order].astype(np.int64))
+    group = _groups(keys, ranking.order, aligned.label, aligned.video, 0)
     touched: Flags = _touches(
         ranking.order, group, aligned.start, aligned.end, edges, spans.start[order], spans.end[order]
     )
@@ -179,6 +164,18 @@ def _by_class(falling: Any, label: Any, first: Any) -> Any:
         order[place[label[row]]] = row
         place[label[row]] += 1
     return order
+
+
+@kernel
+def _groups(keys: Any, order: Any, label: Any, video: Any, videos: int) -> Any:
+    """By place, where `label * videos + video` stands among the sorted keys, or -1."""
+    made = np.full(len(order), NONE, np.int32)
+    for place in range(len(order)):
+        key = np.int64(label[order[place]]) * videos + video[order[place]]
+        at = np.searchsorted(keys, key)
+        if at < len(keys) and keys[at] == key:
+            made[place] = at
+    return made
 
 
 @kernel
