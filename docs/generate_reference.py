@@ -21,6 +21,10 @@ from jostle.cli import app
 from jostle.corrupting.corruption import Corruption, corruptions
 from jostle.corrupting.placement import placements
 from jostle.corrupting.profile import Entry, Profile, profiles
+from jostle.datasets.format import SAID, Format, Kind, formats
+from jostle.diagnosis import MENDED_FAULTS, Buckets, Style, styles
+from jostle.metrics.metric import Metric, metrics
+from jostle.metrics.protocol import Protocol, protocols
 
 DOCS = Path(__file__).parent
 
@@ -51,12 +55,72 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "segments_of",
         "variant_of",
     ),
+    "jostle.datasets.format": ("Format",),
+    "jostle.datasets.frames": ("read_frame_scores", "read_frame_sets", "read_frame_labels"),
+    "jostle.datasets.id_list": ("read_ids",),
     "jostle.datasets.features": ("read_features", "check_length"),
     "jostle.datasets.videos": ("find_videos", "VideoFiles"),
     "jostle.datasets.names": ("file_name_for",),
+    "jostle.types.truth": ("Spans",),
+    "jostle.types.video_labels": ("VideoLabels",),
+    "jostle.metrics.protocol": ("Protocol",),
+    "jostle.metrics.score": ("Score",),
+    "jostle.metrics.bootstrap": ("Interval", "Resamples", "bias_corrected"),
+    "jostle.metrics.comparison": ("Comparison",),
+    "jostle.metrics.matching": ("Matches", "Ranking"),
+    "jostle.metrics.mean_ap": ("precision_recall", "recalls"),
+    "jostle.metrics.proposals": ("average_recall", "ProposalScore"),
+    "jostle.metrics.video_classification": ("video_classification", "ClassificationScore"),
+    "jostle.metrics.accuracy": ("top_k_accuracy", "within_top_k", "Accuracy"),
+    "jostle.metrics.intervals": ("clopper_pearson",),
+    "jostle.metrics.robustness": ("robustness", "Robustness", "Cell", "Means", "split_cell"),
+    "jostle.metrics.corruption_error": ("mean_corruption_error", "CorruptionError"),
+    "jostle.metrics.pm_k": ("pm_k", "PmK", "OffsetCount"),
+    "jostle.metrics.pm_k_detection": ("pm_k_detection", "PmKDetection", "Boxes"),
+    "jostle.metrics.frame_sets": (
+        "frame_number",
+        "without_frame_types",
+        "valid_pairs",
+        "valid_anchors",
+        "reviewed_sets",
+    ),
+    "jostle.metrics.class_projection": ("project_classes", "class_names", "class_indices"),
+    "jostle.metrics.metric": ("metric", "Metric"),
+    "jostle.diagnosis": ("Diagnosis", "change", "Change", "Style", "Buckets", "MendedFault"),
+    "jostle.diagnosis.diagnosis": ("Precision",),
+    "jostle.diagnosis.false_positives": ("FalsePositives",),
+    "jostle.diagnosis.sensitivity": ("Sensitivity", "Extent"),
+    "jostle.diagnosis.false_negatives": ("FalseNegatives",),
+    "jostle.diagnosis.characteristics": ("Characteristic", "Instances"),
+    "jostle.report.diagnosis_figures": (
+        "draw_diagnosis",
+        "draw_false_positives",
+        "draw_sensitivity",
+        "draw_false_negatives",
+        "draw_clean_against_corrupted",
+    ),
+    "jostle.report.score_figures": ("draw_precision_recall", "draw_class_drops", "mean_curve"),
     "jostle.seeds": ("key_for", "rng_for"),
 }
-VERBS = ("names", "read", "corrupt", "corrupt_frame", "corrupt_file", "sheet", "doctor", "demo")
+VERBS = (
+    "names",
+    "read",
+    "corrupt",
+    "corrupt_frame",
+    "corrupt_file",
+    "sheet",
+    "load_truth",
+    "load_scored_truth",
+    "load_predictions",
+    "score",
+    "compare",
+    "diagnose",
+    "pm_k",
+    "robustness",
+    "convert",
+    "doctor",
+    "demo",
+)
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):$")
 
 WRITTEN_BY = "% Written by docs/generate_reference.py; change the code it is made from instead.\n\n"
@@ -164,6 +228,193 @@ def placements_page() -> str:
     return "\n".join([*lines, *_table(["kind", "written as", "strikes"], rows)]) + "\n"
 
 
+def protocols_page() -> str:
+    """Every protocol with its rules."""
+    lines = [
+        "# Protocols",
+        "",
+        "A protocol is one public evaluator's rules for scoring detections. [Score detections]"
+        "(../how-to/score-detections.md) shows them at work; [differences](../differences.md#evaluators) says where "
+        "the programs themselves are at fault.",
+        "",
+        *protocol_table(),
+    ]
+    for found in protocols.values():
+        lines += ["", f"## {found.name}", "", found.summary, "", f"From: {_citation(found.cites)}."]
+    return "\n".join(lines) + "\n"
+
+
+def protocol_table() -> list[str]:
+    """The rules side by side: one line a rule, one column a protocol."""
+    known = protocols.values()
+    rows = [[rule, *(say(found) for found in known)] for rule, say in RULES.items()]
+    return _table(["", *(f"`{found.name}`" for found in known)], rows)
+
+
+def _duplicates(found: Protocol) -> str:
+    near = found.duplicate_tolerance
+    return "all count" if near is None else f"the first counts, if both ends are within {near:g} s"
+
+
+def _shortest(found: Protocol) -> str:
+    if found.shortest is None:
+        return "all count"
+    return f"left out below {found.shortest:g} s" if found.shortest > 1e-9 else "left out if of no length"
+
+
+RULES: dict[str, Callable[[Protocol], str]] = {
+    "thresholds of tIoU": lambda p: ", ".join(f"{tiou:g}" for tiou in p.tious),
+    "who chooses": lambda p: (
+        "each prediction, the surest first, takes the free instance it overlaps most"
+        if p.chooser == "prediction"
+        else "each instance, in file order, takes the free prediction that overlaps it most"
+    ),
+    "overlap needed": lambda p: "at least the threshold" if p.chooser == "prediction" else "more than the threshold",
+    "average precision": lambda p: (
+        "area under interpolated precision"
+        if p.ap == "interpolated"
+        else "precision at each hit, summed, over the number of instances"
+    ),
+    "of equal scores": lambda p: (
+        "the later row of the file is first" if p.ties == "later" else "by id of the video, then the earlier row"
+    ),
+    "repeated instances": _duplicates,
+    "short instances": _shortest,
+    "ambiguous stretches": lambda p: (
+        "a prediction that misses and touches one is not counted" if p.ambiguous else "play no part"
+    ),
+}
+
+
+def styles_page() -> str:
+    """Every style of diagnosis with its buckets."""
+    lines = [
+        "# Styles of diagnosis",
+        "",
+        "A style is what DETAD uses for one data set: thresholds of tIoU, and how characteristics of instances are "
+        "sorted into buckets. [Diagnose a detector](../how-to/diagnose-a-detector.md) says what the numbers mean.",
+        "",
+        "A bucket holds what lies above its lower edge and not above its upper one; the lowest edge itself is in the "
+        "first bucket.",
+    ]
+    for style in styles.values():
+        lines += ["", f"## {style.name}", "", *_style(style)]
+    return "\n".join(lines) + "\n"
+
+
+def _style(style: Style) -> list[str]:
+    counted = "those of the same class in the video" if style.instances == "same class" else "all of the video"
+    return [
+        style.summary,
+        "",
+        f"Thresholds: {', '.join(f'{tiou:g}' for tiou in style.tious)}. Where the file does not give `num-instances`, "
+        f"it counts {counted}.",
+        "",
+        *_table(["characteristic", "buckets"], [[f"`{b.characteristic}`", _edges(b)] for b in style.buckets]),
+    ]
+
+
+def _edges(buckets: Buckets) -> str:
+    parts = zip(buckets.labels, buckets.edges[:-1], buckets.edges[1:], strict=True)
+    return ", ".join(f"`{label}` {low:g} to {high:g}" for label, low, high in parts)
+
+
+def metrics_page() -> str:
+    """Every metric with its formula."""
+    lines = [
+        "# Metrics",
+        "",
+        "What jostle measures. The function of each is in the module named; its docstring, below, has the formula.",
+        "",
+        *_table(
+            ["metric", "for", "better", "function", "from"],
+            [[f"[{m.name}](#{_anchor(m.name)})", m.task, _better(m), _home(m), _citation(m.cites)]
+             for m in metrics.values()],
+        ),
+    ]  # fmt: skip
+    for found in metrics.values():
+        lines += ["", f"## {found.name}", "", *_object(found.compute)]
+    return "\n".join(lines) + "\n"
+
+
+def _better(found: Metric) -> str:
+    return "higher" if found.higher_is_better else "lower"
+
+
+def _home(found: Metric) -> str:
+    return f"`{found.compute.__module__}.{found.compute.__name__}`"
+
+
+KINDS: tuple[Kind, ...] = ("truth", "predictions", "labels")
+HELD = {  # what a format keeps besides segments, labels and scores, in words
+    "subset": "subsets",
+    "duration": "durations",
+    "fps": "frame rates",
+    "label_ids": "class numbers beside names",
+    "characteristics": "DETAD's characteristics",
+    "all_segments": "several annotations",
+    "ambiguous": "ambiguous stretches",
+    "empty_videos": "videos without a row",
+    "row_order": "the order of rows",
+    "names": "class names",
+    "numbers": "class numbers",
+    "paths": "paths",
+    "frames": "numbers of frames",
+    "scores": "scores",
+    "true": "that labels are true",
+}
+
+
+def formats_page() -> str:
+    """Every file format, what it can hold and what it keeps."""
+    lines = [
+        "# File formats",
+        "",
+        "Formats of annotations, predictions and labels of whole videos. A file's format is told by its content; the "
+        "ending matters only when a file is written. [Convert files](../how-to/convert-files.md) shows how.",
+        "",
+        *formats_table(),
+        "",
+        "## What each keeps",
+        "",
+        "Segments, labels and scores are kept to the last bit everywhere. Of the rest, what a format can hold:",
+        "",
+        *_table(
+            ["format", "also keeps"],
+            [[f"`{name}`", ", ".join(HELD[held] for held in HELD if held in formats[name].holds)]
+             for name in formats if formats[name].writes or formats[name].holds],
+        ),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def formats_table() -> list[str]:
+    """One line a format: what it is, what can be read and written, and which ending means it."""
+    return _table(
+        ["format", "is", "reads", "writes", "ending"],
+        [[f"`{name}`", formats[name].about, *_abilities(formats[name])] for name in formats],
+    )
+
+
+def _abilities(found: Format) -> list[str]:
+    readers = {"truth": found.read_truth, "predictions": found.read_predictions, "labels": found.read_labels}
+    reads = ", ".join(SAID[kind] for kind in KINDS if readers[kind])
+    writes = [kind for kind in KINDS if found.can_write(kind)]
+    endings = []
+    for kind in writes:
+        for ending in found.writes.get(kind, ()):
+            said = f"`{ending}`" if ending else "a folder"
+            if said not in endings:
+                endings.append(said)
+    by_ending = ", ".join(endings) if endings else "`--to`" if writes else ""
+    return [reads, ", ".join(SAID[kind] for kind in writes), by_ending]
+
+
+def faults_table() -> list[str]:
+    """The faults of DETAD's public program that are mended here."""
+    return _table(["the public program", "jostle"], [[fault.original, fault.ours] for fault in MENDED_FAULTS])
+
+
 def cli_page() -> str:
     """The help of every verb."""
     command: Any = typer.main.get_command(app)
@@ -212,7 +463,7 @@ def python_page() -> str:
     lines = [
         "# Python",
         "",
-        "`import jostle` is light: it loads NumPy and nothing heavier. Decoders, OpenCV and compiled kernels are "
+        "`import jostle` is light: it loads nothing but jostle. NumPy, decoders, OpenCV and compiled kernels are "
         "loaded by the first verb that needs them.",
         "",
         "## jostle",
@@ -361,7 +612,7 @@ def _bibliography() -> Mapping[str, str]:
         fields = dict(re.findall(r"(\w+) = \{(.*?)\},?\n", body + "\n"))
         people = [person.split(",")[0] for person in fields["author"].split(" and ")]
         first = people[0] if len(people) == 1 else " and ".join(people) if len(people) == 2 else f"{people[0]} et al."
-        works[key] = f"{first} ({fields['year']}), *{fields['title']}*"
+        works[key] = f"{first} ({fields['year']}), *{re.sub('[{}]', '', fields['title'])}*"
     return works
 
 
@@ -380,6 +631,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "corruptions.md": corruptions_page,
     "profiles.md": profiles_page,
     "placements.md": placements_page,
+    "protocols.md": protocols_page,
+    "styles.md": styles_page,
+    "metrics.md": metrics_page,
+    "formats.md": formats_page,
     "cli.md": cli_page,
     "python.md": python_page,
     "errors.md": errors_page,

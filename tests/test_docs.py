@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import doctest
 import importlib
 import importlib.util
 import inspect
+import io
 import itertools
+import os
 import re
 import shlex
 import subprocess
@@ -17,17 +20,24 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
+from PIL import Image
 
 import jostle
 from jostle import errors
 from jostle.cli import app
+from jostle.cli.main import _run as run_command
 from jostle.corrupting.corruption import corruptions
 from jostle.corrupting.placement import placements
 from jostle.corrupting.profile import profiles
 from jostle.corrupting.spec import Spec
+from jostle.datasets.format import formats
+from jostle.diagnosis import MENDED_FAULTS, styles
 from jostle.media.encode import Writer
+from jostle.metrics.metric import metrics
+from jostle.metrics.protocol import protocols
 from jostle.types import Clip
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -110,6 +120,50 @@ def test_every_line_of_every_profile_is_in_the_reference(reference: dict[str, st
 def test_every_placement_is_in_the_reference(reference: dict[str, str]) -> None:
     for kind in placements.values():
         assert f"| `{kind.name}` | `{kind.form}` |" in reference["placements.md"]
+
+
+def test_every_protocol_is_in_the_reference_with_its_rules(reference: dict[str, str]) -> None:
+    page = reference["protocols.md"]
+    assert "\n".join(GENERATOR.protocol_table()) in page
+    for found in protocols.values():
+        entry = section(page, f"## {found.name}")
+        assert found.summary in entry
+        assert GENERATOR._citation(found.cites) in entry
+        assert found.cites in GENERATOR._bibliography(), found.name
+
+
+def test_every_style_is_in_the_reference_with_its_buckets(reference: dict[str, str]) -> None:
+    for style in styles.values():
+        entry = section(reference["styles.md"], f"## {style.name}")
+        for buckets in style.buckets:
+            row = re.search(rf"^\| `{buckets.characteristic}` \|.*$", entry, re.MULTILINE)
+            assert row, f"{style.name} {buckets.characteristic}"
+            assert all(f"`{label}`" in row[0] for label in buckets.labels)
+
+
+def test_every_metric_is_in_the_reference_with_its_formula(reference: dict[str, str]) -> None:
+    for found in metrics.values():
+        entry = section(reference["metrics.md"], f"## {found.name}")
+        assert found.summary in " ".join(entry.split())
+        assert found.cites in GENERATOR._bibliography(), found.name
+
+
+def test_every_format_is_in_the_reference(reference: dict[str, str]) -> None:
+    assert "\n".join(GENERATOR.formats_table()) in reference["formats.md"]
+    for name in formats:
+        assert f"| `{name}` | {formats[name].about} |" in reference["formats.md"]
+        assert formats[name].holds <= set(GENERATOR.HELD), name
+
+
+def test_tables_on_written_pages_are_those_of_the_code() -> None:
+    """They are written by `docs/generate_reference.py` too; copy them from what a failure prints."""
+    for page, table in (
+        ("how-to/score-detections.md", GENERATOR.protocol_table()),
+        ("how-to/convert-files.md", GENERATOR.formats_table()),
+        ("differences.md", GENERATOR.faults_table()),
+    ):
+        assert "\n".join(table) in (DOCS / page).read_text(), page
+    assert len(MENDED_FAULTS) >= 8
 
 
 def test_every_verb_and_option_is_in_the_reference(reference: dict[str, str]) -> None:
@@ -225,6 +279,86 @@ def test_the_page_on_adding_a_corruption_runs() -> None:
         assert f'level="{level}"' in code
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+SHOWN = [DOCS / "how-to" / f"{name}.md" for name in (
+    "score-detections", "diagnose-a-detector", "convert-files", "measure-robustness", "measure-frame-stability",
+    "score-in-a-training-loop",
+)]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=name_of)
+def test_what_a_page_shows_is_what_happens(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands and code from top to bottom, in one folder that holds the example's files."""
+    monkeypatch.chdir(tmp_path)
+    with contextlib.redirect_stdout(io.StringIO()):
+        load(ROOT / "examples" / "score_two_runs.py").main(".")
+    names: dict[str, Any] = {}
+    said = ""
+    for language, body in FENCE.findall(page.read_text(encoding="utf-8")):
+        if language == "console":
+            for words, output in commands(body):
+                found = answer(words, output)
+                assert matches(output, found), f"{shlex.join(words)} says\n{found}"
+        elif language == "python" and "torch." not in body:
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                exec(compile(body, str(page), "exec"), names)
+            said = out.getvalue()
+        elif language == "text":
+            assert matches(body, said), f"the code before it prints\n{said}"
+
+
+def commands(block: str) -> Iterator[tuple[list[str], str]]:
+    """Each command of a console block and the output shown under it."""
+    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield shlex.split(command), output
+
+
+def answer(words: list[str], shown: str) -> str:
+    """What a command prints, without progress; the file that `cat` shows is made."""
+    program, *rest = words
+    if program == "cat":
+        Path(rest[0]).write_text(shown, encoding="utf-8")
+        return shown
+    if program == "cd":
+        os.chdir(rest[0])
+        return ""
+    if program == "ls":
+        return "".join(f"{name}\n" for name in sorted(os.listdir(rest[0])))
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), pytest.MonkeyPatch.context() as patch:
+        if program == "python":
+            load(ROOT / rest[0]).main(*rest[1:])
+        else:
+            assert program == "jostle"
+            patch.setattr(sys, "argv", words)
+            run_command()
+    return re.sub(r"^drawing videos: .*\n", "", out.getvalue(), flags=re.MULTILINE)
+
+
+def matches(shown: str, said: str) -> bool:
+    """Whether a page shows what was said; a line of three dots stands for any lines."""
+    lines = ["(?:.*\n)*?" if line == "..." else re.escape(line) + "\n" for line in shown.splitlines()]
+    return re.fullmatch("".join(lines), said) is not None
+
+
+def test_the_example_that_scores_two_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    load(ROOT / "examples" / "score_two_runs.py").main(str(tmp_path))
+    lines = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"change -\d+\.\d points, 95 % \[-\d+\.\d, -\d+\.\d\]", lines[1])
+    shares = [[float(part) for part in re.findall(r"([\d.]+)%", line)] for line in lines[-6:]]
+    assert [round(sum(column)) for column in zip(*shares, strict=True)] == [100, 100]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clean.json", "rough.json", "truth.json"]
+
+
+def test_the_figure_on_the_page_is_the_one_that_is_drawn(tmp_path: Path) -> None:
+    """Its size and its colours, as letters may differ by a pixel with the version of a library."""
+    drawn = load(DOCS / "draw_images.py").main(tmp_path)
+    pictures = [np.asarray(Image.open(path).convert("RGB"), float) for path in (drawn, DOCS / "images" / drawn.name)]
+    assert pictures[0].shape == pictures[1].shape
+    assert np.abs(pictures[0] - pictures[1]).mean() < 2
+    assert drawn.stat().st_size < 200_000
 
 
 def test_the_example_that_corrupts_a_folder(tmp_path: Path, clip: Clip, capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,8 +86,8 @@ def test_an_emptied_class_is_in_no_mean(truth_of, found_of) -> None:
     assert made.precision.average_map == plain.precision.average_map
     assert np.isnan(made.precision.ap[2]).all()
     assert made.top_10g.count == plain.top_10g.count
-    assert "1 instances left out: without length" in made.remarks
-    assert "1 classes lost all of their instances and are in no mean" in made.remarks
+    assert "1 instance left out: without length" in made.remarks
+    assert "classes that lost all of their instances, in no mean: 1" in made.remarks
 
 
 def test_an_unknown_class_is_left_out_and_rows_stay_those_of_the_file(truth_of, found_of) -> None:

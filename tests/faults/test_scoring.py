@@ -53,7 +53,7 @@ def test_F29_no_instance_left_is_an_error_not_nan() -> None:
 
 def test_F31_instances_beyond_the_end_are_said_and_kept() -> None:
     made = score(found(), truth(duration=[3.0, 30.0, 30.0]))
-    assert "1 instances end after their video does; they count as they are annotated" in made.remarks
+    assert "1 instance past the end of the video, counted as annotated" in made.remarks
     assert made.average_map == 1
 
 
@@ -100,7 +100,7 @@ def test_F41_equal_scores_are_remarked_on() -> None:
 def test_F42_odd_segments_match_nothing_and_are_counted() -> None:
     odd = found(start=[4.0, 3.0, 3.0, -5.0], end=[1.0, 3.0, 8.0, 900.0])
     made = score(odd, truth())
-    assert "2 predictions have no length or end before they start, and can match nothing" in made.remarks
+    assert "2 predictions without length, or that end before they start" in made.remarks
     assert made.average_map == pytest.approx(1 / 3)
     clean_json(made)
 
@@ -115,20 +115,21 @@ def test_F43_exact_duplicates_are_counted_and_are_false_alarms() -> None:
     )
     made = score(twice, truth())
     assert made.predictions["duplicates"] == 1
+    assert "1 prediction equal to another in everything, counted as false alarms" in made.remarks
     assert made.average_map < 1
 
 
 def test_F44_videos_the_truth_lacks_are_false_alarms_with_a_remark() -> None:
     made = score(found(videos=("a", "b", "elsewhere")), truth())
     assert made.predictions["outside_subset"] == 2
-    assert any("2 predictions are in 1 videos that the ground truth does not have" in line for line in made.remarks)
-    assert any("most are in elsewhere (2)" in line for line in made.remarks)
+    assert any("2 predictions in 1 video that the ground truth does not have" in line for line in made.remarks)
+    assert any("most in elsewhere (2)" in line for line in made.remarks)
 
 
 def test_F45_a_few_unknown_labels_are_ignored_and_counted() -> None:
     made = score(found(classes=("LongJump", "HighJump", "Juggling")), truth())
     assert made.predictions["unknown_label"] == 1
-    assert "1 predictions ignored: the ground truth lacks their class (Juggling)" in made.remarks
+    assert "1 prediction ignored: the ground truth lacks their class (Juggling)" in made.remarks
     with pytest.raises(DataError, match="1 of 4 predictions have a class that the ground truth lacks: Juggling"):
         score(found(classes=("LongJump", "HighJump", "Juggling")), truth(), strict=True)
 
@@ -208,3 +209,11 @@ def test_F93_one_class_and_vanishing_classes_are_handled() -> None:
     rare = score(found(start=[1.0, 5.0, 3.0, 11.0]), truth(), bootstrap=100)
     clean_json(rare)
     assert np.isfinite(rare.interval.average_map).all()
+
+
+def test_F40_what_a_reader_dropped_is_said_with_the_score() -> None:
+    made = score(found(left_out={"not finite, dropped": 2}), truth(left_out={"reversed, dropped": 1}))
+    assert "2 predictions left out: not finite, dropped" in made.remarks
+    assert "1 instance left out: reversed, dropped" in made.remarks
+    assert made.predictions["left_out"] == 2
+    assert made.to_dict()["truth"]["left_out"] == {"reversed, dropped": 1}

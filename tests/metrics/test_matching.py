@@ -133,6 +133,8 @@ def test_ambiguous_stretches_excuse_what_misses_and_only_where_the_protocol_says
         matches = match(align(found, truth), truth, protocols[name], np.array([0.5]))
         values[name] = average_precisions(matches, protocols[name])[0, 0]
     assert values == {"thumos14-official": 1.0, "activitynet": 0.5}
+    official = match(align(found, truth), truth, protocols["thumos14-official"], np.array([0.5]))
+    assert [curve.tolist() for curve in precision_recall(official, 0, 0)] == [[1.0], [1.0]]
 
 
 def test_average_precision_by_hand() -> None:

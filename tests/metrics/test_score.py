@@ -132,6 +132,7 @@ def test_blocked_videos_count_on_neither_side() -> None:
     assert made.predictions["blocked"] > 0
     assert made.truth.left_out == {"in a blocked video": 4}
     assert len(made.truth) == len(real) - 4
+    assert len(made.truth.videos) == len(made.resamples.videos) == len(real.videos) - 2
 
 
 def test_weights_are_repeats() -> None:

@@ -108,6 +108,15 @@ def test_keeping_some_instances_counts_those_that_go() -> None:
     assert same.keep(np.ones(3, bool), "nothing") is same
 
 
+def test_some_videos_keep_what_is_annotated_in_them() -> None:
+    whole = truth(subsets=("x", "y"), duration=[9.0, 8.0], ambiguous=Spans([0, 1], [0.0, 1.0], [1.0, 2.0]))
+    some = whole.of_videos(["b", "elsewhere"])
+    assert (some.videos, some.subsets, some.duration.tolist()) == (("b",), ("y",), [8.0])
+    assert (some.start.tolist(), some.video.tolist(), some.ambiguous.start.tolist()) == ([2.0, 5.0], [0, 0], [1.0])
+    assert some.classes == whole.classes
+    assert not some.left_out
+
+
 def test_the_subset_is_named_only_if_it_is_one() -> None:
     assert truth(subsets=("test", "test")).subset == "test"
     assert truth(subsets=("test", "train")).subset is None

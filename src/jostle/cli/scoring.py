@@ -72,9 +72,7 @@ def evaluate(
             if path is not None
         ]
         both = api.compare(scores[0], scores[1], bootstrap=bootstrap, seed=seed) if against is not None else None
-    for path, made in zip((predictions, against), scores, strict=False):
-        for remark in made.remarks:
-            voice.remark(f"{voice.shown(path.name) if path else ''}: {remark}")
+    _remark_on([path for path in (predictions, against) if path], [one.remarks for one in scores])
     if figures is not None:
         _draw_scores(scores, figures)
     if as_json:
@@ -120,9 +118,7 @@ def diagnose(
         for path in (predictions, against)
         if path is not None
     ]
-    for path, one in zip((predictions, against), made, strict=False):
-        for remark in one.remarks:
-            voice.remark(f"{voice.shown(path.name) if path else ''}: {remark}")
+    _remark_on([path for path in (predictions, against) if path], [one.remarks for one in made])
     shown = made[0].to_dict()
     if len(made) > 1:
         from jostle.diagnosis.change import change
@@ -200,6 +196,18 @@ def convert(
     else:
         voice.show(voice.shown(str(target)))
         voice.remark(str(done))
+
+
+def _remark_on(paths: list[Path], remarks: list[tuple[str, ...]]) -> None:
+    """Say what should be known about the numbers; what is true of both files is said once."""
+    shared = set(remarks[0]).intersection(*remarks[1:]) if len(remarks) > 1 else set()
+    for path, own in zip(paths, remarks, strict=True):
+        for remark in own:
+            if remark not in shared:
+                voice.remark(f"{voice.shown(path.name)}: {remark}")
+    for remark in remarks[0]:
+        if remark in shared:
+            voice.remark(remark)
 
 
 def _tious(text: str | None) -> list[float] | None:

@@ -206,7 +206,7 @@ class TruthTable:
         self._refuse(
             video_id,
             f"the segment of {where} {fault}; a segment needs 0 <= start <= end; correct or remove it, "
-            "or let fix drop it",
+            "or let fix mend it",
             dropped,
         )
         if "clipped" in dropped:

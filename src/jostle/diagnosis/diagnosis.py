@@ -13,7 +13,7 @@ from jostle.diagnosis.false_positives import KINDS, FalsePositives, choose_best,
 from jostle.diagnosis.ranks import mean_of, ties_turned
 from jostle.diagnosis.sensitivity import Sensitivity, measure_sensitivity
 from jostle.diagnosis.style import Style, styles
-from jostle.metrics.alignment import align
+from jostle.metrics.alignment import align, counted_as
 from jostle.metrics.matching import Matches, match
 from jostle.metrics.mean_ap import average_precision_table, mean_over_classes, ranks_of
 from jostle.metrics.protocol import protocols
@@ -216,11 +216,11 @@ def diagnose(
                 "classes": instances.classes,
                 "subset": truth.subset,
                 "fingerprint": truth.fingerprint,
-                "left_out": dict(instances.dropped),
+                "left_out": dict(truth.left_out) | instances.dropped,
             },
             "predictions": dict(aligned.counts),
         },
-        remarks=aligned.remarks + _remarks(instances, positives),
+        remarks=aligned.remarks + _remarks(truth, instances, positives),
     )
 
 
@@ -233,11 +233,12 @@ def _precision(matches: Matches, positives: Ints, normaliser: float) -> Precisio
     )
 
 
-def _remarks(instances: Instances, positives: Ints) -> tuple[str, ...]:
-    made = [f"{count} instances left out: {why}" for why, count in instances.dropped.items() if count]
+def _remarks(truth: Truth, instances: Instances, positives: Ints) -> tuple[str, ...]:
+    dropped = dict(truth.left_out) | instances.dropped
+    made = [f"{counted_as(count, 'instance')} left out: {why}" for why, count in dropped.items() if count]
     emptied = instances.classes - int(np.count_nonzero(positives))
     if emptied:
-        made.append(f"{emptied} classes lost all of their instances and are in no mean")
+        made.append(f"classes that lost all of their instances, in no mean: {emptied}")
     for name, found in instances.characteristics.items():
         if found.without:
             made.append(f"{found.without} instances are in no bucket of {name}: it is missing or outside the edges")

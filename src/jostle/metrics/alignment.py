@@ -59,7 +59,7 @@ def align(predictions: Predictions, truth: Truth, *, blocked: Collection[str] = 
         DataError: if hardly any class is known, or times are plainly not in seconds.
     """
     label_of, unknown = _labels(predictions, truth)
-    video_of, outside = _videos(predictions, truth)
+    video_of, outside = _videos(predictions, truth, blocked)
     label = label_of[predictions.label]
     keep = label >= 0
     strangers = len(predictions) - int(np.count_nonzero(keep))
@@ -89,6 +89,7 @@ def align(predictions: Predictions, truth: Truth, *, blocked: Collection[str] = 
             "unknown_label": strangers,
             "outside_subset": int(np.count_nonzero(video >= len(truth.videos))),
             "blocked": on_blocked,
+            "left_out": sum(predictions.left_out.values()),
         },
         remarks=(),
     )
@@ -116,11 +117,12 @@ def _labels(predictions: Predictions, truth: Truth) -> tuple[Indices, list[str]]
     return made, [name for i, name in enumerate(predictions.classes) if used[i] and made[i] < 0]
 
 
-def _videos(predictions: Predictions, truth: Truth) -> tuple[Indices, tuple[str, ...]]:
+def _videos(predictions: Predictions, truth: Truth, blocked: Collection[str]) -> tuple[Indices, tuple[str, ...]]:
     index = {name: i for i, name in enumerate(truth.videos)}
     used = np.zeros(len(predictions.videos), bool)
     used[predictions.video] = True
-    outside = [name for i, name in enumerate(predictions.videos) if used[i] and name not in index]
+    strange = [name for i, name in enumerate(predictions.videos) if used[i] and name not in index]
+    outside = [name for name in strange if name not in blocked]
     index |= {name: len(truth.videos) + i for i, name in enumerate(outside)}
     return np.array([index.get(name, -1) for name in predictions.videos], np.int32), tuple(outside)
 
@@ -189,30 +191,39 @@ def _check_units(aligned: Aligned, truth: Truth) -> None:
 
 
 def _remarks(aligned: Aligned, predictions: Predictions, truth: Truth, unknown: list[str]) -> tuple[str, ...]:
-    counts, made = aligned.counts, []
+    counts = aligned.counts
+    made = [f"{counted_as(count, 'prediction')} left out: {why}" for why, count in predictions.left_out.items()]
     if counts["unknown_label"]:
-        made.append(
-            f"{counts['unknown_label']} predictions ignored: the ground truth lacks their class ({_some(unknown)})"
-        )
+        many = counted_as(counts["unknown_label"], "prediction")
+        made.append(f"{many} ignored: the ground truth lacks their class ({_some(unknown)})")
     if counts["outside_subset"]:
-        rows = aligned.video[aligned.video >= len(truth.videos)] - len(truth.videos)
-        often = np.argsort(-np.bincount(rows), kind="stable")[:3]
-        named = ", ".join(f"{aligned.outside[i]} ({np.bincount(rows)[i]})" for i in often)
+        often = np.bincount(aligned.video[aligned.video >= len(truth.videos)] - len(truth.videos))
+        named = ", ".join(f"{aligned.outside[i]} ({often[i]})" for i in np.argsort(-often, kind="stable")[:3])
+        many = counted_as(counts["outside_subset"], "prediction")
         made.append(
-            f"{counts['outside_subset']} predictions are in {len(aligned.outside)} videos that the ground truth does "
-            f"not have, and count as false alarms; most are in {named}"
+            f"{many} in {counted_as(len(aligned.outside), 'video')} that the ground truth does not have, counted as "
+            f"false alarms; most in {named}"
         )
     if counts["blocked"]:
-        made.append(f"{counts['blocked']} predictions ignored: their videos are blocked")
+        made.append(f"{counted_as(counts['blocked'], 'prediction')} ignored: their videos are blocked")
     odd = int(np.count_nonzero(aligned.end <= aligned.start))
     if odd:
-        made.append(f"{odd} predictions have no length or end before they start, and can match nothing")
+        made.append(f"{counted_as(odd, 'prediction')} without length, or that end before they start")
     if len(predictions) > 1 and predictions.score.min() == predictions.score.max():
         made.append("all predictions have one score, so their ranking is that of the file and means nothing")
     missing = set(range(len(truth.classes))) - set(np.unique(aligned.label).tolist())
     if missing:
         made.append(f"AP is 0 for classes without a prediction: {_some([truth.classes[i] for i in sorted(missing)])}")
     return tuple(made)
+
+
+def counted_as(count: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted_as(1, "video"), counted_as(3, "video")
+    ('1 video', '3 videos')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _some(names: Collection[str], limit: int = 5) -> str:

@@ -105,13 +105,13 @@ def mean_over_classes(values: Floats) -> Floats:
 
 
 def precision_recall(matches: Matches, threshold: int, label: int) -> tuple[Floats, Floats]:
-    """Recall and precision after each prediction of a class, the surest first."""
-    count = int(matches.ranking.first[label + 1] - matches.ranking.first[label])
-    right = np.zeros(count)
-    right[matches.hits(threshold, label)] = 1
-    found = np.cumsum(right)
+    """Recall and precision after each prediction of a class that counts, the surest first."""
+    right = np.zeros(int(matches.ranking.first[label + 1] - matches.ranking.first[label]), bool)
+    right[matches.hits(threshold, label)] = True
+    excused = _excused(matches, label)
+    found = np.cumsum(right if excused is None else right[right | ~excused])
     positives = int(np.count_nonzero(matches.label == label))
-    return found / positives, found / np.arange(1, count + 1)
+    return found / positives, found / np.arange(1, len(found) + 1)
 
 
 def recalls(matches: Matches) -> Floats:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from jostle.errors import DataError
-from jostle.metrics.alignment import Aligned, align
+from jostle.metrics.alignment import Aligned, align, counted_as
 from jostle.metrics.bootstrap import Interval, Resamples, interval_of
 from jostle.metrics.matching import Matches, match
 from jostle.metrics.mean_ap import average_precisions, mean_over_classes
@@ -119,6 +119,11 @@ def score(
             remarks.append(
                 "no interval: resampling the videos cannot move the score, as there are too few or all agree"
             )
+    duplicates = repeated(aligned, matches)
+    if duplicates:
+        remarks.append(
+            f"{counted_as(duplicates, 'prediction')} equal to another in everything, counted as false alarms"
+        )
     return Score(
         protocol=rules.name,
         tious=grid,
@@ -127,7 +132,7 @@ def score(
         per_class={name: by_class[i] for i, name in enumerate(counted.classes) if not np.isnan(by_class[i, 0])},
         interval=interval,
         truth=counted,
-        predictions=aligned.counts | {"duplicates": repeated(aligned, matches)},
+        predictions=aligned.counts | {"duplicates": duplicates},
         remarks=tuple(remarks),
         matches=matches,
         resamples=resamples,
@@ -153,8 +158,9 @@ def scored_truth(truth: Truth, rules: Protocol, blocked: Collection[str] = ()) -
         DataError: if none is left.
     """
     if blocked:
-        barred = np.array([name in blocked for name in truth.videos], bool)
-        truth = truth.keep(~barred[truth.video], "in a blocked video")
+        left = truth.of_videos([name for name in truth.videos if name not in blocked])
+        gone = len(truth) - len(left)
+        truth = replace(left, left_out=dict(left.left_out) | ({"in a blocked video": gone} if gone else {}))
     counted = rules.prepare(truth)
     if not len(counted):
         raise DataError(
@@ -179,13 +185,13 @@ def repeated(aligned: Aligned, matches: Matches) -> int:
 
 
 def _remarks_on(truth: Truth, counted: Truth) -> list[str]:
-    made = [f"{count} instances left out: {why}" for why, count in counted.left_out.items()]
+    made = [f"{counted_as(count, 'instance')} left out: {why}" for why, count in counted.left_out.items()]
     empty = [name for name, count in zip(counted.classes, counted.counts, strict=True) if not count]
     if empty:
         made.append(f"classes without an instance do not count in the mean: {', '.join(empty)}")
     late = np.isfinite(truth.duration[truth.video]) & (truth.end > truth.duration[truth.video])
     if late.any():
-        made.append(f"{int(late.sum())} instances end after their video does; they count as they are annotated")
+        made.append(f"{counted_as(int(late.sum()), 'instance')} past the end of the video, counted as annotated")
     if len(set(truth.subsets)) > 1:
         made.append(f"the ground truth holds several subsets, and all count: {', '.join(sorted(set(truth.subsets)))}")
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -192,6 +192,24 @@ class Truth:
             all_segments=self.all_segments
             and tuple(s for s, kept in zip(self.all_segments, rows, strict=True) if kept),
             left_out=left_out,
+        )
+
+    def of_videos(self, names: Collection[str]) -> Truth:
+        """These videos only, with what is annotated in them; every class stays."""
+        wanted = set(names)
+        kept = [i for i, name in enumerate(self.videos) if name in wanted]
+        place = np.full(len(self.videos), -1, np.int32)
+        place[kept] = np.arange(len(kept))
+        rows, spans = place[self.video] >= 0, place[self.ambiguous.video] >= 0
+        stretches = self.ambiguous
+        return replace(
+            self.keep(rows),
+            videos=tuple(self.videos[i] for i in kept),
+            video=place[self.video[rows]],
+            subsets=tuple(self.subsets[i] for i in kept),
+            duration=self.duration[kept],
+            fps=self.fps[kept],
+            ambiguous=Spans(place[stretches.video[spans]], stretches.start[spans], stretches.end[spans]),
         )
 
     def __len__(self) -> int:
