@@ -218,3 +218,30 @@ def test_several_subsets_must_be_told_apart(folder: Path, tmp_path: Path) -> Non
     done = run("eval", folder / "clean.json", "--truth", tmp_path / "both.json")
     assert done.returncode == 3
     assert "holds several subsets: Validation (1 videos), Test (11 videos); name one with --subset" in done.stderr
+
+
+def test_proposals_and_classes_of_videos_are_scored_too(folder: Path, tmp_path: Path) -> None:
+    words = ("--truth", folder / "gt.json", "--task")
+    said = json.loads(run("eval", folder / "clean.json", *words, "proposals", "--json").stdout)
+    assert len(said["average_recall"]) == 100
+    assert 0 < said["area"] < 1
+    assert "area under the curve" in run("eval", folder / "clean.json", *words, "proposals").stdout
+    labels = {
+        f"v{i:02d}": [{"label": name, "score": 0.9 - 0.1 * j} for j, name in enumerate(CLASSES)] for i in range(12)
+    }
+    (tmp_path / "labels.json").write_text(json.dumps({"version": "1", "results": labels, "external_data": {}}))
+    said = json.loads(run("eval", tmp_path / "labels.json", *words, "classification", "--json").stdout)
+    assert (said["videos"], said["hit_at_k"], said["average_hit_at_k"]) == (12, 1.0, 1.0)
+    assert "hit@3" in run("eval", tmp_path / "labels.json", *words, "classification").stdout
+
+
+def test_pmk_merges_the_classes_of_imagenet(tmp_path: Path) -> None:
+    rows = np.zeros((2, 1000))
+    rows[:, 404] = 1  # airplane, class 0 of ImageNet-Vid
+    np.savez(tmp_path / "scores.npz", frames=["v/1.jpg", "v/2.jpg"], logits=rows)
+    (tmp_path / "sets.json").write_text(json.dumps({"v/1.jpg": ["v/2.jpg"]}))
+    (tmp_path / "labels.json").write_text(json.dumps({"v/1.jpg": [0], "v/2.jpg": [0]}))
+    words = ("pmk", "scores.npz", "--sets", "sets.json", "--labels", "labels.json", "--json")
+    said = json.loads(run(*words, "--project", "imagenet-vid", cwd=tmp_path).stdout)
+    assert (said["accuracy"], said["pm_k"]) == (1.0, 1.0)
+    assert json.loads(run(*words, cwd=tmp_path).stdout)["accuracy"] == 0.0

@@ -124,6 +124,7 @@ def pm_k(
     k: int = 10,
     *,
     labels_of: Literal["own", "anchor"] = "own",
+    project: Literal["imagenet-vid", "ytbb"] | None = None,
 ) -> PmK:
     """Accuracy of a frame classifier on frames, and on frames together with all similar ones within `k` frames.
 
@@ -132,12 +133,18 @@ def pm_k(
         sets: by anchor, its similar neighbours; or a path to JSON.
         labels: by frame, the classes that are right; or a path to JSON.
         labels_of: hold a neighbour to its `own` labels (ImageNet-Vid-Robust) or its `anchor`'s (YTBB-Robust).
+        project: merge the scores of the 1000 ImageNet classes into the 30 of ImageNet-Vid or the 24 of YTBB.
     """
     from jostle.datasets.frames import read_frame_labels, read_frame_scores, read_frame_sets
     from jostle.metrics.pm_k import pm_k as measure
 
+    given = read_frame_scores(scores) if isinstance(scores, str | Path) else scores
+    if project is not None:
+        from jostle.metrics.class_projection import project_classes
+
+        given = {frame: project_classes(row, project) for frame, row in given.items()}
     return measure(
-        read_frame_scores(scores) if isinstance(scores, str | Path) else scores,
+        given,
         read_frame_sets(sets) if isinstance(sets, str | Path) else sets,
         read_frame_labels(labels) if isinstance(labels, str | Path) else labels,
         k,

@@ -10,7 +10,9 @@ from jostle.cli.tables import between, lines_of, percent, signed
 if TYPE_CHECKING:
     from jostle.diagnosis.diagnosis import Diagnosis
     from jostle.metrics.comparison import Comparison
+    from jostle.metrics.proposals import ProposalScore
     from jostle.metrics.score import Score
+    from jostle.metrics.video_classification import ClassificationScore
     from jostle.types.truth import Truth
 
 
@@ -65,6 +67,27 @@ def class_lines(scores: list[Score]) -> list[str]:
             row += [percent(after), signed(after - float(values.mean()))]
         rows.append(row)
     return lines_of(rows)
+
+
+def proposal_lines(score: ProposalScore) -> list[str]:
+    """Average recall at a few numbers of proposals, and the area under the curve."""
+    rows = [["proposals a video", "average recall %"]]
+    for j in (0, 4, 9, 49, 99):
+        rows.append([f"{score.average_number[j]:.1f}", percent(score.average_recall[j])])
+    facts = f"{score.proposals} proposals for {score.instances} instances in {score.videos} videos"
+    return [facts, *lines_of(rows), f"area under the curve: {percent(score.area)} %"]
+
+
+def classification_lines(score: ClassificationScore) -> list[str]:
+    """Mean AP and hits of video-level predictions."""
+    rows = [
+        ["", "%"],
+        ["mean AP", percent(score.mean_ap)],
+        [f"hit@{score.k}", percent(score.hit_at_k)],
+        [f"average hit@{score.k}", percent(score.average_hit_at_k)],
+    ]
+    ignored = f", {score.unknown_label} predictions of unknown classes" if score.unknown_label else ""
+    return [f"{score.videos} videos, {score.pairs} labels{ignored}", *lines_of(rows)]
 
 
 def diagnosis_lines(made: list[Diagnosis]) -> list[str]:

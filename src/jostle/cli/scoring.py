@@ -11,7 +11,16 @@ from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
 from jostle.cli.options import Json, Quiet, Seed, Verbose
-from jostle.cli.score_lines import class_lines, comparison_lines, diagnosis_lines, score_lines, truth_line, variant
+from jostle.cli.score_lines import (
+    class_lines,
+    classification_lines,
+    comparison_lines,
+    diagnosis_lines,
+    proposal_lines,
+    score_lines,
+    truth_line,
+    variant,
+)
 from jostle.cli.tables import between, lines_of, percent
 from jostle.errors import BadValue
 
@@ -25,11 +34,15 @@ Subset = Annotated[str | None, typer.Option("--subset", metavar="S", help="Subse
 Fix = Annotated[bool, typer.Option("--fix", help="Drop bad entries and count them instead of refusing the file.")]
 
 
-@app.command("eval", help="Score detections by the rules of a public evaluator.")
+@app.command("eval", help="Score detections, proposals or classes of videos by the rules of a public evaluator.")
 def evaluate(
     predictions: PredArgument,
     truth: TruthRequired,
     subset: Subset = None,
+    task: Annotated[
+        Literal["detection", "proposals", "classification"],
+        typer.Option("--task", help="proposals: AR-AN whatever the class; classification: of whole videos."),
+    ] = "detection",
     protocol: Annotated[
         str, typer.Option("--protocol", metavar="P", help="activitynet, thumos14, thumos14-official or opentad.")
     ] = "activitynet",
@@ -53,6 +66,9 @@ def evaluate(
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(quiet, verbose)
+    if task != "detection":
+        _show_other(task, predictions, truth, subset, _tious(tiou), fix, as_json)
+        return
     real = api.load_scored_truth(truth, subset=subset, fix=fix)
     barred = _ids(blocked)
     with voice.progress("drawing videos") as advance:
@@ -139,6 +155,10 @@ def pmk(
     sets: Annotated[Path, typer.Option("--sets", metavar="pmsets.json", help="Similar frames of each anchor.")],
     labels: Annotated[Path, typer.Option("--labels", metavar="labels.json", help="Classes of each frame.")],
     k: Annotated[int, typer.Option("-k", min=0, help="Frames to each side.")] = 10,
+    project: Annotated[
+        Literal["imagenet-vid", "ytbb"] | None,
+        typer.Option("--project", help="Merge scores of the 1000 ImageNet classes into those of the set."),
+    ] = None,
     labels_of: Annotated[
         Literal["own", "anchor"], typer.Option("--labels-of", help="Whose labels a neighbour is held to.")
     ] = "own",
@@ -147,7 +167,7 @@ def pmk(
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(quiet, verbose)
-    made = api.pm_k(predictions, sets, labels, k, labels_of=labels_of)
+    made = api.pm_k(predictions, sets, labels, k, labels_of=labels_of, project=project)
     if as_json:
         voice.show_json(made.to_dict())
         return
@@ -196,6 +216,28 @@ def convert(
     else:
         voice.show(voice.shown(str(target)))
         voice.remark(str(done))
+
+
+def _show_other(
+    task: str, predictions: Path, truth: Path, subset: str | None, tious: list[float] | None, fix: bool, as_json: bool
+) -> None:
+    if task == "proposals":
+        from jostle.metrics.proposals import average_recall
+
+        real = api.load_scored_truth(truth, subset=subset, fix=fix)
+        curve = average_recall(api.load_predictions(predictions, fix=fix), real, average_proposals=100, tious=tious)
+        shown, lines = curve.to_dict(), proposal_lines(curve)
+    else:
+        from jostle.datasets.files import read_video_labels
+        from jostle.metrics.video_classification import video_classification
+
+        made = video_classification(read_video_labels(predictions), read_video_labels(truth, subset=subset))
+        shown, lines = made.to_dict(), classification_lines(made)
+    if as_json:
+        voice.show_json(shown)
+        return
+    for line in lines:
+        voice.show(line)
 
 
 def _remark_on(paths: list[Path], remarks: list[tuple[str, ...]]) -> None:
