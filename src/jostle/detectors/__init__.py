@@ -1,0 +1,1 @@
+"""Temporal action detectors: features of a video in, scored segments out."""

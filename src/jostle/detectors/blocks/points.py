@@ -1,0 +1,52 @@
+"""Where the points of the pyramid lie on the feature grid, for sequences of any length."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of all levels, one after the other.
+
+    Attributes:
+        sizes: points of each level.
+        position: (N,) grid position: point i of a level with stride s sits at i s, without a half step.
+        stride: (N,) grid steps between the points of its level.
+        low: (N,) shortest distance to an action's far end that the level is responsible for, in grid steps.
+        high: (N,) longest one.
+        level: (N,) number of the level, from 0.
+    """
+
+    sizes: tuple[int, ...]
+    position: Tensor
+    stride: Tensor
+    low: Tensor
+    high: Tensor
+    level: Tensor
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], ranges: Sequence[tuple[float, float]], device: torch.device) -> Points:
+        """Points of levels whose strides are 1, 2, 4, ..."""
+        steps = torch.cat([torch.arange(size, device=device) for size in sizes])
+        level = torch.cat([torch.full((size,), index, device=device) for index, size in enumerate(sizes)])
+        stride = (2**level).float()
+        limits = torch.cat(
+            [torch.tensor(pair, device=device).expand(size, 2) for pair, size in zip(ranges, sizes, strict=True)]
+        )
+        return cls(tuple(sizes), steps * stride, stride, limits[:, 0], limits[:, 1], level)
+
+
+def default_ranges(levels: int) -> tuple[tuple[float, float], ...]:
+    """Distances that each level is responsible for: 0-4, 4-8, 8-16, ..., and the last without end.
+
+    >>> default_ranges(3)
+    ((0.0, 4.0), (4.0, 8.0), (8.0, 10000.0))
+    """
+    edges = [0.0] + [4.0 * 2**level for level in range(levels - 1)] + [10000.0]
+    return tuple(itertools.pairwise(edges))

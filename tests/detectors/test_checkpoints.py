@@ -1,0 +1,168 @@
+"""Reading and writing weights: what comes back, and what a mismatch is told like."""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors
+import safetensors.torch
+import torch
+
+from jostle.detectors.checkpoints import differences, read_weights, write_weights
+from jostle.errors import BadValue, CheckpointError, ResourceError
+
+GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "detectors"
+needs_golden = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no golden data at ../shared/golden/detectors")
+ORIGINALS = ("actionformer/epoch_035.pth.tar", "tridet/epoch_039.pth.tar", "temporalmaxer/bestmodel.pth.tar")
+OPENTAD = ("actionformer/epoch_34.pth", "tridet/epoch_37.pth", "temporalmaxer/epoch_50.pth")
+
+
+def some_weights() -> dict[str, torch.Tensor]:
+    made = torch.Generator().manual_seed(3)
+    return {
+        "conv.weight": torch.randn(4, 3, 3, generator=made),
+        "scale": torch.tensor(1.5),
+        "half": torch.randn(5, generator=made).to(torch.bfloat16),
+        "count": torch.tensor([7], dtype=torch.int64),
+        "none": torch.zeros(0, 3),
+    }
+
+
+def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert found[name].dtype == tensor.dtype
+        torch.testing.assert_close(found[name], tensor, rtol=0, atol=0)
+
+
+@needs_golden
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_an_original_checkpoint_gives_its_averaged_weights(name: str) -> None:
+    path = GOLDEN / name
+    expected = safetensors.torch.load_file(path.parent / "model.safetensors")
+    assert_same(read_weights(path), expected)
+    assert_same(read_weights(path.parent / "model.safetensors"), expected)
+    raw = read_weights(path, ema=False)
+    assert raw.keys() == expected.keys()
+    assert any(not torch.equal(raw[key], expected[key]) for key in raw)
+
+
+@needs_golden
+@pytest.mark.parametrize("name", OPENTAD)
+def test_an_opentad_checkpoint_gives_its_own_names(name: str) -> None:
+    path = GOLDEN / "opentad" / name
+    expected = [line.split() for line in (path.parent / "keys.txt").read_text().splitlines()]
+    weights = read_weights(path)
+    shapes = {name.removeprefix("module."): tuple(int(n) for n in dims) for name, *dims in expected}
+    assert differences(shapes, weights) == ""
+    assert weights["rpn_head.loss_normalizer"].item() == 87.25
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["torch", "legacy"])
+@pytest.mark.parametrize("nested", [True, False])
+def test_pickled_state_dicts(tmp_path: Path, zipped: bool, nested: bool) -> None:
+    weights = OrderedDict(
+        (f"module.{name}", torch.nn.Parameter(t, t.is_floating_point())) for name, t in some_weights().items()
+    )
+    content: Any = {"epoch": 3, "state_dict_ema": weights, "mAP": np.float64(0.5)} if nested else weights
+    torch.save(content, tmp_path / "a.pt", _use_new_zipfile_serialization=zipped)
+    assert_same(read_weights(tmp_path / "a.pt"), some_weights())
+
+
+def test_views_come_back_as_tensors_of_their_own(tmp_path: Path) -> None:
+    base = torch.arange(12.0).reshape(3, 4)
+    torch.save({"a": base.T, "b": base[1]}, tmp_path / "a.pth")
+    found = read_weights(tmp_path / "a.pth")
+    assert torch.equal(found["a"], base.T)
+    assert found["a"].is_contiguous()
+
+
+def test_raw_weights_instead_of_averaged_ones_are_announced(tmp_path: Path) -> None:
+    torch.save({"state_dict": some_weights()}, tmp_path / "raw.pth")
+    with pytest.warns(UserWarning, match=r"raw.pth: it has no averaged weights; the raw ones \(state_dict\) are used"):
+        assert_same(read_weights(tmp_path / "raw.pth"), some_weights())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_weights(tmp_path / "raw.pth", ema=False)
+    torch.save({"state_dict_ema": some_weights()}, tmp_path / "ema.pth")
+    with pytest.warns(UserWarning, match=r"it has no raw weights; the averaged ones \(state_dict_ema\) are used"):
+        read_weights(tmp_path / "ema.pth", ema=False)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    write_weights(some_weights(), path, metadata={"detector": "tridet", "é": "ü"})
+    assert_same(read_weights(path), some_weights())
+    assert_same(safetensors.torch.load_file(path), some_weights())
+    with safetensors.safe_open(path, "pt") as file:
+        assert file.metadata() == {"detector": "tridet", "é": "ü"}
+
+
+def test_equal_weights_give_equal_bytes_and_those_of_the_library(tmp_path: Path) -> None:
+    weights = some_weights()
+    write_weights(weights, tmp_path / "a", metadata={"x": "1", "y": "2"})
+    write_weights(dict(reversed(weights.items())), tmp_path / "b", metadata={"y": "2", "x": "1"})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    floats = {name: t for name, t in weights.items() if t.dtype == torch.float32}
+    write_weights(floats, tmp_path / "c")
+    assert (tmp_path / "c").read_bytes() == safetensors.torch.save(floats)
+
+
+def test_tied_and_strided_tensors_are_written_out(tmp_path: Path) -> None:
+    norm = torch.arange(6.0).reshape(2, 3)
+    tied = {f"fpn_norms.{i}": norm.T for i in range(3)}
+    write_weights(tied, tmp_path / "a.safetensors")
+    assert_same(read_weights(tmp_path / "a.safetensors"), {name: t.contiguous() for name, t in tied.items()})
+
+
+def test_a_failed_write_keeps_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.safetensors"
+    write_weights({"a": torch.zeros(3)}, path)
+    before = path.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(ResourceError, match="No space left on device"):
+        write_weights({"a": torch.ones(3)}, path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_writing_says_what_is_wrong(tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match="its folder does not exist"):
+        write_weights(some_weights(), tmp_path / "none" / "a.safetensors")
+    with pytest.raises(BadValue, match=r"a is of type torch\.complex64"):
+        write_weights({"a": torch.zeros(1, dtype=torch.complex64)}, tmp_path / "a.safetensors")
+
+
+def test_differences_are_listed_by_kind() -> None:
+    found = {"a": torch.zeros(2), "extra": torch.zeros(1)}
+    told = differences({"a": (3,), **{f"b{i}": (1,) for i in range(10)}}, found)
+    assert told.splitlines() == [
+        "10 missing: b0, b1, b2, b3, b4, b5, b6, b7 and 2 more",
+        "1 unexpected: extra",
+        "1 of another shape: a is (2,), not (3,)",
+    ]
+    assert differences({"a": (2,), "extra": (1,)}, found) == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ([torch.zeros(1)], "it holds a list, not weights by name"),
+        ({"model": {"a": torch.zeros(1)}}, "'model' is a dict, not a dense tensor"),
+        ({"a": torch.zeros(1), "module.a": torch.zeros(1)}, "'a' is there both with and without 'module.'"),
+        ({"state_dict_ema": {}}, "it holds no tensors"),
+    ],
+)
+def test_what_is_no_state_dict_is_refused(tmp_path: Path, content: object, message: str) -> None:
+    torch.save(content, tmp_path / "a.pth")
+    with pytest.raises(CheckpointError, match=message):
+        read_weights(tmp_path / "a.pth")

@@ -1,0 +1,245 @@
+"""Faults F52-F55: checkpoints that are hostile, damaged, of another network, or contradict themselves."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import pickle
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from jostle.detectors.checkpoints import differences, read_weights, write_weights
+from jostle.errors import CheckpointError
+
+
+class Runs:
+    """An object whose pickle calls `function` when it is read."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: object) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[object, ...]]:
+        return self.call
+
+
+def refused(path: Path, fault: str, message: str | None = None) -> None:
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match=message) as caught:
+        read_weights(path)
+    assert caught.value.fault == fault
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == before
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Path:
+    return tmp_path / "sprung"
+
+
+def hostile(trap: Path) -> dict[str, Any]:
+    return {
+        "posix.system": Runs(os.system, f"touch {trap}"),
+        "eval": Runs(builtins.eval, f"open({str(trap)!r}, 'w')"),
+        "exec": Runs(builtins.exec, f"open({str(trap)!r}, 'w')"),
+        "getattr": Runs(builtins.getattr, "text", "format"),
+        "open": Runs(builtins.open, str(trap), "w"),
+        "bytearray": Runs(builtins.bytearray, 10**13),
+        "numpy._core.multiarray._reconstruct": __import__("numpy").zeros(3),
+        "torch._utils._rebuild_meta_tensor_no_storage": torch.zeros(2, device="meta"),
+    }
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["torch", "legacy"])
+@pytest.mark.parametrize("where", ["top", "weight", "list", "key", "optimizer"])
+@pytest.mark.parametrize("kind", sorted(hostile(Path("x"))))
+def test_f52_a_hostile_pickle_runs_nothing(tmp_path: Path, trap: Path, kind: str, where: str, zipped: bool) -> None:
+    bad = hostile(trap)[kind]
+    weight = {"a": torch.zeros(2)}
+    content = {
+        "top": bad,
+        "weight": {"state_dict_ema": {**weight, "b": bad}},
+        "list": {"state_dict_ema": weight, "scheduler": [{"deep": ([bad],)}]},
+        "key": {"state_dict_ema": weight, "hooks": [(bad, 1)]},
+        "optimizer": {"state_dict_ema": weight, "optimizer": {"state": {0: {"step": bad}}}},
+    }[where]
+    path = tmp_path / "a.pth.tar"
+    torch.save(content, path, _use_new_zipfile_serialization=zipped)
+    refused(path, "F52", f"nothing in it was run: it asks for .*{kind.split('.')[-1]}")
+    assert not trap.exists()
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
+def test_f52_a_bare_pickle_runs_nothing(tmp_path: Path, trap: Path, protocol: int) -> None:
+    path = tmp_path / "a.pth"
+    path.write_bytes(pickle.dumps({"a": Runs(os.system, f"touch {trap}")}, protocol))
+    refused(path, "F52" if protocol > 1 else "F53", "posix.system" if protocol > 1 else "not a checkpoint")
+    assert not trap.exists()
+
+
+def test_f52_the_environment_cannot_switch_safety_off(
+    tmp_path: Path, trap: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "1")
+    torch.save({"a": Runs(os.system, f"touch {trap}")}, tmp_path / "a.pth")
+    refused(tmp_path / "a.pth", "F52")
+    # A call that the list of names lets through still meets torch's restricted reader.
+    monkeypatch.setattr("jostle.detectors.checkpoints._check_names", lambda *_: None)
+    refused(tmp_path / "a.pth", "F53", "torch cannot read it")
+    assert not trap.exists()
+
+
+def rewritten(source: Path, target: Path, change: Callable[[list[tuple[str, bytes]]], Any], **options: Any) -> Path:
+    with zipfile.ZipFile(source) as archive:
+        entries = [(name, archive.read(name)) for name in archive.namelist()]
+    with zipfile.ZipFile(target, "w", **options) as archive:
+        for name, data in change(entries):
+            archive.writestr(zipfile.ZipInfo(name) if not options else name, data)
+    return target
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    torch.save({"state_dict_ema": {"a": torch.arange(64.0)}}, tmp_path / "good.pth")
+    return tmp_path / "good.pth"
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_f52_tricks_with_the_archive_are_refused(tmp_path: Path, good: Path, trap: Path) -> None:
+    bad = pickle.dumps(Runs(os.system, f"touch {trap}"), 2)
+    tricks: dict[str, Callable[[list[tuple[str, bytes]]], Any]] = {
+        "twice.pth": lambda entries: [*entries, ("good/data.pkl", bad)],
+        "case.pth": lambda entries: [*entries, ("good/DATA.PKL", bad)],
+        "two.pth": lambda entries: [*entries, ("evil/data.pkl", bad)],
+        "up.pth": lambda entries: [*entries, ("good/../../data.pkl", bad)],
+        "stray.pth": lambda entries: [("data.pkl", bad), *entries],
+    }
+    for name, change in tricks.items():
+        refused(rewritten(good, tmp_path / name, change), "F52", "doubled or stray entries")
+    packed = rewritten(good, tmp_path / "packed.pth", list, compression=zipfile.ZIP_DEFLATED)
+    refused(packed, "F52", "its archive is compressed")
+    program = rewritten(
+        good, tmp_path / "program.pt", lambda e: [*e, ("good/constants.pkl", b""), ("good/code/a.py", b"")]
+    )
+    refused(program, "F52", "a TorchScript program, not weights")
+    assert not trap.exists()
+
+
+def test_f53_a_storage_that_claims_more_than_it_holds(tmp_path: Path, good: Path) -> None:
+    def grown(entries: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+        return [(name, data.replace(b"K@", b"K\xff") if name.endswith("data.pkl") else data) for name, data in entries]
+
+    refused(rewritten(good, tmp_path / "grown.pth", grown), "F53", "torch cannot read it")
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["torch", "legacy"])
+def test_f53_cut_off_anywhere(tmp_path: Path, zipped: bool) -> None:
+    torch.save({"state_dict_ema": {"a": torch.arange(64.0)}}, tmp_path / "w.pth", _use_new_zipfile_serialization=zipped)
+    data = (tmp_path / "w.pth").read_bytes()
+    path = tmp_path / "cut.pth"
+    for size in range(0, len(data), 7):
+        path.write_bytes(data[:size])
+        refused(path, "F53")
+
+
+def test_f53_a_flipped_bit_in_a_tensor_is_noticed(tmp_path: Path, good: Path) -> None:
+    data = bytearray(good.read_bytes())
+    place = bytes(data).index(torch.arange(64.0).numpy().tobytes()[:64])
+    data[place + 3] ^= 1
+    (tmp_path / "flipped.pth").write_bytes(data)
+    refused(tmp_path / "flipped.pth", "F53", "the checksum of good/data/0 is wrong")
+
+
+@pytest.mark.parametrize("name", ["a.pth", "a.safetensors"])
+@pytest.mark.parametrize(
+    ("content", "looks"),
+    [
+        (b"", "the file is empty"),
+        (b"<!DOCTYPE html><html><body>Quota exceeded</body></html>", "looks like a web page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n", "looks like a Git LFS pointer"),
+        (b"\x1f\x8b\x08\x00abcdefghijkl", "looks like a gzip archive"),
+        (b"\x93NUMPY\x01\x00v\x00{'descr'", "looks like a NumPy array"),
+        (b'{"results": {}, "version": "1"}', "looks like JSON"),
+        (b"x" * 257 + b"ustar\x00" + b"\x00" * 300, "looks like a tar archive"),
+    ],
+)
+def test_f53_another_kind_of_file_is_named(tmp_path: Path, name: str, content: bytes, looks: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    refused(tmp_path / name, "F53", looks)
+
+
+def test_f53_another_archive_is_named(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.pth", "w") as archive:
+        archive.writestr("readme.txt", "weights are elsewhere")
+    refused(tmp_path / "a.pth", "F53", r"a zip archive, but not one of torch.save \(readme.txt\)")
+    with pytest.raises(CheckpointError, match=r"no such file"):
+        read_weights(tmp_path / "none.pth")
+    with pytest.raises(CheckpointError, match=r"no such file"):
+        read_weights(tmp_path)
+
+
+def test_f54_another_network_is_told_by_its_differences(tmp_path: Path) -> None:
+    torch.save({"state_dict_ema": {"module.a": torch.zeros(2, 4), "module.c": torch.zeros(1)}}, tmp_path / "a.pth")
+    told = differences({"a": (2, 3), "b": (1,)}, read_weights(tmp_path / "a.pth"))
+    assert told.splitlines() == ["1 missing: b", "1 unexpected: c", "1 of another shape: a is (2, 4), not (2, 3)"]
+
+
+def test_f54_raw_weights_do_not_pass_for_averaged_ones(tmp_path: Path) -> None:
+    torch.save({"state_dict": {"module.a": torch.zeros(2)}}, tmp_path / "a.pth")
+    with pytest.warns(UserWarning, match="no averaged weights; the raw ones"):
+        assert list(read_weights(tmp_path / "a.pth")) == ["a"]
+
+
+def piece(begin: int, end: int, shape: tuple[int, ...] = (4,), dtype: str = "F32") -> dict[str, Any]:
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
+
+
+def raw(header: Any, data: bytes = bytes(32), length: int | None = None) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+TWICE = json.dumps({"a": piece(0, 16)}).encode()[:-1] + b", " + json.dumps({"a": piece(0, 16)}).encode()[1:]
+CONTRADICTIONS = {
+    "overlap": raw({"a": piece(0, 16), "b": piece(8, 24)}, bytes(24)),
+    "same place": raw({"a": piece(0, 16), "b": piece(0, 16)}, bytes(16)),
+    "outside": raw({"a": piece(0, 16), "b": piece(16, 48, (8,))}),
+    "gap": raw({"a": piece(16, 32)}),
+    "left over": raw({"a": piece(0, 16)}),
+    "negative": raw({"a": piece(-16, 0)}),
+    "backwards": raw({"a": piece(16, 0)}),
+    "shape": raw({"a": piece(0, 16, (5,))}, bytes(16)),
+    "overflow": raw({"a": piece(0, 16, (2**63, 8))}, bytes(16)),
+    "type": raw({"a": piece(0, 16, dtype="F33")}, bytes(16)),
+    "name twice": raw(TWICE, bytes(16)),
+    "oversize": raw(b"{}", length=2**62),
+    "beyond the file": raw(b'{"a":1}', length=10_000),
+    "no header": raw(b""),
+    "no JSON": raw(b'{"a": hello}'),
+    "deep": raw(b'{"a":' * 100_000),
+    "a list": raw(b"[1, 2, 3]"),
+    "cut": raw({"a": piece(0, 16), "b": piece(16, 32)})[:-5],
+    "short": b"abc",
+}
+
+
+@pytest.mark.parametrize("case", CONTRADICTIONS)
+def test_f55_a_safetensors_file_that_contradicts_itself(tmp_path: Path, case: str) -> None:
+    path = tmp_path / "a.safetensors"
+    path.write_bytes(CONTRADICTIONS[case])
+    refused(path, "F55", "the name 'a' is there twice" if case == "name twice" else "not a whole safetensors file")
+
+
+def test_f55_cut_off_anywhere(tmp_path: Path) -> None:
+    write_weights({"a": torch.arange(9.0), "b": torch.ones(2, 2)}, tmp_path / "w.safetensors")
+    data = (tmp_path / "w.safetensors").read_bytes()
+    path = tmp_path / "cut.safetensors"
+    for size in range(1, len(data)):
+        path.write_bytes(data[:size])
+        refused(path, "F55")
