@@ -1,0 +1,102 @@
+"""What a training run is made of, as a TOML file says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from jostle.errors import BadValue
+from jostle.training.consistency import ConsistencyConfig
+from jostle.training.optimisation import OptimiserConfig
+
+TEST_NAMES = ("test", "testing")
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where features and annotations lie: the layout that users of ActionFormer have.
+
+    Attributes:
+        features: folder of one `<prefix><video id><suffix>` array (T, C) a video.
+        truth: ground truth in any known format, with a rate for each video, or `fps` below.
+        train: subset to learn from.
+        select: subset to choose the best epoch by, or a share of the training videos that is held out for it; 0 keeps
+            the last epoch. Never the test set.
+        corrupted: a second folder, of the same videos corrupted: then training is robust, by the consistency loss.
+        stride: frames between two rows.
+        window: frames a row has seen.
+        fps: rate of videos whose annotation does not give it.
+        crop: least and greatest share of a short video that is kept, drawn anew every epoch.
+        visible: share of an action that a crop must show to keep it.
+    """
+
+    features: str
+    truth: str
+    train: str = "validation"
+    select: str | float = 0.0
+    corrupted: str | None = None
+    prefix: str = ""
+    suffix: str = ".npy"
+    stride: int = 4
+    window: int = 16
+    fps: float | None = None
+    crop: tuple[float, ...] = (0.9, 1.0)
+    visible: float = 0.5
+
+    def __post_init__(self) -> None:
+        if isinstance(self.select, str) and self.select.casefold() in TEST_NAMES:
+            raise BadValue(
+                f"data: select = {self.select!r} would choose the model on the test set; name another subset, or hold "
+                "out a share of the training videos, as in select = 0.1"
+            )
+        if not isinstance(self.select, str) and not 0 <= self.select < 1:
+            raise BadValue(f"data: select is a subset or a share from 0 to below 1, got {self.select}")
+        if isinstance(self.select, str) and self.select.casefold() == self.train.casefold():
+            raise BadValue(f"data: select and train are both {self.train!r}; a model is not chosen by what it learned")
+        if len(self.crop) != 2 or not 0 < self.crop[0] <= self.crop[1] <= 1:
+            raise BadValue(f"data: crop is two shares, the least first, as in [0.9, 1.0]; got {list(self.crop)}")
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """A training run.
+
+    Attributes:
+        detector: a registered name.
+        settings: fields of the detector's settings to change.
+        data: what to learn from.
+        optimiser: how long and how fast.
+        consistency: of the robust run; used when `data.corrupted` is given.
+        weights: a checkpoint to start from.
+        seed: of the first weights, the order, the crops and the drops.
+        protocol: how the chosen epoch is scored.
+        chosen_by: `average_map`, or the mAP at one threshold, as `map@0.5`.
+        score_every: epochs between two scores; the last epoch is always scored.
+        precision: `bfloat16` runs the network in half precision on a GPU.
+        device: `auto`, `cpu` or `cuda`.
+        save_every: seconds between two checkpoints within an epoch.
+        bad_steps: steps in a row whose loss or gradient is not finite, after which the run stops.
+        tensorboard: write TensorBoard's files too, if it is installed.
+    """
+
+    data: DataConfig
+    detector: str = "actionformer_thumos_i3d"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    consistency: ConsistencyConfig = field(default_factory=ConsistencyConfig)
+    weights: str | None = None
+    seed: int = 0
+    protocol: str = "thumos14"
+    chosen_by: str = "average_map"
+    score_every: int = 1
+    precision: Literal["float32", "bfloat16"] = "float32"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    save_every: float = 300.0
+    bad_steps: int = 10
+    tensorboard: bool = False
+
+    @property
+    def robust(self) -> bool:
+        """Whether a second set of features is learned from."""
+        return self.data.corrupted is not None

@@ -1,0 +1,170 @@
+"""The Temporal-Robust Consistency loss: a detector shall place an action the same on clean and on corrupted features.
+
+Zeng et al.: "Benchmarking the Robustness of Temporal Action Detection Models Against Temporal Corruptions", CVPR 2024.
+The paper's text and its released program differ; both are here under their names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from jostle.detectors.blocks.assignment import Actions, Targets
+from jostle.detectors.blocks.losses import iou
+from jostle.detectors.detector import Detector
+from jostle.detectors.outputs import Outputs
+from jostle.errors import BadValue
+
+Form = Literal["released", "paper"]
+Selection = Literal["centre", "action", "video"]
+Divergence = Literal["js", "kl", "mse"]
+
+
+@dataclass(frozen=True)
+class ConsistencyConfig:
+    """Which consistency, and how much of it.
+
+    Attributes:
+        form: `released` compares 1 - tIoU point by point at the positives; `paper` compares the tIoU of the `nearest`
+            predictions of each action, chosen separately on both sides.
+        selection: points of the released form: near the `centre` of an action as the detector's own targets,
+            anywhere in the `action`, or in the whole `video` wherever the action that a point refers to covers it.
+        divergence: `js` as in the paper, or its alternatives `kl` and `mse`.
+        weight: of the term in the loss.
+        nearest: K of the paper's form, which the paper does not give.
+        normalise: how the K values of the paper's form become a distribution: divided by their `sum`, by `softmax`, or
+            `none`. The paper does not say.
+        epsilon: values are kept above it, so that no logarithm is infinite; the released program has none.
+        released_faults: repeat three faults of the released program: TriDet's targets lose their centre radius under
+            `centre` and `video`, its `video` reads the offsets of class 0 and counts padding, and the running number
+            of positives moves twice a step.
+    """
+
+    form: Form = "released"
+    selection: Selection = "centre"
+    divergence: Divergence = "js"
+    weight: float = 1.0
+    nearest: int = 10
+    normalise: Literal["sum", "softmax", "none"] = "sum"
+    epsilon: float = 1e-6
+    released_faults: bool = False
+
+    def __post_init__(self) -> None:
+        if self.nearest < 1:
+            raise BadValue(f"consistency: nearest must be at least 1, got {self.nearest}")
+        if not 0 < self.epsilon < 0.1:
+            raise BadValue(f"consistency: epsilon lies above 0 and below 0.1, got {self.epsilon}")
+        if self.weight < 0:
+            raise BadValue(f"consistency: weight must not be below 0, got {self.weight}")
+
+
+def consistency_loss(
+    detector: Detector[Any], clean: Outputs, corrupted: Outputs, actions: Actions, config: ConsistencyConfig
+) -> Tensor:
+    """The unweighted term for a batch that the detector saw twice."""
+    if config.form == "paper":
+        return _by_nearest(detector, clean, corrupted, actions, config)
+    p, q = (_misses(detector, outputs, actions, config) for outputs in (clean, corrupted))
+    return divergence(p, q, config.divergence, epsilon=config.epsilon)
+
+
+def divergence(p: Tensor, q: Tensor, kind: Divergence = "js", *, epsilon: float = 1e-6) -> Tensor:
+    r"""How far apart two lists of numbers are, summed over them (the mean for `mse`).
+
+    $$ js: \sum \tfrac12 [m (\ln m - \ln p) + m (\ln m - \ln q)], m = (p + q) / 2; \quad
+       kl: |\sum p (\ln p - \ln q)|; \quad mse: mean (p - q)^2 $$
+
+    >>> round(divergence(torch.tensor([0.2]), torch.tensor([0.5])).item(), 6)
+    0.035515
+    """
+    if kind == "mse":
+        return (p - q).square().mean() if p.numel() else (p - q).sum()
+    p, q = p.clamp(min=epsilon), q.clamp(min=epsilon)
+    if kind == "kl":
+        return (p * (p.log() - q.log())).sum().abs()
+    middle = (p + q) / 2
+    return (0.5 * middle * (2 * middle.log() - p.log() - q.log())).sum()
+
+
+def selected(
+    detector: Detector[Any], outputs: Outputs, actions: Actions, config: ConsistencyConfig
+) -> tuple[tuple[Tensor, Tensor, Tensor], Targets]:
+    """(video, point, class) of what the released form compares, and the targets there."""
+    radius = detector.config.centre_radius if config.selection == "centre" else None
+    targets = detector.assign(outputs, actions, radius=radius)
+    if config.selection != "video":
+        answered = targets.positive[..., None] & (targets.classes > 0)
+        if outputs.offsets.dim() == 3:  # one pair of offsets a point, whatever its class: each point once
+            answered = answered & (answered.cumsum(-1) == 1)
+        return answered.nonzero(as_tuple=True), targets  # type: ignore[return-value]
+    covered = targets.offsets.amin(-1) >= 0
+    present = actions.present.any(-1, keepdim=True)
+    if config.released_faults:
+        video, point = (covered & present).nonzero(as_tuple=True)
+        return (video, point, torch.zeros_like(video)), targets
+    video, point = (covered & present & outputs.mask).nonzero(as_tuple=True)
+    label = actions.labels.gather(1, _referred(outputs, actions))[video, point]
+    return (video, point, label), targets
+
+
+def _misses(detector: Detector[Any], outputs: Outputs, actions: Actions, config: ConsistencyConfig) -> Tensor:
+    """(n,) 1 - tIoU of what is predicted at the selected points with what should be."""
+    (video, point, label), targets = selected(detector, outputs, actions, config)
+    found = detector.offsets_at(outputs, video, point, label).float()
+    return 1 - iou(found, targets.offsets[video, point])
+
+
+def _referred(outputs: Outputs, actions: Actions) -> Tensor:
+    """(B, N) the action each point refers to: the shortest it may answer for, or the first of the video."""
+    position = outputs.points.position[:, None]
+    start, end = (actions.segments[:, None, :, i] for i in (0, 1))
+    distance = torch.stack([position - start, end - position], -1)
+    far = distance.amax(-1)
+    mine = (distance.amin(-1) > 0) & actions.present[:, None]
+    mine = mine & (far >= outputs.points.low[:, None]) & (far <= outputs.points.high[:, None])
+    length = (actions.segments[..., 1] - actions.segments[..., 0])[:, None]
+    return torch.where(mine, length, torch.inf).argmin(-1)
+
+
+def _by_nearest(
+    detector: Detector[Any], clean: Outputs, corrupted: Outputs, actions: Actions, config: ConsistencyConfig
+) -> Tensor:
+    """The paper's form: for each action the tIoU of the predictions whose centres are nearest, by rank; a mean."""
+    sides = [_nearest_overlaps(detector, outputs, actions, config) for outputs in (clean, corrupted)]
+    count = max(sides[0].shape[0], 1)
+    total = divergence(
+        _distribution(sides[0], config), _distribution(sides[1], config), config.divergence, epsilon=config.epsilon
+    )
+    return total if config.divergence == "mse" else total / count
+
+
+def _distribution(values: Tensor, config: ConsistencyConfig) -> Tensor:
+    if config.normalise == "softmax":
+        return values.softmax(-1)
+    if config.normalise == "sum":
+        return (values + config.epsilon) / (values + config.epsilon).sum(-1, keepdim=True)
+    return values
+
+
+def _nearest_overlaps(detector: Detector[Any], outputs: Outputs, actions: Actions, config: ConsistencyConfig) -> Tensor:
+    """(actions, K) tIoU of each action with the predictions of its class whose centres lie nearest to its own."""
+    made = []
+    points = outputs.points
+    for b, m in actions.present.nonzero().tolist():
+        valid = outputs.mask[b].nonzero()[:, 0]
+        video, label = torch.full_like(valid, b), actions.labels[b, m].expand(len(valid))
+        offsets = detector.offsets_at(outputs, video, valid, label).float() * points.stride[valid, None]
+        start, end = points.position[valid] - offsets[:, 0], points.position[valid] + offsets[:, 1]
+        true_start, true_end = actions.segments[b, m]
+        distance = ((start + end) / 2 - (true_start + true_end) / 2).abs().detach()
+        near = distance.topk(min(config.nearest, len(valid)), largest=False).indices
+        inter = (torch.minimum(end[near], true_end) - torch.maximum(start[near], true_start)).clamp(min=0)
+        union = (end[near] - start[near]) + (true_end - true_start) - inter
+        made.append(inter / union.clamp(min=1e-8))
+    if not made:
+        return outputs.logits.new_zeros((0, config.nearest))
+    width = min(len(row) for row in made)  # a video shorter than K has fewer predictions
+    return torch.stack([row[:width] for row in made])

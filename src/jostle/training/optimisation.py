@@ -1,0 +1,111 @@
+"""How weights move: AdamW that lets only convolutions decay, a warm-up and a cosine, and the average of all weights."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from jostle.detectors.blocks.sgp import Depthwise
+from jostle.errors import BadValue
+
+
+@dataclass(frozen=True)
+class OptimiserConfig:
+    """How long and how fast to learn; the defaults are ActionFormer's for THUMOS14.
+
+    Attributes:
+        lr: learning rate at its highest.
+        warmup_epochs: epochs in which it rises from 0.
+        epochs: epochs after the warm-up, in which it falls along a cosine.
+        final_lr: what it falls to.
+        weight_decay: of the weights of convolutions; norms, biases and scales do not decay.
+        batch: videos in a step.
+        accumulate: batches whose gradients are added up before a step.
+        clip: largest norm of the gradient; 0 for no limit.
+        average: decay of the running average of the weights that is evaluated and kept.
+    """
+
+    lr: float = 1e-4
+    warmup_epochs: int = 5
+    epochs: int = 30
+    final_lr: float = 1e-8
+    weight_decay: float = 0.05
+    batch: int = 2
+    accumulate: int = 1
+    clip: float = 1.0
+    average: float = 0.999
+
+    def __post_init__(self) -> None:
+        for name in ("lr", "batch", "accumulate"):
+            if not getattr(self, name) > 0:
+                raise BadValue(f"optimiser: {name} must be above 0, got {getattr(self, name)}")
+        for name in ("warmup_epochs", "epochs", "final_lr", "weight_decay", "clip"):
+            if not getattr(self, name) >= 0:
+                raise BadValue(f"optimiser: {name} must not be below 0, got {getattr(self, name)}")
+        if self.warmup_epochs + self.epochs < 1:
+            raise BadValue("optimiser: there must be at least one epoch")
+        if not 0 <= self.average < 1:
+            raise BadValue(f"optimiser: average lies in 0..1, 1 left out, got {self.average}")
+
+    @property
+    def all_epochs(self) -> int:
+        """Epochs with the warm-up."""
+        return self.warmup_epochs + self.epochs
+
+
+def learning_rate(config: OptimiserConfig, step: int, steps_an_epoch: int) -> float:
+    """The rate of a step, counted from 0: it rises evenly from 0, then falls along half a cosine.
+
+    >>> config = OptimiserConfig(lr=1e-3, warmup_epochs=1, epochs=2)
+    >>> [round(1e3 * learning_rate(config, step, 2), 5) for step in range(6)]
+    [0.0, 1.0, 1.0, 0.85355, 0.50001, 0.14646]
+    """
+    warm, total = config.warmup_epochs * steps_an_epoch, config.all_epochs * steps_an_epoch
+    if step < warm:
+        return config.lr * step / max(warm - 1, 1)
+    part = (step - warm) / max(total - warm, 1)
+    return config.final_lr + 0.5 * (config.lr - config.final_lr) * (1 + math.cos(math.pi * part))
+
+
+def decaying(model: nn.Module) -> frozenset[str]:
+    """Names of the parameters that decay: the weights of convolutions and linear layers."""
+    kinds = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, Depthwise)
+    return frozenset(
+        f"{name}.weight" if name else "weight" for name, module in model.named_modules() if isinstance(module, kinds)
+    )
+
+
+def make_optimiser(model: nn.Module, config: OptimiserConfig) -> torch.optim.AdamW:
+    """AdamW with two groups: what decays and what does not."""
+    decay = decaying(model)
+    named = list(model.named_parameters())
+    groups = [
+        {"params": [p for name, p in named if name in decay], "weight_decay": config.weight_decay},
+        {"params": [p for name, p in named if name not in decay], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.lr)
+
+
+class Average:
+    """A running average of a model's weights, started from the weights themselves.
+
+    Attributes:
+        weights: by name, detached copies.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.weights: dict[str, Tensor] = {name: value.detach().clone() for name, value in model.state_dict().items()}
+
+    @torch.no_grad()
+    def update(self, model: nn.Module) -> None:
+        """Move the average towards the model by `1 - decay`."""
+        for name, value in model.state_dict().items():
+            mine = self.weights[name]
+            if mine.is_floating_point():
+                mine.mul_(self.decay).add_(value.detach(), alpha=1 - self.decay)
+            else:
+                mine.copy_(value)

@@ -1,0 +1,139 @@
+"""Choosing an epoch: by videos that are neither learned from nor tested on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from jostle.datasets.files import read_truth
+from jostle.detectors.config import DetectorConfig
+from jostle.detectors.detector import Detector
+from jostle.errors import BadValue, DataError
+from jostle.metrics.protocol import protocols
+from jostle.metrics.score import score
+from jostle.seeds import rng_for
+from jostle.training.config import DataConfig, TrainingConfig
+from jostle.training.optimisation import Average
+from jostle.training.videos import Video, load_videos
+from jostle.types.predictions import Predictions
+from jostle.types.segments import Segments
+from jostle.types.truth import Truth
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Videos to choose by, and how they are scored.
+
+    Attributes:
+        videos: held out.
+        truth: about them.
+        protocol: how they are scored.
+        tious: thresholds, the protocol's own or the one that the choice is by.
+        data: of the features: stride and window.
+    """
+
+    videos: list[Video]
+    truth: Truth
+    protocol: str
+    tious: tuple[float, ...]
+    data: DataConfig
+
+    @classmethod
+    def of(cls, config: TrainingConfig, held_out: tuple[list[Video], Truth]) -> Selection:
+        """Read `chosen_by`: `average_map`, or `map@0.5`.
+
+        Raises:
+            BadValue: if it is neither.
+        """
+        tious = protocols[config.protocol].tious
+        if config.chosen_by != "average_map":
+            name, _, value = config.chosen_by.partition("@")
+            try:
+                tious = (float(value),)
+            except ValueError:
+                name = ""
+            if name != "map":
+                raise BadValue(f"chosen_by is average_map or map@<tIoU>, as in map@0.5; got {config.chosen_by!r}")
+        return cls(held_out[0], held_out[1], config.protocol, tious, config.data)
+
+    def score(self, detector: Detector[Any], average: Average) -> float:
+        """Mean average precision of the averaged weights."""
+        learned = {name: value.clone() for name, value in detector.state_dict().items()}
+        detector.load_state_dict(average.weights)
+        try:
+            found = detect_all(detector, self.videos, self.data)
+        finally:
+            detector.load_state_dict(learned)
+        return score(found, self.truth, protocol=self.protocol, tious=self.tious).average_map
+
+
+def detect_all(detector: Detector[Any], videos: Sequence[Video], data: DataConfig) -> Predictions:
+    """What a detector finds in each video."""
+    found: dict[str, Segments] = {}
+    for video in videos:
+        found[video.name] = detector.detect(
+            video.features, fps=video.fps, duration=video.duration, stride=data.stride, window=data.window
+        )
+    return Predictions.from_segments(found)
+
+
+def split_videos(
+    config: TrainingConfig, detector: DetectorConfig
+) -> tuple[tuple[str, ...], list[Video], tuple[list[Video], Truth] | None]:
+    """Class names in the order of their numbers, videos to learn from, and those to choose by with their truth.
+
+    Raises:
+        DataError: if the truth has more classes than the detector.
+    """
+    data, width = config.data, detector.input_dim
+    names, numbers = class_numbers(data, detector.classes)
+    longest = detector.max_length if detector.resize else None
+    videos, truth = load_videos(data, data.train, numbers, channels=width, resize=longest)
+    learn = [video for video in videos if len(video.labels)]
+    if isinstance(data.select, str):
+        others, other_truth = load_videos(data, data.select, numbers, channels=width)
+        return names, learn, (others, _only(other_truth, others, names, numbers))
+    if not data.select:
+        return names, learn, None
+    by_name = sorted(video.name for video in learn)
+    order = rng_for(config.seed, "held out", *by_name).permutation(len(by_name))
+    held = {by_name[i] for i in order[: max(1, round(data.select * len(by_name)))]}
+    if longest is not None:  # a detector stretches what it looks at by itself
+        videos, _ = load_videos(data, data.train, numbers, channels=width)
+    kept = [video for video in videos if video.name in held]
+    return names, [video for video in learn if video.name not in held], (kept, _only(truth, kept, names, numbers))
+
+
+def class_numbers(data: DataConfig, classes: int) -> tuple[tuple[str, ...], dict[str, int]]:
+    """The detector's class names, and the number of each class of the ground truth.
+
+    Numbers are those of the file, or else follow the alphabet. A detector of one class takes every action for it.
+
+    Raises:
+        DataError: if there are more classes than the detector tells apart.
+    """
+    truth = read_truth(data.truth)
+    if classes == 1:
+        return ("action",), dict.fromkeys(truth.classes, 0)
+    numbers = dict(zip(truth.classes, truth.label_ids or (), strict=False))
+    if truth.label_ids is None:
+        numbers = {name: i for i, name in enumerate(sorted(truth.classes))}
+    most = max(numbers.values()) + 1
+    if most > classes:
+        raise DataError(
+            f"{data.truth}: classes are numbered up to {most - 1}, but the detector tells {classes} apart; "
+            "set settings.classes",
+            fault="F36",
+        )
+    by_number = {number: name for name, number in numbers.items()}
+    return tuple(by_number.get(i, f"class {i}") for i in range(classes)), numbers
+
+
+def _only(truth: Truth, videos: Sequence[Video], names: tuple[str, ...], numbers: Mapping[str, int]) -> Truth:
+    """The truth of these videos alone, so that what was never looked at does not count as missed."""
+    seen = truth.of_videos([video.name for video in videos])
+    renumber = np.array([numbers[name] for name in truth.classes], np.int32)
+    return replace(seen, classes=names, label=renumber[seen.label], label_ids=None)

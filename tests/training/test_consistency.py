@@ -1,0 +1,92 @@
+"""The consistency loss: the vectors of the fact sheet, both forms, and no infinities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from jostle.detectors.blocks.assignment import Actions
+from jostle.detectors.detector import load_detector
+from jostle.errors import BadValue
+from jostle.training.consistency import ConsistencyConfig, consistency_loss, divergence, selected
+
+SIZES = {"input_dim": 8, "dim": 16, "classes": 3, "max_length": 64, "levels": 4}
+ALL = {
+    "actionformer": {"heads": 2, "window": 5, "mlp_dim": 32},
+    "tridet": {"mlp_dim": 32, "sgp_window": 1, "sgp_k": 3, "bins": 4},
+    "temporalmaxer": {},
+}
+
+
+@pytest.mark.parametrize(("p", "q", "wanted"), [(0.2, 0.5, 0.035515), (0.05, 0.4, 0.104480), (0.9, 0.8, 0.001473)])
+def test_the_known_vectors(p: float, q: float, wanted: float) -> None:
+    assert divergence(torch.tensor([p]), torch.tensor([q])).item() == pytest.approx(wanted, abs=1e-6)
+    assert divergence(torch.tensor([p]), torch.tensor([p])).item() == 0
+    assert divergence(torch.tensor([q]), torch.tensor([p])).item() == pytest.approx(wanted, abs=1e-6)  # symmetric
+
+
+@pytest.mark.parametrize("kind", ["js", "kl", "mse"])
+def test_perfect_and_hopeless_values_stay_finite(kind) -> None:
+    p = torch.tensor([0.0, 1.0, 0.5], requires_grad=True)
+    value = divergence(p, torch.tensor([1.0, 0.0, 0.5]), kind)
+    value.backward()
+    assert torch.isfinite(value)
+    assert torch.isfinite(p.grad).all()
+    assert divergence(torch.zeros(0), torch.zeros(0), kind).item() == 0
+
+
+def scene(name: str):
+    torch.manual_seed(0)
+    detector = load_detector(name, **(SIZES | ALL[name]))
+    rng = np.random.default_rng(0)
+    features = [rng.standard_normal((n, 8)).astype(np.float32) for n in (40, 64)]
+    rough = [x.copy() for x in features]
+    for x in rough:
+        x[10:14] = 0
+    actions = Actions.of([([[3.0, 14.0], [20.0, 31.0]], [0, 2]), ([[40.0, 60.0]], [1])])
+    x, lengths = detector.batch(features)
+    return detector, detector(x, lengths), detector(detector.batch(rough)[0], lengths), actions
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("form", ["released", "paper"])
+@pytest.mark.parametrize("selection", ["centre", "action", "video"])
+@pytest.mark.parametrize("kind", ["js", "kl", "mse"])
+def test_every_form_is_zero_for_equal_answers_and_teaches_otherwise(name, form, selection, kind) -> None:
+    detector, clean, corrupted, actions = scene(name)
+    config = ConsistencyConfig(form=form, selection=selection, divergence=kind, nearest=4)
+    assert consistency_loss(detector, clean, clean, actions, config).item() == pytest.approx(0, abs=1e-6)
+    value = consistency_loss(detector, clean, corrupted, actions, config)
+    assert torch.isfinite(value)
+    assert value.item() >= 0
+    value.backward()
+    gradients = [p.grad for p in detector.parameters() if p.grad is not None]
+    assert gradients
+    assert all(torch.isfinite(g).all() for g in gradients)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_selections_grow(name) -> None:
+    detector, clean, _, actions = scene(name)
+    counts = [
+        len(selected(detector, clean, actions, ConsistencyConfig(selection=which))[0][0])
+        for which in ("centre", "action", "video")
+    ]
+    assert 0 < counts[0] <= counts[1] <= counts[2]
+
+
+@pytest.mark.parametrize("normalise", ["sum", "softmax", "none"])
+def test_the_papers_form_takes_the_nearest_centres(normalise) -> None:
+    detector, clean, corrupted, actions = scene("actionformer")
+    config = ConsistencyConfig(form="paper", normalise=normalise, nearest=1000)
+    value = consistency_loss(detector, clean, corrupted, actions, config)  # fewer points than asked for
+    assert torch.isfinite(value)
+    none = Actions.of([([], []), ([], [])])
+    assert consistency_loss(detector, clean, corrupted, none, config).item() == 0
+
+
+def test_settings_are_checked() -> None:
+    for wrong in ({"nearest": 0}, {"epsilon": 0.0}, {"weight": -1.0}):
+        with pytest.raises(BadValue, match=f"consistency: {next(iter(wrong))}"):
+            ConsistencyConfig(**wrong)

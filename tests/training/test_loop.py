@@ -1,0 +1,220 @@
+"""The loop: it learns, it goes on after a stop as if nothing had happened, and bad steps do no harm."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_world import made_config, write_world
+
+from jostle.detectors.checkpoints import read_weights
+from jostle.detectors.detector import load_detector
+from jostle.errors import BadValue, DataError, SourceChanged
+from jostle.training.loop import Trainer, train
+from jostle.training.state import CHECKPOINT
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(wanted: int):
+    def on_step(step: int, total: int) -> None:
+        if step == wanted:
+            raise Stop
+
+    return on_step
+
+
+def rows(folder: Path, event: str) -> list[dict]:
+    return [row for row in map(json.loads, (folder / "log.jsonl").read_text().splitlines()) if row["event"] == event]
+
+
+def test_it_learns_and_chooses_by_held_out_videos(world: Path, tmp_path: Path) -> None:
+    config = made_config(world, optimiser={"epochs": 14, "lr": 5e-3}, data={"select": 0.2}, chosen_by="map@0.5")
+    done = train(config, tmp_path)
+    steps = rows(tmp_path, "step")
+    assert len(steps) == done.steps == 15 * 4  # 10 videos, 2 held out, 2 a step
+    assert np.mean([row["total"] for row in steps[-4:]]) < 0.5 * np.mean([row["total"] for row in steps[:4]])
+    assert done.score == max(row["map@0.5"] for row in rows(tmp_path, "score"))
+    assert done.score > 0.5
+    assert done.weights == tmp_path / "best.safetensors"
+    settings = {"input_dim": 8, "dim": 16, "classes": 2, "max_length": 64, "levels": 4}
+    detector = load_detector("temporalmaxer", weights=done.weights, **settings)
+    features = np.load(world / "clean" / "video13.npy")
+    assert len(detector.detect(features, fps=25.0, duration=10.0)) > 0
+
+
+@pytest.mark.parametrize("robust", [False, True])
+@pytest.mark.parametrize("detector", ["temporalmaxer", "actionformer"])
+def test_a_stopped_run_ends_with_the_same_bytes(world: Path, tmp_path: Path, detector: str, robust: bool) -> None:
+    changes = {"detector": detector, "save_every": 0.0, "data": {"select": 0.2}}
+    if detector == "actionformer":  # drop-path draws in every step
+        changes["settings"] = {"heads": 2, "window": 5, "mlp_dim": 32}
+    if robust:
+        changes["data"] = {"select": 0.2, "corrupted": str(world / "rough")}
+    config = made_config(world, **changes)
+    whole = train(config, tmp_path / "whole")
+    for stop in (3, 4, 9):
+        with pytest.raises(Stop):
+            train(config, tmp_path / "stopped", on_step=stop_at(stop))
+    again = train(config, tmp_path / "stopped")
+    assert whole.weights.read_bytes() == again.weights.read_bytes()
+    assert (whole.score, whole.epoch, whole.steps) == (again.score, again.epoch, again.steps)
+    assert rows(tmp_path / "whole", "step") == rows(tmp_path / "stopped", "step")
+    if robust:
+        assert all(row["consistency"] >= 0 for row in rows(tmp_path / "whole", "step"))
+
+
+def test_a_finished_run_is_not_trained_again(world: Path, tmp_path: Path) -> None:
+    config = made_config(world)
+    first = train(config, tmp_path)
+    before = (tmp_path / CHECKPOINT).stat().st_mtime_ns
+    assert train(config, tmp_path) == first
+    assert (tmp_path / CHECKPOINT).stat().st_mtime_ns == before
+
+
+def test_F72_other_settings_or_data_are_refused(world: Path, tmp_path: Path) -> None:
+    train(made_config(world), tmp_path / "run")
+    with pytest.raises(SourceChanged, match="holds a run with other settings or data"):
+        train(made_config(world, seed=4), tmp_path / "run")
+    other = write_world(tmp_path / "world", videos=12)
+    config = made_config(other)
+    with pytest.raises(SourceChanged, match="other settings or data"):
+        train(config, tmp_path / "run")
+
+
+def test_F95_a_step_that_is_not_finite_is_skipped_and_counted(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = Trainer(made_config(world), tmp_path)
+    honest, calls = trainer._losses, []
+
+    def sometimes(samples):
+        calls.append(1)
+        losses = honest(samples)
+        return losses | {"total": losses["total"] * torch.nan} if len(calls) in (2, 5) else losses
+
+    monkeypatch.setattr(trainer, "_losses", sometimes)
+    done = trainer.run()
+    assert done.skipped == 2
+    assert len(rows(tmp_path, "skipped")) == 2
+    assert len(rows(tmp_path, "step")) == done.steps == 15 - 2
+    assert all(torch.isfinite(value).all() for value in read_weights(done.weights).values())
+
+
+def test_F95_too_many_bad_steps_stop_the_run_with_the_last_good_checkpoint(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = made_config(world, bad_steps=3, save_every=0.0)
+    trainer = Trainer(config, tmp_path)
+    honest, calls = trainer._losses, []
+
+    def from_the_fourth(samples):
+        calls.append(1)
+        losses = honest(samples)
+        return losses | {"total": losses["total"] * torch.inf} if len(calls) > 3 else losses
+
+    monkeypatch.setattr(trainer, "_losses", from_the_fourth)
+    with pytest.raises(DataError, match=r"3 steps in a row .* the last good checkpoint is in") as caught:
+        trainer.run()
+    assert caught.value.fault == "F95"
+    assert all(torch.isfinite(value.float()).all() for value in read_weights(tmp_path / CHECKPOINT).values())
+
+
+def test_F95_no_action_in_any_crop_is_said(world: Path, tmp_path: Path) -> None:
+    config = made_config(world, data={"crop": [0.02, 0.02], "visible": 1.0})
+    with pytest.raises(DataError, match="none of 200 crops of at most 64 steps shows an action"):
+        train(config, tmp_path)
+
+
+def test_F96_a_checkpoint_killed_while_it_is_written_leaves_the_one_before(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = made_config(world, save_every=0.0)
+    with pytest.raises(Stop):
+        train(config, tmp_path / "run", on_step=stop_at(4))
+    before = (tmp_path / "run" / CHECKPOINT).read_bytes()
+
+    def killed(source: object, target: object) -> None:
+        raise Stop
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(Stop):
+        train(config, tmp_path / "run")
+    monkeypatch.undo()
+    assert (tmp_path / "run" / CHECKPOINT).read_bytes() == before
+    done = train(config, tmp_path / "run")
+    assert done.weights.read_bytes() == train(config, tmp_path / "whole").weights.read_bytes()
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+from small_world import made_config
+from jostle.training.loop import train
+print(train(made_config(Path(sys.argv[1]), save_every=0.0, optimiser={"epochs": 6}), Path(sys.argv[2])).weights)
+"""
+
+
+@pytest.mark.slow
+def test_F96_killed_for_good_at_any_moment(world: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", SCRIPT, str(world), str(tmp_path / "killed"), str(Path(__file__).parent)]
+    for seconds in (3.0, 3.5, 4.1):
+        process = subprocess.Popen(words)
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    whole = train(made_config(world, save_every=0.0, optimiser={"epochs": 6}), tmp_path / "whole")
+    assert Path(done.stdout.strip()).read_bytes() == whole.weights.read_bytes()
+
+
+@pytest.mark.slow
+def test_two_processes_learn_what_one_does(world: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    words = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611", str(script)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run(
+        [sys.executable, *words, str(world), str(tmp_path / "two"), str(Path(__file__).parent)],
+        check=True,
+        env=environment,
+        capture_output=True,
+    )
+    one = train(made_config(world, save_every=0.0, optimiser={"epochs": 6}), tmp_path / "one")
+    alone, together = (read_weights(path) for path in (one.weights, tmp_path / "two" / "last.safetensors"))
+    for name, value in alone.items():
+        torch.testing.assert_close(together[name], value, rtol=1e-3, atol=1e-4)
+
+
+def test_what_cannot_be_trained_is_refused(world: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match="would choose the model on the test set"):
+        made_config(world, data={"select": "Test"})
+    with pytest.raises(BadValue, match="select and train are both"):
+        made_config(world, data={"select": "Validation"})
+    with pytest.raises(BadValue, match="training videos are fewer than one step needs"):
+        train(made_config(world, optimiser={"batch": 40}), tmp_path)
+    with pytest.raises(DataError, match="no features of the 10 videos") as caught:
+        train(made_config(world, data={"suffix": ".npz"}), tmp_path)
+    assert caught.value.fault == "F21"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadValue, match="is a file; name a folder"):
+        train(made_config(world), tmp_path / "file")
+    with pytest.raises(BadValue, match=r"chosen_by is average_map or map@<tIoU>"):
+        train(made_config(world, chosen_by="f1", data={"select": 0.2}), tmp_path)
+
+
+def test_a_detector_of_one_class_takes_every_action_for_it(world: Path, tmp_path: Path) -> None:
+    config = made_config(world, settings={"classes": 1, "resize": True}, data={"select": 0.2})
+    done = train(config, tmp_path)
+    assert done.score is not None
