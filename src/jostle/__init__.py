@@ -10,7 +10,10 @@ if TYPE_CHECKING:
         corrupt,
         corrupt_file,
         corrupt_frame,
+        detect,
         diagnose,
+        load_detector,
+        load_extractor,
         load_predictions,
         load_truth,
         names,
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
         robustness,
         score,
         sheet,
+        train,
     )
     from jostle.errors import JostleError
     from jostle.metrics.running import TemporalMeanAP
@@ -38,7 +42,10 @@ __all__ = [
     "corrupt",
     "corrupt_file",
     "corrupt_frame",
+    "detect",
     "diagnose",
+    "load_detector",
+    "load_extractor",
     "load_predictions",
     "load_truth",
     "names",
@@ -47,6 +54,7 @@ __all__ = [
     "robustness",
     "score",
     "sheet",
+    "train",
 ]
 
 # Names are fetched when they are first used: even NumPy takes a quarter of a second to import on a slow machine.

@@ -4,6 +4,7 @@ Rooms that load compiled or foreign code are imported inside the verbs, so that 
 """
 
 from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sheet
+from jostle.api.detecting import detect, load_detector, load_extractor, train
 from jostle.api.listing import demo, doctor, names
 from jostle.api.scoring import (
     compare,
@@ -24,8 +25,11 @@ __all__ = [
     "corrupt_file",
     "corrupt_frame",
     "demo",
+    "detect",
     "diagnose",
     "doctor",
+    "load_detector",
+    "load_extractor",
     "load_predictions",
     "load_scored_truth",
     "load_truth",
@@ -35,4 +39,5 @@ __all__ = [
     "robustness",
     "score",
     "sheet",
+    "train",
 ]

@@ -18,7 +18,8 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
     """The registered names of one kind, sorted.
 
     Args:
-        kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats` or `styles`.
+        kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors` or
+            `extractors`.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -84,6 +85,18 @@ def _formats() -> Iterable[str]:
     return formats
 
 
+def _detectors() -> Iterable[str]:
+    from jostle.detectors.detector import detectors
+
+    return detectors
+
+
+def _extractors() -> Iterable[str]:
+    from jostle.models.extractor import extractors
+
+    return extractors
+
+
 def _styles() -> Iterable[str]:
     from jostle.diagnosis.style import styles
 
@@ -98,4 +111,6 @@ KINDS: dict[str, Callable[[], Iterable[str]]] = {
     "metrics": _metrics,
     "formats": _formats,
     "styles": _styles,
+    "detectors": _detectors,
+    "extractors": _extractors,
 }

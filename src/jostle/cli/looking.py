@@ -13,9 +13,15 @@ from jostle.cli.app import app
 from jostle.cli.options import Json, Quiet, Seed, Verbose
 
 
-@app.command(help="List names: corruptions, profiles, placements, protocols, metrics, formats, styles.")
+@app.command(help="List what there is of a kind.")
 def names(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="What to list.")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors or extractors.",
+        ),
+    ],
     profile: Annotated[str | None, typer.Option(help="The corruptions of this profile.")] = None,
     level: Annotated[str | None, typer.Option(help="Only this level: frame, clip, codec or time.")] = None,
     as_json: Json = False,

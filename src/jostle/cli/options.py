@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -26,4 +26,8 @@ TruthOption = Annotated[
 ]
 VideoId = Annotated[
     str | None, typer.Option("--video-id", metavar="ID", help="Id of the video; by default its file name.")
+]
+Device = Annotated[
+    Literal["auto", "cpu", "cuda"],
+    typer.Option("--device", help="Where networks run; auto: a GPU if there is one."),
 ]

@@ -1,0 +1,160 @@
+"""`train` and `detect` as a user meets them, from feature files to a score."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.evaluation.detection import Grid
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
+
+from small_world import write_world
+
+CONFIG = """
+detector = "temporalmaxer"
+seed = 3
+device = "cpu"
+chosen_by = "map@0.5"
+
+[settings]
+input_dim = 8
+dim = 16
+classes = 2
+max_length = 64
+levels = 4
+normaliser = 10
+
+[data]
+features = "clean"
+truth = "truth.json"
+train = "validation"
+select = 0.2
+
+[optimiser]
+lr = 5e-3
+warmup_epochs = 1
+epochs = 12
+average = 0.9
+"""
+
+
+def run(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "jostle", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=os.environ.copy(),
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a world, and a detector that learned it."""
+    folder = write_world(tmp_path_factory.mktemp("detecting") / "world")
+    (folder / "run.toml").write_text(CONFIG)
+    done = run("train", "run.toml", "-o", "run", "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["weights"] == "run/best.safetensors"
+    assert said["score"] > 0.3
+    return folder
+
+
+def test_a_run_leaves_what_it_did(trained: Path) -> None:
+    names = {path.name for path in (trained / "run").iterdir()}
+    assert names == {"best.safetensors", "last.safetensors", "checkpoint.safetensors", "log.jsonl", "train.json"}
+    stored = json.loads((trained / "run" / "train.json").read_text())
+    assert stored["config"]["optimiser"]["epochs"] == 12
+
+
+def test_from_features_to_a_score(trained: Path) -> None:
+    words = ("--detector", "temporalmaxer", "--weights", "run/best.safetensors", "--truth", "truth.json")
+    done = run("detect", "clean", *words, "--subset", "test", "-o", "found.json", cwd=trained)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "found.json"
+    assert "segments in 4 videos" in done.stderr
+    score = run(
+        "eval", "found.json", "--truth", "truth.json", "--subset", "test", "--tiou", "0.5", "--json", cwd=trained
+    )
+    assert json.loads(score.stdout)["average_map"] > 0.3
+    rough = run("detect", "rough", *words, "--subset", "test", "-o", "rough.csv", cwd=trained)
+    assert rough.returncode == 0, rough.stderr
+
+
+def test_one_file_and_no_truth(trained: Path) -> None:
+    words = ("detect", "clean/video13.npy", "--detector", "temporalmaxer", "--weights", "run/best.safetensors")
+    done = run(*words, "--fps", "25", cwd=trained)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == ["video", "start", "end", "score", "label"]
+    assert lines[1].split()[0] == "video13"
+    assert lines[1].split()[-1] in ("Jump", "Run")  # names came with the weights
+    said = json.loads(run(*words, "--fps", "25", "--json", cwd=trained).stdout)
+    assert len(said["results"]["video13"]) == len(lines) - 1
+    without = run(*words, cwd=trained)
+    assert without.returncode == 2
+    assert "video video13: its rate is not known; give --fps, or --truth" in without.stderr
+
+
+def test_the_same_in_python(trained: Path) -> None:
+    detector = jostle.load_detector("temporalmaxer", weights=trained / "run" / "best.safetensors")
+    assert detector.config.class_names == ("Jump", "Run")
+    found = jostle.detect(trained / "clean", detector, truth=trained / "truth.json", grid=Grid())
+    assert len(found.videos) == 14
+    features = np.load(trained / "clean" / "video13.npy")
+    single = detector.detect(features, fps=25.0, duration=10.88)
+    rows = found.video == found.videos.index("video13")
+    assert found.start[rows].tolist() == single.start.tolist()
+    assert {"cls", "offsets", "mask"} == set(detector.raw(features))
+
+
+def test_video_scores_name_the_proposals(trained: Path) -> None:
+    words = ("classes=1", "resize=true", "optimiser.epochs=1")
+    settings = [f"settings.{word}" if "." not in word else word for word in words]
+    done = run("train", "run.toml", "-o", "agnostic", *settings, cwd=trained)
+    assert done.returncode == 0, done.stderr
+    scores = {f"video{i:02d}": [0.1, 0.9, 0.3] for i in range(14)}
+    (trained / "scores.json").write_text(json.dumps({"results": scores, "class": ["Jump", "Run", "Throw"]}))
+    words = ("detect", "clean", "--detector", "temporalmaxer", "--weights", "agnostic/best.safetensors")
+    done = run(*words, "--fps", "25", "--video-scores", "scores.json", "--json", cwd=trained)
+    assert done.returncode == 0, done.stderr
+    labels = {row["label"] for rows in json.loads(done.stdout)["results"].values() for row in rows}
+    assert labels <= {"Run", "Throw"}  # the two best classes of the video
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["train", "none.toml", "-o", "x"], 2, "none.toml: cannot be read"),
+        (["train", "run.toml", "-o", "x", "optimizer.lr=1"], 2, "optimizer: no such setting: did you mean optimiser?"),
+        (["train", "run.toml", "-o", "x", "data.select=test"], 2, "would choose the model on the test set"),
+        (["train", "run.toml", "-o", "x", "detector=tridett"], 2, "did you mean tridet"),
+        (["train", "run.toml", "-o", "run", "seed=9"], 6, "holds a run with other settings or data"),
+        (["detect", "clean", "--detector", "tridet", "--weights", "run/best.safetensors"], 3, "do not fit tridet"),
+        (
+            ["detect", "none", "--detector", "temporalmaxer", "--weights", "run/best.safetensors"],
+            3,
+            "no such file or folder",
+        ),
+        (["detect", "clean", "--detector", "temporalmaxer", "--weights", "run.toml"], 3, "run.toml"),
+        (
+            ["detect", "truth.json", "--detector", "temporalmaxer", "--weights", "run/best.safetensors", "--fps", "25"],
+            3,
+            "error[F50]",
+        ),
+    ],
+)
+def test_bad_input_is_answered_with_what_to_do(trained: Path, words: list[str], code: int, message: str) -> None:
+    done = run(*words, cwd=trained)
+    assert message in done.stderr
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
