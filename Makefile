@@ -23,10 +23,11 @@ lint: .venv/.stamp
 types: .venv/.stamp
 	$(BIN)/mypy
 
-bench: .venv-peer/.stamp
+bench: .venv/.stamp .venv-peer/.stamp
 	$(PEER)/python -m benchmarks.corruptions
 	$(PEER)/python -m benchmarks.video
 	$(PEER)/python -m benchmarks.scoring
+	$(BIN)/python -m benchmarks.detectors
 
 docs: .venv/.stamp
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html

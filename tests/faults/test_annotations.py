@@ -134,7 +134,7 @@ def test_F30_bad_segments_are_refused_with_id_and_index(tmp_path: Path, segment:
     message = refusal(path, "F30")
     assert message == (
         f"video 'v 1': the segment of annotation 1 {fault}; a segment needs 0 <= start <= end; correct or remove it, "
-        "or let fix drop it"
+        "or let fix mend it"
     )
     truth = read_truth(path, fix=True)
     assert truth.left_out == {counted: 1}
