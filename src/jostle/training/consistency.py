@@ -106,7 +106,7 @@ def selected(
         video, point = (covered & present).nonzero(as_tuple=True)
         return (video, point, torch.zeros_like(video)), targets
     video, point = (covered & present & outputs.mask).nonzero(as_tuple=True)
-    label = actions.labels.gather(1, _referred(outputs, actions))[video, point]
+    label = actions.labels.gather(1, targets.action)[video, point]
     return (video, point, label), targets
 
 
@@ -115,18 +115,6 @@ def _misses(detector: Detector[Any], outputs: Outputs, actions: Actions, config:
     (video, point, label), targets = selected(detector, outputs, actions, config)
     found = detector.offsets_at(outputs, video, point, label).float()
     return 1 - iou(found, targets.offsets[video, point])
-
-
-def _referred(outputs: Outputs, actions: Actions) -> Tensor:
-    """(B, N) the action each point refers to: the shortest it may answer for, or the first of the video."""
-    position = outputs.points.position[:, None]
-    start, end = (actions.segments[:, None, :, i] for i in (0, 1))
-    distance = torch.stack([position - start, end - position], -1)
-    far = distance.amax(-1)
-    mine = (distance.amin(-1) > 0) & actions.present[:, None]
-    mine = mine & (far >= outputs.points.low[:, None]) & (far <= outputs.points.high[:, None])
-    length = (actions.segments[..., 1] - actions.segments[..., 0])[:, None]
-    return torch.where(mine, length, torch.inf).argmin(-1)
 
 
 def _by_nearest(

@@ -61,11 +61,13 @@ class Targets:
         classes: (B, N, K) 1 for each class the point answers for.
         offsets: (B, N, 2) distances to start and end in strides; meaningful at positives.
         positive: (B, N) points that answer for an action.
+        action: (B, N) the action that `offsets` lead to; the first of the video where a point answers for none.
     """
 
     classes: Tensor
     offsets: Tensor
     positive: Tensor
+    action: Tensor
 
 
 def assign(points: Points, actions: Actions, mask: Tensor, *, classes: int, radius: float | None) -> Targets:
@@ -91,7 +93,7 @@ def assign(points: Points, actions: Actions, mask: Tensor, *, classes: int, radi
     labels = F.one_hot(actions.labels, classes).to(length.dtype)  # (B, M, K)
     offsets = _take(distance, shortest) / points.stride[:, None]
     found = (chosen.to(length.dtype) @ labels).clamp(max=1.0) * mask[..., None]
-    return Targets(found, offsets, chosen.any(-1) & mask)
+    return Targets(found, offsets, chosen.any(-1) & mask, shortest[..., 0])
 
 
 def assign_by_cost(
@@ -116,7 +118,7 @@ def assign_by_cost(
     picked = change.gather(-1, actions.labels[:, None].expand(-1, logits.shape[1], -1))  # (B, N, M)
     cost = negative.sum(-1, keepdim=True) + picked + 2 * distance_iou(offsets[:, :, None], distance.clamp(min=0))
     cheapest = torch.where(inside, cost, torch.inf).argmin(-1, keepdim=True)
-    return Targets(first.classes, _take(distance, cheapest), first.positive)
+    return Targets(first.classes, _take(distance, cheapest), first.positive, cheapest[..., 0])
 
 
 def _distances(points: Points, actions: Actions) -> tuple[Tensor, Tensor]:
