@@ -13,7 +13,7 @@ import numpy.typing as npt
 from jostle.datasets.features import check_length, read_features
 from jostle.datasets.names import listing, normal_id
 from jostle.datasets.text import describe, read_json
-from jostle.errors import BadValue, DataError
+from jostle.errors import BadValue, DataError, JostleError
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth
@@ -151,16 +151,28 @@ def detect_features(
             check_length(features, length, fps, grid.stride, grid.window)
         reach = ((len(features) - 1) * grid.stride + grid.window) / fps
         extra: dict[str, Any] = {} if video_scores is None else {"video_scores": video_scores.of(name)}
+        features.flags.writeable = False  # a detector that writes into its input would spoil the next one's
+        facts = {"fps": fps, "duration": length or reach, "stride": grid.stride, "window": grid.window}
         try:
-            found[name] = detector.detect(
-                features, fps=fps, duration=length or reach, stride=grid.stride, window=grid.window, **extra
-            )
-        except (BadValue, DataError) as error:
+            found[name] = _checked(detector.detect(features, **facts, **extra))
+        except JostleError as error:
             error.add_note(f"in {path}")
             raise
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise DataError(f"video {name}: the detector failed ({what}); -vv shows where", fault="F78") from error
         if progress is not None:
             progress(done, len(files))
     return Predictions.from_segments(found)
+
+
+def _checked(found: object) -> Segments:
+    """What a detector gave back, if it is scored segments."""
+    if not isinstance(found, Segments):
+        raise TypeError(f"it gave {type(found).__name__}, not Segments")
+    if found.score is None:
+        raise TypeError("its segments have no scores")
+    return found
 
 
 def _facts(
