@@ -256,3 +256,10 @@ def test_bfloat16_stays_near(name: str, small: Make, rows: Make) -> None:
     for a, b in zip(wanted["cls"], found["cls"], strict=True):
         assert np.abs(a - b).max() < 0.25
         assert b.dtype == np.float32
+
+
+def test_a_cpu_runs_without_compiling() -> None:
+    sizes = {"input_dim": 8, "dim": 32, "classes": 3, "max_length": 96, "levels": 4}
+    made = load_detector("temporalmaxer", compiled=True, **sizes)
+    made.raw(np.ones((20, 8), np.float32))
+    assert made._fast is None

@@ -49,3 +49,15 @@ def test_a_gpu_answers_as_the_cpu_does(detector: str) -> None:
         here = made(x, lengths)
         there = made.cuda()(x.cuda(), lengths.cuda())
     torch.testing.assert_close(there.logits.cpu(), here.logits, rtol=1e-3, atol=1e-3)
+
+
+def test_compiled_answers_as_eager_does() -> None:
+    torch.manual_seed(0)
+    sizes = {"input_dim": 8, "dim": 32, "classes": 3, "max_length": 96, "levels": 4}
+    eager = load_detector("temporalmaxer", **sizes).cuda()
+    compiled = load_detector("temporalmaxer", compiled=True, **sizes).cuda()
+    compiled.load_state_dict(eager.state_dict())
+    features = torch.randn(60, 8).numpy()
+    one, other = (model.raw(features) for model in (eager, compiled))
+    for here, there in zip(one["cls"], other["cls"], strict=True):
+        assert abs(here - there).max() < 1e-3

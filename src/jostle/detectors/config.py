@@ -41,7 +41,7 @@ class DetectorConfig:
         video_classes: how many of the best external video scores are given to every segment.
         rules: whose arithmetic: the original's, or that of OpenTAD, whose published weights were trained with it.
         precision: of inference.
-        compiled: run inference through torch.compile.
+        compiled: run inference on a GPU through torch.compile; on a CPU it would ask for a C++ compiler, and is not.
     """
 
     input_dim: int = 2048

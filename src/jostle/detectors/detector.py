@@ -203,12 +203,12 @@ class Detector(nn.Module, Generic[C]):
         if self.config.resize:
             x = F.interpolate(x, self.config.max_length, mode="linear", align_corners=False)
             lengths = torch.full_like(lengths, self.config.max_length)
-        if self.config.compiled:
+        if self.config.compiled and x.is_cuda:
             # A few lengths instead of any, so that few graphs are compiled. Never beyond the padding: it has a say.
             wanted = min(-(-x.shape[-1] // BUCKET) * BUCKET, self.padded(x.shape[-1]))
             x = F.pad(x, (0, wanted - x.shape[-1]))
             self._fast = self._fast or torch.compile(self.forward, dynamic=False)
-        run, training = self._fast or self.forward, self.training
+        run, training = (self._fast if x.is_cuda else None) or self.forward, self.training
         self.eval()
         try:
             with torch.autocast(x.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
