@@ -6,12 +6,13 @@ that nothing registered is missing from the result.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import typer
 
@@ -22,9 +23,14 @@ from jostle.corrupting.corruption import Corruption, corruptions
 from jostle.corrupting.placement import placements
 from jostle.corrupting.profile import Entry, Profile, profiles
 from jostle.datasets.format import SAID, Format, Kind, formats
+from jostle.detectors.config import DetectorConfig
+from jostle.detectors.detector import Variant, detectors
 from jostle.diagnosis import MENDED_FAULTS, Buckets, Style, styles
+from jostle.evaluation.detection import Grid
 from jostle.metrics.metric import Metric, metrics
 from jostle.metrics.protocol import Protocol, protocols
+from jostle.models.extractor import ExtractorKind, extractors
+from jostle.training.config import TrainingConfig
 
 DOCS = Path(__file__).parent
 
@@ -100,6 +106,23 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "draw_clean_against_corrupted",
     ),
     "jostle.report.score_figures": ("draw_precision_recall", "draw_class_drops", "mean_curve"),
+    "jostle.detectors.detector": ("Detector", "Variant", "detector"),
+    "jostle.detectors.config": ("DetectorConfig",),
+    "jostle.detectors.actionformer": ("ActionFormerConfig",),
+    "jostle.detectors.tridet": ("TriDetConfig",),
+    "jostle.detectors.temporalmaxer": ("TemporalMaxerConfig",),
+    "jostle.detectors.outputs": ("Outputs", "Losses", "Candidates"),
+    "jostle.detectors.blocks.assignment": ("Actions",),
+    "jostle.detectors.nms": ("soft_nms", "hard_nms", "vote"),
+    "jostle.detectors.checkpoints": ("read_weights", "read_metadata", "write_weights", "differences"),
+    "jostle.evaluation.detection": ("Grid", "VideoScores", "read_video_scores", "detect_features"),
+    "jostle.models.extractor": ("Extractor", "ExtractorKind", "extractor"),
+    "jostle.models.input_spec": ("InputSpec",),
+    "jostle.training.config": ("TrainingConfig", "DataConfig"),
+    "jostle.training.optimisation": ("OptimiserConfig", "learning_rate"),
+    "jostle.training.consistency": ("ConsistencyConfig", "consistency_loss", "divergence"),
+    "jostle.training.loop": ("Trained",),
+    "jostle.settings": ("read_settings", "make_settings"),
     "jostle.seeds": ("key_for", "rng_for"),
 }
 VERBS = (
@@ -117,6 +140,10 @@ VERBS = (
     "diagnose",
     "pm_k",
     "robustness",
+    "load_detector",
+    "detect",
+    "train",
+    "load_extractor",
     "convert",
     "doctor",
     "demo",
@@ -415,6 +442,146 @@ def faults_table() -> list[str]:
     return _table(["the public program", "jostle"], [[fault.original, fault.ours] for fault in MENDED_FAULTS])
 
 
+def detectors_page() -> str:
+    """Every detector: its settings, and what each variant changes."""
+    families: dict[type, list[Variant]] = {}
+    for found in detectors.values():
+        families.setdefault(found.model, []).append(found)
+    lines = [
+        "# Detectors",
+        "",
+        "Names for `--detector` and `jostle.load_detector`. A variant is a set of settings; any of them can be changed "
+        "by `--set key=value`, by keyword, or in the `[settings]` table of a [training file](training.md). "
+        "[Run a detector](../how-to/run-a-detector.md) says which weights fit.",
+        "",
+        "## Shared settings",
+        "",
+        *_settings_table(DetectorConfig),
+    ]
+    for model, variants in sorted(families.items(), key=lambda item: item[0].__name__):
+        base = next(found for found in variants if found.name == model.__name__.lower())
+        own = type(base.config())
+        shared = {field.name: field.default for field in dataclasses.fields(DetectorConfig)}
+        rows = [[f"`{found.name}`", found.summary, _changed(found.config(), own)] for found in variants]
+        lines += ["", f"## {model.__name__}", "", _first_paragraph(importlib.import_module(model.__module__).__doc__)]
+        lines += ["", f"From: {_citation(DETECTOR_WORKS[model.__name__])}.", ""]
+        lines += _table(["name", "is", "settings that differ from the defaults"], rows)
+        mine = [field for field in dataclasses.fields(own) if field.default != shared.get(field.name, ...)]
+        lines += ["", f"Settings of {model.__name__} itself:", ""]
+        lines += _settings_table(own, only=[field.name for field in mine])
+    return "\n".join(lines) + "\n"
+
+
+DETECTOR_WORKS = {"ActionFormer": "zhang2022", "TriDet": "shi2023", "TemporalMaxer": "tang2023"}
+
+
+def _changed(config: DetectorConfig, kind: type[DetectorConfig]) -> str:
+    plain = kind()
+    changed = {f.name: getattr(config, f.name) for f in dataclasses.fields(kind)}
+    return ", ".join(f"`{n}={v!r}`" for n, v in changed.items() if v != getattr(plain, n)) or "none"
+
+
+def _settings_table(kind: type, *, only: Sequence[str] | None = None) -> list[str]:
+    """One line a field of a settings class: its default, and what its docstring says."""
+    said: dict[str, str] = {}
+    for base in (Grid, *reversed(kind.__mro__)):  # the grid's words serve whoever repeats its fields
+        said |= _attributes(base)
+    rows = []
+    for field in dataclasses.fields(kind):
+        if only is not None and field.name not in only:
+            continue
+        nothing = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if nothing:
+            default = "must be given"
+        elif field.default is dataclasses.MISSING:
+            default = "a table"
+        else:
+            default = f"`{_as_toml(field.default)}`"
+        rows.append([f"`{field.name}`", default, said.get(field.name, "")])
+    return _table(["key", "default", "meaning"], rows)
+
+
+def _as_toml(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(_as_toml, value)) + "]"
+    if value is None or isinstance(value, bool):
+        return '"none"' if value is None else str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _attributes(kind: type) -> dict[str, str]:
+    """What the docstring of a class says about each attribute."""
+    _, _, listed = (inspect.cleandoc(kind.__doc__ or "")).partition("Attributes:\n")
+    made: dict[str, str] = {}
+    name = ""
+    for line in listed.split("\n\n")[0].splitlines():
+        if found := re.match(r" {4}(\w+): (.*)", line):
+            name, made[found[1]] = found[1], found[2]
+        elif name:
+            made[name] += f" {line.strip()}"
+    return made
+
+
+def extractors_page() -> str:
+    """Every extractor and what it wants to be shown."""
+    lines = [
+        "# Extractors",
+        "",
+        "Names for `jostle.load_extractor`. An extractor turns windows of frames into features; its weights are public "
+        "and not ours to give. Frames are resized, cropped and scaled as the columns say; the feature is the mean over "
+        "the crops.",
+        "",
+        *_table(
+            ["name", "is", "feature", "window", "every", "frames resized to", "crops", "weights"],
+            [_extractor(found) for found in extractors.values()],
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _extractor(found: ExtractorKind) -> list[str]:
+    spec = found.spec
+    size = spec.resize
+    resized = f"{size[1]} × {size[0]}" if isinstance(size, tuple) else f"short side {size}" if size else "as they are"
+    return [
+        f"`{found.name}`",
+        _first_paragraph(found.build.__doc__),
+        f"{found.dim} numbers",
+        f"{spec.frames} frames, at least {found.least_frames}",
+        f"{spec.stride} frames",
+        resized,
+        f"{spec.crops}, {spec.size} × {spec.size}",
+        found.source,
+    ]
+
+
+def training_page() -> str:
+    """Every table and key of a training file."""
+    lines = [
+        "# Training file",
+        "",
+        "What `jostle train` reads, table by table. Only `data.features` and `data.truth` must be given. The defaults "
+        'are ActionFormer\'s for THUMOS14. TOML has no empty value: write `"none"`. Values in `settings` reach the '
+        "detector as they are; leave such a key out there. On the command line a key is "
+        "`table.key=value`. [Train a detector](../how-to/train-a-detector.md) shows it at work.",
+        "",
+        "## At the top",
+        "",
+        *_settings_table(TrainingConfig),
+        "",
+        "`settings` holds fields of the detector's own settings, listed under [detectors](detectors.md).",
+    ]
+    for name, kind in training_tables().items():
+        lines += ["", f"## {name}", "", _first_paragraph(kind.__doc__), "", *_settings_table(kind)]
+    return "\n".join(lines) + "\n"
+
+
+def training_tables() -> dict[str, type]:
+    """The tables of a training file and the classes that hold them."""
+    hints = get_type_hints(TrainingConfig)
+    return {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind) and isinstance(kind, type)}
+
+
 def cli_page() -> str:
     """The help of every verb."""
     command: Any = typer.main.get_command(app)
@@ -635,6 +802,9 @@ PAGES: dict[str, Callable[[], str]] = {
     "styles.md": styles_page,
     "metrics.md": metrics_page,
     "formats.md": formats_page,
+    "detectors.md": detectors_page,
+    "extractors.md": extractors_page,
+    "training.md": training_page,
     "cli.md": cli_page,
     "python.md": python_page,
     "errors.md": errors_page,

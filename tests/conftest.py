@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,9 @@ import numpy as np
 import pytest
 
 from jostle import Clip
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # several workers with a thread pool each would wait for one another
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

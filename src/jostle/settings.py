@@ -72,6 +72,24 @@ def parsed_pairs(pairs: Iterable[str]) -> dict[str, Any]:
     return made
 
 
+def fit_changes(kind: type[Any], changes: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    """Changes to settings of a kind, each as its field wants it.
+
+    Raises:
+        BadValue: if there is no such field, or the value does not fit.
+    """
+    hints = typing.get_type_hints(kind)
+    fields = [field.name for field in dataclasses.fields(kind)]
+    made = {}
+    for name, value in changes.items():
+        if name not in fields:
+            near = difflib.get_close_matches(name, fields, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(fields))}"
+            raise BadValue(f"{where} has no setting {name}: {hint}")
+        made[name] = _fitted(hints[name], value, f"{where}: {name}")
+    return made
+
+
 def settings_as_dict(settings: Any) -> dict[str, Any]:
     """The settings as plain values, for JSON."""
     plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(settings)))
@@ -125,7 +143,7 @@ def _fitted(hint: Any, value: Any, place: str) -> Any:
             raise _wrong(place, value, f"one of {', '.join(map(repr, choices))}")
         return value
     if origin is tuple:
-        if not isinstance(value, list):
+        if not isinstance(value, list | tuple):
             raise _wrong(place, value, "a list")
         return tuple(_fitted(choices[0], item, place) for item in value)
     if origin in (dict, Mapping):

@@ -59,7 +59,7 @@ def test_multithumos_repeats_one_norm_for_every_level() -> None:
 def test_unknown_names_and_settings() -> None:
     with pytest.raises(UnknownName, match="did you mean actionformer_thumos_i3d"):
         load_detector("actionformer_thumos_i3")
-    with pytest.raises(BadValue, match="tridet has no setting heads; it has bins, centre_radius"):
+    with pytest.raises(BadValue, match=r"tridet has no setting heads: did you mean head_dim\?"):
         load_detector("tridet", heads=4)
     with pytest.raises(BadValue, match="dim must be a whole number from 1, not 0"):
         load_detector("tridet", dim=0)

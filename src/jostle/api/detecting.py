@@ -87,12 +87,12 @@ def detect(
 
     known = truth if truth is None or isinstance(truth, Truth) else read_truth(truth)
     scores = None if video_scores is None else read_video_scores(video_scores)
-    if scores is not None:
-        names = scores.classes
-        if not names and known is not None and known.label_ids is not None:
-            by_number = dict(zip(known.label_ids, known.classes, strict=True))
-            names = tuple(by_number.get(i, f"class {i}") for i in range(max(by_number) + 1))
-        detector.config = dataclasses.replace(detector.config, class_names=names)
+    names = scores.classes if scores is not None else detector.config.class_names
+    if not names and known is not None and known.label_ids is not None:  # public weights know numbers only
+        by_number = dict(zip(known.label_ids, known.classes, strict=True))
+        most = max([*by_number, detector.config.classes - 1]) + 1
+        names = tuple(by_number.get(i, f"class {i}") for i in range(most))
+    detector.config = dataclasses.replace(detector.config, class_names=names)
     return detect_features(
         detector,
         Path(source),

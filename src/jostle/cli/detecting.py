@@ -61,6 +61,8 @@ def detect(
             video_scores=video_scores,
             progress=advance,
         )
+    if known is not None and len(found.videos) < len(known.videos):
+        voice.remark(f"{len(known.videos) - len(found.videos)} of {len(known.videos)} videos have no features here")
     if out is not None:
         write_predictions(found, out)
         voice.remark(f"{len(found)} segments in {len(found.videos)} videos")

@@ -27,6 +27,7 @@ from jostle.detectors.opentad import is_opentad, opentad_names
 from jostle.detectors.outputs import Candidates, Losses, Outputs
 from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.registry import Registry
+from jostle.settings import fit_changes
 from jostle.types.segments import Segments
 
 C = TypeVar("C", bound=DetectorConfig)
@@ -231,7 +232,8 @@ class Detector(nn.Module, Generic[C]):
         if not np.isfinite(rows).all():
             row = int(np.flatnonzero(~np.isfinite(rows).all(1))[0])
             raise DataError(f"features: row {row} of {len(rows)} holds NaN or infinity; extract the features again")
-        return np.ascontiguousarray(rows, np.float32)
+        made = np.ascontiguousarray(rows, np.float32)
+        return made if made.flags.writeable else made.copy()  # tensors cannot be read-only
 
 
 @dataclass(frozen=True)
@@ -278,10 +280,7 @@ def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, *
     """
     variant = detectors[name]
     settings = variant.config()
-    known = {field.name for field in dataclasses.fields(settings)}
-    unknown = sorted(set(config) - known)
-    if unknown:
-        raise BadValue(f"{name} has no setting {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+    config = fit_changes(type(settings), config, where=name)
     tensors = None if weights is None else read_weights(weights)
     if tensors is not None and is_opentad(tensors):
         tensors = opentad_names(tensors)

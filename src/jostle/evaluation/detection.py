@@ -147,13 +147,13 @@ def detect_features(
     for done, (name, path) in enumerate(files.items(), 1):
         fps, length = _facts(truth, place.get(name), grid, duration, name)
         features = read_features(path)
-        if length is not None:
-            check_length(features, length, fps, grid.stride, grid.window)
         reach = ((len(features) - 1) * grid.stride + grid.window) / fps
         extra: dict[str, Any] = {} if video_scores is None else {"video_scores": video_scores.of(name)}
         features.flags.writeable = False  # a detector that writes into its input would spoil the next one's
         facts = {"fps": fps, "duration": length or reach, "stride": grid.stride, "window": grid.window}
         try:
+            if length is not None:
+                check_length(features, length, fps, grid.stride, grid.window)
             found[name] = _checked(detector.detect(features, **facts, **extra))
         except JostleError as error:
             error.add_note(f"in {path}")

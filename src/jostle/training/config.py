@@ -24,6 +24,8 @@ class DataConfig:
         select: subset to choose the best epoch by, or a share of the training videos that is held out for it; 0 keeps
             the last epoch. Never the test set.
         corrupted: a second folder, of the same videos corrupted: then training is robust, by the consistency loss.
+        prefix: what stands before a video's id in a file's name, such as `v_`.
+        suffix: what stands after it.
         stride: frames between two rows.
         window: frames a row has seen.
         fps: rate of videos whose annotation does not give it.

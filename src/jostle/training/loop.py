@@ -224,6 +224,10 @@ class Trainer:
                     "config": settings_as_dict(self.config),
                     "torch": torch.__version__,
                     "fingerprint": fingerprint,
+                    "videos": {
+                        "learn": len(self.videos),
+                        "choose": len(self.selection.videos) if self.selection else 0,
+                    },
                 }
                 (self.folder / "train.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
             return
@@ -278,10 +282,17 @@ class Trainer:
 
     def _fingerprint(self) -> str:
         """Of all that decides the result: the settings, the videos and their features."""
-        made = hashlib.sha256(json.dumps(settings_as_dict(self.config), sort_keys=True).encode())
-        for video in self.videos:
-            made.update(f"{video.name} {video.features.shape} {video.features.sum():.6e}".encode())
-            made.update(video.segments.tobytes() + video.labels.tobytes())
+        deciding = settings_as_dict(self.config)
+        for name in ("device", "save_every", "tensorboard"):
+            del deciding[name]
+        made = hashlib.sha256(json.dumps(deciding, sort_keys=True).encode())
+        for video in [*self.videos, *(self.selection.videos if self.selection else [])]:
+            made.update(video.name.encode("utf-8", "surrogatepass") + video.segments.tobytes() + video.labels.tobytes())
+            for features in (video.features, video.corrupted):
+                if features is not None:
+                    made.update(f"{features.shape} {features.sum(dtype=np.float64):.9e}".encode())
+        for name, value in self.detector.state_dict().items():
+            made.update(f"{name} {value.double().sum():.9e}".encode())
         return made.hexdigest()
 
 
