@@ -65,7 +65,7 @@ def test_unknown_names_and_settings() -> None:
         load_detector("tridet", dim=0)
     with pytest.raises(BadValue, match="a window is an odd number of steps, not 4"):
         load_detector("actionformer", window=4)
-    with pytest.raises(BadValue, match="rules is one of original, opentad, not 'mine'"):
+    with pytest.raises(BadValue, match="rules: 'mine' is not one of 'original', 'opentad'"):
         load_detector("actionformer", rules="mine")
 
 
