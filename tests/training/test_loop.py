@@ -169,9 +169,14 @@ print(train(made_config(Path(sys.argv[1]), save_every=0.0, optimiser={"epochs": 
 @pytest.mark.slow
 def test_F96_killed_for_good_at_any_moment(world: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-c", SCRIPT, str(world), str(tmp_path / "killed"), str(Path(__file__).parent)]
-    for seconds in (3.0, 3.5, 4.1):
+    log = tmp_path / "killed" / "log.jsonl"
+    for steps in (3, 8, 17):
         process = subprocess.Popen(words)
-        time.sleep(seconds)
+        deadline = time.monotonic() + 120
+        while not log.exists() or log.read_bytes().count(b"\n") < steps:
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.002)
         process.send_signal(signal.SIGKILL)
         process.wait()
     done = subprocess.run(words, capture_output=True, text=True, check=True)
