@@ -85,16 +85,7 @@ def draw_sensitivity(diagnosis: Json, folder: Path, formats: Sequence[str] = FOR
     groups = _groups(facts)
     with canvas(10, 3.6, (max(sum(len(b) for b in groups.values()), 6), 7)) as (figure, (left, right)):
         _draw_groups(left, groups)
-        base = 100 * facts["base"]
-        left.axhline(base, color=BLACK, linestyle="--", linewidth=1)
-        left.annotate(
-            f"{base:.2f}",
-            (1, base),
-            xycoords=("axes fraction", "data"),
-            xytext=(2, 0),
-            textcoords="offset points",
-            va="center",
-        )
+        _draw_level(left, facts["base"], digits=2)
         left.set_ylim(0, 100)
         left.set_ylabel("Average mAP$_N$ (%)")
         letter(left, "Sensitivity by characteristic")
@@ -109,16 +100,7 @@ def draw_false_negatives(diagnosis: Json, folder: Path, formats: Sequence[str] =
     groups = _groups({name: facts[name] for name in CHARACTERISTICS if name in facts})
     with canvas(8, 3.6) as (figure, (axes,)):
         _draw_groups(axes, groups)
-        overall = 100 * facts["overall"]
-        axes.axhline(overall, color=BLACK, linestyle="--", linewidth=1)
-        axes.annotate(
-            f"{overall:.1f}",
-            (1, overall),
-            xycoords=("axes fraction", "data"),
-            xytext=(2, 0),
-            textcoords="offset points",
-            va="center",
-        )
+        _draw_level(axes, facts["overall"], digits=1)
         axes.set_ylim(0, 110)
         axes.set_yticks(range(0, 101, 20))
         axes.set_ylabel("Missed instances (%)")
@@ -224,6 +206,20 @@ def _draw_groups(axes: Axes, groups: Mapping[str, Mapping[str, float]]) -> None:
         place += 0.8
     axes.set_xticks(ticks, labels, fontsize=8)
     axes.margins(x=0.02)
+
+
+def _draw_level(axes: Axes, share: float, *, digits: int) -> None:
+    """A dashed line at a share of all instances, with its value in percent beside it."""
+    level = 100 * share
+    axes.axhline(level, color=BLACK, linestyle="--", linewidth=1)
+    axes.annotate(
+        f"{level:.{digits}f}",
+        (1, level),
+        xycoords=("axes fraction", "data"),
+        xytext=(2, 0),
+        textcoords="offset points",
+        va="center",
+    )
 
 
 def _draw_spread(axes: Axes, groups: Mapping[str, Mapping[str, float]], base: float) -> None:
