@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -129,3 +130,46 @@ def test_every_action_inside_the_clip_is_struck(start: float, length: float, pla
 def test_levels_nest(start: float, length: float) -> None:
     small, middle, large = (set(struck(f"centre:{p}%", 1000, [(start, start + length)])) for p in (1, 5, 10))
     assert small <= middle <= large
+
+
+def test_each_strikes_every_action_by_itself() -> None:
+    actions = [(10.0, 40.0), (100.0, 101.0), (200.0, 200.2), (990.0, 1200.0)]
+    found = struck("each:2", 1000, actions, video_id="v")
+    inside = [[f for f in found if int(a) <= f < max(b, int(a) + 1)] for a, b in actions]
+    assert [len(f) for f in inside] == [2, 1, 1, 2]
+    assert sum(map(len, inside)) == len(found)
+    moved = struck("each:2", 1000, actions, video_id="v", seed=1)
+    assert moved != found
+
+
+@given(st.lists(st.tuples(st.floats(0, 900), st.floats(0.1, 90)), min_size=1, max_size=8), st.integers(0, 10))
+def test_a_pair_loses_one_frame(drawn: list[tuple[float, float]], seed: int) -> None:
+    actions = sorted((start, start + length) for start, length in drawn)
+    found = struck("pair", 1000, actions, seed=seed)
+    cuts = [0, *(int(start) for start, _ in actions[1:]), 1000]
+    for lo, hi in itertools.pairwise(cuts):
+        assert sum(lo <= f < hi for f in found) == (1 if lo < hi else 0)
+    shuffled = list(reversed(actions))
+    assert struck("pair", 1000, shuffled, seed=seed) == found
+
+
+def test_released_pairs_end_with_their_action() -> None:
+    actions = [(20.0, 40.5), (60.0, 90.0), (70.0, 80.0), (90.2, 90.6)]
+    for seed in range(200):
+        found = struck("pair:released", 300, actions, seed=seed)
+        later = struck("pair:released-videomae", 300, actions, seed=seed)
+        # The third action ends before the second, so its pair is left out; the fourth begins where the third ended.
+        for frames, late in ((found, 0), (later, 1)):
+            assert sum(1 <= f < 40 for f in frames) == 1
+            assert max(frames) < 90
+            assert len([f for f in frames if f >= 40]) in (1, 2)
+            assert all(f >= 40 + late for f in frames[1:])
+    firsts = {struck("pair:released", 300, actions, seed=seed)[0] for seed in range(2000)}
+    assert (min(firsts), max(firsts)) == (1, 39)
+
+
+def test_pairs_of_a_clip_without_actions() -> None:
+    assert len(struck("pair", 50, None)) == 1
+    assert not parse("pair").mask(Timeline(50, np.zeros((0, 2)))).any()
+    with pytest.raises(UnknownName, match="'release'"):
+        parse("pair:release")

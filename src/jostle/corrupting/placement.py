@@ -6,6 +6,7 @@ al. 2024): `thumos14` takes an inclusive range that is never empty, `activitynet
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -193,6 +194,68 @@ def random(argument: str) -> Callable[[Timeline], Mask]:
 def background(argument: str) -> Callable[[Timeline], Mask]:
     """A number of frames drawn from outside the actions; needs annotations."""
     return _drawn(argument, "background", inside=False)
+
+
+@placement("each:1")
+def each(argument: str) -> Callable[[Timeline], Mask]:
+    """A number of frames drawn from each action by itself."""
+    n = _count(argument, "each:1")
+
+    def rule(timeline: Timeline) -> Mask:
+        mask = np.zeros(timeline.frames, np.bool_)
+        for k, (start, end) in enumerate(timeline.actions_or_whole()):
+            first, stop = max(int(start), 0), min(max(int(np.ceil(end)), int(start) + 1), timeline.frames)
+            mask[first + timeline.rng(f"each {k}").permutation(max(stop - first, 0))[:n]] = True
+        return mask
+
+    return rule
+
+
+@placement("pair")
+def pair(argument: str) -> Callable[[Timeline], Mask]:
+    """One frame of each pair of an action and the background beside it: what FrameDrop drops.
+
+    `pair` splits the video where actions start, as the paper describes it: an action and the background after it, the
+    first with what comes before it. `pair:released` goes from the end of one action to the end of the next, as the
+    released program does for I3D; `pair:released-videomae` starts a frame later, as it does for VideoMAE v2. Both
+    leave the background after the last action alone.
+    """
+    if argument not in PAIRS:
+        raise UnknownName("way to pair actions with background", argument, [name for name in PAIRS if name])
+    pairs = PAIRS[argument]
+
+    def rule(timeline: Timeline) -> Mask:
+        mask = np.zeros(timeline.frames, np.bool_)
+        actions = timeline.actions_or_whole()
+        for k, (first, stop) in enumerate(pairs(actions[np.lexsort((actions[:, 1], actions[:, 0]))], timeline.frames)):
+            first, stop = max(first, 0), min(stop, timeline.frames)
+            if first < stop:
+                mask[timeline.rng(f"pair {k}").integers(first, stop)] = True
+        return mask
+
+    return rule
+
+
+def _paper_pairs(actions: Actions, frames: int) -> list[tuple[int, int]]:
+    cuts = [0, *(int(start) for start in actions[1:, 0]), frames]
+    return list(itertools.pairwise(cuts)) if len(actions) else []
+
+
+def _released_pairs(actions: Actions, late: int) -> list[tuple[int, int]]:
+    ends = [0.0, *actions[:, 1]]
+    made = []
+    for k, (before, end) in enumerate(itertools.pairwise(ends)):
+        if before + 1 <= end:
+            made.append((int(before + late) if k else 1, int(end)))
+    return made
+
+
+# The released program counts its first frame as 1, and leaves out a pair that is shorter than a frame.
+PAIRS: dict[str, Callable[[Actions, int], list[tuple[int, int]]]] = {
+    "": _paper_pairs,
+    "released": lambda actions, _: _released_pairs(actions, 0),
+    "released-videomae": lambda actions, _: _released_pairs(actions, 1),
+}
 
 
 def _drawn(argument: str, name: str, *, inside: bool) -> Callable[[Timeline], Mask]:
