@@ -28,6 +28,7 @@ bench: .venv/.stamp .venv-peer/.stamp
 	$(PEER)/python -m benchmarks.video
 	$(PEER)/python -m benchmarks.scoring
 	$(BIN)/python -m benchmarks.detectors
+	$(BIN)/python -m benchmarks.extraction
 
 docs: .venv/.stamp
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html

@@ -1,6 +1,7 @@
-"""Draws the figure of `how-to/diagnose-a-detector.md` from the example's two runs: python docs/draw_images.py
+"""Draws the figures of the pages: python docs/draw_images.py
 
-The numbers are those of `examples/score_two_runs.py`, so the picture and the text on that page agree.
+The diagnosis is that of `examples/score_two_runs.py`, so picture and text of its page agree. The puppets are drawn
+on the spot, as `jostle generate` draws them.
 """
 
 from __future__ import annotations
@@ -9,17 +10,42 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from PIL import Image
 
 import jostle
+from jostle.puppets.film import FPS, Film
+from jostle.puppets.trimmed import TrimmedClip
+from jostle.puppets.untrimmed import Video
 from jostle.report.diagnosis_figures import draw_clean_against_corrupted
+from jostle.report.figures import BLUE, GREY, ORANGE, canvas, save
 
 DOCS = Path(__file__).resolve().parent
+QUALITY = 88  # of pictures of films, which a palette would spoil
 COLOURS = 128  # of the palette; a figure of flat colours needs no more, and takes a third of the bytes
 
+# Which test clip of each class is shown, and how far into the action.
+SHOWN = {"bow": (3, 0.5), "catch": (2, 0.45), "jump": (1, 0.3), "kick": (1, 0.5), "lower": (3, 0.3),
+         "pick_up": (1, 0.5), "pull": (4, 0.5), "push": (2, 0.5), "put_down": (4, 0.5), "raise": (3, 0.7),
+         "salute": (3, 0.5), "sit_down": (3, 0.5), "squat": (1, 0.5), "stand_up": (4, 0.5), "throw": (3, 0.3),
+         "wave": (4, 0.5)}  # fmt: skip
+ACTION = ("throw", 2)  # the one shown over time
+STEPS = 8  # frames of it, of a whole video, and in a row of anything
+WIDTH, GAP, TITLE, CAPTION = 7.2, 0.05, 0.24, 0.22  # inches
+CELL = (WIDTH - (STEPS - 1) * GAP) / STEPS
+HEIGHT = 3 * TITLE + 4 * CELL + 3 * CAPTION + 0.38
 
-def main(folder: Path = DOCS / "images") -> Path:
-    """Write the figure; the path of the file."""
+
+def main(folder: Path = DOCS / "images") -> list[Path]:
+    """Write the figures; the paths of the files."""
+    return [draw_diagnosis(folder), draw_puppets(folder)]
+
+
+def draw_diagnosis(folder: Path) -> Path:
+    """Two diagnoses side by side, for `how-to/diagnose-a-detector.md`."""
     sys.path.insert(0, str(DOCS.parent / "examples"))
     import score_two_runs as example
 
@@ -32,5 +58,70 @@ def main(folder: Path = DOCS / "images") -> Path:
     return target
 
 
+def draw_puppets(folder: Path) -> Path:
+    """The sixteen actions, one of them over time, and one video, for `how-to/use-the-puppets.md`."""
+    throw, video = TrimmedClip(0, "test", *ACTION).film(), Video(0, "test", 1).film()
+    begins, ends = throw.actions[0].start, throw.actions[0].end
+    whole = video.frames / float(FPS)
+    middles = (np.arange(STEPS) + 0.5) * whole / STEPS
+    with canvas(WIDTH, HEIGHT) as (figure, (only,)):
+        only.remove()
+        figure.set_layout_engine("none")  # frames that touch on purpose
+        _title(figure, 0.0, "(a) sixteen actions")
+        for i, (label, (number, share)) in enumerate(SHOWN.items()):
+            film = TrimmedClip(0, "test", label, number).film()
+            start, end = film.actions[0].start, film.actions[0].end
+            axes = _cell(figure, TITLE + (i // STEPS) * (CELL + CAPTION), i % STEPS)
+            _show(axes, film, start + share * (end - start), label.replace("_", " "))
+        top = TITLE + 2 * (CELL + CAPTION)
+        _title(figure, top, f"(b) one {ACTION[0]}, from beginning to end")
+        for i, time in enumerate(np.linspace(begins, ends, STEPS)):
+            _show(_cell(figure, top + TITLE, i), throw, time, f"{time - begins:.1f} s")
+        top += TITLE + CELL + CAPTION
+        _title(figure, top, f"(c) one video of {whole:.0f} s, and what is annotated in it")
+        for i, time in enumerate(middles):
+            _show(_cell(figure, top + TITLE, i), video, time, "")
+        bar = HEIGHT - top - TITLE - CELL
+        _timeline(figure.add_axes((0.0, 0.0, 1.0, bar / HEIGHT)), video, middles)
+        with tempfile.TemporaryDirectory() as made:
+            (drawn,) = save(figure, Path(made), "puppets", ["png"])
+            target = folder / "puppets.jpg"
+            Image.open(drawn).convert("RGB").save(target, quality=QUALITY, subsampling=0, optimize=True)
+    return target
+
+
+def _title(figure: Figure, top: float, words: str) -> None:
+    figure.text(0.0, 1 - (top + 0.6 * TITLE) / HEIGHT, words, fontsize=10.5, va="center")
+
+
+def _cell(figure: Figure, top: float, column: int) -> Axes:
+    """Axes of one frame, some inches below the top."""
+    left, bottom = column * (CELL + GAP) / WIDTH, 1 - (top + CELL) / HEIGHT
+    return figure.add_axes((left, bottom, CELL / WIDTH, CELL / HEIGHT))
+
+
+def _show(axes: Axes, film: Film, time: float, caption: str) -> None:
+    """The frame of a film at a time, with some words below."""
+    frame = min(int(time * float(FPS)), film.frames - 1)
+    axes.imshow(film.draw(frame, frame + 1)[0], interpolation="lanczos")
+    axes.axis("off")
+    axes.text(0.5, -0.03, caption, transform=axes.transAxes, ha="center", va="top", fontsize=8.5)
+
+
+def _timeline(axes: Axes, film: Film, marks: npt.NDArray[np.float64]) -> None:
+    """A bar for each action of a film; the marks are the moments of the frames above."""
+    whole = film.frames / float(FPS)
+    axes.barh(0, whole, height=0.6, color=GREY, alpha=0.45)
+    for action in film.actions:
+        axes.barh(0, action.end - action.start, left=action.start, height=0.6, color=ORANGE)
+        words = action.label.replace("_", " ")
+        axes.annotate(words, ((action.start + action.end) / 2, -0.4), ha="center", va="top", fontsize=8.5)
+    axes.plot(marks, np.full(len(marks), 0.62), marker=7, linestyle="", color=BLUE, markersize=5)
+    axes.set_xlim(0, whole)
+    axes.set_ylim(-1.35, 0.95)
+    axes.axis("off")
+
+
 if __name__ == "__main__":
-    print(main())
+    for path in main():
+        print(path)

@@ -22,6 +22,7 @@ from jostle.cli import app
 from jostle.corrupting.corruption import Corruption, corruptions
 from jostle.corrupting.placement import placements
 from jostle.corrupting.profile import Entry, Profile, profiles
+from jostle.datasets.dataset import datasets
 from jostle.datasets.format import SAID, Format, Kind, formats
 from jostle.detectors.config import DetectorConfig
 from jostle.detectors.detector import Variant, detectors
@@ -62,6 +63,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "variant_of",
     ),
     "jostle.datasets.format": ("Format",),
+    "jostle.datasets.dataset": ("Dataset", "Files", "Request", "DatasetKind", "dataset"),
     "jostle.datasets.frames": ("read_frame_scores", "read_frame_sets", "read_frame_labels"),
     "jostle.datasets.id_list": ("read_ids",),
     "jostle.datasets.features": ("read_features", "check_length"),
@@ -115,7 +117,13 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.detectors.blocks.assignment": ("Actions",),
     "jostle.detectors.nms": ("soft_nms", "hard_nms", "vote"),
     "jostle.detectors.checkpoints": ("read_weights", "read_metadata", "write_weights", "differences"),
-    "jostle.evaluation.detection": ("Grid", "VideoScores", "read_video_scores", "detect_features"),
+    "jostle.extraction.windows": ("WindowGrid", "retimed"),
+    "jostle.extraction.extractor": ("FeatureExtractor",),
+    "jostle.extraction.engine": ("VideoFeatures", "Extraction", "Cost"),
+    "jostle.extraction.folder": ("Extracted", "Corrupting", "extract_videos", "features_of"),
+    "jostle.extraction.store": ("Origin", "Entry", "read_store", "read_extraction"),
+    "jostle.evaluation.detection": ("Grid", "grid_of", "VideoScores", "read_video_scores", "detect_features"),
+    "jostle.evaluation.video_detection": ("detect_videos",),
     "jostle.models.extractor": ("Extractor", "ExtractorKind", "extractor"),
     "jostle.models.input_spec": ("InputSpec",),
     "jostle.training.config": ("TrainingConfig", "DataConfig"),
@@ -123,6 +131,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.training.consistency": ("ConsistencyConfig", "consistency_loss", "divergence"),
     "jostle.training.loop": ("Trained",),
     "jostle.settings": ("read_settings", "make_settings"),
+    "jostle.cache": ("cache_folder",),
     "jostle.seeds": ("key_for", "rng_for"),
 }
 VERBS = (
@@ -132,6 +141,7 @@ VERBS = (
     "corrupt_frame",
     "corrupt_file",
     "sheet",
+    "load_dataset",
     "load_truth",
     "load_scored_truth",
     "load_predictions",
@@ -140,6 +150,7 @@ VERBS = (
     "diagnose",
     "pm_k",
     "robustness",
+    "extract",
     "load_detector",
     "detect",
     "train",
@@ -555,6 +566,20 @@ def _extractor(found: ExtractorKind) -> list[str]:
     ]
 
 
+def datasets_page() -> str:
+    """Every data set that is made by name, and its subsets."""
+    rows = [[f"`{d.name}`", d.summary, ", ".join(f"`{s}`" for s in d.subsets)] for d in datasets.values()]
+    lines = [
+        "# Data sets",
+        "",
+        "Names for `jostle generate` and `jostle.load_dataset`. They are made on first use, offline. "
+        "[Use the puppets](../how-to/use-the-puppets.md) says what is in them.",
+        "",
+        *_table(["name", "is", "subsets"], rows),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def training_page() -> str:
     """Every table and key of a training file."""
     lines = [
@@ -804,6 +829,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "formats.md": formats_page,
     "detectors.md": detectors_page,
     "extractors.md": extractors_page,
+    "datasets.md": datasets_page,
     "training.md": training_page,
     "cli.md": cli_page,
     "python.md": python_page,

@@ -15,12 +15,13 @@ PACKAGE = ROOT / "src" / "jostle"
 # An import only goes down, and rooms on one floor do not see each other.
 FLOORS = (
     {"errors"},
-    {"types", "registry", "seeds", "settings", "progress", "compiled"},
+    {"types", "registry", "seeds", "settings", "progress", "compiled", "cache", "shipped", "workers"},
     {"metrics", "detectors", "models", "datasets", "report", "runs", "media"},
-    {"diagnosis", "corrupting"},
-    {"corruptions"},
+    {"diagnosis", "corrupting", "puppets"},
+    {"corruptions", "extraction"},
     {"training", "benchmarks", "viewer"},
-    {"evaluation", "doctor", "demo"},
+    {"evaluation", "doctor"},
+    {"demo"},
     {"api"},
     {""},
     {"cli"},

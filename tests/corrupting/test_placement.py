@@ -173,3 +173,16 @@ def test_pairs_of_a_clip_without_actions() -> None:
     assert not parse("pair").mask(Timeline(50, np.zeros((0, 2)))).any()
     with pytest.raises(UnknownName, match="'release'"):
         parse("pair:release")
+
+
+def test_a_pair_may_lose_several_frames_in_a_row() -> None:
+    actions = [(20.0, 40.0), (60.0, 90.0)]
+    for seed in range(50):
+        found = struck("pair:x8", 200, actions, seed=seed)
+        first, second = [f for f in found if f < 60], [f for f in found if f >= 60]
+        assert first == list(range(first[0], first[0] + 8))
+        assert second == list(range(second[0], second[0] + 8))
+        assert len(struck("pair:releasedx8", 200, actions, seed=seed)) == 16
+    assert struck("pair:x8", 5, [(1.0, 3.0)]) == [0, 1, 2, 3, 4]
+    with pytest.raises(BadValue, match="pair:x8"):
+        parse("pair:x0")

@@ -4,7 +4,9 @@ Rooms that load compiled or foreign code are imported inside the verbs, so that 
 """
 
 from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sheet
+from jostle.api.data import load_dataset
 from jostle.api.detecting import detect, load_detector, load_extractor, train
+from jostle.api.extracting import extract
 from jostle.api.listing import demo, doctor, names
 from jostle.api.scoring import (
     compare,
@@ -28,6 +30,8 @@ __all__ = [
     "detect",
     "diagnose",
     "doctor",
+    "extract",
+    "load_dataset",
     "load_detector",
     "load_extractor",
     "load_predictions",

@@ -141,7 +141,7 @@ def corrupt_file(
         placement=placement,
         segments=_actions(segments, truth, identity),
         lossless=lossless,
-        jobs=jobs or _cores(),
+        jobs=jobs or cores(),
         strict=strict,
         on_missing=on_missing,
         progress=progress,
@@ -211,7 +211,8 @@ def _actions(segments: SegmentsLike, truth: str | Path | None, video_id: str) ->
     return segments_of(truth, video_id)
 
 
-def _cores() -> int:
+def cores() -> int:
+    """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,18 +1,21 @@
-"""Detectors and extractors: load them, run them over features, train them."""
+"""Detectors and extractors: load them, run them over features or video, train them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.errors import BadValue, MissingExtra
+from jostle.api.corrupting import SegmentsLike
+from jostle.errors import BadValue, JostleError, MissingExtra
+from jostle.shipped import detector_weights, shipped_names, weights_file
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
 
 if TYPE_CHECKING:
+    from jostle.corrupting.spec import Spec
     from jostle.detectors.detector import Detector
     from jostle.evaluation.detection import Grid
     from jostle.models.extractor import Extractor
@@ -29,17 +32,19 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
 
     Args:
         name: a variant such as `actionformer_thumos_i3d`, or `actionformer`, `tridet`, `temporalmaxer`.
-        weights: our `.safetensors`, an original's `.pth.tar` or OpenTAD's `.pth`; read without trusting a pickle.
+        weights: our `.safetensors`, an original's `.pth.tar` or OpenTAD's `.pth`; read without trusting a pickle. For
+            the `_puppets` variants also `clean` or `robust`, the weights that come with jostle.
         config: settings to change, such as `input_dim`, `dim`, `classes`, `max_length`.
 
     Raises:
         CheckpointError: if the weights do not fit; the message lists the differences.
     """
-    _need_torch("detectors")
+    need_torch("detectors")
     from jostle.detectors.checkpoints import read_metadata
     from jostle.detectors.detector import load_detector as load
 
     if weights is not None:
+        weights = detector_weights(name, weights)
         kept = read_metadata(weights)
         if kept.get("detector") == name:
             own = json.loads(kept.get("settings", "{}"))
@@ -48,18 +53,22 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
     return load(name, weights=weights, **config)
 
 
-def load_extractor(name: str, *, weights: str | Path | None = None) -> Extractor:
+def load_extractor(name: str, *, weights: str | Path | None = None, device: str = "cpu") -> Extractor:
     """A feature extractor by name: (B, T, H, W, 3) uint8 frames in, (B, C) float32 features out.
 
     Args:
         name: one of `jostle names extractors`.
-        weights: a checkpoint in the public layout; without one the error says where to get it.
+        weights: a checkpoint in the public layout; None for those that come with jostle, and where none do, an error
+            that says where to get them.
+        device: `cpu` or `cuda`.
     """
-    _need_torch("extractors")
+    need_torch("extractors")
     from jostle.detectors.checkpoints import read_weights
     from jostle.models.extractor import load_extractor as load
 
-    return load(name, weights=None if weights is None else read_weights(weights))
+    if weights is None and name in shipped_names():
+        weights = weights_file(name)
+    return load(name, weights=None if weights is None else read_weights(weights), device=device)
 
 
 def detect(
@@ -70,20 +79,35 @@ def detect(
     grid: Grid | None = None,
     duration: float | None = None,
     video_scores: str | Path | None = None,
+    extractor: Extractor | None = None,
+    spec: str | Spec | Sequence[str | Spec] = (),
+    placement: str | None = None,
+    segments: SegmentsLike = None,
+    video_id: str | None = None,
+    seed: int = 0,
+    on_bad: Callable[[str, JostleError], None] | None = None,
     progress: Progress | None = None,
 ) -> Predictions:
-    """What a detector finds in a feature file, or in each of a folder.
+    """What a detector finds in a feature file or a video, or in each of a folder.
 
     Args:
-        truth: gives rate and duration of the videos, and which ones to look at.
-        grid: stride, window, rate and file names of the features.
-        duration: of a single video, in seconds.
+        source: features as `.npy`; with an extractor, video.
+        truth: gives rate and duration of the videos, and which ones to look at; of video, their actions.
+        grid: stride, window, rate and file names of the features; by default what `jostle extract` noted beside them.
+        duration: of a single feature file, in seconds.
         video_scores: JSON of a video classifier, for class-agnostic detectors such as those for ActivityNet.
+        extractor: makes features of video.
+        spec: corruptions that befall the video first, in order.
+        placement: which frames they strike; by default what each spec says.
+        segments: the actions of a single video, for placements that need them.
+        video_id: of a single video; by default the name of the file without its ending.
+        seed: of random draws.
+        on_bad: told of a video of a folder that cannot be used, which is then left out.
     """
     import dataclasses
 
     from jostle.datasets.files import read_truth
-    from jostle.evaluation.detection import Grid, detect_features, read_video_scores
+    from jostle.evaluation.detection import detect_features, grid_of, read_video_scores
 
     known = truth if truth is None or isinstance(truth, Truth) else read_truth(truth)
     scores = None if video_scores is None else read_video_scores(video_scores)
@@ -93,13 +117,31 @@ def detect(
         most = max([*by_number, detector.config.classes - 1]) + 1
         names = tuple(by_number.get(i, f"class {i}") for i in range(most))
     detector.config = dataclasses.replace(detector.config, class_names=names)
-    return detect_features(
+    if extractor is None:
+        if spec or placement is not None or segments is not None:
+            raise BadValue("features cannot be corrupted any more: give the video and an extractor")
+        return detect_features(
+            detector,
+            Path(source),
+            grid_of(Path(source)) if grid is None else grid,
+            truth=known,
+            duration=duration,
+            video_scores=scores,
+            progress=progress,
+        )
+    from jostle.api.sources import videos_and_corruptions
+    from jostle.evaluation.video_detection import detect_videos
+
+    videos, corrupting = videos_and_corruptions(
+        source, spec, placement, segments=segments, truth=known, subset=None, video_id=video_id, seed=seed
+    )
+    return detect_videos(
         detector,
-        Path(source),
-        grid or Grid(),
-        truth=known,
-        duration=duration,
+        videos,
+        extractor,
+        corrupting=corrupting,
         video_scores=scores,
+        on_bad=on_bad,
         progress=progress,
     )
 
@@ -118,7 +160,7 @@ def train(
         out: folder for checkpoint, log and weights.
         overrides: `key=value`, on top of the file.
     """
-    _need_torch("training")
+    need_torch("training")
     from jostle.settings import read_settings
     from jostle.training.config import TrainingConfig
     from jostle.training.loop import train as run
@@ -130,6 +172,7 @@ def train(
     return run(read_settings(TrainingConfig, config, overrides), Path(out), on_step=progress)
 
 
-def _need_torch(what: str) -> None:
+def need_torch(what: str) -> None:
+    """Say what to install where networks cannot run."""
     if find_spec("torch") is None:
         raise MissingExtra(what, "torch")

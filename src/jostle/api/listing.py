@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.errors import UnknownName
 
 if TYPE_CHECKING:
+    from jostle.demo import Demo
     from jostle.doctor import Health
 
-Progress = Callable[[int, int], None]
+DemoProgress = Callable[[str, int, int], None]
 
 
 def names(kind: str, *, profile: str | None = None, level: str | None = None) -> list[str]:
     """The registered names of one kind, sorted.
 
     Args:
-        kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors` or
-            `extractors`.
+        kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors`,
+            `extractors` or `datasets`.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -44,11 +46,28 @@ def doctor() -> Health:
     return examine()
 
 
-def demo(out: str | Path = "demo", *, seed: int = 0, progress: Progress | None = None) -> Path:
-    """Corrupt a film made on the spot every way there is; the path of a page that shows it."""
+def demo(
+    out: str | Path = "demo", *, seed: int = 0, jobs: int | None = None, progress: DemoProgress | None = None
+) -> Demo:
+    """The whole loop on the embedded data set: films made, corrupted, looked at by two detectors, and scored.
+
+    Args:
+        out: folder for predictions, scores and a page that shows every corruption.
+        seed: of the films and of all corruptions.
+        jobs: processes; by default one a core.
+        progress: called with (what is being done, how much is done, how much there is).
+    """
+    from jostle.api.corrupting import cores
+    from jostle.api.data import load_dataset
+    from jostle.api.detecting import need_torch
+
+    need_torch("the demo")
     from jostle.demo import write_demo
 
-    return write_demo(Path(out), seed=seed, progress=progress)
+    many = cores() if jobs is None else jobs
+    told = None if progress is None else partial(progress, "making films")
+    data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=told)
+    return write_demo(Path(out), data, seed=seed, jobs=many, progress=progress)
 
 
 def _profiles() -> Iterable[str]:
@@ -97,6 +116,12 @@ def _extractors() -> Iterable[str]:
     return extractors
 
 
+def _datasets() -> Iterable[str]:
+    from jostle.datasets.dataset import datasets
+
+    return datasets
+
+
 def _styles() -> Iterable[str]:
     from jostle.diagnosis.style import styles
 
@@ -113,4 +138,5 @@ KINDS: dict[str, Callable[[], Iterable[str]]] = {
     "styles": _styles,
     "detectors": _detectors,
     "extractors": _extractors,
+    "datasets": _datasets,
 }

@@ -1,7 +1,14 @@
 """The command line: arguments, one verb, an exit code."""
 
-from jostle.cli import corrupting, detecting, looking, scoring  # each puts its verbs into the program
+from jostle.cli import (  # each puts its verbs into the program
+    corrupting,
+    detecting,
+    extracting,
+    generating,
+    looking,
+    scoring,
+)
 from jostle.cli.app import app
 from jostle.cli.main import main
 
-__all__ = ["app", "corrupting", "detecting", "looking", "main", "scoring"]
+__all__ = ["app", "corrupting", "detecting", "extracting", "generating", "looking", "main", "scoring"]

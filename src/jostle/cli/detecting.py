@@ -3,33 +3,60 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
-from jostle.cli.options import Device, Json, Quiet, Verbose
+from jostle.cli.options import Device, Json, PlacementOption, Quiet, Seed, SpecOption, Verbose, VideoId
 from jostle.cli.tables import lines_of, percent
+from jostle.errors import BadValue
+
+if TYPE_CHECKING:
+    from jostle.types.predictions import Predictions
+    from jostle.types.truth import Truth
 
 
-@app.command(help="Find actions: features in, segments out.")
+@app.command(help="Find actions: features or video in, segments out.")
 def detect(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A .npy file of features (T, C), or a folder of them.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="A .npy file of features (T, C), a video, or a folder of either.")
+    ],
     detector: Annotated[str, typer.Option("--detector", metavar="NAME", help="See `jostle names detectors`.")],
-    weights: Annotated[Path, typer.Option("--weights", metavar="F", help="Its weights: .safetensors, .pth.tar, .pth.")],
+    weights: Annotated[
+        str,
+        typer.Option(
+            "--weights", metavar="F", help="Its weights: .safetensors, .pth.tar, .pth; of _puppets also clean, robust."
+        ),
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="OUT", help="Write predictions there, ready for eval.")
     ] = None,
+    extractor: Annotated[
+        str | None,
+        typer.Option("--extractor", metavar="NAME", help="Makes features of video; by default the one in the weights."),
+    ] = None,
+    extractor_weights: Annotated[
+        Path | None, typer.Option("--extractor-weights", metavar="F", help="Its weights, if not those of jostle.")
+    ] = None,
+    corruption: SpecOption = None,
+    placement: PlacementOption = None,
     truth: Annotated[
-        Path | None, typer.Option("--truth", metavar="GT", help="Gives rate and duration of each video.")
+        Path | None,
+        typer.Option("--truth", metavar="GT", help="Gives rate and duration of each video, and its actions."),
     ] = None,
     subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Only videos of this subset.")] = None,
+    video_id: VideoId = None,
     fps: Annotated[float | None, typer.Option("--fps", help="Rate of the videos, where the truth lacks it.")] = None,
     duration: Annotated[float | None, typer.Option("--duration", help="Seconds of a single video.")] = None,
-    stride: Annotated[int, typer.Option("--stride", min=1, help="Frames between two rows.")] = 4,
-    window: Annotated[int, typer.Option("--window", min=1, help="Frames a row has seen.")] = 16,
+    stride: Annotated[
+        int | None, typer.Option("--stride", min=1, help="Frames between two rows; 4 if `extract` noted no other.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option("--window", min=1, help="Frames a row has seen; 16 if `extract` noted no other.")
+    ] = None,
     prefix: Annotated[str, typer.Option("--prefix", help="Before the id in file names, such as v_.")] = "",
     suffix: Annotated[str, typer.Option("--suffix", help="After the id in file names.")] = ".npy",
     video_scores: Annotated[
@@ -39,30 +66,51 @@ def detect(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the detector.")
     ] = None,
+    seed: Seed = 0,
     device: Device = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(quiet, verbose)
-    from jostle.datasets.files import read_truth, write_predictions
-    from jostle.evaluation.detection import Grid
+    from jostle.datasets.files import read_truth
+    from jostle.evaluation.detection import Grid, grid_of
 
     known = None if truth is None else read_truth(truth, subset=subset)
     made = api.load_detector(detector, weights=weights, **_settings(settings or []))
     made.to(_device(device))
+    facts: dict[str, Any] = {}
+    if extractor or extractor_weights or corruption or placement or _is_video(source, prefix, suffix):
+        name = extractor or _extractor_of(detector, weights, source)
+        facts["extractor"] = api.load_extractor(name, weights=extractor_weights, device=_device(device))
+        facts |= {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed}
+    else:
+        noted = grid_of(source)
+        facts["grid"] = Grid(stride or noted.stride, window or noted.window, fps, prefix, suffix)
+        facts["duration"] = duration
+    set_aside: dict[str, str] = {}
     with voice.progress("detecting") as advance:
         found = api.detect(
             source,
             made,
             truth=known,
-            grid=Grid(stride, window, fps, prefix, suffix),
-            duration=duration,
             video_scores=video_scores,
+            on_bad=lambda name, error: set_aside.update({name: str(error)}),
             progress=advance,
+            **facts,
         )
+    _show(found, known if source.is_dir() else None, out, as_json)
+    for name, why in set_aside.items():
+        voice.say(f"{voice.shown(name)}: set aside: {why}")
+    if set_aside:
+        raise typer.Exit(4)
+
+
+def _show(found: Predictions, known: Truth | None, out: Path | None, as_json: bool) -> None:
+    from jostle.datasets.files import write_predictions
+
     if known is not None and len(found.videos) < len(known.videos):
-        voice.remark(f"{len(known.videos) - len(found.videos)} of {len(known.videos)} videos have no features here")
+        voice.remark(f"{len(known.videos) - len(found.videos)} of {len(known.videos)} videos are not here")
     if out is not None:
         write_predictions(found, out)
         voice.remark(f"{len(found)} segments in {len(found.videos)} videos")
@@ -119,6 +167,29 @@ def train(
     chosen = f", chosen by {percent(done.score)} %" if done.score is not None else ""
     skipped = f", {done.skipped} skipped as they were not finite" if done.skipped else ""
     voice.remark(f"epoch {done.epoch}{chosen}; {done.steps} steps{skipped}")
+
+
+def _is_video(source: Path, prefix: str, suffix: str) -> bool:
+    """Whether a path is to be decoded first: a video, or a folder with videos and without features."""
+    from jostle.datasets.videos import VIDEO_SUFFIXES, find_videos
+
+    if not source.is_dir():
+        return source.suffix.lower() in VIDEO_SUFFIXES
+    return next(source.glob(f"{prefix}*{suffix}"), None) is None and bool(find_videos(source))
+
+
+def _extractor_of(detector: str, weights: str, source: Path) -> str:
+    """The extractor whose features a detector was trained on, if its weights say so."""
+    from jostle.detectors.checkpoints import read_metadata
+    from jostle.shipped import detector_weights
+
+    name = read_metadata(detector_weights(detector, weights)).get("extractor")
+    if not name:
+        raise BadValue(
+            f"{source}: of video, features have to be made first: say by what, --extractor NAME; "
+            "`jostle names extractors` lists them"
+        )
+    return name
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import typer
 from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
-from jostle.cli.options import Json, Quiet, Seed, Verbose
+from jostle.cli.options import Jobs, Json, Quiet, Seed, Verbose
+from jostle.cli.tables import lines_of, percent
 
 
 @app.command(help="List what there is of a kind.")
@@ -19,7 +20,8 @@ def names(
         str,
         typer.Argument(
             metavar="KIND",
-            help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors or extractors.",
+            help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors, extractors or "
+            "datasets.",
         ),
     ],
     profile: Annotated[str | None, typer.Option(help="The corruptions of this profile.")] = None,
@@ -49,18 +51,29 @@ def doctor(as_json: Json = False, verbose: Verbose = 0) -> None:
         raise typer.Exit(5)
 
 
-@app.command(help="Corrupt a film made on the spot every way there is, and write a page that shows it.")
+@app.command(help="The whole loop on films made here: corrupt them, detect, score, and a page that shows it.")
 def demo(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write to.")] = Path("demo"),
     seed: Seed = 0,
+    jobs: Jobs = None,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(quiet, verbose)
-    with voice.progress("knocking the film about") as advance:
-        page = api.demo(out, seed=seed, progress=advance)
+    with voice.stages() as advance:
+        done = api.demo(out, seed=seed, jobs=jobs, progress=advance)
     if as_json:
-        voice.show_json({"format": 1, "page": str(page)})
-    else:
-        voice.show(voice.shown(str(page)))
+        results = {how: kept.to_dict() for how, kept in done.results.items()}
+        voice.show_json({"format": 1, "page": str(done.page), "results": results})
+        return
+    rows = [["mAP@0.5", *(f"trained {how}" for how in done.results)]]
+    kept = list(done.results.values())
+    rows.append(["clean", *(percent(one.clean) for one in kept)])
+    for cells in zip(*(one.cells for one in kept), strict=True):
+        rows.append([cells[0].cell, *(percent(cell.value) for cell in cells)])
+    rows.append(["corrupted, mean", *(percent(one.mean_corrupted) for one in kept)])
+    rows.append(["relative robustness", *(percent(one.relative) for one in kept)])
+    for line in lines_of(rows):
+        voice.show(line)
+    voice.show(voice.shown(str(done.page)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 _quiet = False
@@ -50,3 +50,23 @@ def progress(what: str) -> Iterator[Any]:
 
     with Meter(what, sys.stderr) as meter:
         yield meter.advance
+
+
+@contextmanager
+def stages() -> Iterator[Any]:
+    """Progress of work in several stages, told as (stage, done, total); each stage has a bar of its own."""
+    if _quiet:
+        yield None
+        return
+    from jostle.progress import Meter
+
+    with ExitStack() as bars:
+        meters: dict[str, Meter] = {}
+
+        def advance(what: str, done: int, total: int) -> None:
+            if what not in meters:
+                bars.close()  # the stage before is over
+                meters[what] = bars.enter_context(Meter(what, sys.stderr))
+            meters[what].advance(done, total)
+
+        yield advance

@@ -22,6 +22,7 @@ from jostle.types.clip import Clip, Frame, Frames, Times
 
 Indices = npt.NDArray[np.int64]
 
+MADE = -1  # in place of a frame's number: its pixels were made by a corruption
 GATHER_GAP = 8  # frames it costs less to fetch along than to go without
 CODEC_BLOCK = 16  # frames drawn at once from below by a codec stage; only speed depends on it
 
@@ -86,6 +87,10 @@ class Stage(ABC):
         """Which frames this stage strikes."""
         return self._scene.mask
 
+    def origins(self) -> Indices:
+        """For each frame the number of the untouched frame that it is, or `MADE`."""
+        return np.where(self.mask, MADE, origins(self._below))
+
     @abstractmethod
     def block(self, lo: int, hi: int) -> Frames:
         """Frames lo..hi-1, struck where the mask says so."""
@@ -140,7 +145,7 @@ class ClipStage(LocalStage):
         stop = min(max(hi, int(struck[-1]) + 1 + after), len(self))
         window = self._below.block(first, stop)
         out = np.array(window[lo - first : hi - first])
-        for a, b in _stretches(struck):
+        for a, b in stretches(struck):
             out[a - lo : b - lo] = self._call(window, Span(self._scene, first, a, b))
         return out
 
@@ -153,6 +158,9 @@ class TimeStage(LocalStage):
         self.indices = np.arange(len(self), dtype=np.int64)
         for a, b in scene.runs():
             self.indices[a:b] = a + self._call(scene.pts[a:b], scene.rng(a))
+
+    def origins(self) -> Indices:
+        return origins(self._below)[self.indices]
 
     def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
         return gather(self._below, self.indices[lo:hi])
@@ -245,10 +253,18 @@ def chain(
     return below
 
 
+def origins(source: Source) -> Indices:
+    """For each frame of a chain the number of the untouched frame that it is, byte for byte, or `MADE`.
+
+    This is known without a pixel: who has worked on the untouched frames already need only look at what was made.
+    """
+    return source.origins() if isinstance(source, Stage) else np.arange(len(source), dtype=np.int64)
+
+
 def gather(source: Source, indices: Indices) -> Frames:
     """Frames of a source in any order, asked for in as few blocks as their order allows."""
     out = np.empty((len(indices), *source.size, 3), np.uint8)
-    for a, b in _stretches(np.unique(indices), gap=GATHER_GAP):
+    for a, b in stretches(np.unique(indices), gap=GATHER_GAP):
         rows = (indices >= a) & (indices < b)
         block = source.block(a, b)
         if rows.all():
@@ -258,7 +274,7 @@ def gather(source: Source, indices: Indices) -> Frames:
     return out
 
 
-def _stretches(indices: Indices, gap: int = 1) -> list[tuple[int, int]]:
+def stretches(indices: Indices, gap: int = 1) -> list[tuple[int, int]]:
     """Sorted indices as half-open stretches, in which no step is larger than `gap`."""
     breaks = np.flatnonzero(np.diff(indices) > gap) + 1
     return [(int(part[0]), int(part[-1]) + 1) for part in np.split(indices, breaks) if len(part)]

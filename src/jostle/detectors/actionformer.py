@@ -215,5 +215,5 @@ def actionformer_multithumos_i3d() -> ActionFormerConfig:
 def actionformer_puppets() -> ActionFormerConfig:
     """ActionFormer in a small size for short videos of puppets; jostle's own."""
     return ActionFormerConfig(
-        input_dim=128, dim=128, classes=8, max_length=256, levels=5, window=9, heads=4, normaliser=50.0
+        input_dim=128, dim=128, classes=16, max_length=640, levels=5, window=9, heads=4, normaliser=50.0
     )

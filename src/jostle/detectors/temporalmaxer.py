@@ -175,4 +175,4 @@ def temporalmaxer_multithumos_i3d() -> TemporalMaxerConfig:
 @detector(TemporalMaxer)
 def temporalmaxer_puppets() -> TemporalMaxerConfig:
     """TemporalMaxer in a small size for short videos of puppets; jostle's own."""
-    return TemporalMaxerConfig(input_dim=128, dim=128, classes=8, max_length=256, levels=5, normaliser=50.0)
+    return TemporalMaxerConfig(input_dim=128, dim=128, classes=16, max_length=640, levels=5, normaliser=50.0)

@@ -295,5 +295,5 @@ def tridet_multithumos_i3d() -> TriDetConfig:
 def tridet_puppets() -> TriDetConfig:
     """TriDet in a small size for short videos of puppets; jostle's own."""
     return TriDetConfig(
-        input_dim=128, dim=128, classes=8, max_length=256, levels=5, mlp_dim=192, max_segments=200, normaliser=50.0
+        input_dim=128, dim=128, classes=16, max_length=640, levels=5, mlp_dim=192, max_segments=200, normaliser=50.0
     )

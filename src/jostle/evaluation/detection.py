@@ -14,6 +14,7 @@ from jostle.datasets.features import check_length, read_features
 from jostle.datasets.names import listing, normal_id
 from jostle.datasets.text import describe, read_json
 from jostle.errors import BadValue, DataError, JostleError
+from jostle.extraction.store import Entry, read_store
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth
@@ -75,6 +76,16 @@ class VideoScores:
         return found
 
 
+def grid_of(source: Path) -> Grid:
+    """How the features in a folder, or in a file of it, lie in time: what `jostle extract` noted there, or THUMOS14's.
+
+    Raises:
+        DataError: if the note is damaged.
+    """
+    noted = read_store(source if source.is_dir() else source.parent)
+    return Grid() if noted is None else Grid(noted[0].stride, noted[0].window)
+
+
 def feature_files(source: Path, grid: Grid) -> dict[str, Path]:
     """The files of a folder, or one file, by video id in the order of their names.
 
@@ -84,7 +95,11 @@ def feature_files(source: Path, grid: Grid) -> dict[str, Path]:
     if not source.exists():
         raise DataError(f"{source}: no such file or folder; give a .npy file of features or a folder of them")
     paths = [source] if source.is_file() else sorted(source.glob(f"{grid.prefix}*{grid.suffix}"))
-    found = {normal_id(path.name.removeprefix(grid.prefix).removesuffix(grid.suffix)): path for path in paths}
+    noted = {entry.file: name for name, entry in _noted(source).items()}
+    found = {
+        noted.get(path.name) or normal_id(path.name.removeprefix(grid.prefix).removesuffix(grid.suffix)): path
+        for path in paths
+    }
     if not found:
         raise DataError(f"{source}: no file is called {grid.prefix}<video id>{grid.suffix}; check prefix and suffix")
     return found
@@ -124,9 +139,11 @@ def detect_features(
 ) -> Predictions:
     """What a detector finds in each feature file.
 
+    Rate and duration of a video are those that `jostle extract` noted beside its features, where it did.
+
     Args:
-        truth: gives rate and duration of the videos; only its videos are looked at.
-        duration: of a single video, in seconds; by default what truth says, or as far as the features reach.
+        truth: gives rate and duration of other videos; only its videos are looked at.
+        duration: of a single video, in seconds; by default what is known of it, or as far as the features reach.
         video_scores: for class-agnostic detectors.
 
     Raises:
@@ -143,27 +160,60 @@ def detect_features(
             )
         files = wanted
     place = {name: i for i, name in enumerate(truth.videos)} if truth is not None else {}
+    noted = _noted(source)
     found: dict[str, Segments] = {}
     for done, (name, path) in enumerate(files.items(), 1):
-        fps, length = _facts(truth, place.get(name), grid, duration, name)
+        fps, length = _facts(truth, place.get(name), noted.get(name), grid, duration, name)
         features = read_features(path)
-        reach = ((len(features) - 1) * grid.stride + grid.window) / fps
-        extra: dict[str, Any] = {} if video_scores is None else {"video_scores": video_scores.of(name)}
-        features.flags.writeable = False  # a detector that writes into its input would spoil the next one's
-        facts = {"fps": fps, "duration": length or reach, "stride": grid.stride, "window": grid.window}
         try:
             if length is not None:
                 check_length(features, length, fps, grid.stride, grid.window)
-            found[name] = _checked(detector.detect(features, **facts, **extra))
+            found[name] = find_segments(
+                detector, features, grid, name=name, fps=fps, duration=length, video_scores=video_scores
+            )
         except JostleError as error:
             error.add_note(f"in {path}")
             raise
-        except Exception as error:
-            what = f"{type(error).__name__}: {error}"
-            raise DataError(f"video {name}: the detector failed ({what}); -vv shows where", fault="F78") from error
         if progress is not None:
             progress(done, len(files))
     return Predictions.from_segments(found)
+
+
+def find_segments(
+    detector: FeatureDetector,
+    features: npt.NDArray[np.float32],
+    grid: Grid,
+    *,
+    name: str,
+    fps: float,
+    duration: float | None,
+    video_scores: VideoScores | None = None,
+) -> Segments:
+    """What a detector finds in the features of one video.
+
+    Args:
+        duration: seconds; None for as far as the features reach.
+
+    Raises:
+        DataError: F78 if the detector fails or gives something else.
+    """
+    reach = ((len(features) - 1) * grid.stride + grid.window) / fps
+    extra: dict[str, Any] = {} if video_scores is None else {"video_scores": video_scores.of(name)}
+    features.flags.writeable = False  # a detector that writes into its input would spoil the next one's
+    facts = {"fps": fps, "duration": duration or reach, "stride": grid.stride, "window": grid.window}
+    try:
+        return _checked(detector.detect(features, **facts, **extra))
+    except JostleError:
+        raise
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise DataError(f"video {name}: the detector failed ({what}); -vv shows where", fault="F78") from error
+
+
+def _noted(source: Path) -> dict[str, Entry]:
+    """What `jostle extract` noted of the videos of a folder, or of the folder of a file."""
+    noted = read_store(source if source.is_dir() else source.parent)
+    return {} if noted is None else noted[1]
 
 
 def _checked(found: object) -> Segments:
@@ -176,7 +226,7 @@ def _checked(found: object) -> Segments:
 
 
 def _facts(
-    truth: Truth | None, row: int | None, grid: Grid, duration: float | None, name: str
+    truth: Truth | None, row: int | None, noted: Entry | None, grid: Grid, duration: float | None, name: str
 ) -> tuple[float, float | None]:
     fps, length = grid.fps, duration
     if truth is not None and row is not None:
@@ -184,6 +234,8 @@ def _facts(
             fps = float(truth.fps[row])
         if length is None and np.isfinite(truth.duration[row]):
             length = float(truth.duration[row])
+    if noted is not None:  # the rate of the features themselves, whatever that of the video is
+        fps, length = noted.fps, length or noted.duration
     if fps is None:
         raise BadValue(f"video {name}: its rate is not known; give --fps, or --truth with 'fps' for each video")
     return fps, length

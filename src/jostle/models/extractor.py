@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +15,41 @@ from jostle.errors import BadValue, CheckpointError
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.registry import Registry
 
+# Work goes through a network in batches of one size, filled up where it is less: libraries choose their kernels by the
+# shape, and only equal kernels give equal bits for a frame whatever stands beside it.
+FRAMES_AT_ONCE = {"cpu": 32, "cuda": 256}
+WINDOWS_AT_ONCE = {"cpu": 32, "cuda": 256}
 
-class FeatureNetwork(Protocol):
-    """What an extractor asks of its network."""
+Features = npt.NDArray[np.float32]
+
+
+class WindowNetwork(Protocol):
+    """A network that sees a window whole."""
 
     def features(self, clips: Tensor) -> Tensor:
         """(B, C) from (B, 3, T, H, W)."""
 
 
+class FrameNetwork(Protocol):
+    """A network in two parts: one sees each frame by itself, the other joins what was seen in a window."""
+
+    def see(self, frames: Tensor) -> Tensor:
+        """(N, D) from (N, 3, H, W)."""
+
+    def join(self, seen: Tensor) -> Tensor:
+        """(B, C) from (B, T, D)."""
+
+
 @dataclass(frozen=True)
 class ExtractorKind:
-    """An entry of the shelf: how to build the network, what it wants to see, and where its weights come from."""
+    """An entry of the shelf: how to build the network, what it wants to see, and where its weights come from.
+
+    Attributes:
+        dim: length of a feature.
+        frame_dim: length of what is seen of one frame; None for networks that see a window whole.
+        least_frames: shortest clip the network can take.
+        source: where the public weights are, in words that end an error message.
+    """
 
     name: str
     build: Callable[[], nn.Module]
@@ -33,24 +57,19 @@ class ExtractorKind:
     dim: int
     least_frames: int
     source: str
+    frame_dim: int | None = None
 
 
 extractors: Registry[ExtractorKind] = Registry("extractor", "jostle.models")
 
 
 def extractor(
-    name: str, *, spec: InputSpec, dim: int, least_frames: int = 1, source: str
+    name: str, *, spec: InputSpec, dim: int, least_frames: int = 1, source: str, frame_dim: int | None = None
 ) -> Callable[[Callable[[], nn.Module]], Callable[[], nn.Module]]:
-    """Put a function that builds a network on the shelf of extractors.
-
-    Args:
-        dim: length of a feature.
-        least_frames: shortest clip the network can take.
-        source: where the public weights are, in words that end an error message.
-    """
+    """Put a function that builds a network on the shelf of extractors; see `ExtractorKind`."""
 
     def put(build: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
-        extractors.add(name, ExtractorKind(name, build, spec, dim, least_frames, source))
+        extractors.add(name, ExtractorKind(name, build, spec, dim, least_frames, source, frame_dim))
         return build
 
     return put
@@ -78,7 +97,12 @@ class Extractor:
         """Length of a feature."""
         return self.kind.dim
 
-    def __call__(self, clip_frames: Frames) -> npt.NDArray[np.float32]:
+    @property
+    def frame_dim(self) -> int | None:
+        """Length of what is seen of one frame; None for a network that sees a window whole."""
+        return self.kind.frame_dim
+
+    def __call__(self, clip_frames: Frames) -> Features:
         """(B, C) float32 from (B, T, H, W, 3) uint8; a feature is the mean over the crops."""
         clips = np.asarray(clip_frames)
         if clips.ndim != 5 or clips.shape[-1] != 3 or clips.dtype != np.uint8:
@@ -88,15 +112,55 @@ class Extractor:
                 f"{self.kind.name}: a clip must have at least {self.kind.least_frames} frames, not {clips.shape[1]}; "
                 f"{self.spec.frames} are usual"
             )
-        device = next(self.network.parameters()).device
-        network = cast(FeatureNetwork, self.network)
+        if self.frame_dim is not None:
+            count, length = clips.shape[:2]
+            return self.join(self.see(clips.reshape(-1, *clips.shape[2:])).reshape(count, length, self.frame_dim))
+        network = cast(WindowNetwork, self.network)
         features = np.empty((len(clips), self.dim), np.float32)
         with torch.inference_mode():
             # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
             for i, clip in enumerate(clips):
-                crops = self.spec.prepare(torch.tensor(clip, device=device))  # (crops, 3, T, size, size)
+                crops = self.spec.prepare(torch.tensor(clip, device=self._device))  # (crops, 3, T, size, size)
                 features[i] = network.features(crops).mean(0).float().cpu().numpy()
         return features
+
+    def see(self, frames: Frames) -> Features:
+        """(N, frame_dim) float32 from (N, H, W, 3) uint8: each frame by itself, the same bits in any company."""
+        network = cast(FrameNetwork, self._in_two_parts())
+
+        def seen(batch: Tensor) -> Tensor:
+            return network.see(self.spec.prepare_frames(batch))
+
+        return self._in_batches(np.asarray(frames), FRAMES_AT_ONCE, self.frame_dim or 0, seen)
+
+    def join(self, seen: Features) -> Features:
+        """(B, C) float32 from (B, T, frame_dim): each window by itself, the same bits in any company."""
+        network = cast(FrameNetwork, self._in_two_parts())
+        return self._in_batches(np.asarray(seen, np.float32), WINDOWS_AT_ONCE, self.dim, network.join)
+
+    def _in_batches(
+        self, items: npt.NDArray[Any], sizes: Mapping[str, int], dim: int, compute: Callable[[Tensor], Tensor]
+    ) -> Features:
+        size = sizes["cuda" if self._device.type == "cuda" else "cpu"]
+        made = np.empty((len(items), dim), np.float32)
+        with torch.inference_mode():
+            for lo in range(0, len(items), size):
+                batch = np.array(items[lo : lo + size])
+                here = len(batch)
+                if here < size:
+                    batch = np.concatenate([batch, np.zeros((size - here, *batch.shape[1:]), batch.dtype)])
+                done = compute(torch.from_numpy(batch).to(self._device))
+                made[lo : lo + here] = done[:here].float().cpu().numpy()
+        return made
+
+    def _in_two_parts(self) -> nn.Module:
+        if self.frame_dim is None:
+            raise BadValue(f"{self.kind.name} sees a window whole; call it on clips of {self.spec.frames} frames")
+        return self.network
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.network.parameters()).device
 
 
 def load_extractor(

@@ -48,15 +48,23 @@ class InputSpec:
 
     def prepare(self, frames: Frames | Tensor) -> Tensor:
         """(crops, 3, T, size, size) float32 from (T, H, W, 3) uint8."""
+        video = self._normal(frames)
+        cut = ten_crop(video, self.size) if self.crops == "ten" else centre_crop(video, self.size)[None]
+        return cut.transpose(1, 2).contiguous()
+
+    def prepare_frames(self, frames: Frames | Tensor) -> Tensor:
+        """(T, 3, size, size) float32 from (T, H, W, 3) uint8: the centre of each frame, colours beside each other."""
+        return centre_crop(self._normal(frames), self.size).contiguous(memory_format=torch.channels_last)
+
+    def _normal(self, frames: Frames | Tensor) -> Tensor:
+        """(T, 3, H, W) resized, in the model's scale of values."""
         video = torch.as_tensor(frames)
         if video.ndim != 4 or video.shape[-1] != 3 or video.dtype != torch.uint8:
             raise BadValue(f"frames must be (T, H, W, 3) uint8, not {tuple(video.shape)} {video.dtype}")
-        video = resized(video.permute(0, 3, 1, 2).float(), self.resize)  # (T, 3, H, W)
+        video = resized(video.permute(0, 3, 1, 2).float(), self.resize)
         mean = torch.tensor(self.mean, device=video.device)[:, None, None]
         std = torch.tensor(self.std, device=video.device)[:, None, None]
-        video = (video / 255 - mean) / std
-        cut = ten_crop(video, self.size) if self.crops == "ten" else centre_crop(video, self.size)[None]
-        return cut.transpose(1, 2).contiguous()
+        return video.div_(255).sub_(mean).div_(std)
 
 
 def resized(video: Tensor, to: tuple[int, int] | int | None) -> Tensor:

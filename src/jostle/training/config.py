@@ -11,6 +11,27 @@ from jostle.training.consistency import ConsistencyConfig
 from jostle.training.optimisation import OptimiserConfig
 
 TEST_NAMES = ("test", "testing")
+LEARN_FROM = ("clean", "corrupted", "both")
+
+
+@dataclass(frozen=True)
+class DropConfig:
+    """FrameDrop without decoding: frames are struck in what the extractor saw of each, and windows are joined anew.
+
+    Attributes:
+        struck: folder of features of the same videos with every frame struck, extracted with `--keep-frames`; so is
+            `data.features`.
+        placement: which frames are taken from there: `pair`, `pair:released`, `each:1` ...
+        fresh: draw them anew in every epoch; otherwise once for all epochs, as the released program does.
+        extractor: whose features these are; it must see frames one by one.
+        weights: of the extractor; None for those that come with jostle.
+    """
+
+    struck: str
+    placement: str = "pair"
+    fresh: bool = True
+    extractor: str = "puppet_net"
+    weights: str | None = None
 
 
 @dataclass(frozen=True)
@@ -24,6 +45,10 @@ class DataConfig:
         select: subset to choose the best epoch by, or a share of the training videos that is held out for it; 0 keeps
             the last epoch. Never the test set.
         corrupted: a second folder, of the same videos corrupted: then training is robust, by the consistency loss.
+        drop: makes the corrupted features during training, instead of `corrupted`.
+        learn_from: inputs that get the detector's own losses: `clean`, `corrupted` or `both`. The released program
+            learns from clean ones; corrupted ones only enter its consistency.
+        views: crops of each video in a step.
         prefix: what stands before a video's id in a file's name, such as `v_`.
         suffix: what stands after it.
         stride: frames between two rows.
@@ -38,6 +63,9 @@ class DataConfig:
     train: str = "validation"
     select: str | float = 0.0
     corrupted: str | None = None
+    drop: DropConfig | None = None
+    learn_from: Literal["clean", "corrupted", "both"] = "clean"
+    views: int = 1
     prefix: str = ""
     suffix: str = ".npy"
     stride: int = 4
@@ -58,6 +86,19 @@ class DataConfig:
             raise BadValue(f"data: select and train are both {self.train!r}; a model is not chosen by what it learned")
         if len(self.crop) != 2 or not 0 < self.crop[0] <= self.crop[1] <= 1:
             raise BadValue(f"data: crop is two shares, the least first, as in [0.9, 1.0]; got {list(self.crop)}")
+        if self.corrupted is not None and self.drop is not None:
+            raise BadValue("data: corrupted features come from a folder or from drop, not from both; remove one")
+        if self.learn_from not in LEARN_FROM:
+            raise BadValue(f"data: learn_from is one of {', '.join(LEARN_FROM)}, not {self.learn_from!r}")
+        if self.learn_from != "clean" and not self.robust:
+            raise BadValue(f"data: learn_from = {self.learn_from!r} needs corrupted features: set corrupted or drop")
+        if self.views < 1:
+            raise BadValue(f"data: views must be at least 1, got {self.views}")
+
+    @property
+    def robust(self) -> bool:
+        """Whether there are corrupted features beside the clean ones."""
+        return self.corrupted is not None or self.drop is not None
 
 
 @dataclass(frozen=True)
@@ -69,7 +110,7 @@ class TrainingConfig:
         settings: fields of the detector's settings to change.
         data: what to learn from.
         optimiser: how long and how fast.
-        consistency: of the robust run; used when `data.corrupted` is given.
+        consistency: of the robust run, where there are corrupted features; a weight of 0 leaves it out.
         weights: a checkpoint to start from.
         seed: of the first weights, the order, the crops and the drops.
         protocol: how the chosen epoch is scored.
@@ -99,6 +140,6 @@ class TrainingConfig:
     tensorboard: bool = False
 
     @property
-    def robust(self) -> bool:
-        """Whether a second set of features is learned from."""
-        return self.data.corrupted is not None
+    def compares(self) -> bool:
+        """Whether the consistency of clean and corrupted answers is part of the loss."""
+        return self.data.robust and self.consistency.weight > 0

@@ -23,12 +23,15 @@ from torch import Tensor
 from jostle.detectors.blocks.assignment import Actions
 from jostle.detectors.checkpoints import write_weights
 from jostle.detectors.detector import Detector, detectors, load_detector
+from jostle.detectors.outputs import Outputs
 from jostle.detectors.tridet import TriDet
 from jostle.errors import BadValue, DataError, SourceChanged
+from jostle.extraction.store import extractor_of
 from jostle.seeds import key_for, rng_for
 from jostle.settings import settings_as_dict
 from jostle.training.config import TrainingConfig
 from jostle.training.consistency import consistency_loss
+from jostle.training.frame_drop import FrameDrop
 from jostle.training.optimisation import Average, learning_rate, make_optimiser
 from jostle.training.processes import Processes
 from jostle.training.selection import Selection, split_videos
@@ -73,6 +76,7 @@ class Trainer:
         self.detector = self._made_detector()
         truth_classes, self.videos, self.selection = self._made_data()
         self.detector.config = dataclasses.replace(self.detector.config, class_names=truth_classes)
+        self.drop = FrameDrop.of(config.data, self.videos, config.seed, self.processes.device)
         self.optimiser = make_optimiser(self.detector, config.optimiser)
         self.average = Average(self.detector, config.optimiser.average)
         self.progress = Progress(loss_normalizer=float(self.detector.loss_normalizer))
@@ -146,20 +150,31 @@ class Trainer:
         config, device = self.config, self.processes.device
         actions = Actions.of([(sample.segments, sample.labels) for sample in samples], device)
         half = torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "bfloat16")
-        features, lengths = self.detector.batch([sample.features for sample in samples])
-        with half:
-            outputs = self.detector(features, lengths)
-        losses = self.detector.loss(outputs, actions)
-        made = {"classification": losses.classification, "regression": losses.regression}
-        total = losses.total
-        if config.robust:
-            rough, _ = self.detector.batch([sample.corrupted for sample in samples if sample.corrupted is not None])
+        inputs = {"clean": [sample.features for sample in samples]}
+        if config.data.robust:
+            inputs["corrupted"] = [sample.corrupted for sample in samples if sample.corrupted is not None]
+        learned = ("clean", "corrupted") if config.data.learn_from == "both" else (config.data.learn_from,)
+        outputs: dict[str, Outputs] = {}
+        for name in inputs if config.compares else learned:
+            features, lengths = self.detector.batch(inputs[name])
             with half:
-                other = self.detector(rough, lengths)
-            made["consistency"] = consistency_loss(self.detector, outputs, other, actions, config.consistency)
-            total = total + config.consistency.weight * made["consistency"]
+                outputs[name] = self.detector(features, lengths)
+        running = self.detector.loss_normalizer.clone()
+        own = []
+        for name in learned:
+            self.detector.loss_normalizer.copy_(running)  # it moves once a step, however many inputs are learned from
+            own.append(self.detector.loss(outputs[name], actions))
+        made = {
+            "classification": torch.stack([losses.classification for losses in own]).mean(),
+            "regression": torch.stack([losses.regression for losses in own]).mean(),
+        }
+        total = torch.stack([losses.total for losses in own]).mean()
+        if config.compares:
+            apart = consistency_loss(self.detector, outputs["clean"], outputs["corrupted"], actions, config.consistency)
+            made["consistency"] = apart
+            total = total + config.consistency.weight * apart
             if config.consistency.released_faults:
-                self.detector.normaliser(losses.positives)
+                self.detector.normaliser(own[0].positives)
         return made | {"total": total}
 
     def _batches(self, epoch: int, step: int) -> Iterator[list[Sample]]:
@@ -170,16 +185,21 @@ class Trainer:
         for i in range(count):
             first = (step * count + i) * size
             rows = order[first : first + size][self.processes.rank :: self.processes.count]
+            videos = [self.videos[row] for row in rows]
+            if self.drop is not None:
+                videos = self.drop.on(videos, epoch)
             yield [
                 crop(
-                    self.videos[row],
+                    video,
                     longest=self.detector.config.max_length,
                     config=config.data,
                     slack=self.slack,
                     seed=config.seed,
                     epoch=epoch,
+                    view=view,
                 )
-                for row in rows
+                for view in range(config.data.views)
+                for video in videos
             ]
 
     def _skip(self, log: Log) -> None:
@@ -261,13 +281,16 @@ class Trainer:
             "classes": json.dumps(self.detector.config.class_names),
             "seed": str(self.config.seed),
         }
+        made_by = extractor_of(Path(self.config.data.features))
+        if made_by is not None:  # then `detect` knows how to look at video
+            described["extractor"] = made_by
         write_weights(self.average.weights, self.folder / name, metadata=described)
 
     def _made_detector(self) -> Detector[Any]:
         config = self.config
         settings = dict(config.settings)
         made = detectors[config.detector]
-        wide = config.robust and config.consistency.released_faults and config.consistency.selection != "action"
+        wide = config.compares and config.consistency.released_faults and config.consistency.selection != "action"
         if wide and issubclass(made.model, TriDet):
             settings["centre_radius"] = None
         with torch.random.fork_rng(devices=[]):
@@ -291,6 +314,8 @@ class Trainer:
             for features in (video.features, video.corrupted):
                 if features is not None:
                     made.update(f"{features.shape} {features.sum(dtype=np.float64):.9e}".encode())
+        if self.drop is not None:
+            made.update(self.drop.fingerprint().encode())
         for name, value in self.detector.state_dict().items():
             made.update(f"{name} {value.double().sum():.9e}".encode())
         return made.hexdigest()

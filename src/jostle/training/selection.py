@@ -94,7 +94,7 @@ def split_videos(
     videos, truth = load_videos(data, data.train, numbers, channels=width, resize=longest)
     learn = [video for video in videos if len(video.labels)]
     if isinstance(data.select, str):
-        others, other_truth = load_videos(data, data.select, numbers, channels=width)
+        others, other_truth = load_videos(data, data.select, numbers, channels=width, learned_from=False)
         return names, learn, (others, _only(other_truth, others, names, numbers))
     if not data.select:
         return names, learn, None
@@ -102,7 +102,7 @@ def split_videos(
     order = rng_for(config.seed, "held out", *by_name).permutation(len(by_name))
     held = {by_name[i] for i in order[: max(1, round(data.select * len(by_name)))]}
     if longest is not None:  # a detector stretches what it looks at by itself
-        videos, _ = load_videos(data, data.train, numbers, channels=width)
+        videos, _ = load_videos(data, data.train, numbers, channels=width, learned_from=False)
     kept = [video for video in videos if video.name in held]
     return names, [video for video in learn if video.name not in held], (kept, _only(truth, kept, names, numbers))
 

@@ -56,7 +56,13 @@ class Sample:
 
 
 def load_videos(
-    config: DataConfig, subset: str, numbers: Mapping[str, int], *, channels: int, resize: int | None = None
+    config: DataConfig,
+    subset: str,
+    numbers: Mapping[str, int],
+    *,
+    channels: int,
+    resize: int | None = None,
+    learned_from: bool = True,
 ) -> tuple[list[Video], Truth]:
     """The videos of a subset that have features, and the truth about all of them.
 
@@ -64,6 +70,7 @@ def load_videos(
         numbers: of the classes.
         channels: width of a feature.
         resize: stretch every video to so many steps.
+        learned_from: whether corrupted features are wanted too, where the settings name some.
 
     Raises:
         DataError: if nothing is left, a rate is missing, or features do not fit the video.
@@ -93,7 +100,7 @@ def load_videos(
         else:
             duration = ((len(features) - 1) * config.stride + config.window) / fps
         times = np.stack([truth.start[rows], truth.end[rows]], axis=1)
-        corrupted = _corrupted(config, path.name, features)
+        corrupted = _corrupted(config, path.name, features) if learned_from else None
         stride, window = float(config.stride), float(config.window)
         if resize is not None:
             stride = window = ((len(features) - 1) * stride + window) / resize
@@ -137,8 +144,10 @@ def _corrupted(config: DataConfig, name: str, features: Features) -> Features | 
     return other
 
 
-def crop(video: Video, *, longest: int, config: DataConfig, slack: float, seed: int, epoch: int) -> Sample:
-    """A stretch of a video with at least one action, drawn by the video's name and the epoch.
+def crop(
+    video: Video, *, longest: int, config: DataConfig, slack: float, seed: int, epoch: int, view: int = 0
+) -> Sample:
+    """A stretch of a video with at least one action, drawn by the video's name, the epoch and which view of it it is.
 
     A video of up to `longest` steps keeps a share of itself, a longer one `longest` steps. Actions that are mostly
     outside go; the rest is cut at the edges, or `slack` steps beyond them.
@@ -147,7 +156,7 @@ def crop(video: Video, *, longest: int, config: DataConfig, slack: float, seed: 
         DataError: if no crop in 200 shows an action.
     """
     steps = len(video.features)
-    rng = rng_for(seed, "crop", epoch, video.name)
+    rng = rng_for(seed, "crop", epoch, video.name, view)
     least, most = (max(1, round(share * steps)) for share in config.crop)
     for _ in range(TRIES):
         length = longest if steps > longest else int(rng.integers(least, most + 1))

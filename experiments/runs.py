@@ -1,0 +1,153 @@
+"""Train and measure: one run is a detector, a treatment, and the seeds of detector and extractor."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import jostle
+from experiments.cells import CELLS, PUPPETS_C
+from experiments.treatments import settings_for
+
+TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run and the extractor under it."""
+
+    detector: str
+    treatment: str
+    seed: int
+    network: int
+
+    @property
+    def folder(self) -> str:
+        words = f"{self.detector} {self.treatment} {self.seed} {self.network}"
+        return "".join(letter if letter.isalnum() else "-" for letter in words)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the study lies."""
+
+    work: Path
+    truth: Path
+
+    def network(self, number: int) -> Path:
+        return self.work / f"puppet_net-{number}.safetensors"
+
+    def features(self, number: int, subset: str) -> Path:
+        return self.work / f"features-{number}" / subset
+
+
+def measure_all(runs: Iterable[Run], place: Place, results: Path, *, jobs: int) -> None:
+    """Run what the results do not hold yet; each finished run adds a line to them."""
+    done = (
+        {json.dumps(json.loads(line)["run"]) for line in results.read_text().splitlines()}
+        if results.exists()
+        else set()
+    )
+    left = [run for run in dict.fromkeys(runs) if json.dumps(asdict(run)) not in done]
+    context = multiprocessing.get_context("spawn")
+    begun = time.monotonic()
+    with ProcessPoolExecutor(jobs, context, initializer=_start) as pool, results.open("a") as file:
+        waiting = {pool.submit(measure, run, place): run for run in left}
+        for count, future in enumerate(as_completed(waiting), 1):
+            record = future.result()
+            file.write(json.dumps(record) + "\n")
+            file.flush()
+            cells = record["cells"]
+            corrupted = np.mean([cells[name][2] for name in PUPPETS_C])
+            print(
+                f"{count}/{len(left)} {time.monotonic() - begun:.0f} s {waiting[future]}: clean "
+                f"{100 * cells['clean'][2]:.2f} corrupted {100 * corrupted:.2f} ({record['seconds']})",
+                flush=True,
+            )
+
+
+def _start() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def measure(run: Run, place: Place) -> dict[str, Any]:
+    """Train a detector, and score it on the test videos in every cell."""
+    import torch
+
+    from jostle.detectors.checkpoints import read_metadata
+    from jostle.detectors.detector import load_detector
+    from jostle.training.loop import train
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    begun = time.monotonic()
+    config = settings_for(
+        run.detector,
+        run.treatment,
+        features=place.features(run.network, "training"),
+        truth=place.truth,
+        network=place.network(run.network),
+        seed=run.seed,
+    )
+    done = train(config, place.work / "runs" / run.folder)
+    trained = time.monotonic()
+    (place.work / "runs" / run.folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
+    names = tuple(json.loads(read_metadata(done.weights)["classes"]))
+    detector = load_detector(config.detector, weights=done.weights, class_names=names).to(device).eval()
+    test = place.features(run.network, "test")
+    states = {"clean": test / "clean", **{name: test / f"cell-{i}" for i, name in enumerate(CELLS)}}
+    cells, profiles = {}, {}
+    for name, folder in states.items():
+        found = detections(detector, folder, truth)
+        cells[name] = jostle.score(found, truth, protocol="thumos14", tious=TIOUS).map.tolist()
+        if name == "clean" or name in PUPPETS_C:
+            profiles[name] = _profile(jostle.diagnose(found, truth, style="thumos14").to_dict())
+    clean = profiles.pop("clean")
+    corrupted = {key: float(np.mean([profile[key] for profile in profiles.values()])) for key in clean}
+    seconds = [round(trained - begun, 1), round(time.monotonic() - trained, 1)]
+    return {
+        "run": asdict(run),
+        "cells": cells,
+        "diagnosis": {"clean": clean, "corrupted": corrupted},
+        "seconds": seconds,
+    }
+
+
+def detections(detector: Any, folder: Path, truth: Any, *, at_once: int = 60) -> Any:
+    """What a detector finds in the feature files of a folder, many videos at once."""
+    import torch
+
+    from jostle.detectors.decoding import in_seconds, suppress
+    from jostle.types.predictions import Predictions
+
+    found = {}
+    for lo in range(0, len(truth.videos), at_once):
+        names = truth.videos[lo : lo + at_once]
+        with torch.inference_mode():
+            features, lengths = detector.batch([np.load(folder / f"{name}.npy") for name in names])
+            candidates = detector.decode(detector(features, lengths))
+        for v, (name, some) in enumerate(zip(names, candidates, strict=True), lo):
+            found[name] = in_seconds(
+                suppress(some, detector.config),
+                fps=float(truth.fps[v]),
+                duration=float(truth.duration[v]),
+                stride=4,
+                window=16,
+                classes=detector.config.class_names,
+            )
+    return Predictions.from_segments(found)
+
+
+def _profile(diagnosis: dict[str, Any]) -> dict[str, float]:
+    """What each kind of error costs, in average mAP_N, and the share of actions that are missed."""
+    return {**diagnosis["false_positives"]["impact"], "missed": diagnosis["false_negatives"]["overall"]}

@@ -1,0 +1,173 @@
+"""The tables of docs/results.md, from the measured runs: `python -m experiments.tables` puts them there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.cells import CORRUPTIONS, POSITIONS, PUPPETS_C, SHARES
+from experiments.treatments import DETECTORS, TREATMENTS
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "experiments" / "results.jsonl"
+PAGE = ROOT / "docs" / "results.md"
+AT_HALF = 2  # of the thresholds 0.3, 0.4, 0.5, 0.6, 0.7
+NAMES = {"actionformer": "ActionFormer", "tridet": "TriDet", "temporalmaxer": "TemporalMaxer"}
+MAIN = ("clean", "clean, two views", "drop", "drop + TRC")
+
+Record = dict[str, Any]
+
+
+class Results:
+    """All measured runs."""
+
+    def __init__(self, path: Path = RESULTS) -> None:
+        self.records = [json.loads(line) for line in path.read_text().splitlines()]
+
+    def of(self, detector: str, treatment: str, network: int | None = None) -> list[Record]:
+        """The runs of a detector under a treatment."""
+        wanted = {"detector": detector, "treatment": treatment} | ({} if network is None else {"network": network})
+        found = [record for record in self.records if wanted.items() <= record["run"].items()]
+        return sorted(found, key=lambda record: (record["run"]["network"], record["run"]["seed"]))
+
+
+def value(record: Record, cell: str) -> float:
+    """mAP at 0.5 in a cell, in percent."""
+    return 100 * float(record["cells"][cell][AT_HALF])
+
+
+def corrupted(record: Record, cells: Iterable[str] = PUPPETS_C) -> float:
+    """The mean over cells, in percent."""
+    return float(np.mean([value(record, cell) for cell in cells]))
+
+
+def relative(record: Record) -> float:
+    """Relative robustness, in percent."""
+    return 100 * corrupted(record) / value(record, "clean")
+
+
+def spread(values: Iterable[float]) -> str:
+    """Mean and standard deviation over runs."""
+    many = np.array(list(values))
+    return f"{many.mean():.2f} ± {many.std(ddof=1):.2f}" if len(many) > 1 else f"{many.mean():.2f}"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _three(records: list[Record]) -> list[str]:
+    return [
+        spread(value(record, "clean") for record in records),
+        spread(corrupted(record) for record in records),
+        spread(relative(record) for record in records),
+    ]
+
+
+def main_table(results: Results) -> str:
+    rows = []
+    for detector in DETECTORS:
+        for treatment in MAIN:
+            records = results.of(detector, treatment)
+            rows.append([NAMES[detector], treatment, *_three(records), str(len(records))])
+    return table(["detector", "trained", "clean", "corrupted", "relative robustness", "runs"], rows)
+
+
+def cell_table(results: Results) -> str:
+    rows = []
+    for detector in DETECTORS:
+        for treatment in ("clean", "drop + TRC"):
+            records = results.of(detector, treatment)
+            row = [NAMES[detector], treatment]
+            for name in CORRUPTIONS:
+                levels = [
+                    np.mean([value(record, f"thumos14-c/{name}:{level}") for record in records]) for level in SHARES
+                ]
+                row.append(" / ".join(f"{level:.1f}" for level in levels))
+            rows.append(row)
+    return table(["detector", "trained", *(name.replace("_", " ") for name in CORRUPTIONS)], rows)
+
+
+def ablation_table(results: Results, detector: str = "tridet") -> str:
+    rows = []
+    for treatment in TREATMENTS:
+        records = results.of(detector, treatment, network=0)
+        if records and (treatment == "fixed drop" or not treatment.startswith("fixed ")):
+            rows.append([treatment, *_three(records), str(len(records))])
+    return table(["trained", "clean", "corrupted", "relative robustness", "runs"], rows)
+
+
+def transfer_table(results: Results) -> str:
+    rows = []
+    columns = ["clean", *(f"fixed {name} + TRC" for name in CORRUPTIONS)]
+    groups = {name.replace("_", " "): [c for c in PUPPETS_C if f"/{name}:" in c] for name in CORRUPTIONS}
+    for tested, cells in [("clean video", ["clean"]), *groups.items(), ("mean of 15", list(PUPPETS_C))]:
+        row = [tested]
+        for treatment in columns:
+            row.append(spread(corrupted(record, cells) for record in results.of("tridet", treatment, network=0)))
+        rows.append(row)
+    return table(["tested on", "trained clean", *(name.replace("_", " ") for name in CORRUPTIONS)], rows)
+
+
+def position_table(results: Results) -> str:
+    rows = []
+    cells = {
+        "clean video": "clean",
+        "one black frame at 50 %": "one frame",
+        **{f"five at {p} %": f"five at {p} %" for p in POSITIONS},
+        "five in the background": "five in the background",
+    }
+    for name, cell in cells.items():
+        row = [name]
+        for detector in DETECTORS:
+            for treatment in ("clean", "drop + TRC"):
+                row.append(f"{np.mean([value(record, cell) for record in results.of(detector, treatment)]):.2f}")
+        rows.append(row)
+    head = [f"{NAMES[detector]}, {treatment}" for detector in DETECTORS for treatment in ("clean", "drop + TRC")]
+    return table(["struck", *head], rows)
+
+
+def diagnosis_table(results: Results) -> str:
+    rows = []
+    for detector in DETECTORS:
+        for treatment in ("clean", "drop + TRC"):
+            records = results.of(detector, treatment)
+            for state in ("clean", "corrupted"):
+                means = {
+                    key: np.mean([record["diagnosis"][state][key] for record in records])
+                    for key in records[0]["diagnosis"][state]
+                }
+                rows.append([NAMES[detector], treatment, state, *(f"{100 * mean:.2f}" for mean in means.values())])
+    head = [key.replace("_", " ") for key in results.records[0]["diagnosis"]["clean"]]
+    return table(["detector", "trained", "video", *head], rows)
+
+
+TABLES: dict[str, Callable[[Results], str]] = {
+    "main": main_table,
+    "cells": cell_table,
+    "ablations": ablation_table,
+    "transfer": transfer_table,
+    "positions": position_table,
+    "diagnosis": diagnosis_table,
+    "temporalmaxer": lambda results: ablation_table(results, "temporalmaxer"),
+}
+
+
+def filled(page: str, results: Results) -> str:
+    """The page with every `<!-- table: NAME -->` ... `<!-- end -->` filled from the results."""
+
+    def put(found: re.Match[str]) -> str:
+        return f"<!-- table: {found[1]} -->\n\n{TABLES[found[1]](results)}\n\n<!-- end -->"
+
+    return re.sub(r"<!-- table: (\w+) -->.*?<!-- end -->", put, page, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text(), Results()))

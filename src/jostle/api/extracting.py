@@ -1,0 +1,96 @@
+"""Features from video: of one file or of a folder, clean or corrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jostle.api.corrupting import SegmentsLike, cores
+from jostle.api.detecting import load_extractor, need_torch
+from jostle.api.sources import videos_and_corruptions
+from jostle.shipped import shipped_names, weights_file
+from jostle.types.truth import Truth
+
+if TYPE_CHECKING:
+    from jostle.corrupting.spec import Spec
+    from jostle.extraction.folder import Extracted
+    from jostle.extraction.windows import Rule
+
+Progress = Callable[[int, int], None]
+
+
+def extract(
+    source: str | Path,
+    extractor: str,
+    out: str | Path,
+    *,
+    weights: str | Path | None = None,
+    spec: str | Spec | Sequence[str | Spec] = (),
+    placement: str | None = None,
+    segments: SegmentsLike = None,
+    truth: Truth | str | Path | None = None,
+    subset: str | None = None,
+    video_id: str | None = None,
+    seed: int = 0,
+    rule: Rule = "all",
+    keep_frames: bool = False,
+    clean: str | Path | None = None,
+    overwrite: bool = False,
+    jobs: int | None = 1,
+    device: str = "auto",
+    progress: Progress | None = None,
+) -> Extracted:
+    """Write the features of a video, or of every video in a folder, as `<out>/<video id>.npy` and `features.json`.
+
+    What is there already and was made the same way from the same video is left as it is, so a stopped run goes on.
+
+    Args:
+        source: a video file, or a folder of them.
+        extractor: one of `jostle names extractors`.
+        weights: its checkpoint; None for those that come with jostle.
+        spec: corruptions to apply first, in order.
+        placement: which frames they strike; by default what each spec says.
+        segments: the actions of a single video as (start, end) pairs in seconds.
+        truth: annotations to take actions from; of a folder only the videos named there are extracted.
+        subset: only videos of this subset of the truth.
+        video_id: of a single video; by default the name of the file without its ending.
+        rule: how windows are counted; see `jostle.extraction.windows.WindowGrid`.
+        keep_frames: also write what was seen of each frame, as `<out>/frames/<video id>.npy`.
+        clean: folder of clean features made with `keep_frames`; then only what a corruption changes is computed.
+        overwrite: replace features in `out` that were made otherwise, instead of refusing to.
+        jobs: videos at once, each in a process of its own; None for one a core, on a GPU one.
+        device: `auto`, `cpu` or `cuda`.
+        progress: called with (videos done, videos in all), or for a single video with frames.
+
+    Raises:
+        JostleError: if nothing could be made. Videos of a folder that cannot be read are set aside and listed.
+    """
+    need_torch("extractors")
+    from jostle.detectors.devices import device_for
+    from jostle.extraction.folder import extract_videos
+    from jostle.extraction.store import file_fingerprint
+
+    videos, corrupting = videos_and_corruptions(
+        source, spec, placement, segments=segments, truth=truth, subset=subset, video_id=video_id, seed=seed
+    )
+    if weights is None and extractor in shipped_names():
+        weights = weights_file(extractor)
+    place = str(device_for(device))
+    if jobs is None:
+        jobs = cores() if place == "cpu" else 1
+    return extract_videos(
+        videos,
+        partial(load_extractor, extractor, weights=weights, device=place),
+        Path(out),
+        name=extractor,
+        weights=None if weights is None or not Path(weights).is_file() else file_fingerprint(Path(weights)),
+        corrupting=corrupting,
+        rule=rule,
+        keep_frames=keep_frames,
+        clean=None if clean is None else Path(clean),
+        overwrite=overwrite,
+        jobs=jobs,
+        progress=progress,
+    )

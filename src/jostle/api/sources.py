@@ -1,0 +1,99 @@
+"""Which videos a verb is about, and what is to befall each: a file or a folder, with or without annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jostle.api.corrupting import SegmentsLike, as_segments
+from jostle.errors import BadValue, DataError
+from jostle.types.segments import Segments
+from jostle.types.truth import Truth
+
+if TYPE_CHECKING:
+    from jostle.corrupting.spec import Spec
+    from jostle.extraction.folder import Corrupting
+
+
+def videos_and_corruptions(
+    source: str | Path,
+    spec: str | Spec | Sequence[str | Spec],
+    placement: str | None,
+    *,
+    segments: SegmentsLike,
+    truth: Truth | str | Path | None,
+    subset: str | None,
+    video_id: str | None,
+    seed: int,
+) -> tuple[Mapping[str, Path], Corrupting]:
+    """Which videos are meant, and what is to befall each."""
+    from jostle.corrupting.placement import parse
+    from jostle.corrupting.spec import Spec
+    from jostle.datasets.names import id_of
+    from jostle.datasets.videos import find_videos
+    from jostle.extraction.folder import Corrupting
+
+    specs = tuple(str(Spec.parse(one)) for one in ([spec] if isinstance(spec, str | Spec) else spec))
+    if placement is not None:
+        parse(placement)
+        if not specs:
+            raise BadValue("a placement says where a corruption strikes: name one as well, with -c SPEC")
+    if segments is not None and truth is not None:
+        raise BadValue("give the actions as segments or as a truth file, not both")
+    path = Path(source)
+    if path.is_dir():
+        if video_id is not None or segments is not None:
+            raise BadValue(f"{path} is a folder; an id or actions belong to a single video")
+        videos: Mapping[str, Path] = find_videos(path)
+        if not videos:
+            raise DataError(f"{path}: no videos there; give a video or a folder that holds some")
+    else:
+        videos = {video_id if video_id is not None else id_of(path): path}
+    actions, print_of = _actions(videos, as_segments(segments), truth, subset, alone=not path.is_dir())
+    if truth is not None:
+        videos = {name: videos[name] for name in actions}
+    return videos, Corrupting(specs, placement, seed, actions if specs else {}, print_of if specs else None)
+
+
+def _actions(
+    videos: Mapping[str, Path],
+    segments: Segments | None,
+    truth: Truth | str | Path | None,
+    subset: str | None,
+    *,
+    alone: bool,
+) -> tuple[dict[str, Segments], str | None]:
+    """The actions of each video, and a fingerprint of where they come from."""
+    from jostle.datasets.files import read_truth, segments_of
+    from jostle.datasets.names import listing
+    from jostle.extraction.store import file_fingerprint
+
+    if truth is None:
+        if segments is None:
+            return {}, None
+        own = dict.fromkeys(videos, segments)
+        return own, Truth.from_segments(own).fingerprint
+    fingerprint = truth.fingerprint if isinstance(truth, Truth) else None
+    if alone and not isinstance(truth, Truth):
+        own = {name: segments_of(truth, name, subset=subset) for name in videos}
+    else:
+        known = truth if isinstance(truth, Truth) else read_truth(truth, subset=subset)
+        own = {name: _actions_of(known, row) for row, name in enumerate(known.videos) if name in videos}
+        if not own:
+            raise DataError(
+                f"none of the videos ({listing(videos)}) is one of the truth ({listing(known.videos)}); check the ids",
+                fault="F21",
+            )
+    if fingerprint is None:
+        file = Path(str(truth))
+        fingerprint = file_fingerprint(file) if file.is_file() else Truth.from_segments(own).fingerprint
+    return own, fingerprint
+
+
+def _actions_of(truth: Truth, row: int) -> Segments:
+    """Actions of one video; those without length have no frame to strike."""
+    rows = np.flatnonzero((truth.video == row) & (truth.end > truth.start))
+    return Segments(truth.start[rows], truth.end[rows], truth.label[rows].astype(np.int64), classes=truth.classes)

@@ -1,0 +1,1 @@
+"""From video to features, clean or corrupted: what one knock does not touch is not computed again."""

@@ -1,0 +1,265 @@
+"""The features of one video, clean and under any number of corruptions, computed where something changed.
+
+A corruption strikes some frames and leaves the others as they were, byte for byte. So the features of windows without
+a struck frame are those of the clean video, and where a network sees each frame by itself, so is what it saw of the
+frames that were not struck. The result is the same, to the bit, as if everything were computed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.corrupting.apply import masks_for
+from jostle.corrupting.placement import Placement, Timeline
+from jostle.corrupting.spec import Spec
+from jostle.corrupting.stages import MADE, Source, chain, origins, stretches
+from jostle.errors import BadValue
+from jostle.extraction.extractor import FeatureExtractor, Features
+from jostle.extraction.frames import KEEP_BYTES, Belt, KeptFrames, Recall
+from jostle.extraction.windows import Rule, WindowGrid, mean_rate, retimed
+from jostle.types.segments import Segments
+
+# Work given to a network at once. Networks of jostle divide it further as they like; bits do not depend on it.
+BATCH_BYTES, BATCH_FRAMES, BATCH_WINDOWS = 16 * 2**20, 64, 256
+
+Progress = Callable[[int, int], None]
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What was computed.
+
+    Attributes:
+        decoded: frames taken from the video.
+        seen: frames that went through the part of a network that sees frames.
+        joined: windows of which a feature was made.
+
+    >>> Cost(3, 2, 1) + Cost(1, 1, 1)
+    Cost(decoded=4, seen=3, joined=2)
+    """
+
+    decoded: int = 0
+    seen: int = 0
+    joined: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.decoded + other.decoded, self.seen + other.seen, self.joined + other.joined)
+
+
+@dataclass(frozen=True, eq=False)
+class Extraction:
+    """Features of one video in one state.
+
+    Attributes:
+        features: (T, C) float32, one row a window.
+        seen: (N, D) float32, what was seen of each frame; None for a network that sees windows whole.
+    """
+
+    features: Features
+    seen: Features | None = None
+    cost: Cost = field(default_factory=Cost)
+
+
+class VideoFeatures:
+    """One video before one extractor.
+
+    Args:
+        source: the frames, such as a `Reader` or a `ClipSource`.
+        rule: how windows are counted.
+        seed: of random draws, which are keyed by `video_id` as well.
+        segments: the actions, for placements that need them.
+        path: the file the frames come from, where they are exactly what it holds.
+        bit_rate: of that file.
+        clean: features of the clean video from an earlier run, with which nothing clean is computed again.
+        keep_bytes: decoded frames are kept up to this many bytes; a larger video is decoded in passes.
+
+    Attributes:
+        grid: its windows.
+        fps: frames a second on the axis of the windows.
+        cost: what was computed so far.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        extractor: FeatureExtractor,
+        *,
+        rule: Rule = "all",
+        seed: int = 0,
+        video_id: str = "",
+        segments: Segments | None = None,
+        path: Path | None = None,
+        bit_rate: int | None = None,
+        clean: Extraction | None = None,
+        keep_bytes: int = KEEP_BYTES,
+        progress: Progress | None = None,
+    ) -> None:
+        if not len(source):
+            raise BadValue("a video without frames has no features")
+        wanted = extractor.spec
+        self.grid = WindowGrid(wanted.frames, wanted.stride, rule)
+        self.fps = wanted.fps or mean_rate(source.pts, source.fps)
+        self._source = KeptFrames(source, keep_bytes)
+        self._extractor = extractor
+        self._seed, self._video_id, self._path, self._bit_rate = seed, video_id, path, bit_rate
+        self._timeline = Timeline.of(source.pts, source.fps, segments, seed=seed, video_id=video_id)
+        self._shown = retimed(source.pts, source.fps, wanted.fps)
+        every = np.arange(self.grid.count(len(self._shown)), dtype=np.int64)
+        self._rows = self._shown[self.grid.frames_of(every, len(self._shown))]  # (T, window) frames of the source
+        self._recall = Recall()
+        self._seen = self._joined = 0
+        self._progress = progress
+        self._clean = None if clean is None else self._checked(clean)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self._source.decoded, self._seen, self._joined)
+
+    def clean(self) -> Extraction:
+        """The features of the video as it is; computed once."""
+        if self._clean is None:
+            self._clean = self._whole(self._source)
+        return self._clean
+
+    def whole(self, specs: Sequence[Spec], placement: str | Placement | None = None) -> Extraction:
+        """The features of the corrupted video, every one computed from its frames."""
+        return self._whole(self._corrupted(specs, placement))
+
+    def under(self, specs: Sequence[Spec], placement: str | Placement | None = None) -> Extraction:
+        """The same features, bit for bit, computed where they can differ from those of the clean video."""
+        clean = self.clean()
+        before = self.cost
+        top = self._corrupted(specs, placement)
+        came_from = origins(top)
+        features, seen = np.array(clean.features), None
+        if clean.seen is None:
+            which = self._windows_with(came_from != np.arange(len(came_from)))
+            features[which] = self._windows(top, which)
+        else:
+            seen = clean.seen[came_from]  # rows of made frames hold anything until they are filled in
+            made = np.flatnonzero(came_from == MADE)
+            seen[made] = self._recalled(top, made)
+            which = self._windows_with((seen.view(np.uint32) != clean.seen.view(np.uint32)).any(1))
+            features[which] = self._join(seen, which)
+        return Extraction(features, seen, self._since(before))
+
+    def sweep(
+        self, cells: Mapping[str, Sequence[Spec]], placement: str | Placement | None = None
+    ) -> dict[str, Extraction]:
+        """The features under each of many corruptions, one decoding of the video for all of them."""
+        return {name: self.under(specs, placement) for name, specs in cells.items()}
+
+    def _corrupted(self, specs: Sequence[Spec], placement: str | Placement | None) -> Source:
+        masks = masks_for(specs, placement, self._timeline)
+        seed, video_id, bit_rate, path = self._seed, self._video_id, self._bit_rate, self._path
+        return chain(self._source, specs, masks, seed=seed, video_id=video_id, bit_rate=bit_rate, path=path)
+
+    def _whole(self, top: Source) -> Extraction:
+        before = self.cost
+        every = np.arange(len(self), dtype=np.int64)
+        if self._extractor.frame_dim is None:
+            return Extraction(self._windows(top, every), None, self._since(before))
+        seen = np.empty((len(top), self._extractor.frame_dim), np.float32)
+        step = self._frames_at_once()
+        for lo in range(0, len(top), step):
+            hi = min(lo + step, len(top))
+            seen[lo:hi] = self._see(top.block(lo, hi))
+            self._tell(hi, len(top))
+        return Extraction(self._join(seen, every), seen, self._since(before))
+
+    def _recalled(self, top: Source, made: Indices) -> Features:
+        """What is seen of the frames of these numbers, of which only those with new pixels are looked at."""
+        assert self._extractor.frame_dim is not None
+        out = np.empty((len(made), self._extractor.frame_dim), np.float32)
+        waiting: dict[bytes, list[int]] = {}
+        pictures: list[npt.NDArray[np.uint8]] = []
+        step, row = self._frames_at_once(), 0
+
+        def look() -> None:
+            for (key, rows), seen in zip(waiting.items(), self._see(np.stack(pictures)), strict=True):
+                out[rows] = seen
+                self._recall.put(key, seen)
+            waiting.clear()
+            pictures.clear()
+
+        for a, b in stretches(made):
+            for lo in range(a, b, step):
+                for frame in top.block(lo, min(lo + step, b)):
+                    key = self._recall.key(frame)
+                    known = self._recall.get(key)
+                    if known is not None:
+                        out[row] = known
+                    elif key in waiting:
+                        waiting[key].append(row)
+                    else:
+                        waiting[key] = [row]
+                        pictures.append(np.array(frame))
+                    row += 1
+                    if len(pictures) == step:
+                        look()
+                self._tell(row, len(made))
+        if pictures:
+            look()
+        return out
+
+    def _windows(self, top: Source, which: Indices) -> Features:
+        """Features of these windows, of a network that sees them whole."""
+        made = np.empty((len(which), self._extractor.dim), np.float32)
+        height, width = top.size
+        step = max(BATCH_BYTES // (self.grid.window * height * width * 3), 1)
+        belt = Belt(top)
+        for lo in range(0, len(which), step):
+            part = which[lo : lo + step]
+            made[lo : lo + step] = self._extractor(belt.take(self._rows[part]))
+            self._joined += len(part)
+            self._tell(lo + len(part), len(which))
+        return made
+
+    def _see(self, frames: npt.NDArray[np.uint8]) -> Features:
+        self._seen += len(frames)
+        return self._extractor.see(frames)
+
+    def _join(self, seen: Features, which: Indices) -> Features:
+        made = np.empty((len(which), self._extractor.dim), np.float32)
+        for lo in range(0, len(which), BATCH_WINDOWS):
+            part = which[lo : lo + BATCH_WINDOWS]
+            made[lo : lo + len(part)] = self._extractor.join(seen[self._rows[part]])
+            self._joined += len(part)
+        return made
+
+    def _windows_with(self, changed: npt.NDArray[np.bool_]) -> Indices:
+        return self.grid.touched(changed[self._shown])
+
+    def _frames_at_once(self) -> int:
+        height, width = self._source.size
+        return min(max(BATCH_BYTES // (height * width * 3), 1), BATCH_FRAMES)
+
+    def _since(self, before: Cost) -> Cost:
+        now = self.cost
+        return Cost(now.decoded - before.decoded, now.seen - before.seen, now.joined - before.joined)
+
+    def _tell(self, done: int, total: int) -> None:
+        if self._progress is not None:
+            self._progress(done, total)
+
+    def _checked(self, clean: Extraction) -> Extraction:
+        """Clean features from elsewhere, if they can be those of this video."""
+        wide = self._extractor.frame_dim
+        if wide is not None and clean.seen is None:
+            raise BadValue("clean features help only with what was seen of each frame: extract them with keep_frames")
+        for what, found, shape in (
+            ("clean features", clean.features, (len(self), self._extractor.dim)),
+            ("what was seen of the clean frames", clean.seen, (len(self._source), wide)),
+        ):
+            if found is not None and (found.shape != shape or found.dtype != np.float32):
+                raise BadValue(f"{what} must be {shape} float32 for this video, not {found.shape} {found.dtype}")
+        return clean

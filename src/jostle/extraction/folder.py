@@ -1,0 +1,311 @@
+"""Features of many videos: some at once, taken up where a stopped run left off, bad videos set aside."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jostle.corrupting.placement import placements
+from jostle.corrupting.spec import Spec
+from jostle.datasets.names import file_name_for, listing, refuse_collisions, shown
+from jostle.errors import BadValue, DataError, JostleError, ResourceError
+from jostle.extraction.engine import Cost, Extraction, Progress, VideoFeatures
+from jostle.extraction.extractor import FeatureExtractor
+from jostle.extraction.frames import KEEP_BYTES
+from jostle.extraction.store import (
+    Entry,
+    FeatureStore,
+    Origin,
+    read_extraction,
+    read_store,
+    source_state,
+    write_extraction,
+)
+from jostle.extraction.windows import Rule
+from jostle.media.decode import Reader
+from jostle.types.segments import Segments
+from jostle.workers import worked
+
+Loader = Callable[[], FeatureExtractor]
+Result = tuple[Entry, Cost] | JostleError
+
+
+@dataclass(frozen=True)
+class Corrupting:
+    """What befalls the videos before they are looked at: nothing by default.
+
+    Attributes:
+        specs: in order, as written.
+        placement: which frames; None for what each spec says.
+        segments: actions by video, for placements that need them.
+        truth: fingerprint of where they come from.
+    """
+
+    specs: tuple[str, ...] = ()
+    placement: str | None = None
+    seed: int = 0
+    segments: Mapping[str, Segments] = field(default_factory=dict)
+    truth: str | None = None
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """What became of a folder of videos.
+
+    Attributes:
+        made: ids of videos that were extracted.
+        kept: ids of those that were there already.
+        set_aside: ids of those that could not be used, and why.
+        warnings: what a user should know.
+        cost: what was computed for those that were made.
+    """
+
+    folder: Path
+    made: tuple[str, ...]
+    kept: tuple[str, ...]
+    set_aside: Mapping[str, str]
+    warnings: tuple[str, ...]
+    cost: Cost
+
+
+@dataclass(frozen=True)
+class _Order:
+    """One video for one worker."""
+
+    video_id: str
+    path: Path
+    out: Path
+    corrupting: Corrupting
+    rule: Rule
+    keep_frames: bool
+    clean: Path | None
+    threads: int | None
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def extract_videos(
+    videos: Mapping[str, Path],
+    load: Loader,
+    out: Path,
+    *,
+    name: str,
+    weights: str | None = None,
+    corrupting: Corrupting = Corrupting(),  # noqa: B008  (frozen)
+    rule: Rule = "all",
+    keep_frames: bool = False,
+    clean: Path | None = None,
+    overwrite: bool = False,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Extracted:
+    """Write the features of videos into a folder; those that are there and whole are left as they are.
+
+    Args:
+        videos: files by id.
+        load: gives the extractor; every worker process calls it once, so for several jobs it has to be picklable.
+        name: of the extractor.
+        weights: fingerprint of its weights.
+        keep_frames: also write what was seen of each frame.
+        clean: folder of clean features of the same videos, made with `keep_frames`: only what a corruption changed
+            is computed.
+        overwrite: replace features that were made otherwise.
+        jobs: videos at once, each in a process of its own.
+        progress: told of videos, or of the frames of a single one.
+
+    Raises:
+        JostleError: for a single video, what is wrong with it.
+        DataError: if none of several videos could be used.
+        ResourceError: if the disk is full; what is finished stays.
+        SourceChanged: if the folder holds features that were made otherwise.
+    """
+    refuse_collisions([file_name_for(video_id, ".npy") for video_id in videos], str(out))
+    extractor = load()
+    if keep_frames and extractor.frame_dim is None:
+        raise BadValue(f"{name} sees windows whole, so there is nothing to keep of single frames")
+    origin = Origin(
+        name,
+        weights,
+        extractor.spec.frames,
+        extractor.spec.stride,
+        rule,
+        extractor.dim,
+        tuple(str(Spec.parse(spec)) for spec in corrupting.specs),
+        corrupting.placement,
+        corrupting.seed if corrupting.specs else 0,
+        corrupting.truth,
+    )
+    if clean is not None:
+        _check_clean(clean, origin)
+    store = FeatureStore(out, origin, overwrite=overwrite)
+    orders, kept = [], []
+    jobs = max(min(jobs, len(videos)), 1)
+    for video_id, path in videos.items():
+        order = _Order(
+            video_id, path, out, _own(corrupting, video_id), rule, keep_frames, clean, 1 if jobs > 1 else None
+        )
+        if _is_done(store, order):
+            kept.append(video_id)
+        else:
+            orders.append(order)
+    made, cost, warnings = [], Cost(), list(store.warnings)
+    told = progress if len(videos) == 1 else None
+    try:
+        here = partial(_attempt, extractor=extractor, progress=told)  # one that works here has loaded its extractor
+        start = partial(_working, load, _functions(corrupting)) if min(jobs, len(orders)) > 1 else lambda: here
+        with closing(worked(start, orders, jobs)) as results:
+            for done, (order, result) in enumerate(results, 1):
+                if isinstance(result, JostleError):
+                    if len(videos) == 1:
+                        raise result
+                    store.leave_out(order.video_id, str(result))
+                else:
+                    entry, one = result
+                    store.add(order.video_id, entry)
+                    made.append(order.video_id)
+                    cost += one
+                    warnings += [f"{shown(order.video_id)}: {warning}" for warning in entry.warnings]
+                if progress is not None and told is None:
+                    progress(done, len(orders))
+    finally:
+        if store.videos or store.set_aside:
+            store.save()
+    if videos and len(store.set_aside) == len(videos):
+        first, why = next(iter(store.set_aside.items()))
+        raise DataError(f"none of {len(videos)} videos could be used ({listing(videos)}); {shown(first)}: {why}")
+    return Extracted(out, tuple(made), tuple(kept), dict(store.set_aside), tuple(warnings), cost)
+
+
+def features_of(
+    path: Path,
+    extractor: FeatureExtractor,
+    *,
+    video_id: str,
+    corrupting: Corrupting = Corrupting(),  # noqa: B008  (frozen)
+    rule: Rule = "all",
+    clean: Extraction | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[Extraction, Reader, float]:
+    """The features of one video file, how it was read, and the rate on the axis of the windows.
+
+    Raises:
+        MediaError: if the file cannot be read, or changed meanwhile.
+        DataError: if the extractor gives numbers that are not finite.
+    """
+    specs = [Spec.parse(spec) for spec in corrupting.specs]
+    with Reader(path, threads=threads, progress=progress) as reader, _one_thread():
+        video = VideoFeatures(
+            reader,
+            extractor,
+            rule=rule,
+            seed=corrupting.seed,
+            video_id=video_id,
+            segments=corrupting.segments.get(video_id),
+            path=None if reader.damage else path,
+            bit_rate=reader.facts.bit_rate,
+            clean=clean,
+            keep_bytes=KEEP_BYTES if specs else 0,
+            progress=progress,
+        )
+        if not specs:
+            done = video.clean()
+        elif clean is None:
+            done = video.whole(specs, corrupting.placement)
+        else:
+            done = video.under(specs, corrupting.placement)
+    if not np.isfinite(done.features).all():
+        raise DataError(f"{path}: the extractor gave numbers that are not finite; check its weights", fault="F50")
+    return done, reader, video.fps
+
+
+def _one_thread() -> AbstractContextManager[None]:
+    """Features must not depend on how many cores there are, nor on how many videos are in hand."""
+    if "torch" not in sys.modules:  # then the extractor is of another kind
+        return nullcontext()
+    from jostle.models.threads import one_thread
+
+    return one_thread()
+
+
+def _is_done(store: FeatureStore, order: _Order) -> bool:
+    try:
+        source = source_state(order.path)
+    except JostleError:
+        return False  # whoever extracts it will say what is wrong with it
+    return store.is_done(order.video_id, source, with_frames=order.keep_frames)
+
+
+def _extract(order: _Order, extractor: FeatureExtractor, progress: Progress | None = None) -> tuple[Entry, Cost]:
+    source = source_state(order.path)
+    done, reader, fps = features_of(
+        order.path,
+        extractor,
+        video_id=order.video_id,
+        corrupting=order.corrupting,
+        rule=order.rule,
+        clean=_clean(order, source, with_frames=extractor.frame_dim is not None),
+        threads=order.threads,
+        progress=progress,
+    )
+    file, features_sha, frames_sha = write_extraction(order.out, order.video_id, done, with_frames=order.keep_frames)
+    facts = (len(done.features), fps, len(reader), reader.end_s, features_sha, source, frames_sha, reader.warnings)
+    return Entry(file, *facts), done.cost
+
+
+def _clean(order: _Order, source: tuple[int, int], *, with_frames: bool) -> Extraction | None:
+    """The clean features of the video in hand, where there are any of this state of it."""
+    found = None if order.clean is None else read_store(order.clean)
+    if order.clean is None or found is None:
+        return None
+    entry = found[1].get(order.video_id)
+    if entry is None or entry.source != source:
+        why = "are not there" if entry is None else "are of another state of the file"
+        raise DataError(f"{order.clean}: clean features of {shown(order.video_id)} {why}; extract them first")
+    return read_extraction(order.clean, entry, with_frames=with_frames)
+
+
+def _check_clean(clean: Path, asked: Origin) -> None:
+    found = read_store(clean)
+    if found is None:
+        raise DataError(f"{clean}: no features.json there; give the folder that `jostle extract` wrote clean video to")
+    for key in ("extractor", "weights", "window", "stride", "rule", "specs"):
+        here, wanted = getattr(found[0], key), () if key == "specs" else getattr(asked, key)
+        if here != wanted:
+            raise BadValue(f"{clean}: not the clean features of this: {key} is {here!r}, not {wanted!r}")
+
+
+def _own(corrupting: Corrupting, video_id: str) -> Corrupting:
+    """The same with the actions of one video only: it goes to another process."""
+    own = {video_id: corrupting.segments[video_id]} if video_id in corrupting.segments else {}
+    return Corrupting(corrupting.specs, corrupting.placement, corrupting.seed, own, corrupting.truth)
+
+
+def _functions(corrupting: Corrupting) -> tuple[Callable[..., Any], ...]:
+    """The registered functions that names stand for: whoever unpickles them knows the names, whosever they are."""
+    found: list[Callable[..., Any]] = [Spec.parse(spec).corruption.function for spec in corrupting.specs]
+    if corrupting.placement is not None:
+        found.append(placements[corrupting.placement.partition(":")[0]].maker)
+    return tuple(found)
+
+
+def _working(load: Loader, functions: tuple[Callable[..., Any], ...]) -> Callable[[_Order], Result]:
+    return partial(_attempt, extractor=load())
+
+
+def _attempt(order: _Order, extractor: FeatureExtractor, progress: Progress | None = None) -> Result:
+    """The features of a video, or what is wrong with it; a full disk is no fault of the video."""
+    try:
+        return _extract(order, extractor, progress)
+    except ResourceError:
+        raise
+    except JostleError as error:
+        return error

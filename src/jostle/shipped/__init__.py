@@ -1,0 +1,41 @@
+"""Weights that come with jostle: where each file lies. They are made by `python -m experiments.puppets`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from jostle.errors import UnknownName
+
+FOLDER = Path(__file__).parent
+TREATMENTS = ("clean", "robust")  # how a shipped detector was trained
+
+
+def shipped_names() -> list[str]:
+    """What there is: `puppet_net`, `actionformer_puppets-clean` ..."""
+    return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
+
+
+def weights_file(name: str) -> Path:
+    """The file of shipped weights called `name`.
+
+    Raises:
+        UnknownName: if there is none.
+    """
+    if name not in shipped_names():
+        raise UnknownName("shipped weights", name, shipped_names())
+    return FOLDER / f"{name}.safetensors"
+
+
+def detector_weights(detector: str, weights: str | Path) -> Path:
+    """The file that `weights` means for a detector: `clean` or `robust` for those that come with jostle, or a path.
+
+    Raises:
+        UnknownName: if no weights come with jostle for this detector.
+    """
+    if str(weights) not in TREATMENTS:
+        return Path(weights)
+    name = f"{detector}-{weights}"
+    if name not in shipped_names():
+        known = [other.removesuffix(f"-{weights}") for other in shipped_names() if other.endswith(f"-{weights}")]
+        raise UnknownName("detector with weights that come with jostle", detector, known)
+    return weights_file(name)

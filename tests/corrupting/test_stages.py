@@ -1,0 +1,54 @@
+"""Chains of stages: what is known of their frames before any of them is made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jostle import Clip
+from jostle.corrupting.apply import masks_for
+from jostle.corrupting.placement import Timeline
+from jostle.corrupting.spec import Spec
+from jostle.corrupting.stages import MADE, ClipSource, chain, origins, stretches
+
+
+def chained(clip: Clip, *steps: tuple[str, str]):
+    timeline = Timeline(len(clip), None)
+    specs = [Spec.parse(spec) for spec, _ in steps]
+    masks = [masks_for([spec], place, timeline)[0] for spec, (_, place) in zip(specs, steps, strict=True)]
+    return chain(ClipSource(clip), specs, masks, seed=0, video_id="v")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [("gaussian_noise:3", "frames:3-6")],
+        [("frame_average:2", "frames:3-6")],
+        [("freeze:4", "everywhere")],
+        [("jumble:1", "frames:4-20"), ("black_frame:1", "frame:7")],
+        [("black_frame:1", "frame:7"), ("jumble:1", "frames:4-20")],
+        [("h264_crf:3", "frames:9-12"), ("freeze:5", "everywhere")],
+        [("fog:0", "everywhere"), ("contrast:2", "frame:0")],
+    ],
+)
+def test_a_frame_of_known_origin_is_that_frame(clip: Clip, steps: list[tuple[str, str]]) -> None:
+    top = chained(clip, *steps)
+    found = origins(top)
+    out = top.block(0, len(clip))
+    assert found.dtype == np.int64
+    for t in np.flatnonzero(found != MADE):
+        assert np.array_equal(out[t], clip.frames[found[t]]), t
+    for t in np.flatnonzero(found == MADE):  # nothing here leaves a frame as it was
+        assert not (out[t] == clip.frames).all((1, 2, 3)).any(), t
+
+
+def test_untouched_frames_are_themselves(clip: Clip) -> None:
+    assert origins(ClipSource(clip)).tolist() == list(range(len(clip)))
+    assert origins(chained(clip, ("fog:0", "everywhere"))).tolist() == list(range(len(clip)))
+    assert np.flatnonzero(origins(chained(clip, ("fog:3", "frames:2-5"))) == MADE).tolist() == [2, 3, 4]
+
+
+def test_stretches() -> None:
+    assert stretches(np.array([1, 2, 3, 7, 9, 10])) == [(1, 4), (7, 8), (9, 11)]
+    assert stretches(np.array([1, 2, 3, 7, 9, 10]), gap=2) == [(1, 4), (7, 11)]
+    assert stretches(np.zeros(0, np.int64)) == []

@@ -1,0 +1,59 @@
+"""Data sets by name: what is asked for is checked before any work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.datasets.dataset import Dataset, DatasetKind, Files, Request, datasets
+from jostle.errors import BadValue, UnknownName
+from jostle.types import Truth
+
+
+def test_files_add_up_and_say_so() -> None:
+    both = Files(made=1, kept=2) + Files(kept=1, rebuilt=3)
+    assert both == Files(1, 3, 3)
+    assert str(both) == "1 files made, 3 kept, 3 rebuilt"
+
+
+def test_the_embedded_sets_are_on_the_shelf() -> None:
+    assert jostle.names("datasets") == ["puppets", "puppets-frames", "puppets-trimmed"]
+    assert datasets["puppets"].subsets == ("extractor", "training", "validation", "test")
+    assert all(kind.summary.endswith(".") for kind in datasets.values())
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "said"),
+    [
+        ({"name": "puppet"}, UnknownName, "no data set is called 'puppet': did you mean puppets"),
+        ({"name": "puppets", "subset": "train"}, UnknownName, "no subset of puppets is called 'train'"),
+        ({"name": "puppets", "jobs": 0}, BadValue, "jobs must be at least 1, got 0"),
+        ({"name": "puppets", "seed": -1}, BadValue, "seed of a data set must not be negative, got -1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: dict[str, object], error: type, said: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=said):
+        jostle.load_dataset(**words, root=tmp_path)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_request_reaches_the_set_with_the_cache_as_its_root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Request] = []
+    truth = Truth(("v",), ("wave",), np.array([0]), np.array([0.0]), np.array([1.0]), np.array([0]))
+
+    def load(request: Request) -> Dataset:
+        """A set of one."""
+        asked.append(request)
+        return Dataset("one", request.subset, request.root, truth, {"v": request.root / "v.mp4"}, Files())
+
+    monkeypatch.setitem(datasets._things, "one", DatasetKind("one", ("test",), load))
+    monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
+    found = jostle.load_dataset("one", seed=3, jobs=2, verify=True)
+    assert asked == [Request("test", tmp_path, 3, 2, True, None)]
+    assert repr(found) == "Dataset(one test: 1 videos, 1 instances)"
+    jostle.load_dataset("one", root=tmp_path / "elsewhere")
+    assert asked[-1].root == tmp_path / "elsewhere"
+    assert asked[-1].jobs >= 1

@@ -1,0 +1,91 @@
+"""`generate` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jostle.cli.main import _run
+from jostle.datasets.dataset import Dataset, DatasetKind, Request, datasets
+from jostle.puppets.store import fill
+from jostle.puppets.trimmed import ClassList
+from jostle.types import Truth
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A set of two files under a name of its own."""
+
+    def load(request: Request) -> Dataset:
+        """Few files."""
+        folder = request.root / "few"
+        done = fill(folder, [ClassList(), ClassList("again.txt")], verify=request.verify, progress=request.progress)
+        truth = Truth(("v",), ("wave",), [0], [1.0], [2.0], [0])
+        return Dataset("few", request.subset, folder, truth, {"v": folder / "classes.txt"}, done)
+
+    monkeypatch.setitem(datasets._things, "few", DatasetKind("few", ("train", "val"), load))
+
+
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["jostle", *map(str, words)])
+    code = _run()
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.usefixtures("small")
+def test_generate(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = run(capsys, monkeypatch, "generate", "few", "--subset", "val", "--root", tmp_path, "-j", 1)
+    folder = tmp_path / "few"
+    assert (code, out) == (0, f"{folder}\n")
+    assert err == "val: 1 videos; 2 files made, 0 kept, 0 rebuilt\n"
+    (folder / "again.txt").write_bytes(b"half")
+    monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
+    code, out, err = run(capsys, monkeypatch, "generate", "few", "--subset", "val", "--verify", "--json", "-q")
+    assert (code, err) == (0, "")
+    part = {"subset": "val", "folder": str(folder), "videos": 1, "instances": 1, "made": 0, "kept": 1, "rebuilt": 1}
+    assert json.loads(out) == {"format": 1, "dataset": "few", "seed": 0, "subsets": [part]}
+
+
+def test_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = run(capsys, monkeypatch, "generate", "puppet")
+    assert (code, out) == (2, "")
+    assert "no data set is called 'puppet': did you mean puppets" in err
+    code, _, err = run(capsys, monkeypatch, "generate", "puppets", "--subset", "tets", "--root", tmp_path)
+    assert code == 2
+    assert "no subset of puppets is called 'tets': did you mean test?" in err
+    (tmp_path / "file").write_text("")
+    code, _, err = run(capsys, monkeypatch, "generate", "puppets", "--subset", "test", "--root", tmp_path / "file")
+    assert code == 3
+    assert "cannot be read (Not a directory); correct that, or choose another folder by $JOSTLE_CACHE" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_leaves_nothing_half_written(tmp_path: Path, jobs: int, number: signal.Signals) -> None:
+    words = ["generate", "puppets", "--subset", "test", "--root", str(tmp_path), "-j", str(jobs)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jostle", *words], start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
+    while not (list(tmp_path.rglob("*.mp4")) and list(tmp_path.rglob("*.part-*"))):
+        assert process.poll() is None
+        time.sleep(0.05)
+    if number == signal.SIGINT:  # as a terminal sends it, to all of them
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "stopped; nothing half-written is left, run the same command again" in said
+    assert "Traceback" not in said
+    assert not list(tmp_path.rglob("*.part-*"))
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)

@@ -1,0 +1,131 @@
+"""Small things to do in another process, in a module of their own so that worker processes find them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import MissingExtra, ResourceError, SourceChanged, UnknownName
+
+
+class Odd(Exception):
+    """An error that cannot be put together again from its arguments."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(one + two)
+
+
+ERRORS: dict[str, Callable[[], Exception]] = {
+    "plain": lambda: SourceChanged("changed", fault="F9"),
+    "unknown": lambda: UnknownName("fruit", "peer", ["pear", "plum"]),
+    "extra": lambda: MissingExtra("fruit", "salad"),
+    "full": lambda: ResourceError("no room"),
+    "theirs": lambda: ZeroDivisionError("by nought"),
+    "file": lambda: FileNotFoundError(2, "No such file", "x.txt"),
+    "odd": lambda: Odd("strange ", "thing"),
+}
+
+
+def squaring() -> Callable[[int], int]:
+    return lambda number: number * number
+
+
+def telling() -> Callable[[object], tuple[int, int]]:
+    """Who did it, and how many that one had done before."""
+    done: list[object] = []
+
+    def tell(item: object) -> tuple[int, int]:
+        time.sleep(0.02)
+        done.append(item)
+        return os.getpid(), len(done) - 1
+
+    return tell
+
+
+def failing() -> Callable[[str], Any]:
+    def fail(name: str) -> Any:
+        if name in ERRORS:
+            raise ERRORS[name]()
+        return ERRORS[name.removeprefix("return ")]() if name.startswith("return ") else name
+
+    return fail
+
+
+def failing_to_start() -> Callable[[int], int]:
+    raise SourceChanged("no weights", fault="F4")
+
+
+def printing() -> Callable[[int], int]:
+    print("loaded")
+
+    def say(item: int) -> int:
+        print("not a reply", flush=True)
+        os.system("echo nor this; cat")  # reads what there is to read
+        return item
+
+    return say
+
+
+def dying() -> Callable[[str], None]:
+    def die(how: str) -> None:
+        if how == "exit":
+            os._exit(9)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    return die
+
+
+def giving_what_cannot_travel() -> Callable[[int], object]:
+    return lambda item: open(os.devnull)
+
+
+def reversing() -> Callable[[bytes], bytes]:
+    return lambda data: data[::-1]
+
+
+def marking(folder: Path) -> Callable[[int], int]:
+    """Leave a mark for each item that was begun."""
+
+    def mark(item: int) -> int:
+        (folder / str(item)).touch()
+        return item
+
+    return mark
+
+
+def writing(folder: Path) -> Callable[[int], None]:
+    """Half-written files that are removed by whoever is let go; item 0 fails once the others are at work."""
+
+    def write(item: int) -> None:
+        if item == 0:
+            while len(list(folder.iterdir())) < 1:
+                time.sleep(0.005)
+            raise SourceChanged("changed", fault="F9")
+        path = folder / f"{item}-{os.getpid()}"
+        path.touch()
+        try:
+            time.sleep(60)
+        finally:
+            time.sleep(0.1)  # a second signal comes meanwhile
+            path.unlink()
+
+    return write
+
+
+def stubborn(folder: Path) -> Callable[[int], None]:
+    """Does not let itself be stopped."""
+
+    def stay(item: int) -> None:
+        (folder / f"{item}").touch()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            try:
+                time.sleep(1)
+            except SystemExit:
+                continue
+
+    return stay

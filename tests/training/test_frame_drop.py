@@ -1,0 +1,220 @@
+"""FrameDrop: the features of a draw are those of the struck video, and an epoch draws anew."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from jostle.corrupting.placement import Timeline, parse
+from jostle.detectors.checkpoints import write_weights
+from jostle.errors import BadValue, DataError
+from jostle.extraction.windows import WindowGrid
+from jostle.models.extractor import Extractor, load_extractor
+from jostle.seeds import key_for
+from jostle.settings import make_settings
+from jostle.training.config import DataConfig, TrainingConfig
+from jostle.training.frame_drop import FrameDrop
+from jostle.training.loop import Trainer, train
+from jostle.training.videos import load_videos
+
+FPS, FRAMES = 24.0, 300
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a random `puppet_net` joins of made-up sights of ten videos, clean and with every frame struck."""
+    folder = tmp_path_factory.mktemp("drop")
+    extractor = load_extractor("puppet_net", weights="random")
+    write_weights(extractor.network.state_dict(), folder / "net.safetensors")
+    database: dict[str, Any] = {}
+    for i in range(10):
+        rng = np.random.default_rng(i)
+        name = f"video{i}"
+        for which in ("clean", "black"):
+            (folder / which / "frames").mkdir(parents=True, exist_ok=True)
+            seen = rng.standard_normal((FRAMES, 160)).astype(np.float32)
+            if which == "black":
+                seen[:] = seen[0]
+            np.save(folder / which / "frames" / f"{name}.npy", seen)
+            np.save(folder / which / f"{name}.npy", joined(extractor, seen))
+        annotations = [
+            {"label": label, "label_id": k, "segment": [2.0 + 5 * k, 4.5 + 5 * k]}
+            for k, label in enumerate(("bow", "wave"))
+        ]
+        database[name] = {
+            "subset": "training",
+            "fps": FPS,
+            "duration": FRAMES / FPS,
+            "annotations": annotations,
+        }
+    (folder / "truth.json").write_text(json.dumps({"version": "1", "database": database}))
+    return folder
+
+
+def joined(extractor: Extractor, seen: np.ndarray) -> np.ndarray:
+    grid = WindowGrid(16, 4)
+    return extractor.join(seen[grid.frames_of(np.arange(grid.count(len(seen))), len(seen))])
+
+
+def data_of(world: Path, **drop: Any) -> DataConfig:
+    content = {
+        "features": str(world / "clean"),
+        "truth": str(world / "truth.json"),
+        "train": "training",
+        "drop": {"struck": str(world / "black"), "weights": str(world / "net.safetensors"), **drop},
+    }
+    return make_settings(DataConfig, content)
+
+
+def loaded(data: DataConfig, seed: int = 5) -> tuple[FrameDrop, list[Any]]:
+    videos, _ = load_videos(data, "training", {"bow": 0, "wave": 1}, channels=128)
+    made = FrameDrop.of(data, videos, seed, CPU)
+    assert made is not None
+    return made, videos
+
+
+@pytest.mark.parametrize("placement", ["pair", "pair:released", "each:1", "random:3"])
+def test_features_are_those_of_the_struck_video(world: Path, placement: str) -> None:
+    drop, videos = loaded(data_of(world, placement=placement))
+    for epoch in range(3):
+        video = videos[epoch]
+        actions = np.array([[2.0, 4.5], [7.0, 9.5]]) * FPS
+        mask = parse(placement).mask(Timeline(FRAMES, actions, key_for(5, "drop", epoch), video.name))
+        assert mask.any()
+        clean = np.load(world / "clean" / "frames" / f"{video.name}.npy")
+        black = np.load(world / "black" / "frames" / f"{video.name}.npy")
+        whole = joined(drop.extractor, np.where(mask[:, None], black, clean))
+        beside = drop.on([videos[7], video, videos[8]], epoch)
+        assert np.array_equal(beside[1].corrupted, whole)
+        assert not np.array_equal(whole, video.features)
+
+
+def test_fresh_draws_differ_by_epoch_and_fixed_ones_do_not(world: Path) -> None:
+    fresh, videos = loaded(data_of(world))
+    fixed, _ = loaded(data_of(world, fresh=False))
+    first, second = (fresh.on(videos[:1], epoch)[0].corrupted for epoch in (0, 1))
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, fresh.on(videos[:1], 0)[0].corrupted)
+    assert np.array_equal(fixed.on(videos[:1], 0)[0].corrupted, fixed.on(videos[:1], 1)[0].corrupted)
+
+
+def test_what_was_seen_must_fit(world: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="video0"):
+        loaded(data_of(world, struck=str(tmp_path)))
+    (tmp_path / "frames").mkdir()
+    for i in range(10):
+        np.save(tmp_path / "frames" / f"video{i}.npy", np.ones((FRAMES - 9, 160), np.float32))
+    with pytest.raises(DataError, match=r"\(291, 160\), but of the clean video \(300, 160\)"):
+        loaded(data_of(world, struck=str(tmp_path)))
+
+
+def test_an_extractor_of_windows_cannot_drop(world: Path, tmp_path: Path) -> None:
+    network = load_extractor("i3d_rgb", weights="random").network
+    write_weights(network.state_dict(), tmp_path / "i3d.safetensors")
+    with pytest.raises(BadValue, match=r"sees windows whole.*set data\.corrupted"):
+        loaded(data_of(world, extractor="i3d_rgb", weights=str(tmp_path / "i3d.safetensors")))
+
+
+def run_config(world: Path, **data: Any) -> TrainingConfig:
+    content: dict[str, Any] = {
+        "detector": "temporalmaxer",
+        "settings": {"input_dim": 128, "dim": 16, "classes": 2, "max_length": 96, "levels": 3, "normaliser": 10.0},
+        "data": {
+            "features": str(world / "clean"),
+            "truth": str(world / "truth.json"),
+            "train": "training",
+            "drop": {"struck": str(world / "black"), "weights": str(world / "net.safetensors")},
+            **data,
+        },
+        "optimiser": {"lr": 1e-3, "warmup_epochs": 1, "epochs": 1, "batch": 4, "average": 0.9},
+        "device": "cpu",
+    }
+    return make_settings(TrainingConfig, content)
+
+
+def test_a_robust_run_goes_on_to_the_same_bytes(world: Path, tmp_path: Path) -> None:
+    config = run_config(world)
+    whole = train(config, tmp_path / "whole")
+
+    class Stopped(Exception):
+        pass
+
+    def stop(step: int, total: int) -> None:
+        if step == 3:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        train(config, tmp_path / "parts", on_step=stop)
+    again = train(config, tmp_path / "parts")
+    assert again.weights.read_bytes() == whole.weights.read_bytes()
+    rows = [json.loads(line) for line in (tmp_path / "whole" / "log.jsonl").read_text().splitlines()]
+    assert all(row["consistency"] > 0 for row in rows if row["event"] == "step")
+
+
+@pytest.mark.parametrize("learn_from", ["clean", "corrupted", "both"])
+def test_what_is_learned_from(world: Path, tmp_path: Path, learn_from: str) -> None:
+    base = run_config(world, learn_from=learn_from)
+    alone = replace(base, consistency=replace(base.consistency, weight=0.0))
+    train(alone, tmp_path / "alone")
+    rows = [json.loads(line) for line in (tmp_path / "alone" / "log.jsonl").read_text().splitlines()]
+    steps = [row for row in rows if row["event"] == "step"]
+    assert len(steps) == 4
+    assert all("consistency" not in row for row in steps)
+    if learn_from == "both":  # of the first step, before anything was learned: the mean of the other two
+        ways = []
+        for other in ("clean", "corrupted"):
+            config = replace(alone, data=replace(alone.data, learn_from=other))
+            train(config, tmp_path / other)
+            ways.append(json.loads((tmp_path / other / "log.jsonl").read_text().splitlines()[0])["classification"])
+        assert steps[0]["classification"] == pytest.approx(np.mean(ways), rel=1e-5)
+        assert ways[0] != ways[1]
+
+
+def test_views_are_other_crops_of_the_same_videos(world: Path, tmp_path: Path) -> None:
+    trainer = Trainer(run_config(world, views=2), tmp_path / "run")
+    (samples,) = trainer._batches(0, 0)
+    assert len(samples) == 8
+    assert len({(len(sample.features), float(sample.features[0, 0])) for sample in samples}) > 5
+
+
+def test_settings_that_contradict(world: Path) -> None:
+    with pytest.raises(BadValue, match="from a folder or from drop"):
+        run_config(world, corrupted=str(world / "black"))
+    with pytest.raises(BadValue, match="needs corrupted features"):
+        run_config(world, drop="none", learn_from="both")
+    with pytest.raises(BadValue, match="views"):
+        run_config(world, views=0)
+
+
+def test_videos_to_choose_by_need_no_corrupted_features(world: Path, tmp_path: Path) -> None:
+    truth = json.loads((world / "truth.json").read_text())
+    for name in ("video8", "video9"):
+        truth["database"][name]["subset"] = "validation"
+    (tmp_path / "truth.json").write_text(json.dumps(truth))
+    (tmp_path / "some").mkdir()
+    for i in range(8):
+        np.save(tmp_path / "some" / f"video{i}.npy", np.load(world / "black" / f"video{i}.npy"))
+    data = {"drop": "none", "truth": str(tmp_path / "truth.json"), "corrupted": str(tmp_path / "some")}
+    done = train(run_config(world, **data, select="validation", train="training"), tmp_path / "run")
+    assert done.score is not None
+
+
+def test_weights_name_the_extractor_of_their_features(world: Path, tmp_path: Path) -> None:
+    from jostle.detectors.checkpoints import read_metadata
+    from jostle.extraction.store import FeatureStore, Origin
+
+    config = run_config(world)
+    assert "extractor" not in read_metadata(train(config, tmp_path / "unknown").weights)
+    features = tmp_path / "features"
+    FeatureStore(features, Origin("puppet_net", None, 16, 4, "all", 128)).save()
+    for path in (world / "clean").glob("*.npy"):
+        np.save(features / path.name, np.load(path))
+    known = replace(config, data=replace(config.data, features=str(features), drop=None))
+    assert read_metadata(train(known, tmp_path / "known").weights)["extractor"] == "puppet_net"
