@@ -17,8 +17,8 @@ test-all: lint types .venv-peer/.stamp
 	$(PEER)/python -m pytest tests/reference -m peer -p no:cacheprovider
 
 lint: .venv/.stamp
-	$(BIN)/ruff check src tests benchmarks docs examples
-	$(BIN)/ruff format --check src tests benchmarks docs examples
+	$(BIN)/ruff check src tests benchmarks docs examples experiments
+	$(BIN)/ruff format --check src tests benchmarks docs examples experiments
 
 types: .venv/.stamp
 	$(BIN)/mypy
@@ -29,6 +29,7 @@ bench: .venv/.stamp .venv-peer/.stamp
 	$(PEER)/python -m benchmarks.scoring
 	$(BIN)/python -m benchmarks.detectors
 	$(BIN)/python -m benchmarks.extraction
+	$(BIN)/python -m benchmarks.puppets
 
 docs: .venv/.stamp
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html

@@ -95,7 +95,10 @@ def _scored(folder: Path, data: Dataset, swept: Sweep, how: str) -> Robustness:
     clean = values.pop("clean")
     kept = robustness(clean, values)
     about = {"format": 1, "benchmark": "puppets-c", "model": f"{DETECTOR}, trained {how}", "metric": f"mAP@{TIOU}"}
-    write_text(folder / "scores.json", [json.dumps(about | kept.to_dict(), indent=1), "\n"])
+    told = about | kept.to_dict()
+    for cell in told["cells"]:
+        cell |= {"videos": len(swept.found[how][cell["cell"]].videos), "of": len(data.truth.videos)}
+    write_text(folder / "scores.json", [json.dumps(told, indent=1), "\n"])
     return kept
 
 
