@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jostle.corrupting.corruption import corruptions
 from jostle.metrics.robustness import Robustness, robustness
@@ -95,7 +95,7 @@ def _scored(folder: Path, data: Dataset, swept: Sweep, how: str) -> Robustness:
     clean = values.pop("clean")
     kept = robustness(clean, values)
     about = {"format": 1, "benchmark": "puppets-c", "model": f"{DETECTOR}, trained {how}", "metric": f"mAP@{TIOU}"}
-    told = about | kept.to_dict()
+    told: dict[str, Any] = about | kept.to_dict()
     for cell in told["cells"]:
         cell |= {"videos": len(swept.found[how][cell["cell"]].videos), "of": len(data.truth.videos)}
     write_text(folder / "scores.json", [json.dumps(told, indent=1), "\n"])
