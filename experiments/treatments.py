@@ -72,6 +72,10 @@ TREATMENTS: dict[str, Treatment] = {
     "drop + TRC, paper x 10": Treatment(_drop(), {"form": "paper"}, 80.0),
     "both": Treatment({**_drop(), "learn_from": "both"}, {}, 0.0),
     "both + TRC": Treatment({**_drop(), "learn_from": "both"}, {}),
+    # A stronger drop than the paper's: as many frames in a row as the hardest cells strike.
+    "drop x 8": Treatment({**_drop(placement="pair:x8"), "learn_from": "corrupted"}, {}, 0.0),
+    "drop x 8 + TRC": Treatment(_drop(placement="pair:x8"), {}),
+    "both x 8 + TRC": Treatment({**_drop(placement="pair:x8"), "learn_from": "both"}, {}),
     # Table 6
     **{f"fixed {name} + TRC": Treatment(_fixed(name), {}) for name in CORRUPTIONS},
     **{f"fixed {name}": Treatment({**_fixed(name), "learn_from": "corrupted"}, {}, 0.0) for name in CORRUPTIONS},
