@@ -28,8 +28,16 @@ HERE = Path(__file__).parent
 
 
 def children() -> list[int]:
-    """Processes that this one started and that are not gone."""
-    return [int(child) for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    """Workers that this process started and that are not gone; other tests may have left processes of other kinds."""
+    started = [int(child) for child in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+    return [child for child in started if _is_worker(child)]
+
+
+def _is_worker(process: int) -> bool:
+    try:
+        return b"jostle.workers" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 @pytest.fixture(autouse=True)
@@ -185,7 +193,8 @@ def test_who_does_not_leave_is_made_to(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 SCRIPT = f"""
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who is started in the background would ignore it
 sys.path.insert(0, {str(HERE)!r})
 from functools import partial
 from pathlib import Path
