@@ -28,17 +28,15 @@ import torch  # noqa: E402
 
 import jostle  # noqa: E402
 from benchmarks.timing import hold_to_one_thread  # noqa: E402
-from jostle.corrupting.spec import Spec  # noqa: E402
+from jostle.benchmarks.recipe import benchmarks as recipes  # noqa: E402
+from jostle.benchmarks.selection import select_cells  # noqa: E402
 from jostle.extraction.engine import Cost, VideoFeatures  # noqa: E402
 from jostle.media.decode import Reader  # noqa: E402
 from jostle.models.extractor import Extractor, load_extractor  # noqa: E402
 from jostle.types.segments import Segments  # noqa: E402
 
-KINDS = ("black_frame", "motion_blur", "overexposure", "occlusion", "packet_loss")
-CELLS = {
-    f"thumos14-c/{name}:{level}": [Spec.parse(f"thumos14-c/{name}:{level}")] for name in KINDS for level in (1, 2, 3)
-}
-LEAST_RATIO = 5.0
+CELLS = {cell.name: cell.parsed for cell in select_cells(recipes["puppets-c"])[1:]}
+MOST_OF_CLEAN = 1.0  # all cells shall cost no more than the clean videos did
 STEPS = ("open", "decode", "see", "join", "corrupt")
 WHOLE, CLEAN, THEN = "each cell whole", "clean, once", "then the cells"
 
@@ -171,13 +169,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, way in ways.items():
         parts = "  ".join(f"{way.seconds[step]:8.2f}" for step in STEPS)
         print(f"{name:15}  {way.total:8.2f}  {parts}  {way.cost.decoded:8}  {way.cost.seen:8}  {way.cost.joined:8}")
-    print(f"{ratio:.1f} times faster (target {LEAST_RATIO:g})")
+    share = ways[THEN].total / ways[CLEAN].total
+    print(f"{len(CELLS)} cells for {share:.2f} of the price of the clean videos (target {MOST_OF_CLEAN:g}); ", end="")
+    print(f"{ratio:.1f} times faster than each cell whole")
     if options.json:
         found = {name: {"seconds": way.seconds, "cost": asdict(way.cost)} for name, way in ways.items()}
         options.json.write_text(
-            json.dumps({"ratio": ratio, "frames": frames, "windows": windows} | found, indent=1) + "\n"
+            json.dumps({"ratio": ratio, "share": share, "frames": frames, "windows": windows} | found, indent=1) + "\n"
         )
-    return 1 if options.strict and ratio < LEAST_RATIO else 0
+    return 1 if options.strict and share > MOST_OF_CLEAN else 0
 
 
 if __name__ == "__main__":

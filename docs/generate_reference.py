@@ -18,6 +18,8 @@ import typer
 
 import jostle
 from jostle import errors
+from jostle.benchmarks.recipe import Group, Recipe, benchmarks
+from jostle.benchmarks.sampling import Sampling
 from jostle.cli import app
 from jostle.corrupting.corruption import Corruption, corruptions
 from jostle.corrupting.placement import placements
@@ -64,6 +66,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "jostle.datasets.format": ("Format",),
     "jostle.datasets.dataset": ("Dataset", "Files", "Request", "DatasetKind", "dataset"),
+    "jostle.datasets.frame_sets": ("FrameSets",),
     "jostle.datasets.frames": ("read_frame_scores", "read_frame_sets", "read_frame_labels"),
     "jostle.datasets.id_list": ("read_ids",),
     "jostle.datasets.features": ("read_features", "check_length"),
@@ -122,6 +125,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.extraction.engine": ("VideoFeatures", "Extraction", "Cost"),
     "jostle.extraction.folder": ("Extracted", "Corrupting", "extract_videos", "features_of"),
     "jostle.extraction.store": ("Origin", "Entry", "read_store", "read_extraction"),
+    "jostle.benchmarks.recipe": ("Recipe", "Cell", "benchmark"),
+    "jostle.benchmarks.selection": ("select_cells",),
+    "jostle.benchmarks.reading": ("load_benchmark", "read_benchmark"),
+    "jostle.benchmarks.layout": ("cell_folders",),
     "jostle.evaluation.detection": ("Grid", "grid_of", "VideoScores", "read_video_scores", "detect_features"),
     "jostle.evaluation.video_detection": ("detect_videos",),
     "jostle.models.extractor": ("Extractor", "ExtractorKind", "extractor"),
@@ -567,17 +574,87 @@ def _extractor(found: ExtractorKind) -> list[str]:
 
 
 def datasets_page() -> str:
-    """Every data set that is made by name, and its subsets."""
-    rows = [[f"`{d.name}`", d.summary, ", ".join(f"`{s}`" for s in d.subsets)] for d in datasets.values()]
+    """Every data set there is a name for, and its subsets."""
+    rows = [
+        [f"`{d.name}`", d.summary, d.task or "any", ", ".join(f"`{s}`" for s in d.subsets) or "its own"]
+        for d in datasets.values()
+    ]
     lines = [
         "# Data sets",
         "",
-        "Names for `jostle generate` and `jostle.load_dataset`. They are made on first use, offline. "
-        "[Use the puppets](../how-to/use-the-puppets.md) says what is in them.",
+        "Names for `jostle.load_dataset`. The puppets are made on first use, offline, also by `jostle generate`: "
+        "[use the puppets](../how-to/use-the-puppets.md) says what is in them. The others are found in your folder: "
+        "[get the data](../how-to/get-the-data.md) says where they come from and in which layouts they may lie.",
         "",
-        *_table(["name", "is", "subsets"], rows),
+        *_table(["name", "is", "for", "subsets"], rows),
     ]
     return "\n".join(lines) + "\n"
+
+
+def benchmarks_page() -> str:
+    """Every benchmark: its cells, how it is measured and what its paper leaves open; and the keys of a recipe."""
+    rows = [
+        [
+            f"[{b.name}](#{_anchor(b.name)})",
+            f"`{b.dataset}`, {b.subset}",
+            str(sum(c.counted for c in b.cells)),
+            b.measure,
+        ]
+        for b in benchmarks.values()
+    ]
+    lines = [
+        "# Benchmarks",
+        "",
+        "A benchmark is a recipe: a data set, the cells in order, and how they are measured. The clean cell is always "
+        "the first. Groups marked *beside* are studies that are run when they are asked for, and are in no mean over "
+        "all cells. The fingerprint changes with anything that decides results. [Write a benchmark]"
+        "(../how-to/write-a-benchmark.md) says how to have one of your own.",
+        "",
+        *_table(["name", "data", "cells that count", "measured by"], rows),
+    ]
+    for found in benchmarks.values():
+        lines += ["", f"## {found.name}", "", *_benchmark(found)]
+    lines += ["", "## Keys of a recipe", "", "At the top of the file:", "", *_settings_table(Recipe)]
+    lines += ["", "In each `[[groups]]`:", "", *_settings_table(Group)]
+    lines += ["", "In `[sampling]`:", "", *_settings_table(Sampling)]
+    return "\n".join(lines) + "\n"
+
+
+def _benchmark(found: Recipe) -> list[str]:
+    counted = f" {found.items:,} {'anchors' if found.task == 'frames' else 'videos'}." if found.items else ""
+    lines = [
+        found.summary,
+        "",
+        f"{found.title}, version {found.version}. From: {', '.join(map(_citation, found.cites))}.{counted}",
+        "",
+        f"Measured by {found.measure}{f', by the rules of `{found.protocol}`' if found.protocol else ''}."
+        + (f" Shown: {_shown(found.sampling)}." if found.sampling else ""),
+        "",
+        f"Fingerprint: `{found.fingerprint}`.",
+    ]
+    rows = []
+    for group in found.groups:
+        cells = [cell for cell in found.cells if cell.group == group.name]
+        said = f"`{group.name}`" + (", beside" if group.beside else "")
+        kinds = dict.fromkeys(cell.name.rpartition(":")[0] if "@" not in cell.name else cell.name for cell in cells)
+        places = {cell.placement or " ".join(spec.placement for spec in cell.parsed): None for cell in cells}
+        rows.append(
+            [said, str(len(cells)), ", ".join(f"`{kind}`" for kind in kinds), ", ".join(f"`{p}`" for p in places)]
+        )
+    if rows:
+        lines += ["", *_table(["group", "cells", "of", "strikes"], rows)]
+    return [*lines, "", *(f"- {note}" for note in found.notes)]
+
+
+def _shown(rule: Sampling) -> str:
+    frames = f"{rule.frames} frames" if rule.frames else "the model's number of frames"
+    how = {
+        "stride": f"{rule.clips} evenly spaced clip{'s' if rule.clips > 1 else ''} of {frames}",
+        "even": f"{frames} spread evenly over the video",
+        "drawn": f"{frames} at the widest whole stride, from a drawn beginning",
+    }[rule.spread]
+    crop = f"the centre of {rule.size} by {rule.size} pixels" if rule.crops == "centre" else f"ten crops of {rule.size}"
+    return f"{how}; " + (f"short side {rule.short_side}, " if rule.short_side else "") + crop
 
 
 def training_page() -> str:
@@ -830,6 +907,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "detectors.md": detectors_page,
     "extractors.md": extractors_page,
     "datasets.md": datasets_page,
+    "benchmarks.md": benchmarks_page,
     "training.md": training_page,
     "cli.md": cli_page,
     "python.md": python_page,

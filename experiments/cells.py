@@ -1,16 +1,27 @@
-"""The cells that the study looks at: the 15 of `puppets-c`, and the two studies of single frames."""
+"""The cells that the study looks at: those of the benchmark, and the two studies of single frames beside it."""
 
 from __future__ import annotations
 
-CORRUPTIONS = ("black_frame", "packet_loss", "overexposure", "motion_blur", "occlusion")
+from jostle.benchmarks.recipe import Cell, benchmarks
+from jostle.benchmarks.selection import select_cells
+from jostle.benchmarks.thumos14_c import CORRUPTIONS, POSITIONS
+
+__all__ = ["CELLS", "CORRUPTIONS", "POSITIONS", "PUPPETS_C", "SHARES"]
+
+RECIPE = benchmarks["puppets-c"]
 SHARES = {1: "1 %", 2: "5 %", 3: "10 %"}
-PUPPETS_C = tuple(f"thumos14-c/{name}:{level}" for name in CORRUPTIONS for level in SHARES)
-POSITIONS = tuple(range(10, 100, 10))
+PUPPETS_C = tuple(cell.name for cell in select_cells(RECIPE)[1:])
+
+
+def _said(cell: Cell) -> str:
+    """A cell as the records of the study call it."""
+    place = cell.name.partition("@")[2]
+    if cell.group == "position":
+        return f"five at {place.removeprefix('at:').removesuffix('%x5')} %"
+    return {"one-frame": "one frame", "background": "five in the background"}.get(cell.group, cell.name)
+
+
+CHOSEN = select_cells(RECIPE, [*PUPPETS_C, "group:one-frame", "group:position", "group:background"])[1:]
 
 # name: (spec, placement); None for the spec's own.
-CELLS: dict[str, tuple[str, str | None]] = {
-    **{cell: (cell, None) for cell in PUPPETS_C},
-    "one frame": ("thumos14-c/black_frame:1", "at:50%x1"),
-    **{f"five at {p} %": ("thumos14-c/black_frame:1", f"at:{p}%x5") for p in POSITIONS},
-    "five in the background": ("thumos14-c/black_frame:1", "background:5"),
-}
+CELLS: dict[str, tuple[str, str | None]] = {_said(cell): (cell.specs[0], cell.placement) for cell in CHOSEN}

@@ -30,6 +30,8 @@ from PIL import Image
 
 import jostle
 from jostle import errors
+from jostle.benchmarks.recipe import Group, Recipe, benchmarks
+from jostle.benchmarks.sampling import Sampling
 from jostle.cli import app
 from jostle.cli.main import _run as run_command
 from jostle.corrupting.corruption import corruptions
@@ -192,6 +194,25 @@ def test_every_data_set_is_in_the_reference(reference: dict[str, str]) -> None:
         assert row, found.name
         assert found.summary in row[0]
         assert all(f"`{subset}`" in row[0] for subset in found.subsets)
+
+
+def test_every_benchmark_is_in_the_reference_with_its_groups_and_notes(reference: dict[str, str]) -> None:
+    page = reference["benchmarks.md"]
+    for found in benchmarks.values():
+        entry = section(page, f"## {found.name}")
+        assert found.summary in entry
+        assert found.fingerprint in entry
+        assert all(f"| `{group.name}`" in entry for group in found.groups)
+        assert all(f"- {note}" in entry for note in found.notes)
+    for kind in (Recipe, Group, Sampling):
+        for field in dataclasses.fields(kind):
+            assert re.search(rf"^\| `{field.name}` \| [^|]+ \| \S.* \|$", page, re.MULTILINE), field.name
+
+
+def test_the_page_on_writing_a_benchmark_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmarks, "_things", {name: benchmarks[name] for name in benchmarks})  # the page adds one
+    monkeypatch.chdir(tmp_path)
+    follow(DOCS / "how-to" / "write-a-benchmark.md", matches, lambda _: True)
 
 
 def test_every_key_of_a_training_file_is_in_the_reference_with_its_meaning(reference: dict[str, str]) -> None:

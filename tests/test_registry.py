@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from jostle import registry
 from jostle.errors import BadValue, UnknownName
 from jostle.registry import Registry
 
@@ -43,4 +46,17 @@ def test_iteration_is_sorted() -> None:
     assert list(shelf) == ["apple", "plum"]
     assert shelf.values() == [1, 2]
     assert "plum" in shelf
+    assert len(shelf) == 2
+
+
+def test_several_packages_fill_one_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    shelf: Registry[int] = Registry("fruit", "orchard_of_test", "market_of_test")
+    monkeypatch.setattr(registry, "_shelf_of_test", shelf, raising=False)
+    for package, fruit in (("orchard_of_test", "pear"), ("market_of_test", "plum")):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+        text = f"from jostle.registry import _shelf_of_test\n_shelf_of_test.add({fruit!r}, 1)\n"
+        (tmp_path / package / "one.py").write_text(text)
+    assert list(shelf) == ["pear", "plum"]
     assert len(shelf) == 2

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.benchmarks.recipe import benchmarks
+from jostle.benchmarks.selection import select_cells
 from jostle.corrupting.corruption import corruptions
 from jostle.metrics.robustness import Robustness, robustness
 from jostle.metrics.score import score
@@ -21,9 +23,7 @@ if TYPE_CHECKING:
 
 DETECTOR = "temporalmaxer_puppets"  # the fastest on a CPU
 EXTRACTOR = "puppet_net"
-STRUCK = ("black_frame", "packet_loss", "overexposure", "motion_blur", "occlusion")
-CELLS = tuple(f"thumos14-c/{name}:{level}" for name in STRUCK for level in (1, 2, 3))
-TIOU = 0.5
+BENCHMARK = "puppets-c"
 CLIP_SECONDS = 3
 CLIP_QUALITY = 20
 
@@ -60,9 +60,9 @@ def write_demo(folder: Path, data: Dataset, *, seed: int = 0, jobs: int = 1, pro
         return lambda done, total: progress(what, done, total) if progress else None
 
     folder.mkdir(parents=True, exist_ok=True)
-    swept = sweep_videos(
-        data.videos, data.truth, CELLS, _models, seed=seed, jobs=jobs, progress=tell("looking at 16 states of each")
-    )
+    cells = select_cells(benchmarks[BENCHMARK])
+    told = tell(f"looking at {len(cells)} states of each")
+    swept = sweep_videos(data.videos, data.truth, cells, _models, seed=seed, jobs=jobs, progress=told)
     results = {how: _scored(folder / how, data, swept, how) for how in TREATMENTS}
     return Demo(_page(folder, data, seed, tell("knocking a film about")), results)
 
@@ -88,13 +88,15 @@ def _scored(folder: Path, data: Dataset, swept: Sweep, how: str) -> Robustness:
     from jostle.datasets.writing import write_text
 
     (folder / "predictions").mkdir(parents=True, exist_ok=True)
+    recipe = benchmarks[BENCHMARK]
+    assert recipe.protocol is not None
     values = {}
     for cell, found in swept.found[how].items():
-        write_predictions(found, folder / "predictions" / f"{cell.replace('/', '-').replace(':', '-')}.json")
-        values[cell] = float(score(found, data.truth, protocol="thumos14", tious=(TIOU,)).map[0])
+        write_predictions(found, folder / "predictions" / f"{recipe[cell].slug}.json")
+        values[cell] = score(found, data.truth, protocol=recipe.protocol, tious=recipe.tious).average_map
     clean = values.pop("clean")
     kept = robustness(clean, values)
-    about = {"format": 1, "benchmark": "puppets-c", "model": f"{DETECTOR}, trained {how}", "metric": f"mAP@{TIOU}"}
+    about = {"format": 1, "benchmark": BENCHMARK, "model": f"{DETECTOR}, trained {how}", "metric": recipe.measure}
     told: dict[str, Any] = about | kept.to_dict()
     for cell in told["cells"]:
         cell |= {"videos": len(swept.found[how][cell["cell"]].videos), "of": len(data.truth.videos)}

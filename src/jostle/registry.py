@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """A shelf of named things of one kind, filled by importing the modules of a package.
+    """A shelf of named things of one kind, filled by importing the modules of packages.
 
     Args:
         kind: what the shelf holds, in the singular, as error messages say it.
-        package: dotted name of the package whose modules register things. It is imported on first use, so that
-            `import jostle` stays light.
+        packages: dotted names of the packages whose modules register things. They are imported on first use, so
+            that `import jostle` stays light.
 
     >>> shelf = Registry("fruit")
     >>> shelf.add("pear", 1)
@@ -26,9 +26,9 @@ class Registry(Generic[T]):
     (1, ['pear'])
     """
 
-    def __init__(self, kind: str, package: str | None = None) -> None:
+    def __init__(self, kind: str, *packages: str) -> None:
         self.kind = kind
-        self._package = package
+        self._packages = packages
         self._things: dict[str, T] = {}
 
     def add(self, name: str, thing: T) -> None:
@@ -61,8 +61,8 @@ class Registry(Generic[T]):
         return [self[name] for name in self]
 
     def _discover(self) -> None:
-        if self._package is None:
-            return
-        package, self._package = importlib.import_module(self._package), None
-        for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-            importlib.import_module(module.name)
+        names, self._packages = self._packages, ()
+        for name in names:
+            package = importlib.import_module(name)
+            for module in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+                importlib.import_module(module.name)

@@ -40,6 +40,11 @@ serve({handle})
 """
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def worked(
     start: Callable[[], Callable[[Item], Result]], items: Sequence[Item], jobs: int
 ) -> Generator[tuple[Item, Result], None, None]:

@@ -11,6 +11,7 @@ import jostle
 from jostle.datasets.dataset import Dataset, DatasetKind, Files, Request, datasets
 from jostle.errors import BadValue, UnknownName
 from jostle.types import Truth
+from jostle.types.video_labels import VideoLabels
 
 
 def test_files_add_up_and_say_so() -> None:
@@ -19,8 +20,17 @@ def test_files_add_up_and_say_so() -> None:
     assert str(both) == "1 files made, 3 kept, 3 rebuilt"
 
 
-def test_the_embedded_sets_are_on_the_shelf() -> None:
-    assert jostle.names("datasets") == ["puppets", "puppets-frames", "puppets-trimmed"]
+def test_every_set_is_on_the_shelf() -> None:
+    embedded = ["puppets", "puppets-frames", "puppets-trimmed"]
+    assert [kind.name for kind in datasets.values() if not kind.on_disk] == embedded
+    assert jostle.names("datasets") == sorted(
+        [
+            *embedded,
+            *("activitynet", "multithumos", "thumos14"),
+            *("hmdb51", "kinetics400", "mini-kinetics200", "mini-ssv2", "ssv2", "ucf101"),
+            *("imagenet-vid-robust", "ytbb-robust", "folder"),
+        ]
+    )
     assert datasets["puppets"].subsets == ("extractor", "training", "validation", "test")
     assert all(kind.summary.endswith(".") for kind in datasets.values())
 
@@ -31,6 +41,7 @@ def test_the_embedded_sets_are_on_the_shelf() -> None:
         ({"name": "puppet"}, UnknownName, "no data set is called 'puppet': did you mean puppets"),
         ({"name": "puppets", "subset": "train"}, UnknownName, "no subset of puppets is called 'train'"),
         ({"name": "puppets", "jobs": 0}, BadValue, "jobs must be at least 1, got 0"),
+        ({"name": "puppets", "annotations": "x.json"}, BadValue, "puppets comes with its own annotations"),
         ({"name": "puppets", "seed": -1}, BadValue, "seed of a data set must not be negative, got -1"),
     ],
 )
@@ -47,7 +58,7 @@ def test_a_request_reaches_the_set_with_the_cache_as_its_root(monkeypatch: pytes
     def load(request: Request) -> Dataset:
         """A set of one."""
         asked.append(request)
-        return Dataset("one", request.subset, request.root, truth, {"v": request.root / "v.mp4"}, Files())
+        return Dataset("one", request.subset, request.root, (truth,), {"v": request.root / "v.mp4"}, Files())
 
     monkeypatch.setitem(datasets._things, "one", DatasetKind("one", ("test",), load))
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
@@ -57,3 +68,15 @@ def test_a_request_reaches_the_set_with_the_cache_as_its_root(monkeypatch: pytes
     jostle.load_dataset("one", root=tmp_path / "elsewhere")
     assert asked[-1].root == tmp_path / "elsewhere"
     assert asked[-1].jobs >= 1
+
+
+def test_annotations_of_several_kinds_are_had_by_kind(tmp_path: Path) -> None:
+    truth = Truth(("v",), ("wave",), np.array([0]), np.array([0.0]), np.array([1.0]), np.array([0]))
+    labels = VideoLabels(("v", "w"), ("wave",), np.array([0, 1]), np.array([0, 0]))
+    both = Dataset("one", "test", tmp_path, (labels, truth), {"v": tmp_path / "v.mp4"}, missing=("w",))
+    assert (both.task, both.labels, both.truth, both.variant) == ("recognition", labels, truth, None)
+    assert repr(both) == "Dataset(one test: 1 videos, 2 labels)"
+    assert str(both) == "one test: 1 of 2 videos (1 missing: w)"
+    assert both.at_hand().labels.videos == ("v",)
+    with pytest.raises(BadValue, match="one is annotated with classes of whole videos and segments, not with sets of"):
+        both.frames  # noqa: B018

@@ -28,7 +28,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         folder = request.root / "few"
         done = fill(folder, [ClassList(), ClassList("again.txt")], verify=request.verify, progress=request.progress)
         truth = Truth(("v",), ("wave",), [0], [1.0], [2.0], [0])
-        return Dataset("few", request.subset, folder, truth, {"v": folder / "classes.txt"}, done)
+        return Dataset("few", request.subset, folder, (truth,), {"v": folder / "classes.txt"}, done)
 
     monkeypatch.setitem(datasets._things, "few", DatasetKind("few", ("train", "val"), load))
 
@@ -61,6 +61,9 @@ def test_what_it_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str], mon
     code, _, err = run(capsys, monkeypatch, "generate", "puppets", "--subset", "tets", "--root", tmp_path)
     assert code == 2
     assert "no subset of puppets is called 'tets': did you mean test?" in err
+    code, _, err = run(capsys, monkeypatch, "generate", "thumos14")
+    assert code == 2
+    assert "thumos14 is recorded, not drawn; docs/how-to/get-the-data.md says where it comes from" in err
     (tmp_path / "file").write_text("")
     code, _, err = run(capsys, monkeypatch, "generate", "puppets", "--subset", "test", "--root", tmp_path / "file")
     assert code == 3

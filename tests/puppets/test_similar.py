@@ -34,6 +34,12 @@ def made(root: Path) -> Dataset:
     return puppets_frames(Request("test", root), counts=FEW)
 
 
+def test_the_set_is_for_frames(made: Dataset) -> None:
+    assert made.task == "frames"
+    assert set(made.frames.videos) <= set(made.videos)
+    assert set(made.frames.frames) == set(made.frames.labels)
+
+
 @pytest.fixture(scope="module")
 def picture() -> np.ndarray:
     return np.random.default_rng(3).integers(40, 200, (112, 112), np.uint8)

@@ -43,6 +43,12 @@ def test_the_truth_has_one_action_a_clip(made: Dataset) -> None:
     assert ((truth.duration >= 1.5) & (truth.duration <= 6)).all()
 
 
+def test_the_set_is_for_recognition(made: Dataset) -> None:
+    assert (made.task, made.labels.classes) == ("recognition", CLASSES)
+    assert made.labels.videos == tuple(made.videos)
+    assert made.labels.label.tolist() == made.truth.label.tolist()
+
+
 def test_the_lists_are_read_as_recognition_lists(made: Dataset) -> None:
     labels = read_video_labels(made.folder / "train.txt")
     assert len(labels) == 2 * len(CLASSES)

@@ -5,9 +5,10 @@ Rooms that load compiled or foreign code are imported inside the verbs, so that 
 
 from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sheet
 from jostle.api.data import load_dataset
+from jostle.api.demonstrating import demo
 from jostle.api.detecting import detect, load_detector, load_extractor, train
 from jostle.api.extracting import extract
-from jostle.api.listing import demo, doctor, names
+from jostle.api.listing import doctor, names
 from jostle.api.scoring import (
     compare,
     convert,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jostle.errors import BadValue
 from jostle.types.clip import Clip, Frame, Frames, checked_frames, checked_rate
 from jostle.types.segments import Segments
+from jostle.workers import cores
 
 if TYPE_CHECKING:
     from jostle.corrupting.placement import Placement
@@ -209,11 +209,6 @@ def _actions(segments: SegmentsLike, truth: str | Path | None, video_id: str) ->
     from jostle.datasets.files import segments_of
 
     return segments_of(truth, video_id)
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def as_segments(segments: SegmentsLike) -> Segments | None:

@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.api.corrupting import SegmentsLike, cores
+from jostle.api.corrupting import SegmentsLike
 from jostle.api.detecting import load_extractor, need_torch
 from jostle.api.sources import videos_and_corruptions
 from jostle.shipped import shipped_names, weights_file
 from jostle.types.truth import Truth
+from jostle.workers import cores
 
 if TYPE_CHECKING:
     from jostle.corrupting.spec import Spec

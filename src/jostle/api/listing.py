@@ -1,19 +1,14 @@
-"""What there is: names, the state of the machine, and a demonstration."""
+"""What there is: names, and the state of the machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.errors import UnknownName
 
 if TYPE_CHECKING:
-    from jostle.demo import Demo
     from jostle.doctor import Health
-
-DemoProgress = Callable[[str, int, int], None]
 
 
 def names(kind: str, *, profile: str | None = None, level: str | None = None) -> list[str]:
@@ -21,7 +16,7 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
 
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors`,
-            `extractors` or `datasets`.
+            `extractors`, `datasets` or `benchmarks`.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -44,30 +39,6 @@ def doctor() -> Health:
     from jostle.doctor import examine
 
     return examine()
-
-
-def demo(
-    out: str | Path = "demo", *, seed: int = 0, jobs: int | None = None, progress: DemoProgress | None = None
-) -> Demo:
-    """The whole loop on the embedded data set: films made, corrupted, looked at by two detectors, and scored.
-
-    Args:
-        out: folder for predictions, scores and a page that shows every corruption.
-        seed: of the films and of all corruptions.
-        jobs: processes; by default one a core.
-        progress: called with (what is being done, how much is done, how much there is).
-    """
-    from jostle.api.corrupting import cores
-    from jostle.api.data import load_dataset
-    from jostle.api.detecting import need_torch
-
-    need_torch("the demo")
-    from jostle.demo import write_demo
-
-    many = cores() if jobs is None else jobs
-    told = None if progress is None else partial(progress, "making films")
-    data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=told)
-    return write_demo(Path(out), data, seed=seed, jobs=many, progress=progress)
 
 
 def _profiles() -> Iterable[str]:
@@ -122,6 +93,12 @@ def _datasets() -> Iterable[str]:
     return datasets
 
 
+def _benchmarks() -> Iterable[str]:
+    from jostle.benchmarks.recipe import benchmarks
+
+    return benchmarks
+
+
 def _styles() -> Iterable[str]:
     from jostle.diagnosis.style import styles
 
@@ -139,4 +116,5 @@ KINDS: dict[str, Callable[[], Iterable[str]]] = {
     "detectors": _detectors,
     "extractors": _extractors,
     "datasets": _datasets,
+    "benchmarks": _benchmarks,
 }

@@ -11,6 +11,7 @@ from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
 from jostle.cli.options import Json, Quiet, Seed, Verbose
+from jostle.errors import BadValue
 
 
 @app.command(help="Make the files of a data set, check them, and mend what is damaged.")
@@ -37,6 +38,8 @@ def generate(
     from jostle.datasets.dataset import datasets
 
     kind = datasets[name]
+    if kind.on_disk:
+        raise BadValue(f"{name} is recorded, not drawn; docs/how-to/get-the-data.md says where it comes from")
     for wanted in subset or ():
         kind.check_subset(wanted)
     found = []

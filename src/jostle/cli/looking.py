@@ -20,8 +20,8 @@ def names(
         str,
         typer.Argument(
             metavar="KIND",
-            help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors, extractors or "
-            "datasets.",
+            help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors, extractors, "
+            "datasets or benchmarks.",
         ),
     ],
     profile: Annotated[str | None, typer.Option(help="The corruptions of this profile.")] = None,

@@ -1,15 +1,19 @@
-"""A data set by name: one function that sees to its files, one decorator, one shelf."""
+"""A data set by name: one function that gives it, one decorator, one shelf."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
+from jostle.datasets.frame_sets import FrameSets
+from jostle.datasets.names import listing, shown
+from jostle.datasets.variants import variant_of
 from jostle.errors import BadValue, UnknownName
 from jostle.registry import Registry
 from jostle.types.truth import Truth
+from jostle.types.video_labels import VideoLabels
 
 Progress = Callable[[int, int], None]
 
@@ -35,28 +39,104 @@ class Files:
         return f"{self.made} files made, {self.kept} kept, {self.rebuilt} rebuilt"
 
 
+Annotations = Truth | VideoLabels | FrameSets
+Task = Literal["detection", "recognition", "frames"]
+_TASKS: dict[type, Task] = {Truth: "detection", VideoLabels: "recognition", FrameSets: "frames"}
+_SAID = {Truth: "segments", VideoLabels: "classes of whole videos", FrameSets: "sets of frames"}
+Kind = TypeVar("Kind", Truth, VideoLabels, FrameSets)
+
+
 @dataclass(frozen=True)
 class Dataset:
-    """One subset of a data set, with every file of it on disk and whole.
+    """One subset of a data set: what is annotated, and where its videos lie.
+
+    Annotations are whole even where a copy of the videos is not: `missing` says what it lacks, and `at_hand` gives
+    the part that can be used.
 
     Attributes:
         name: as `jostle names datasets` lists it.
         subset: which part of it.
         folder: where its annotations and lists lie.
-        truth: what is annotated in the videos of the subset.
-        videos: the file of each video, by its id, in the order of `truth.videos`.
+        annotations: what is annotated, of one kind or several; the first says what the set is for.
+        videos: the file of each video that is there, or its folder of images, by its id, in the order of annotation.
         files: how many files had to be made for it.
+        source: the file or folder that the annotations were read from, if they are the user's own.
+        missing: ids that are annotated and have no file; of sets of frames, the frames.
+        unlisted: video files that nobody annotated.
+        notes: what else is to be known about the copy, a line each.
     """
 
     name: str
     subset: str
     folder: Path
-    truth: Truth
+    annotations: tuple[Annotations, ...]
     videos: Mapping[str, Path]
-    files: Files
+    files: Files = Files()
+    source: Path | None = None
+    missing: tuple[str, ...] = ()
+    unlisted: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def task(self) -> Task:
+        """What the set is for: `detection`, `recognition` or `frames`."""
+        return _TASKS[type(self.annotations[0])]
+
+    @property
+    def truth(self) -> Truth:
+        """The annotated segments; raises BadValue if there are none."""
+        return self._annotated(Truth)
+
+    @property
+    def labels(self) -> VideoLabels:
+        """The classes of whole videos; raises BadValue if there are none."""
+        return self._annotated(VideoLabels)
+
+    @property
+    def frames(self) -> FrameSets:
+        """The sets of frames that look alike; raises BadValue if there are none."""
+        return self._annotated(FrameSets)
+
+    @property
+    def variant(self) -> str | None:
+        """The known variant of a ground truth that goes by one name and is not one, or None."""
+        return variant_of(self.truth) if self.task == "detection" else None
+
+    def at_hand(self) -> Dataset:
+        """The same, with nothing but what has its file."""
+        if not self.missing:
+            return self
+        left = tuple(_without(part, self.missing, self.videos) for part in self.annotations)
+        return replace(self, annotations=left, missing=())
+
+    def _annotated(self, kind: type[Kind]) -> Kind:
+        found = next((part for part in self.annotations if isinstance(part, kind)), None)
+        if found is None:
+            held = " and ".join(_SAID[type(part)] for part in self.annotations)
+            raise BadValue(f"{self.name} is annotated with {held}, not with {_SAID[kind]}; it is for {self.task}")
+        return found
+
+    def __str__(self) -> str:
+        whole, unit = self.annotations[0], "frames" if self.task == "frames" else "videos"
+        listed = len(whole.frames if isinstance(whole, FrameSets) else whole.videos)
+        gaps = []
+        if self.missing:
+            gaps.append(f"{len(self.missing)} missing: {listing(map(shown, self.missing))}")
+        if self.unlisted:
+            gaps.append(f"{len(self.unlisted)} files nobody annotated: {listing(shown(p.name) for p in self.unlisted)}")
+        said = f"{self.name} {self.subset}: {listed - len(self.missing)} of {listed} {unit}"
+        return said + (f" ({'; '.join(gaps)})" if gaps else "")
 
     def __repr__(self) -> str:
-        return f"Dataset({self.name} {self.subset}: {len(self.videos)} videos, {len(self.truth)} instances)"
+        first = self.annotations[0]
+        unit = {Truth: "instances", VideoLabels: "labels", FrameSets: "anchors"}[type(first)]
+        return f"Dataset({self.name} {self.subset}: {len(self.videos)} videos, {len(first)} {unit})"
+
+
+def _without(part: Annotations, missing: tuple[str, ...], videos: Mapping[str, Path]) -> Annotations:
+    if isinstance(part, FrameSets):
+        return part.without(missing)
+    return part.of_videos(videos)
 
 
 @dataclass(frozen=True)
@@ -65,11 +145,12 @@ class Request:
 
     Attributes:
         subset: one of its subsets.
-        root: the folder that holds data sets.
+        root: the folder that holds data sets, or the folder of the one that is the user's own.
         seed: another seed gives other videos.
         jobs: processes that may work at once.
         verify: read every file and compare its hash, instead of only those whose size or time has changed.
         progress: called with (files ready, files in all).
+        annotations: the file or folder to read annotations from, instead of looking for one.
     """
 
     subset: str
@@ -78,6 +159,7 @@ class Request:
     jobs: int = 1
     verify: bool = False
     progress: Progress | None = None
+    annotations: Path | None = None
 
     def __post_init__(self) -> None:
         if self.jobs < 1:
@@ -88,11 +170,21 @@ class Request:
 
 @dataclass(frozen=True)
 class DatasetKind:
-    """An entry of the shelf: the subsets there are, and the function that gives one of them."""
+    """An entry of the shelf: the subsets there are, and the function that gives one of them.
+
+    Attributes:
+        subsets: their names; none if each folder has its own.
+        task: what the set is for; empty if each folder decides it.
+        on_disk: whether the videos are the user's own and lie in a folder; otherwise they are made.
+        usual: the subset that results are given for; empty if each folder decides it.
+    """
 
     name: str
     subsets: tuple[str, ...]
     load: Callable[[Request], Dataset]
+    task: Task | Literal[""] = "detection"
+    on_disk: bool = False
+    usual: str = "test"
 
     @property
     def summary(self) -> str:
@@ -101,20 +193,27 @@ class DatasetKind:
 
     def check_subset(self, subset: str) -> None:
         """Raise unless there is a subset of this name."""
-        if subset not in self.subsets:
+        if self.subsets and subset not in self.subsets:
             raise UnknownName(f"subset of {self.name}", subset, self.subsets)
 
 
 Loader = TypeVar("Loader", bound=Callable[[Request], Dataset])
 
-datasets: Registry[DatasetKind] = Registry("data set", "jostle.puppets")
+datasets: Registry[DatasetKind] = Registry("data set", "jostle.puppets", "jostle.datasets.layouts")
 
 
-def dataset(name: str, *, subsets: tuple[str, ...]) -> Callable[[Loader], Loader]:
-    """Put a function that sees to the files of a data set on the shelf; see `DatasetKind`."""
+def dataset(
+    name: str,
+    *,
+    subsets: tuple[str, ...],
+    task: Task | Literal[""] = "detection",
+    on_disk: bool = False,
+    usual: str = "test",
+) -> Callable[[Loader], Loader]:
+    """Put a function that gives a data set on the shelf; see `DatasetKind`."""
 
     def put(load: Loader) -> Loader:
-        datasets.add(name, DatasetKind(name, subsets, load))
+        datasets.add(name, DatasetKind(name, subsets, load, task, on_disk, usual))
         return load
 
     return put

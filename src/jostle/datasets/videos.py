@@ -54,18 +54,8 @@ def find_videos(root: str | Path) -> VideoFiles:
         DataError: if there is no such folder, or if two files have one id.
     """
     top = Path(root)
-    if not top.is_dir():
-        raise DataError(f"{top}: no such folder of videos; give the folder that holds them")
-    skipped: list[tuple[Path, str]] = []
-    by_id: dict[str, list[Path]] = {}
-    home = top.resolve()
-    for path in _candidates(top, home, skipped):
-        reason = _refusal(path, home)
-        if reason:
-            skipped.append((path, reason))
-        else:
-            by_id.setdefault(id_of(path), []).append(path)
-    files = {video_id: _distinct(paths) for video_id, paths in sorted(by_id.items())}
+    by_id, skipped = every_video(top)
+    files = dict(sorted(by_id.items()))
     doubles = [
         f"{shown(video_id)} ({' and '.join(shown(str(p.relative_to(top))) for p in paths)})"
         for video_id, paths in files.items()
@@ -78,6 +68,29 @@ def find_videos(root: str | Path) -> VideoFiles:
             fault="F20",
         )
     return VideoFiles({video_id: paths[0] for video_id, paths in files.items()}, skipped)
+
+
+def every_video(root: str | Path) -> tuple[dict[str, list[Path]], list[tuple[Path, str]]]:
+    """All files under `root` that have an id, by id, and (path, reason) of what was left out; see `find_videos`.
+
+    A link to another file of the same id counts once.
+
+    Raises:
+        DataError: if there is no such folder.
+    """
+    top = Path(root)
+    if not top.is_dir():
+        raise DataError(f"{top}: no such folder of videos; give the folder that holds them")
+    skipped: list[tuple[Path, str]] = []
+    by_id: dict[str, list[Path]] = {}
+    home = top.resolve()
+    for path in _candidates(top, home, skipped):
+        reason = _refusal(path, home)
+        if reason:
+            skipped.append((path, reason))
+        else:
+            by_id.setdefault(id_of(path), []).append(path)
+    return {video_id: _distinct(paths) for video_id, paths in by_id.items()}, skipped
 
 
 def duplicates(files: Mapping[str, Path]) -> list[tuple[str, ...]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.corrupting.spec import Spec
+from jostle.benchmarks.recipe import CLEAN, CLEAN_CELL, Cell
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.evaluation.detection import FeatureDetector, Grid, find_segments
 from jostle.extraction.engine import Cost, VideoFeatures
@@ -19,8 +19,6 @@ from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth
 from jostle.workers import worked
-
-CLEAN = "clean"  # the first cell of every sweep
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,7 @@ class _Order:
     name: str
     path: Path
     segments: Segments
-    cells: tuple[str, ...]
+    cells: tuple[Cell, ...]
     seed: int
 
     def __str__(self) -> str:
@@ -74,7 +72,7 @@ _Result = tuple[Found, Cost, Cost] | JostleError
 def sweep_videos(
     videos: Mapping[str, Path],
     truth: Truth,
-    cells: Sequence[str],
+    cells: Sequence[Cell],
     load: Callable[[], Models],
     *,
     seed: int = 0,
@@ -86,7 +84,7 @@ def sweep_videos(
     Args:
         videos: files by id.
         truth: the actions that placements strike.
-        cells: specs; where each strikes is its own affair.
+        cells: of a benchmark; the clean one is looked at first, whether it is among them or not.
         load: gives the models, in every process once.
         jobs: videos at once.
         progress: told of videos.
@@ -94,8 +92,7 @@ def sweep_videos(
     Raises:
         DataError: if none of the videos could be used.
     """
-    for cell in cells:
-        Spec.parse(cell)  # before any work is done
+    cells = (CLEAN_CELL, *(cell for cell in cells if cell.name != CLEAN))
     rows = {name: np.flatnonzero(truth.video == v) for v, name in enumerate(truth.videos)}
     orders = [
         _Order(name, path, _segments(truth, rows[name]), tuple(cells), seed)
@@ -122,8 +119,8 @@ def sweep_videos(
     return Sweep(
         {
             model: {
-                cell: Predictions.from_segments({name: found[name][model][cell] for name in names})
-                for cell in (CLEAN, *cells)
+                cell.name: Predictions.from_segments({name: found[name][model][cell.name] for name in names})
+                for cell in cells
             }
             for model in models
         },
@@ -168,12 +165,13 @@ def _look(order: _Order, models: Models) -> tuple[Found, Cost, Cost]:
             bit_rate=reader.facts.bit_rate,
         )
         clean, others = video.clean(), Cost()
-        for cell in (CLEAN, *order.cells):
-            done = clean if cell == CLEAN else video.under([Spec.parse(cell)])
-            if cell != CLEAN:
+        for cell in order.cells:
+            done = clean
+            if cell.name != CLEAN:
+                done = video.under(cell.parsed, cell.placement)
                 others += done.cost
             for model, detector in models.detectors.items():
-                found[model][cell] = find_segments(
+                found[model][cell.name] = find_segments(
                     detector, np.array(done.features), grid, name=order.name, fps=video.fps, duration=reader.end_s
                 )
     return found, clean.cost, others

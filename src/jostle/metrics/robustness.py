@@ -15,7 +15,8 @@ from typing import Any
 from jostle.errors import BadValue
 from jostle.metrics.metric import metric
 
-_CELL = re.compile(r"(?P<corruption>[^:]+?)(?::(?P<severity>\d+))?")
+_CELL = re.compile(r"(?P<corruption>[^:@+]+)(?::(?P<severity>\d+))?(?P<placement>@.+)?")
+_CHAIN = re.compile(r"[^:@+]+:[1-9]\d*(\+[^:@+]+:[1-9]\d*)+(@.+)?")
 
 
 @dataclass(frozen=True)
@@ -193,16 +194,19 @@ def robustness(
 def split_cell(cell: str) -> tuple[str, int | None]:
     """A spec as corruption and severity.
 
-    >>> split_cell("thumos14-c/black_frame:1"), split_cell("fog")
-    (('thumos14-c/black_frame', 1), ('fog', None))
+    >>> split_cell("thumos14-c/black_frame:1"), split_cell("fog"), split_cell("black_frame:1@at:50%x1")
+    (('thumos14-c/black_frame', 1), ('fog', None), ('black_frame@at:50%x1', 1))
     """
+    if isinstance(cell, str) and _CHAIN.fullmatch(cell):
+        return cell, None  # several corruptions, which need not be equally severe
     found = _CELL.fullmatch(cell) if isinstance(cell, str) else None
     if not found or cell == "clean" or found["severity"] == "0":
         raise BadValue(
             f"{cell!r} is not a corrupted cell; write [profile/]name:severity with a severity from 1, "
             "and give the clean score by itself"
         )
-    return found["corruption"], int(found["severity"]) if found["severity"] else None
+    severity = int(found["severity"]) if found["severity"] else None
+    return found["corruption"] + (found["placement"] or ""), severity
 
 
 def _cell(name: str, value: float | None, clean: float | None, unit: float) -> Cell:

@@ -22,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.datasets.dataset import Dataset, Request, dataset
+from jostle.datasets.frame_sets import FrameSets
+from jostle.datasets.frames import read_frame_labels, read_frame_sets
 from jostle.datasets.text import read_json
 from jostle.datasets.writing import write_text
 from jostle.puppets.film import Held
@@ -143,7 +145,7 @@ class PropList(Keyed):
         write_text(path, (f"{prop}\n" for prop in LABELS))
 
 
-@dataset("puppets-frames", subsets=tuple(VIDEOS))
+@dataset("puppets-frames", subsets=tuple(VIDEOS), task="frames")
 def puppets_frames(request: Request, *, counts: Mapping[str, int] = VIDEOS) -> Dataset:
     """Frames of the untrimmed puppets for pm-k: which prop is held, at anchors and in similar frames around them."""
     shown = puppets(request, counts=counts)
@@ -152,4 +154,5 @@ def puppets_frames(request: Request, *, counts: Mapping[str, int] = VIDEOS) -> D
     done = shown.files + fill(folder, sets, jobs=request.jobs, verify=request.verify, progress=request.progress)
     lists = [Gathered("pmsets.json", "sets", folder, sets), Gathered("labels.json", "labels", folder, sets)]
     done += fill(folder, [PropList(), *lists], verify=request.verify)
-    return Dataset("puppets-frames", request.subset, folder, shown.truth, shown.videos, done)
+    frames = FrameSets(read_frame_sets(folder / "pmsets.json"), read_frame_labels(folder / "labels.json"))
+    return Dataset("puppets-frames", request.subset, folder, (frames, shown.truth), shown.videos, done)

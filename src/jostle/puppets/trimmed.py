@@ -108,7 +108,7 @@ def clips_of(seed: int, subset: str, count: int) -> list[TrimmedClip]:
     return [TrimmedClip(seed, subset, label, number) for label in CLASSES for number in range(1, count + 1)]
 
 
-@dataset("puppets-trimmed", subsets=tuple(CLIPS))
+@dataset("puppets-trimmed", subsets=tuple(CLIPS), task="recognition")
 def puppets_trimmed(request: Request, *, counts: Mapping[str, int] = CLIPS) -> Dataset:
     """Clips of puppets for action recognition: one action each, with a list of paths and class numbers."""
     folder = request.root / folder_name(request.seed) / FOLDER
@@ -118,4 +118,12 @@ def puppets_trimmed(request: Request, *, counts: Mapping[str, int] = CLIPS) -> D
     clips = clips_of(request.seed, request.subset, counts[request.subset])
     done += fill(folder, clips, jobs=request.jobs, verify=request.verify, progress=request.progress)
     truth = read_truth(folder / ANNOTATIONS, subset=request.subset)
-    return Dataset("puppets-trimmed", request.subset, folder, truth, {c.id: folder / c.name for c in clips}, done)
+    labels = VideoLabels(
+        videos=tuple(clip.id for clip in clips),
+        classes=CLASSES,
+        video=np.arange(len(clips), dtype=np.int32),
+        label=np.array([CLASSES.index(clip.label) for clip in clips], np.int32),
+        paths=tuple(clip.name for clip in clips),
+    )
+    videos = {clip.id: folder / clip.name for clip in clips}
+    return Dataset("puppets-trimmed", request.subset, folder, (labels, truth), videos, done)

@@ -92,4 +92,4 @@ def puppets(request: Request, *, counts: Mapping[str, int] = VIDEOS) -> Dataset:
     videos = videos_of(request.seed, request.subset, counts[request.subset])
     done += fill(folder, videos, jobs=request.jobs, verify=request.verify, progress=request.progress)
     truth = read_truth(folder / ANNOTATIONS, subset=request.subset)
-    return Dataset("puppets", request.subset, folder, truth, {v.id: folder / v.name for v in videos}, done)
+    return Dataset("puppets", request.subset, folder, (truth,), {v.id: folder / v.name for v in videos}, done)

@@ -86,7 +86,8 @@ def make_optimiser(model: nn.Module, config: OptimiserConfig) -> torch.optim.Ada
         {"params": [p for name, p in named if name in decay], "weight_decay": config.weight_decay},
         {"params": [p for name, p in named if name not in decay], "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=config.lr)
+    on_gpu = bool(named) and named[0][1].is_cuda
+    return torch.optim.AdamW(groups, lr=config.lr, fused=on_gpu)  # fused: one kernel for all parameters
 
 
 class Average:
@@ -103,9 +104,11 @@ class Average:
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
         """Move the average towards the model by `1 - decay`."""
-        for name, value in model.state_dict().items():
-            mine = self.weights[name]
-            if mine.is_floating_point():
-                mine.mul_(self.decay).add_(value.detach(), alpha=1 - self.decay)
-            else:
-                mine.copy_(value)
+        now = {name: value.detach() for name, value in model.state_dict().items()}
+        whole = [name for name, mine in self.weights.items() if not mine.is_floating_point()]
+        for name in whole:
+            self.weights[name].copy_(now[name])
+        names = [name for name in self.weights if name not in whole]
+        mine = [self.weights[name] for name in names]
+        torch._foreach_mul_(mine, self.decay)  # all at once: hundreds of small kernels would take longer than the step
+        torch._foreach_add_(mine, [now[name] for name in names], alpha=1 - self.decay)

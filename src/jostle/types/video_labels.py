@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -52,6 +53,23 @@ class VideoLabels:
         check_indices(self.label, "label", len(self.classes))
         if self.score is not None:
             check_finite(self.score, "score")
+
+    def of_videos(self, names: Collection[str]) -> VideoLabels:
+        """These videos only, with their classes; every class stays in the list."""
+        wanted = set(names)
+        kept = [i for i, name in enumerate(self.videos) if name in wanted]
+        place = np.full(len(self.videos), -1, np.int32)
+        place[kept] = np.arange(len(kept))
+        rows = place[self.video] >= 0
+        return replace(
+            self,
+            videos=tuple(self.videos[i] for i in kept),
+            video=place[self.video[rows]],
+            label=self.label[rows],
+            score=None if self.score is None else self.score[rows],
+            paths=tuple(self.paths[i] for i in kept) if self.paths else (),
+            frames=np.asarray(self.frames)[kept] if len(self.frames) else (),
+        )
 
     def __len__(self) -> int:
         return len(self.video)

@@ -27,7 +27,8 @@ def _is_list(source: Source) -> bool:
 
 def _is_ucf101(source: Source) -> bool:
     match = _UCF101.fullmatch(" ".join(source.words))
-    return match is not None and f"/v_{match[1]}_" in match[0]
+    # Clips of HandstandPushups are called v_HandStandPushups.
+    return match is not None and f"/v_{match[1]}_".lower() in match[0].lower()
 
 
 def _names_folders(source: Source) -> bool:

@@ -1,0 +1,35 @@
+"""A demonstration: the whole loop at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jostle.api.data import load_dataset
+from jostle.api.detecting import need_torch
+from jostle.workers import cores
+
+if TYPE_CHECKING:
+    from jostle.demo import Demo
+
+Progress = Callable[[str, int, int], None]
+
+
+def demo(out: str | Path = "demo", *, seed: int = 0, jobs: int | None = None, progress: Progress | None = None) -> Demo:
+    """The whole loop on the embedded data set: films made, corrupted, looked at by two detectors, and scored.
+
+    Args:
+        out: folder for predictions, scores and a page that shows every corruption.
+        seed: of the films and of all corruptions.
+        jobs: processes; by default one a core.
+        progress: called with (what is being done, how much is done, how much there is).
+    """
+    need_torch("the demo")
+    from jostle.demo import write_demo
+
+    many = cores() if jobs is None else jobs
+    told = None if progress is None else partial(progress, "making films")
+    data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=told)
+    return write_demo(Path(out), data, seed=seed, jobs=many, progress=progress)

@@ -1,0 +1,82 @@
+"""Which frames of a video a recogniser is shown: the published ways, as data and as arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.errors import BadValue
+
+Indices = npt.NDArray[np.int64]
+Spread = Literal["stride", "even", "drawn"]
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How clips are taken from a video. What is None is left to the model.
+
+    Attributes:
+        frames: of one clip.
+        stride: frames of the video from one frame of a clip to the next; only where `spread` is `stride`.
+        spread: `stride`: clips begin evenly spaced over the video, a single one in the middle. `even`: one frame from
+            the middle of each of as many equal parts of the video. `drawn`: the widest whole stride that fits, from a
+            beginning drawn for the video (Yi et al. 2021).
+        clips: how many; their scores are averaged.
+        crops: `centre`, or `ten`: four corners and the centre, each also mirrored.
+        short_side: length that the short side of a frame is brought to.
+        size: height and width of a crop.
+    """
+
+    frames: int | None = None
+    stride: int | None = None
+    spread: Spread = "stride"
+    clips: int = 1
+    crops: Literal["centre", "ten"] = "centre"
+    short_side: int | None = None
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("frames", "stride", "clips", "short_side", "size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BadValue(f"sampling: {name} must be at least 1, got {value}")
+        if self.spread != "stride" and (self.clips > 1 or self.stride is not None):
+            raise BadValue(f"sampling: spread '{self.spread}' covers the whole video: leave clips and stride out")
+        if self.size is not None and self.short_side is not None and self.size > self.short_side:
+            raise BadValue(f"sampling: a crop of {self.size} does not fit into a short side of {self.short_side}")
+
+    def indices(self, total: int, *, frames: int, stride: int, rng: np.random.Generator) -> Indices:
+        """(clips, frames) numbers of the frames shown, of a video of `total` frames.
+
+        A video too short for a clip shows its last frame until the clip is full; spread evenly, it repeats frames.
+
+        Args:
+            frames: what the model wants, for where the benchmark leaves it to the model.
+            stride: likewise.
+            rng: keyed by the video, so that all its cells show the same frames.
+
+        >>> Sampling(frames=4, stride=2, clips=2).indices(20, frames=8, stride=8, rng=np.random.default_rng(0)).tolist()
+        [[0, 2, 4, 6], [13, 15, 17, 19]]
+        """
+        if total < 1:
+            raise BadValue("no frames to choose from: the video is empty")
+        many = self.frames or frames
+        if self.spread == "even":
+            return ((2 * np.arange(many) + 1) * total // (2 * many))[None]
+        if self.spread == "drawn":
+            return _drawn(total, many, rng)[None]
+        step = self.stride or stride
+        room = max(total - 1 - (many - 1) * step, 0)  # how far the beginning can move
+        first = np.arange(self.clips) * room // (self.clips - 1) if self.clips > 1 else np.array([room // 2])
+        shown: Indices = np.minimum(first[:, None] + np.arange(many) * step, total - 1)
+        return shown
+
+
+def _drawn(total: int, frames: int, rng: np.random.Generator) -> Indices:
+    if total <= frames:
+        return np.arange(frames) * total // frames
+    step = (total - 1) // frames
+    return np.arange(frames) * step + rng.integers(step)

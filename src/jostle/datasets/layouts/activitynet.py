@@ -1,0 +1,65 @@
+"""ActivityNet 1.3, temporal action detection: 200 classes, about 10,000 training and 5,000 validation videos.
+
+Layouts:
+
+- `activity_net.v1-3.min.json` as its authors give it out (a thinned copy of it works as well);
+- TSP's `activitynet_v1-3_valid_*.csv` and `..._train_*.csv`, told by their columns;
+- BMN's `activitynet_annotations/anet_anno_action.json`, which has no subsets: `video_info_new.csv` beside it has.
+
+Videos are called `v_<id>` or by the id alone, whichever way the annotations spell it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from jostle.datasets.dataset import Dataset, Request, dataset
+from jostle.datasets.layouts import tree
+from jostle.datasets.layouts.segments import Segments, load
+from jostle.datasets.source import Source
+from jostle.datasets.tabular import csv_rows
+
+_ID = 11  # characters of an id of YouTube
+
+
+def bare_id(video_id: str) -> str:
+    """The id without the `v_` that file names have; an id may itself begin so.
+
+    >>> bare_id("v_QOlSCBRmfWY"), bare_id("v_QOlSCBRmf")
+    ('QOlSCBRmfWY', 'v_QOlSCBRmf')
+    """
+    return video_id[2:] if video_id.startswith("v_") and len(video_id) == _ID + 2 else video_id
+
+
+def subsets_of_bmn(root: Path) -> Mapping[str, str]:
+    """The subset of each video in BMN's list of them, if it is there."""
+    for path in tree.named(tree.small_files(root), ["video_info*.csv"]):
+        source = Source(path)
+        if {"video", "subset"} <= set(source.header):
+            video, subset = source.header.index("video"), source.header.index("subset")
+            return {bare_id(fields[video]): fields[subset] for _, fields in csv_rows(source)}
+    return {}
+
+
+LAYOUT = Segments(
+    name="activitynet",
+    title="ActivityNet 1.3",
+    patterns=(
+        "activity_net.v1-3.min.json",
+        "activity_net*.json",
+        "activitynet*.json",
+        "anet*.json",
+        "activity*net*.csv",
+        "anet*.csv",
+    ),
+    spelled={"training": ("training", "train"), "validation": ("validation", "valid", "val")},
+    core=bare_id,
+    subset_of=subsets_of_bmn,
+)
+
+
+@dataset("activitynet", subsets=("training", "validation"), on_disk=True, usual="validation")
+def activitynet(request: Request) -> Dataset:
+    """ActivityNet 1.3: actions of daily life in untrimmed videos, 200 classes."""
+    return load(request, LAYOUT)

@@ -1,0 +1,228 @@
+"""Anyone's own folder, with no code: videos, and beside them whatever says what is in them.
+
+What is there decides, the first found being taken:
+
+- `pmsets.json` and `labels.json`: sets of frames, see `similar_frames`;
+- one file of annotations in any format jostle reads: segments make the folder a set for detection, classes of whole
+  videos one for recognition;
+- a table of classes: CSV or JSON lines with `file_name` (or `video`, `video_id`, `path`, `filename`) and `label` (or
+  `class`, `category`), perhaps `split` (or `subset`); or JSON `{video: class}`;
+- one such file for each subset, `train.csv` and `test.csv`;
+- no file at all: folders named after classes, perhaps below folders named after subsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jostle.datasets.dataset import Annotations, Dataset, Request, dataset
+from jostle.datasets.format import recognised
+from jostle.datasets.label_list import LabelList
+from jostle.datasets.layouts import tree
+from jostle.datasets.layouts.clips import Clips, finished, from_folders, subsets_of
+from jostle.datasets.layouts.matching import Videos
+from jostle.datasets.layouts.similar_frames import SETS, load_frames
+from jostle.datasets.names import normal_id
+from jostle.datasets.source import Source
+from jostle.datasets.tabular import csv_rows
+from jostle.datasets.text import describe, parse_json
+from jostle.datasets.truth_table import Wanted
+from jostle.errors import DataError
+from jostle.types.truth import Truth
+from jostle.types.video_labels import VideoLabels
+
+TITLE = "your own videos"
+EVERYTHING = "all"
+_VIDEO = ("file_name", "filename", "path", "video", "video_id", "video_name", "id")
+_LABEL = ("label", "class", "category", "action", "class_name")
+_SUBSET = ("split", "subset")
+_DEPTH = 1  # folders below the root in which annotations are looked for
+_NO_ANNOTATIONS = ("class*.txt", "*label_map*", "readme*", "licen?e*", "requirements*", "jostle*.json")
+_LAYOUT = Clips(name="folder", title=TITLE, patterns=(), class_lists=("class*.txt", "*label_map*.txt"))
+
+
+@dataclass(frozen=True)
+class _Own:
+    """A file of annotations that can be read: its subsets, and a function that reads one, or all if None."""
+
+    path: Path
+    subsets: tuple[str, ...]
+    read: Callable[[str | None], Annotations]
+
+
+@dataset("folder", subsets=(), task="", on_disk=True, usual="")
+def folder(request: Request) -> Dataset:
+    """Your own folder: videos with a JSON or CSV of annotations, or in folders named after classes; no code needed."""
+    root = request.root
+    tree.check_root(root, TITLE)
+    files = tree.small_files(root, _DEPTH)
+    if request.annotations is None and tree.named(files, SETS):
+        return load_frames(_for(request, EVERYTHING), "folder", TITLE)
+    if request.annotations is not None:
+        own = [_needed(request.annotations)]
+    else:
+        known = set(tree.named(files, _NO_ANNOTATIONS))
+        own = [found for file in files if file not in known and (found := _opened(file))]
+    if not own:
+        return _by_folders(request)
+    chosen, asked, spelled = _chosen(request, own)
+    annotated = chosen.read(asked)
+    videos = Videos(root)
+    wanted = _for(request, spelled)
+    if isinstance(annotated, VideoLabels):
+        return finished(wanted, _LAYOUT, videos, annotated, chosen.path, _ids(chosen.read(None)))
+    assert isinstance(annotated, Truth)
+    subset = tree.subset_named(spelled)
+    matched = videos.match(annotated.videos, subset=subset, known=_ids(chosen.read(None)))
+    return Dataset(
+        "folder",
+        spelled,
+        root,
+        (annotated,),
+        matched.videos,
+        source=chosen.path,
+        missing=matched.missing,
+        unlisted=matched.unlisted,
+        notes=videos.notes,
+    )
+
+
+def _for(request: Request, subset: str) -> Request:
+    return Request(subset, request.root, annotations=request.annotations)
+
+
+def _ids(annotated: Annotations) -> list[str]:
+    return list(annotated.videos)
+
+
+def _by_folders(request: Request) -> Dataset:
+    videos = Videos(request.root)
+    there = sorted({part for path in videos.paths if (part := tree.subset_of_path(path, request.root))})
+    subset = _pick(request, there, request.root) if there else _undivided(request, request.root)
+    labels = from_folders(videos, subset)
+    if labels is None:
+        raise tree.no_annotations(request.root, TITLE, ("one JSON or CSV file", "folders named after classes"))
+    return finished(_for(request, subset), _LAYOUT, videos, labels, None)
+
+
+def _chosen(request: Request, own: list[_Own]) -> tuple[_Own, str | None, str]:
+    """The file, the subset to read from it, and what that subset is called."""
+    by_name = {tree.subset_named(one.path.name): one for one in own}
+    if len(own) > 1 and (len(by_name) < len(own) or "" in by_name):
+        tree.only_one([one.path for one in own], TITLE)
+        return _chosen(request, own[:1])
+    if len(own) == 1 and own[0].subsets:
+        subset = _pick(request, own[0].subsets, own[0].path)
+        return own[0], subset, subset
+    if "" not in by_name:
+        subset = _pick(request, sorted(by_name), request.root)
+        return by_name[subset], None, subset
+    return own[0], None, _undivided(request, own[0].path)
+
+
+def _undivided(request: Request, where: Path) -> str:
+    """What the whole is called, where nothing says which subset a video is in."""
+    if request.subset not in ("", EVERYTHING):
+        raise DataError(
+            f"{where}: it has no subsets, so there is no {request.subset!r}; leave the subset out, or add a column "
+            "'split', or folders named after subsets",
+            fault="F29",
+        )
+    return EVERYTHING
+
+
+def _pick(request: Request, there: list[str] | tuple[str, ...], where: Path) -> str:
+    """The subset asked for, in whatever word for it; if none is, the one that results are given for."""
+    meant = {tree.subset_named(name) or name.casefold(): name for name in there}
+    asked = [request.subset] if request.subset else ["test", "validation"]
+    for name in asked:
+        exact = next((one for one in there if one.casefold() == name.casefold()), None)
+        found = exact or meant.get(tree.subset_named(name) or name.casefold())
+        if found is not None:
+            return found
+    raise DataError(
+        f"{where}: no subset {request.subset or 'test or validation'!r}; it has {', '.join(there)}; name one of them",
+        fault="F29",
+    )
+
+
+def _needed(path: Path) -> _Own:
+    found = _opened(path)
+    if found is None:
+        raise DataError(
+            f"{path}: not annotations: neither segments nor classes of videos; a table needs a header such as "
+            "file_name,label or video_id,t_start,t_end,label",
+            fault="F28",
+        )
+    return found
+
+
+def _opened(path: Path) -> _Own | None:
+    """The file as annotations, or None if it is something else; a broken one is an error."""
+    source = Source(path)
+    rows = _table(source)
+    if rows is not None:
+        table = list(rows)
+        subsets = tuple(dict.fromkeys(subset for _, _, subset in table if subset))
+        return _Own(path, subsets, lambda subset: _labelled(path, table, subset))
+    try:
+        name, format, likeness = recognised(source)
+    except DataError as error:
+        if error.fault == "F28":
+            return None
+        raise
+    if likeness.kind == "predictions" or name == "activitynet-labels":
+        return None  # what a model said of the videos
+    if likeness.kind == "labels":
+        read_labels = format.read_labels
+        assert read_labels is not None
+        return _Own(path, subsets_of(source), lambda subset: read_labels(source, subset))
+    read = format.read_truth
+    assert read is not None
+    named = tuple(dict.fromkeys(name for name in read(source, Wanted()).subsets if name))
+    return _Own(path, named, lambda subset: read(source, Wanted(subset=subset)))
+
+
+def _table(source: Source) -> Iterator[tuple[str, str, str]] | None:
+    """(video, class, subset) of each row, or None if the file is no table of classes."""
+    if source.is_folder:
+        return None
+    if source.path.name.lower().removesuffix(".gz").endswith(".jsonl"):
+        lines = [line for line in source.lines if line.strip()]
+        return _rows_of_objects(source.path, [parse_json(line, source.path) for line in lines])
+    if source.is_json:
+        plain = source.head.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"{") and source.document
+        if plain and all(isinstance(label, str) for label in plain.values()):
+            return ((video, label, "") for video, label in plain.items())
+        return None
+    header = source.header
+    video, label, subset = (
+        next((header.index(n) for n in names if n in header), None) for names in (_VIDEO, _LABEL, _SUBSET)
+    )
+    times = {"t_start", "start", "begin", "t-start", "time_start"} & set(header)
+    if video is None or label is None or times:
+        return None
+    return ((row[video], row[label], row[subset] if subset is not None else "") for _, row in csv_rows(source))
+
+
+def _rows_of_objects(path: Path, objects: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    for line, entry in enumerate(objects, 1):
+        video, label, subset = (
+            next((entry[n] for n in names if n in entry), "") for names in (_VIDEO, _LABEL, _SUBSET)
+        )
+        if not isinstance(video, str) or not video or not isinstance(label, str | int) or not isinstance(subset, str):
+            raise DataError(f"{path}: line {line} is {describe(entry)}, without 'file_name' and 'label'", fault="F28")
+        yield video, str(label), subset
+
+
+def _labelled(path: Path, table: list[tuple[str, str, str]], subset: str | None) -> VideoLabels:
+    made = LabelList(path)
+    for video, label, own in table:
+        if not video.strip() or not label.strip():
+            raise DataError(f"{path}: the row of {video!r} has no video or no class; fill it in", fault="F45")
+        if subset is None or own.casefold() == subset.casefold():
+            made.add(normal_id(video.strip()), [label.strip()])
+    return made.finish(are_paths=True)

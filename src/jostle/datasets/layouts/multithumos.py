@@ -1,0 +1,79 @@
+"""MultiTHUMOS, dense action detection: the videos of THUMOS14 with 65 classes, several at a time.
+
+Layouts:
+
+- `multithumos.json`, whose classes are numbers; the official `class_list.txt` names them if it is there;
+- the official text: a folder of `BaseballPitch.txt` and so on, a line `video start end` each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from jostle.datasets.dataset import Dataset, Request, dataset
+from jostle.datasets.layouts import tree
+from jostle.datasets.layouts.classes import read_numbers
+from jostle.datasets.layouts.segments import Segments, load
+from jostle.datasets.source import Source
+from jostle.datasets.tabular import number_in
+from jostle.datasets.truth_table import TruthTable, Wanted
+from jostle.types.truth import Truth
+
+_CLASS_FILE = re.compile(r"[A-Z][A-Za-z]+\.txt")
+_LINE = re.compile(r"video_(test|validation)_\d{7}\s+[\d.]+\s+[\d.]+\s*")
+_SUBSETS = {"validation": "training", "test": "test"}
+_LIST = "class_list.txt"
+
+
+def is_official_text(folder: Path) -> bool:
+    """Whether a folder holds a file for each class, of lines `video start end`."""
+    return any(
+        _LINE.fullmatch(Source(path).head.decode("utf-8", "replace").partition("\n")[0]) for path in _files(folder)[:1]
+    )
+
+
+def read_official_text(folder: Path, wanted: Wanted) -> Truth:
+    """The segments of all class files; the id of a video says which subset it is in."""
+    table = TruthTable(folder, wanted)
+    for path in _files(folder):
+        for line, text in enumerate(Source(path).lines, 1):
+            words = text.split()
+            if not words:
+                continue
+            subset = _SUBSETS.get(words[0].split("_")[1] if "_" in words[0] else "", "")
+            video = table.row_video(words[0], subset=subset)
+            table.add(video, path.stem, [number_in(word) for word in words[1:]], where=f"line {line} of {path.name}")
+    return table.finish()
+
+
+def _files(folder: Path) -> list[Path]:
+    return [folder / name for name in tree.entries(folder) if _CLASS_FILE.fullmatch(name)]
+
+
+def name_classes(truth: Truth, root: Path) -> Truth:
+    """Ground truth whose class numbers have become names, if the official list is in `root`."""
+    lists = tree.named(tree.small_files(root), [_LIST])
+    if truth.label_ids is None or not lists or not all(name.isdigit() for name in truth.classes):
+        return truth
+    names: Mapping[int, str] = read_numbers(lists[0])
+    return replace(truth, classes=tuple(names.get(int(number), number) for number in truth.classes))
+
+
+LAYOUT = Segments(
+    name="multithumos",
+    title="MultiTHUMOS",
+    patterns=("multithumos.json", "multithumos*.json", "multithumos*.csv"),
+    spelled={"training": ("training", "train", "validation", "val"), "test": ("test", "testing")},
+    is_annotations=is_official_text,
+    read_folder=read_official_text,
+    finish=name_classes,
+)
+
+
+@dataset("multithumos", subsets=("training", "test"), on_disk=True)
+def multithumos(request: Request) -> Dataset:
+    """MultiTHUMOS: the videos of THUMOS14 annotated with 65 classes that overlap in time."""
+    return load(request, LAYOUT)

@@ -1,0 +1,95 @@
+"""ImageNet-Vid-Robust and YTBB-Robust: frames around an anchor that look like it, for pm-k (Shankar et al., 2021).
+
+Layout: `pmsets.json` and `labels.json` in one folder, usually `metadata/`, and the images by the names that these
+have, `val/<video>/000432.JPEG` or `<video>/frame-1362.jpg`, below any folder of the root: `data/`, or
+`ILSVRC2015/Data/VID/`. A root that is itself the `val` folder does as well.
+
+Both files may be gzipped. A video is named by the folder of its frames, `val/ILSVRC2015_val_00000000`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+
+from jostle.datasets.dataset import Dataset, Request, dataset
+from jostle.datasets.frame_sets import FrameSets
+from jostle.datasets.frames import read_frame_labels, read_frame_sets
+from jostle.datasets.layouts import tree
+from jostle.datasets.names import listing, shown
+from jostle.errors import DataError
+
+SETS = ("pmsets.json", "*pmsets*.json", "*pm_sets*.json")
+LABELS = ("labels.json", "*labels*.json")
+_TRIED = 20  # videos by which the folder of images is told
+
+
+@dataset("imagenet-vid-robust", subsets=("test",), task="frames", on_disk=True)
+def imagenet_vid_robust(request: Request) -> Dataset:
+    """ImageNet-Vid-Robust: 1,109 anchors from ImageNet-Vid with 21,070 frames that look like them, 30 classes."""
+    return load_frames(request, "imagenet-vid-robust", "ImageNet-Vid-Robust")
+
+
+@dataset("ytbb-robust", subsets=("test",), task="frames", on_disk=True)
+def ytbb_robust(request: Request) -> Dataset:
+    """YTBB-Robust: 2,030 anchors from YouTube-BoundingBoxes with 36,827 frames that look like them, 24 classes."""
+    return load_frames(request, "ytbb-robust", "YTBB-Robust")
+
+
+def load_frames(request: Request, name: str, title: str) -> Dataset:
+    """The sets of frames in a folder, and the images that are there."""
+    tree.check_root(request.root, title)
+    place, frames = read_sets(request.root, title, request.annotations)
+    unlabelled = [frame for frame in frames.frames if frame not in frames.labels]
+    if unlabelled:
+        raise DataError(
+            f"{place}: {len(unlabelled)} frame(s) of the sets have no label in the file of labels beside it: "
+            f"{listing(map(shown, unlabelled))}; the two files must be of one release",
+            fault="F36",
+        )
+    videos, absent = _images(request.root, frames)
+    return Dataset(name, request.subset, request.root, (frames,), videos, source=place, missing=absent)
+
+
+def read_sets(root: Path, title: str, given: Path | None = None) -> tuple[Path, FrameSets]:
+    """The file of sets, and the sets with the labels that lie beside it."""
+    found = [given] if given else tree.named(tree.small_files(root), SETS)
+    if not found:
+        raise tree.no_annotations(root, title, (SETS[0], LABELS[0]))
+    beside = tree.named(sorted(found[0].parent.iterdir()), LABELS)
+    if not beside:
+        raise DataError(f"{found[0]}: no labels.json beside it; put the labels of the frames there")
+    return found[0], FrameSets(read_frame_sets(found[0]), read_frame_labels(beside[0]))
+
+
+def _images(root: Path, frames: FrameSets) -> tuple[dict[str, Path], tuple[str, ...]]:
+    """The folder of each video that has an image, and the frames that have none."""
+    wanted = frames.videos
+    unsafe = [video for video in wanted if PurePosixPath(video).is_absolute() or ".." in PurePosixPath(video).parts]
+    if unsafe:
+        raise DataError(
+            f"the frames of {shown(unsafe[0])} lie outside the folder; name them from its root", fault="F23"
+        )
+    tried = wanted[:: max(1, len(wanted) // _TRIED)]
+    # A root may be the `val` folder itself; a name of one part has nothing to cut.
+    cuts = (0, 1) if all("/" in video for video in wanted) else (0,)
+    places = [(base, cut) for base in tree.folders_of(root) for cut in cuts]
+    # `max` takes the first of equals, which is the nearest.
+    base, cut = max(places, key=lambda place: sum(_below(place[0], place[1], video).is_dir() for video in tried))
+    folders = {video: _below(base, cut, video) for video in wanted}
+    held = {video: _names(folder) for video, folder in folders.items()}
+    split = [(frame, *frame.rpartition("/")[::2]) for frame in frames.frames]
+    absent = tuple(frame for frame, video, name in split if name not in held[video])
+    used = {video for _, video, name in split if name in held[video]}
+    return {video: folder for video, folder in folders.items() if video in used}, absent
+
+
+def _below(base: Path, cut: int, video: str) -> Path:
+    return base.joinpath(*PurePosixPath(video).parts[cut:])
+
+
+def _names(folder: Path) -> frozenset[str]:
+    try:
+        return frozenset(os.listdir(folder))
+    except OSError:
+        return frozenset()

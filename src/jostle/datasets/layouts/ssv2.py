@@ -1,0 +1,100 @@
+"""Something-Something v2 and its half of 87 classes: what hands do with things, in an order that matters.
+
+Layouts:
+
+- the official JSON `something-something-v2-validation.json` (also `labels/validation.json`), a list of
+  `{"id", "template"}`, with `something-something-v2-labels.json` to number the classes;
+- a list `path number` of mmaction2, SlowFast or TimeSformer (`sthv2_val_list_videos.txt`, `val.csv`), also of image
+  folders, with a list of classes beside it;
+- JSON with one class a video, as Mini SSv2-C has it.
+
+Videos are called by their number, `74225.webm`, all subsets in one folder.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from jostle.datasets.dataset import Dataset, Request, dataset
+from jostle.datasets.format import formats
+from jostle.datasets.label_list import LabelList
+from jostle.datasets.layouts.classes import shipped_names
+from jostle.datasets.layouts.clips import Clips, load, read_clips
+from jostle.datasets.source import Source
+from jostle.datasets.text import describe, parse_json, read_text
+from jostle.errors import DataError
+from jostle.types.video_labels import VideoLabels
+
+SUBSETS = ("training", "validation")
+_WORDS_OF_VIDEO = 2  # in a line of a list of videos; a list of image folders has three
+
+
+def read_ssv2(path: Path, subset: str) -> VideoLabels:
+    """The official JSON, or any other list of labels."""
+    source = Source(path)
+    if source.words and all(word.isdigit() for word in source.words):  # videos are numbers here, and nowhere else
+        listed = formats["video-list" if len(source.words) == _WORDS_OF_VIDEO else "frames-list"].read_labels
+        assert listed is not None
+        return listed(source, None)
+    if not source.is_json or not source.head.lstrip(b" \t\r\n\xef\xbb\xbf").startswith(b"["):
+        return read_clips(path, subset)
+    # The reader of JSON takes objects only, so that the list is handed to it inside one.
+    entries = parse_json(f'{{"list": {read_text(path)}}}', path)["list"]
+    made = LabelList(path)
+    for place, entry in enumerate(entries):
+        video, template = (entry.get("id"), entry.get("template")) if isinstance(entry, dict) else (None, None)
+        if not isinstance(video, str | int) or not isinstance(template, str):
+            raise DataError(
+                f"{path}: entry {place} is {describe(entry)}, without 'id' and 'template'; the test set has no labels",
+                fault="F28",
+            )
+        made.add(str(video), [template.replace("[", "").replace("]", "")])
+    return made.finish(are_paths=False)
+
+
+LAYOUT = Clips(
+    name="ssv2",
+    title="Something-Something v2",
+    patterns=(
+        "something-something-v2-{s}.json",
+        "{s}.json",
+        "s*thv2*{s}*list*.txt",
+        "ss*v2*{s}*.txt",
+        "{s}.txt",
+        "ss*v2*{s}*.csv",
+        "{s}.csv",
+        "*ss*v2*{s}*.json",
+    ),
+    read=read_ssv2,
+    class_lists=(
+        "something-something-v2-labels.json",
+        "labels.json",
+        "*classnames.json",
+        "class*.txt",
+        "*label_map*.txt",
+    ),
+    by_folder=False,
+    count=174,
+    all_listed=False,
+)
+
+MINI = replace(
+    LAYOUT,
+    name="mini-ssv2",
+    title="Mini Something-Something v2",
+    patterns=("mini*ss*v2*{s}*", *LAYOUT.patterns),
+    classes=lambda: shipped_names("mini-ssv2-87.txt"),
+)
+
+
+@dataset("ssv2", subsets=SUBSETS, task="recognition", on_disk=True, usual="validation")
+def ssv2(request: Request) -> Dataset:
+    """Something-Something v2: short clips of hands doing things to objects, 174 classes."""
+    return load(request, LAYOUT)
+
+
+@dataset("mini-ssv2", subsets=SUBSETS, task="recognition", on_disk=True, usual="validation")
+def mini_ssv2(request: Request) -> Dataset:
+    """Mini SSv2: the 87 classes of Something-Something v2 that Mini SSv2-C is made of, picked from any copy."""
+    return load(request, MINI)
