@@ -172,6 +172,7 @@ def test_places_in_broken_text_are_found_without_a_crash() -> None:
     assert place_at('{"a b": {"c": [0, {"d": ', 23).path == "['a b'].c[1].d"
     assert place_at("[" * 50, 50).path == "[0][0][0] ... [0][0][0]"
     assert place_at(r'{"\x": 1', 8).key == r"\x"
+    assert place_at('{"k": [{"a": 1}, [1, 2], {}, 3', 30).key == "a"
     assert find_word('{"NaN": "NaN"}', _CONSTANT) == 14
     with pytest.raises(ValueError, match="no key is repeated"):
         find_repeated_key('{"a": {"a": 1}}')

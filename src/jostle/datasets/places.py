@@ -107,7 +107,9 @@ def _steps(text: str, *, whole_until: int = 0) -> Iterator[_Step]:
         token = match.group()
         position = match.end()
         if token in "{[" and whole_until and (flat := _FLAT.match(text, match.start())) and flat.end() <= whole_until:
-            position, passed = flat.end(), flat.group()
+            position = flat.end()
+            if '"' in flat.group():  # a list of numbers has no key, and hides none that came before it
+                passed = flat.group()
             continue
         if passed and match.end() > whole_until:  # the end is near: which key was the last?
             last_key, passed = _last_key(passed, last_key), ""
