@@ -33,6 +33,8 @@ from jostle.evaluation.detection import Grid
 from jostle.metrics.metric import Metric, metrics
 from jostle.metrics.protocol import Protocol, protocols
 from jostle.models.extractor import ExtractorKind, extractors
+from jostle.models.input_spec import InputSpec
+from jostle.models.recogniser import RecogniserKind, recognisers
 from jostle.training.config import TrainingConfig
 
 DOCS = Path(__file__).parent
@@ -133,6 +135,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.evaluation.video_detection": ("detect_videos",),
     "jostle.models.extractor": ("Extractor", "ExtractorKind", "extractor"),
     "jostle.models.input_spec": ("InputSpec",),
+    "jostle.models.recogniser": ("Recogniser", "RecogniserKind", "load_recogniser", "recogniser", "with_weights"),
+    "jostle.models.transformers_models": ("from_config",),
+    "jostle.models.onnx_models": ("OnnxNetwork",),
     "jostle.training.config": ("TrainingConfig", "DataConfig"),
     "jostle.training.optimisation": ("OptimiserConfig", "learning_rate"),
     "jostle.training.consistency": ("ConsistencyConfig", "consistency_loss", "divergence"),
@@ -162,6 +167,9 @@ VERBS = (
     "detect",
     "train",
     "load_extractor",
+    "run",
+    "plan",
+    "verify",
     "convert",
     "doctor",
     "demo",
@@ -557,17 +565,46 @@ def extractors_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def models_page() -> str:
+    """Every recogniser and what it wants to be shown."""
+    lines = [
+        "# Models",
+        "",
+        "Names for `load_recogniser` of `jostle.models`. A recogniser turns clips into scores of classes; what it "
+        "wants to see comes from its published preset or with its weights. How to bring one that is not here: "
+        "[Bring your model](../how-to/bring-your-model.md).",
+        "",
+        *_table(
+            ["name", "is", "clip", "frames resized to", "crops", "weights"],
+            [_recogniser(found) for found in recognisers.values()],
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _recogniser(found: RecogniserKind) -> list[str]:
+    spec = found.spec
+    shown = ["as its weights say"] * 3
+    if spec is not None:
+        rate = f" at {spec.fps:g} a second" if spec.fps else ""
+        shown = [f"{spec.frames} frames{rate}", _resized(spec), f"{spec.crops}, {spec.size} × {spec.size}"]
+    return [f"`{found.name}`", _first_paragraph(found.load.__doc__), *shown, found.source]
+
+
+def _resized(spec: InputSpec) -> str:
+    size = spec.resize
+    return f"{size[1]} × {size[0]}" if isinstance(size, tuple) else f"short side {size}" if size else "as they are"
+
+
 def _extractor(found: ExtractorKind) -> list[str]:
     spec = found.spec
-    size = spec.resize
-    resized = f"{size[1]} × {size[0]}" if isinstance(size, tuple) else f"short side {size}" if size else "as they are"
     return [
         f"`{found.name}`",
         _first_paragraph(found.build.__doc__),
         f"{found.dim} numbers",
         f"{spec.frames} frames, at least {found.least_frames}",
         f"{spec.stride} frames",
-        resized,
+        _resized(spec),
         f"{spec.crops}, {spec.size} × {spec.size}",
         found.source,
     ]
@@ -906,6 +943,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "formats.md": formats_page,
     "detectors.md": detectors_page,
     "extractors.md": extractors_page,
+    "models.md": models_page,
     "datasets.md": datasets_page,
     "benchmarks.md": benchmarks_page,
     "training.md": training_page,

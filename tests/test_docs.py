@@ -47,6 +47,7 @@ from jostle.media.encode import Writer
 from jostle.metrics.metric import metrics
 from jostle.metrics.protocol import protocols
 from jostle.models.extractor import extractors, load_extractor
+from jostle.models.recogniser import recognisers
 from jostle.puppets.trimmed import TrimmedClip
 from jostle.puppets.untrimmed import Video, truth_of
 from jostle.training.config import TrainingConfig
@@ -184,6 +185,13 @@ def test_every_detector_is_in_the_reference_with_what_it_changes(reference: dict
 def test_every_extractor_is_in_the_reference(reference: dict[str, str]) -> None:
     for found in extractors.values():
         row = re.search(rf"^\| `{found.name}` \|.*$", reference["extractors.md"], re.MULTILINE)
+        assert row, found.name
+        assert found.source in row[0]
+
+
+def test_every_model_is_in_the_reference(reference: dict[str, str]) -> None:
+    for found in recognisers.values():
+        row = re.search(rf"^\| `{found.name}` \|.*$", reference["models.md"], re.MULTILINE)
         assert row, found.name
         assert found.source in row[0]
 
@@ -347,6 +355,15 @@ def test_the_page_on_adding_a_corruption_runs() -> None:
     code = "\n\n".join(blocks(DOCS / "how-to" / "add-a-corruption.md", "python"))
     for level in ("frame", "clip", "codec", "time"):
         assert f'level="{level}"' in code
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_page_on_bringing_a_model_runs() -> None:
+    """But for the block that loads other libraries' files; in a process of its own, as it registers a model."""
+    shown = list(blocks(DOCS / "how-to" / "bring-your-model.md", "python"))
+    code = "\n\n".join(block for block in shown if "read_weights" not in block)
+    assert code.count("assert ") >= 4
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-2000:]
 

@@ -9,6 +9,7 @@ from jostle.api.demonstrating import demo
 from jostle.api.detecting import detect, load_detector, load_extractor, train
 from jostle.api.extracting import extract
 from jostle.api.listing import doctor, names
+from jostle.api.running import plan, run, verify
 from jostle.api.scoring import (
     compare,
     convert,
@@ -39,10 +40,13 @@ __all__ = [
     "load_scored_truth",
     "load_truth",
     "names",
+    "plan",
     "pm_k",
     "read",
     "robustness",
+    "run",
     "score",
     "sheet",
     "train",
+    "verify",
 ]

@@ -111,12 +111,10 @@ def detect(
 
     known = truth if truth is None or isinstance(truth, Truth) else read_truth(truth)
     scores = None if video_scores is None else read_video_scores(video_scores)
-    names = scores.classes if scores is not None else detector.config.class_names
-    if not names and known is not None and known.label_ids is not None:  # public weights know numbers only
-        by_number = dict(zip(known.label_ids, known.classes, strict=True))
-        most = max([*by_number, detector.config.classes - 1]) + 1
-        names = tuple(by_number.get(i, f"class {i}") for i in range(most))
-    detector.config = dataclasses.replace(detector.config, class_names=names)
+    if scores is not None:
+        detector.config = dataclasses.replace(detector.config, class_names=scores.classes)
+    elif known is not None:
+        name_classes(detector, known)
     if extractor is None:
         if spec or placement is not None or segments is not None:
             raise BadValue("features cannot be corrupted any more: give the video and an extractor")
@@ -144,6 +142,18 @@ def detect(
         on_bad=on_bad,
         progress=progress,
     )
+
+
+def name_classes(detector: Detector[Any], truth: Truth) -> None:
+    """Give a detector that knows its classes by number the names they have in a truth."""
+    import dataclasses
+
+    if detector.config.class_names or truth.label_ids is None:
+        return
+    by_number = dict(zip(truth.label_ids, truth.classes, strict=True))
+    most = max([*by_number, detector.config.classes - 1]) + 1
+    names = tuple(by_number.get(i, f"class {i}") for i in range(most))
+    detector.config = dataclasses.replace(detector.config, class_names=names)
 
 
 def train(

@@ -16,7 +16,7 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
 
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors`,
-            `extractors`, `datasets` or `benchmarks`.
+            `extractors`, `models`, `datasets` or `benchmarks`.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -87,6 +87,12 @@ def _extractors() -> Iterable[str]:
     return extractors
 
 
+def _models() -> Iterable[str]:
+    from jostle.models.recogniser import recognisers
+
+    return recognisers
+
+
 def _datasets() -> Iterable[str]:
     from jostle.datasets.dataset import datasets
 
@@ -115,6 +121,7 @@ KINDS: dict[str, Callable[[], Iterable[str]]] = {
     "styles": _styles,
     "detectors": _detectors,
     "extractors": _extractors,
+    "models": _models,
     "datasets": _datasets,
     "benchmarks": _benchmarks,
 }

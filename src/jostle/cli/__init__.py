@@ -6,9 +6,10 @@ from jostle.cli import (  # each puts its verbs into the program
     extracting,
     generating,
     looking,
+    running,
     scoring,
 )
 from jostle.cli.app import app
 from jostle.cli.main import main
 
-__all__ = ["app", "corrupting", "detecting", "extracting", "generating", "looking", "main", "scoring"]
+__all__ = ["app", "corrupting", "detecting", "extracting", "generating", "looking", "main", "running", "scoring"]

@@ -21,7 +21,7 @@ def names(
         typer.Argument(
             metavar="KIND",
             help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors, extractors, "
-            "datasets or benchmarks.",
+            "models, datasets or benchmarks.",
         ),
     ],
     profile: Annotated[str | None, typer.Option(help="The corruptions of this profile.")] = None,

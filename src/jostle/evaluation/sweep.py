@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +54,9 @@ class Sweep:
 
 
 @dataclass(frozen=True)
-class _Order:
+class Order:
+    """One video for one worker, and the cells it is to be looked at in."""
+
     name: str
     path: Path
     segments: Segments
@@ -65,8 +67,8 @@ class _Order:
         return str(self.path)
 
 
-Found = dict[str, dict[str, Segments]]
-_Result = tuple[Found, Cost, Cost] | JostleError
+Found = dict[str, dict[str, Segments]]  # by detector, then by cell
+Result = tuple[Found, Cost, Cost] | JostleError  # and what clean and all other cells cost, or what is wrong
 
 
 def sweep_videos(
@@ -93,15 +95,11 @@ def sweep_videos(
         DataError: if none of the videos could be used.
     """
     cells = (CLEAN_CELL, *(cell for cell in cells if cell.name != CLEAN))
-    rows = {name: np.flatnonzero(truth.video == v) for v, name in enumerate(truth.videos)}
-    orders = [
-        _Order(name, path, _segments(truth, rows[name]), tuple(cells), seed)
-        for name, path in videos.items()
-        if name in rows
-    ]
+    actions = actions_of(truth)
+    orders = [Order(name, path, actions[name], tuple(cells), seed) for name, path in videos.items() if name in actions]
     found: dict[str, Found] = {}
     set_aside, clean, others = {}, Cost(), Cost()
-    with closing(worked(_Looking(load), orders, jobs)) as results:
+    with closing(looked_at(orders, load, jobs)) as results:
         for done, (order, result) in enumerate(results, 1):
             if isinstance(result, JostleError):
                 set_aside[order.name] = str(result)
@@ -130,18 +128,25 @@ def sweep_videos(
     )
 
 
+def looked_at(
+    orders: Sequence[Order], load: Callable[[], Models], jobs: int
+) -> Generator[tuple[Order, Result], None, None]:
+    """Results of videos as they are done; close it to end the work early."""
+    return worked(_Looking(load), orders, jobs)
+
+
 @dataclass(frozen=True)
 class _Looking:
     """Starts a worker: loads the models there."""
 
     load: Callable[[], Models]
 
-    def __call__(self) -> Callable[[_Order], _Result]:
+    def __call__(self) -> Callable[[Order], Result]:
         models = self.load()
         return lambda order: _attempt(order, models)
 
 
-def _attempt(order: _Order, models: Models) -> _Result:
+def _attempt(order: Order, models: Models) -> Result:
     try:
         with models.guard():
             return _look(order, models)
@@ -151,7 +156,7 @@ def _attempt(order: _Order, models: Models) -> _Result:
         return error
 
 
-def _look(order: _Order, models: Models) -> tuple[Found, Cost, Cost]:
+def _look(order: Order, models: Models) -> tuple[Found, Cost, Cost]:
     grid = Grid(models.extractor.spec.stride, models.extractor.spec.frames)
     found: Found = {model: {} for model in models.detectors}
     with Reader(order.path, threads=1) as reader:
@@ -175,6 +180,11 @@ def _look(order: _Order, models: Models) -> tuple[Found, Cost, Cost]:
                     detector, np.array(done.features), grid, name=order.name, fps=video.fps, duration=reader.end_s
                 )
     return found, clean.cost, others
+
+
+def actions_of(truth: Truth) -> dict[str, Segments]:
+    """The actions of every video, for placements to strike."""
+    return {name: _segments(truth, np.flatnonzero(truth.video == v)) for v, name in enumerate(truth.videos)}
 
 
 def _segments(truth: Truth, rows: np.ndarray) -> Segments:

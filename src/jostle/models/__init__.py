@@ -2,5 +2,14 @@
 
 from jostle.models.extractor import Extractor, extractors, load_extractor
 from jostle.models.input_spec import InputSpec
+from jostle.models.recogniser import Recogniser, load_recogniser, recognisers
 
-__all__ = ["Extractor", "InputSpec", "extractors", "load_extractor"]
+__all__ = [
+    "Extractor",
+    "InputSpec",
+    "Recogniser",
+    "extractors",
+    "load_extractor",
+    "load_recogniser",
+    "recognisers",
+]

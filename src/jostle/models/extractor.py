@@ -59,6 +59,10 @@ class ExtractorKind:
     source: str
     frame_dim: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.spec.step != 1:
+            raise BadValue(f"{self.name}: windows of an extractor are frames in a row, so step must be 1")
+
 
 extractors: Registry[ExtractorKind] = Registry("extractor", "jostle.models")
 

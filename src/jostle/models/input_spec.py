@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,9 @@ from jostle.errors import BadValue
 
 Frames = npt.NDArray[np.uint8]
 Crops = Literal["centre", "ten"]
+Layout = Literal["CTHW", "TCHW", "THWC"]
+Interpolation = Literal["bilinear", "bicubic"]
+AXES: dict[Layout, tuple[int, ...]] = {"CTHW": (0, 2, 1, 3, 4), "TCHW": (0, 1, 2, 3, 4), "THWC": (0, 1, 3, 4, 2)}
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,12 @@ class InputSpec:
         mean: subtracted from values in [0, 1], by colour.
         std: what the difference is divided by.
         fps: rate the video is re-timed to; None for its own.
+        step: frames of the video from one frame of a window to the next.
+        layout: order of a crop's axes: colours C, time T, height H, width W.
+        colours: their order.
+        interpolation: how frames are resized.
+        antialias: whether shrinking averages over what a pixel covers, so that fine texture does not flicker; some
+            models were trained without.
 
     >>> spec = InputSpec(frames=2, stride=1, resize=None, size=4, crops="ten", mean=(0.5,) * 3, std=(0.5,) * 3)
     >>> spec.prepare(np.full((2, 6, 8, 3), 255, np.uint8)).shape
@@ -45,12 +54,29 @@ class InputSpec:
     mean: tuple[float, float, float] = (0.0, 0.0, 0.0)
     std: tuple[float, float, float] = (1.0, 1.0, 1.0)
     fps: float | None = None
+    step: int = 1
+    layout: Layout = "CTHW"
+    colours: Literal["rgb", "bgr"] = "rgb"
+    interpolation: Interpolation = "bilinear"
+    antialias: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("frames", "stride", "size", "step"):
+            if getattr(self, name) < 1:
+                raise BadValue(f"what a model wants to see: {name} must be at least 1, got {getattr(self, name)}")
+        for name, known in (("layout", AXES), ("colours", ("rgb", "bgr")), ("interpolation", get_args(Interpolation))):
+            if getattr(self, name) not in known:
+                raise BadValue(
+                    f"what a model wants to see: {name} is one of {', '.join(known)}, not {getattr(self, name)!r}"
+                )
+        if min(self.std) <= 0:
+            raise BadValue(f"what a model wants to see: std must be above 0, got {self.std}")
 
     def prepare(self, frames: Frames | Tensor) -> Tensor:
-        """(crops, 3, T, size, size) float32 from (T, H, W, 3) uint8."""
+        """(crops, 3, T, size, size) float32 from (T, H, W, 3) uint8; the axes after the first as `layout` says."""
         video = self._normal(frames)
         cut = ten_crop(video, self.size) if self.crops == "ten" else centre_crop(video, self.size)[None]
-        return cut.transpose(1, 2).contiguous()
+        return cut.permute(AXES[self.layout]).contiguous()
 
     def prepare_frames(self, frames: Frames | Tensor) -> Tensor:
         """(T, 3, size, size) float32 from (T, H, W, 3) uint8: the centre of each frame, colours beside each other."""
@@ -61,14 +87,18 @@ class InputSpec:
         video = torch.as_tensor(frames)
         if video.ndim != 4 or video.shape[-1] != 3 or video.dtype != torch.uint8:
             raise BadValue(f"frames must be (T, H, W, 3) uint8, not {tuple(video.shape)} {video.dtype}")
-        video = resized(video.permute(0, 3, 1, 2).float(), self.resize)
+        if self.colours == "bgr":
+            video = video.flip(-1)
+        video = resized(video.permute(0, 3, 1, 2).float(), self.resize, self.interpolation, antialias=self.antialias)
         mean = torch.tensor(self.mean, device=video.device)[:, None, None]
         std = torch.tensor(self.std, device=video.device)[:, None, None]
         return video.div_(255).sub_(mean).div_(std)
 
 
-def resized(video: Tensor, to: tuple[int, int] | int | None) -> Tensor:
-    """(T, 3, H', W') bilinear; shrinking averages over what a pixel covers, so that fine texture does not flicker."""
+def resized(
+    video: Tensor, to: tuple[int, int] | int | None, how: Interpolation = "bilinear", *, antialias: bool = True
+) -> Tensor:
+    """(T, 3, H', W') of values from 0 to 255; see `InputSpec`."""
     height, width = video.shape[-2:]
     if to is None:
         return video
@@ -77,7 +107,8 @@ def resized(video: Tensor, to: tuple[int, int] | int | None) -> Tensor:
         to = (round(height * to / short), round(width * to / short))
     if to == (height, width):
         return video
-    return F.interpolate(video, to, mode="bilinear", align_corners=False, antialias=True)
+    made = F.interpolate(video, to, mode=how, align_corners=False, antialias=antialias)
+    return made.clamp_(0, 255) if how == "bicubic" else made  # cubics overshoot at edges, and pixels cannot
 
 
 def centre_crop(video: Tensor, size: int) -> Tensor:

@@ -1,0 +1,189 @@
+"""What a run folder holds already, and so what is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jostle.benchmarks.recipe import CLEAN, Cell, Recipe
+from jostle.datasets.dataset import Dataset
+from jostle.datasets.files import read_predictions
+from jostle.datasets.names import file_name_for, shown
+from jostle.errors import JostleError, SourceChanged
+from jostle.evaluation.sweep import Order, actions_of
+from jostle.evaluation.video_results import read_results
+from jostle.extraction.store import file_fingerprint, source_state
+from jostle.media.probe import probe
+from jostle.runs.folder import RunFolder
+from jostle.runs.journal import Event
+from jostle.types.segments import Segments
+
+RESULTS = ".npz"  # of one video
+
+
+@dataclass
+class State:
+    """What the journal says, later lines over earlier ones.
+
+    Attributes:
+        videos: the last line on each video that was looked at.
+        failed: the last line on each that could not be used.
+        written: lines on the predictions of each cell by the checksum of the file.
+    """
+
+    videos: dict[str, Event] = field(default_factory=dict)
+    failed: dict[str, Event] = field(default_factory=dict)
+    written: dict[str, dict[str, Event]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> State:
+        """The state that a journal's events lead to."""
+        state = cls()
+        for event in events:
+            state.add(event)
+        return state
+
+    def add(self, event: Event) -> None:
+        """Take in one more event."""
+        match event["event"]:
+            case "video":
+                self.videos[event["video"]] = event
+                self.failed.pop(event["video"], None)
+            case "failed":
+                self.failed[event["video"]] = event
+            case "cell":
+                self.written.setdefault(event["cell"], {})[event["sha256"]] = event
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done.
+
+    Attributes:
+        cells: those that will be whole in the end: what is asked for, and what the folder has already.
+        there: for each cell that has a predictions file, the videos in it.
+        kept: for each video whose results are kept, the cells among them.
+        orders: videos to look at, each with the cells it lacks.
+        failed: videos that could not be used before and are not tried again.
+    """
+
+    cells: tuple[Cell, ...]
+    there: Mapping[str, frozenset[str]]
+    kept: Mapping[str, frozenset[str]]
+    orders: tuple[Order, ...]
+    failed: tuple[str, ...]
+
+    @property
+    def frames(self) -> int:
+        """Frames to decode, by what the files claim; one that cannot be opened claims none."""
+        return sum(_claimed_frames(order.path) for order in self.orders)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What would be done, in numbers."""
+        return {
+            "format": 1,
+            "cells": [cell.name for cell in self.cells],
+            "videos": len(self.orders),
+            "looks": sum(len(order.cells) for order in self.orders),
+            "frames": self.frames,
+            "failed": list(self.failed),
+        }
+
+
+def planned(
+    folder: RunFolder,
+    state: State,
+    recipe: Recipe,
+    data: Dataset,
+    cells: Sequence[Cell],
+    *,
+    seed: int,
+    retry_failed: bool,
+) -> Plan:
+    """What is left to do for these cells in a folder.
+
+    Raises:
+        SourceChanged: if a predictions file or a video is not what it was.
+    """
+    there = {cell.name: found for cell in recipe.cells if (found := _written(folder, state, cell)) is not None}
+    asked = {cell.name for cell in cells} | {CLEAN} | set(there)
+    chosen = tuple(cell for cell in recipe.cells if cell.name in asked)
+    kept, orders, failed = {}, [], []
+    actions = actions_of(data.truth)
+    for name, path in data.videos.items():
+        if name not in actions:
+            continue
+        if name in state.failed and not retry_failed:
+            failed.append(name)
+            continue
+        if name in state.videos:
+            _check_source(name, path, state.videos[name])
+            kept[name] = frozenset(kept_results(folder, state, name))
+        lacking = tuple(cell for cell in chosen if name not in there.get(cell.name, ()) and cell.name not in kept.get(
+            name, ()))  # fmt: skip
+        if lacking:
+            orders.append(Order(name, path, actions[name], lacking, seed))
+    return Plan(chosen, there, kept, tuple(orders), tuple(failed))
+
+
+def kept_results(folder: RunFolder, state: State, video: str) -> dict[str, Segments]:
+    """What was found in a video, by cell, as far as the folder still has it."""
+    event = state.videos.get(video)
+    return {} if event is None else read_results(results_file(folder, video), event["sha256"]) or {}
+
+
+def results_file(folder: RunFolder, video: str) -> Path:
+    """Where the results of a video are kept."""
+    return folder.videos / file_name_for(video, RESULTS)
+
+
+def written_segments(path: Path) -> dict[str, Segments]:
+    """The predictions of a cell by video."""
+    found = read_predictions(path)
+    return {
+        name: Segments(found.start[rows], found.end[rows], found.label[rows].astype(np.int64), found.score[rows],
+                       found.classes)
+        for v, name in enumerate(found.videos)
+        for rows in [np.flatnonzero(found.video == v)]
+    }  # fmt: skip
+
+
+def source_of(path: Path) -> dict[str, Any]:
+    """What a video file is known by; a folder of images by nothing but its place."""
+    if not path.is_file():
+        return {}
+    size, changed = source_state(path)
+    return {"size": size, "changed_ns": changed, "source": file_fingerprint(path)}
+
+
+def _written(folder: RunFolder, state: State, cell: Cell) -> frozenset[str] | None:
+    path = folder.predictions_of(cell.slug)
+    if not path.is_file():
+        return None
+    event = state.written.get(cell.name, {}).get(file_fingerprint(path))
+    if event is None:
+        raise SourceChanged(f"{path}: not what this run wrote; delete it, and the cell is done again")
+    return frozenset(event["videos"])
+
+
+def _claimed_frames(path: Path) -> int:
+    try:
+        facts = probe(path)
+    except JostleError:
+        return 0
+    return facts.declared_frames or round((facts.duration_s or 0.0) * facts.fps)
+
+
+def _check_source(name: str, path: Path, event: Event) -> None:
+    """A file with another time may have been copied; with another content it is another video."""
+    if "source" not in event or not path.is_file():
+        return
+    if source_state(path) != (event["size"], event["changed_ns"]) and file_fingerprint(path) != event["source"]:
+        raise SourceChanged(
+            f"{path}: {shown(name)} is not the video it was when this run looked at it; name another folder, or put "
+            "the old file back"
+        )

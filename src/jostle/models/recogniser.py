@@ -1,0 +1,213 @@
+"""Recognisers: a network and its `InputSpec`, called on raw clips, that says which class a clip shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from os import PathLike
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from jostle.errors import BadValue, CheckpointError, DataError
+from jostle.models.input_spec import Frames, InputSpec
+from jostle.registry import Registry
+
+# Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.
+CLIPS_AT_ONCE = {"cpu": 1, "cuda": 8}
+
+Scores = npt.NDArray[np.float32]
+Weights = Mapping[str, Tensor] | str | PathLike[str]
+Changes = Mapping[str, Any]
+Outputs = Literal["logits", "scores"]
+
+
+class Recogniser:
+    """Scores of classes from clips, (B, classes) float32 from (B, T, H, W, 3) uint8.
+
+    Args:
+        network: given an `InputSpec`, it is called on a tensor (B, ...) of prepared crops in the spec's layout; without
+            one, on the clips as they are. It gives (B, classes), a tensor or an array.
+        spec: what it wants to see; a `torch.nn.Module` must have one.
+        outputs: `logits` become probabilities by softmax; `scores` stay as they are. Either way scores of the crops of
+            a clip are averaged. Left out, logits for a module and scores for any other callable.
+        classes: their names, where they are known.
+        name: for messages.
+
+    >>> mean_red = Recogniser(lambda clips: clips.mean((1, 2, 3))[:, :2])
+    >>> mean_red(np.full((1, 4, 8, 8, 3), 7, np.uint8)).tolist()
+    [[7.0, 7.0]]
+    """
+
+    def __init__(
+        self,
+        network: Callable[[Any], Any],
+        spec: InputSpec | None = None,
+        *,
+        outputs: Outputs | None = None,
+        classes: Sequence[str] = (),
+        name: str = "",
+    ) -> None:
+        module = isinstance(network, nn.Module)
+        self.name = name or (type(network).__name__ if module else getattr(network, "__name__", type(network).__name__))
+        if module and spec is None:
+            raise BadValue(f"{self.name}: a torch.nn.Module needs an InputSpec, which says how frames become its input")
+        if not callable(network):
+            raise BadValue(f"{self.name}: a model is a torch.nn.Module or a callable, not {type(network).__name__}")
+        if outputs not in (None, "logits", "scores"):
+            raise BadValue(f"{self.name}: outputs are logits or scores, not {outputs!r}")
+        self.network = network.eval() if isinstance(network, nn.Module) else network
+        self.spec = spec
+        self.outputs: Outputs = outputs or ("logits" if module else "scores")
+        self.classes = tuple(classes)
+
+    def __call__(self, clip_frames: Frames) -> Scores:
+        """(B, classes) float32 from (B, T, H, W, 3) uint8; the same bits for a clip in any company."""
+        clips = np.asarray(clip_frames)
+        if clips.ndim != 5 or clips.shape[-1] != 3 or clips.dtype != np.uint8 or 0 in clips.shape:
+            raise BadValue(f"{self.name}: clips must be (B, T, H, W, 3) uint8, not {clips.shape} {clips.dtype}")
+        with torch.inference_mode():
+            if self.spec is None:
+                return self._scores(self.network(clips), len(clips)).numpy()
+            size = CLIPS_AT_ONCE["cuda" if self._device.type == "cuda" else "cpu"]
+            made = [self._some(clips[lo : lo + size], size, self.spec) for lo in range(0, len(clips), size)]
+        return np.concatenate(made)
+
+    def _some(self, clips: Frames, size: int, spec: InputSpec) -> Scores:
+        device = self._device
+        crops = torch.stack([spec.prepare(torch.tensor(clip, device=device)) for clip in clips])  # (B, crops, ...)
+        if len(clips) < size:
+            crops = torch.cat([crops, crops.new_zeros(size - len(clips), *crops.shape[1:])])
+        try:
+            raw = self.network(crops.flatten(0, 1))
+        except (RuntimeError, ValueError) as error:
+            if clips.shape[1] == spec.frames or isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise BadValue(
+                f"{self.name}: cannot take a clip of {clips.shape[1]} frames; give it {spec.frames} ({error})"
+            ) from error
+        return self._scores(raw, size * crops.shape[1], size, len(clips)).numpy()
+
+    def _scores(self, raw: Any, rows: int, size: int | None = None, kept: int | None = None) -> Tensor:
+        """(B, classes) of the first `kept` clips, from one row a crop."""
+        given = torch.as_tensor(raw)
+        if given.ndim != 2 or given.shape[0] != rows or given.shape[1] < 1:
+            raise BadValue(
+                f"{self.name}: scores must be ({rows}, classes) for an input of {rows}, not {tuple(given.shape)}"
+            )
+        if self.classes and given.shape[1] != len(self.classes):
+            raise BadValue(f"{self.name}: {given.shape[1]} scores for {len(self.classes)} classes")
+        scores = given.detach().float().cpu()
+        if self.outputs == "logits":
+            scores = scores.softmax(1)
+        scores = scores.reshape(size or rows, -1, scores.shape[1]).mean(1)[:kept]
+        if not scores.isfinite().all():
+            raise DataError(f"{self.name}: the model gave scores that are not finite numbers")
+        return scores
+
+    @property
+    def _device(self) -> torch.device:
+        if isinstance(self.network, nn.Module):
+            for tensor in self.network.parameters():
+                return tensor.device
+        return torch.device("cpu")
+
+    def to(self, device: str) -> Recogniser:
+        """Move the network, where it is a module."""
+        if isinstance(self.network, nn.Module):
+            self.network.to(device)
+        return self
+
+    def __repr__(self) -> str:
+        return f"Recogniser({self.name}, {self.spec})"
+
+
+Loader = Callable[[Weights, Changes], Recogniser]
+
+
+@dataclass(frozen=True)
+class RecogniserKind:
+    """An entry of the shelf.
+
+    Attributes:
+        load: gives the recogniser with the weights given, and with fields of its `InputSpec` changed.
+        spec: what it wants to see; None where that comes with the weights.
+        source: where weights are, in words that end an error message.
+    """
+
+    name: str
+    load: Loader
+    source: str
+    spec: InputSpec | None = None
+
+
+recognisers: Registry[RecogniserKind] = Registry("model", "jostle.models")
+
+
+def recogniser(name: str, *, source: str, spec: InputSpec | None = None) -> Callable[[Loader], Loader]:
+    """Put a function that loads a recogniser on the shelf; see `RecogniserKind`."""
+
+    def put(load: Loader) -> Loader:
+        recognisers.add(name, RecogniserKind(name, load, source, spec))
+        return load
+
+    return put
+
+
+def load_recogniser(name: str, *, weights: Weights | None = None, device: str = "cpu", **changes: Any) -> Recogniser:
+    """A recogniser by name, with the weights given.
+
+    Args:
+        weights: tensors by name, or the path of a folder or a file, as the reference says for each; `random`, where a
+            network can be had without, for weights that mean nothing but are the same every time.
+        changes: fields of its `InputSpec` to replace, such as `frames=8` or `crops="ten"`.
+
+    Raises:
+        BadValue: if no weights are given; the message says where the public ones are.
+        CheckpointError: F54 if they belong to another network.
+        MissingExtra: if the library that the network comes from is not installed.
+    """
+    kind = recognisers[name]
+    if weights is None:
+        raise BadValue(f"{name}: scores of an untrained network mean nothing; give its weights: {kind.source}")
+    return kind.load(weights, changes).to(device)
+
+
+def changed(name: str, spec: InputSpec, changes: Changes) -> InputSpec:
+    """The spec with fields replaced, or an error that lists what can be."""
+    known = [field.name for field in fields(spec)]
+    unknown = sorted(set(changes) - set(known))
+    if unknown:
+        raise BadValue(f"{name}: its input has no setting {', '.join(unknown)}; there are {', '.join(known)}")
+    return replace(spec, **changes)
+
+
+def with_weights(
+    name: str, build: Callable[[int], nn.Module], spec: InputSpec, weights: Weights, *, head: str, classes: int = 400
+) -> Recogniser:
+    """A recogniser from a function that builds its network, and tensors by name.
+
+    Args:
+        build: given the number of classes.
+        weights: tensors by name, or `random`.
+        head: name of the classifier's bias: it has as many numbers as there are classes.
+        classes: how many, for random weights.
+    """
+    if not isinstance(weights, Mapping):
+        if weights != "random":
+            raise BadValue(f"{name}: weights are tensors by name or 'random', not {weights!r}; read the file first")
+        weights = {}
+    elif head not in weights:
+        raise CheckpointError(f"{name}: the weights belong to another network: they have no {head}", fault="F54")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = build(len(weights[head]) if weights else classes)
+    if weights:
+        try:
+            network.load_state_dict(weights)
+        except RuntimeError as error:
+            raise CheckpointError(f"{name}: the weights belong to another network: {error}", fault="F54") from None
+    return Recogniser(network, spec, name=name)

@@ -1,0 +1,82 @@
+"""Recognisers of torchvision, trained on Kinetics-400: what each wants to see is its published preset, as data.
+
+torchvision cannot be installed beside every torch, so it is only imported when one of these is loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import torch
+from torch import nn
+
+from jostle.errors import MissingExtra, ResourceError
+from jostle.models.input_spec import InputSpec
+from jostle.models.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
+
+_KINETICS: dict[str, Any] = {"mean": (0.43216, 0.394666, 0.37645), "std": (0.22803, 0.22145, 0.216989)}
+_IMAGENET: dict[str, Any] = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
+_MIDDLE: dict[str, Any] = {"mean": (0.45, 0.45, 0.45), "std": (0.225, 0.225, 0.225)}
+
+# Frames were resized without antialiasing.
+RESNETS = InputSpec(16, 16, (128, 171), 112, fps=15, antialias=False, **_KINETICS)
+S3D = InputSpec(128, 128, (256, 256), 224, fps=15, antialias=False, **_KINETICS)
+MVIT = InputSpec(16, 16, 256, 224, fps=7.5, antialias=False, **_MIDDLE)
+SWIN = InputSpec(32, 32, 256, 224, fps=15, antialias=False, **_IMAGENET)
+
+SOURCE = "tensors of the KINETICS400_V1 file that torchvision's page on video classification links to"
+
+
+@recogniser("r3d_18", spec=RESNETS, source=SOURCE)
+def r3d_18(weights: Weights, changes: Changes) -> Recogniser:
+    """ResNet of 18 layers, all convolutions over space and time."""
+    return _load("r3d_18", changed("r3d_18", RESNETS, changes), weights, "fc.bias")
+
+
+@recogniser("mc3_18", spec=RESNETS, source=SOURCE)
+def mc3_18(weights: Weights, changes: Changes) -> Recogniser:
+    """ResNet of 18 layers, over time only in the first ones."""
+    return _load("mc3_18", changed("mc3_18", RESNETS, changes), weights, "fc.bias")
+
+
+@recogniser("r2plus1d_18", spec=RESNETS, source=SOURCE)
+def r2plus1d_18(weights: Weights, changes: Changes) -> Recogniser:
+    """ResNet of 18 layers, each convolution one over space and one over time."""
+    return _load("r2plus1d_18", changed("r2plus1d_18", RESNETS, changes), weights, "fc.bias")
+
+
+@recogniser("s3d", spec=S3D, source=SOURCE)
+def s3d(weights: Weights, changes: Changes) -> Recogniser:
+    """Inception with convolutions over space and over time apart."""
+    return _load("s3d", changed("s3d", S3D, changes), weights, "classifier.1.bias")
+
+
+@recogniser("mvit_v2_s", spec=MVIT, source=SOURCE)
+def mvit_v2_s(weights: Weights, changes: Changes) -> Recogniser:
+    """Multiscale transformer, second version, small."""
+    return _load("mvit_v2_s", changed("mvit_v2_s", MVIT, changes), weights, "head.1.bias")
+
+
+@recogniser("swin3d_t", spec=SWIN, source=SOURCE)
+def swin3d_t(weights: Weights, changes: Changes) -> Recogniser:
+    """Transformer with shifted windows over space and time, tiny."""
+    return _load("swin3d_t", changed("swin3d_t", SWIN, changes), weights, "head.bias")
+
+
+def _load(name: str, spec: InputSpec, weights: Weights, head: str) -> Recogniser:
+    try:
+        video = importlib.import_module("torchvision.models.video")
+    except ImportError:
+        raise MissingExtra(name, "torchvision") from None
+    except RuntimeError as error:  # its compiled half was built for another torch
+        raise ResourceError(
+            f"{name}: torchvision is installed but does not load beside torch {torch.__version__} ({error}); install "
+            "the build that belongs to it"
+        ) from None
+
+    def build(classes: int) -> nn.Module:
+        network: nn.Module = getattr(video, name)(weights=None, num_classes=classes)
+        return network
+
+    return with_weights(name, build, spec, weights, head=head)

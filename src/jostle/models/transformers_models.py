@@ -1,0 +1,219 @@
+"""Recognisers of transformers, from a folder on disk: nothing is ever downloaded.
+
+The folder is one that `save_pretrained` wrote or a copy of a published one. Its `config.json` says the network, length
+and size; its `preprocessor_config.json` the scale of the values, and where there is none, the published one is taken.
+We prepare frames ourselves, since the library's own way needs torchvision.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jostle.errors import BadValue, CheckpointError, MissingExtra, ResourceError
+from jostle.models.input_spec import InputSpec
+from jostle.models.recogniser import Changes, Recogniser, Weights, changed, recogniser
+
+Triple = tuple[float, float, float]
+HALF: Triple = (0.5, 0.5, 0.5)
+IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
+IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True)
+class Family:
+    """What sets one of these networks apart.
+
+    Attributes:
+        kind: `model_type` of its `config.json`.
+        network, config: names of its classes in transformers.
+        frames, size: names of the settings that hold the length of a clip and the size of a crop.
+        step: frames of the video from one frame of a clip to the next, as is usual for it.
+        enlarged: short side that frames are resized to, as a multiple of the crop.
+        argument: of the network, which takes the frames.
+    """
+
+    kind: str
+    network: str
+    config: str
+    frames: str
+    size: str
+    step: int
+    enlarged: float
+    mean: Triple
+    std: Triple
+    argument: str = "pixel_values"
+
+
+def _family(kind: str, stem: str, frames: str, size: str, step: int, enlarged: float, **rest: Any) -> Family:
+    return Family(kind, f"{stem}ForVideoClassification", f"{stem}Config", frames, size, step, enlarged, **rest)
+
+
+_IMAGENET: dict[str, Any] = {"mean": IMAGENET_MEAN, "std": IMAGENET_STD}
+VIDEOMAE = _family("videomae", "VideoMAE", "num_frames", "image_size", 4, 1, **_IMAGENET)
+TIMESFORMER = _family(
+    "timesformer", "Timesformer", "num_frames", "image_size", 32, 1, mean=(0.45,) * 3, std=(0.225,) * 3
+)
+VIVIT = _family("vivit", "Vivit", "num_frames", "image_size", 2, 256 / 224, mean=HALF, std=HALF)
+VJEPA2 = _family(
+    "vjepa2", "VJEPA2", "frames_per_clip", "crop_size", 4, 256 / 224, argument="pixel_values_videos", **_IMAGENET
+)
+SOURCE = "a folder with config.json and model.safetensors, such as {} of https://huggingface.co, downloaded beforehand"
+
+
+@recogniser("videomae", source=SOURCE.format("MCG-NJU/videomae-base-finetuned-kinetics"))
+def videomae(weights: Weights, changes: Changes) -> Recogniser:
+    """VideoMAE: a plain transformer over cubes of the video."""
+    return _load(VIDEOMAE, weights, changes)
+
+
+@recogniser("timesformer", source=SOURCE.format("facebook/timesformer-base-finetuned-k400"))
+def timesformer(weights: Weights, changes: Changes) -> Recogniser:
+    """TimeSformer: attention over time and over space in turn."""
+    return _load(TIMESFORMER, weights, changes)
+
+
+@recogniser("vivit", source=SOURCE.format("google/vivit-b-16x2-kinetics400"))
+def vivit(weights: Weights, changes: Changes) -> Recogniser:
+    """ViViT: a transformer over tubes of the video."""
+    return _load(VIVIT, weights, changes)
+
+
+@recogniser("vjepa2", source=SOURCE.format("facebook/vjepa2-vitl-fpc16-256-ssv2"))
+def vjepa2(weights: Weights, changes: Changes) -> Recogniser:
+    """V-JEPA 2 with an attentive classifier."""
+    return _load(VJEPA2, weights, changes)
+
+
+FAMILIES = {family.kind: family for family in (VIDEOMAE, TIMESFORMER, VIVIT, VJEPA2)}
+
+
+def from_config(config: Any, changes: Changes = MappingProxyType({})) -> Recogniser:
+    """A recogniser of settings such as a `VideoMAEConfig`, with random weights that are the same every time."""
+    family = FAMILIES.get(config.model_type)
+    if family is None:
+        raise BadValue(f"settings are those of {', '.join(FAMILIES)}, not of {config.model_type!r}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = _class(family, family.network)(config)
+    return _wrapped(family, network, {}, changes)
+
+
+class Logits(nn.Module):
+    """A network of transformers that gives its logits alone."""
+
+    def __init__(self, network: nn.Module, argument: str) -> None:
+        super().__init__()
+        self.network, self.argument = network, argument
+
+    def forward(self, clips: Tensor) -> Tensor:
+        made: Tensor = self.network(**{self.argument: clips}).logits
+        return made
+
+
+def scale_of(settings: Mapping[str, Any], family: Family) -> tuple[Triple, Triple]:
+    """Mean and standard deviation of values in [0, 1] that do all that a `preprocessor_config.json` asks for."""
+    # The library computes (value * factor - offset - mean) / std, of values up to 255.
+    rescaled = settings.get("do_rescale", True)
+    factor = 255 * float(settings.get("rescale_factor", 1 / 255)) if rescaled else 255.0
+    offset = 1.0 if rescaled and settings.get("offset", False) else 0.0
+    mean, std = settings.get("image_mean", family.mean), settings.get("image_std", family.std)
+    if not settings.get("do_normalize", True):
+        mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+    (a, b, c), (d, e, f) = mean, std
+    return ((a + offset) / factor, (b + offset) / factor, (c + offset) / factor), (d / factor, e / factor, f / factor)
+
+
+def _load(family: Family, weights: Weights, changes: Changes) -> Recogniser:
+    if isinstance(weights, Mapping):
+        raise BadValue(f"{family.kind}: weights are a folder with config.json and model.safetensors, not tensors")
+    if weights == "random":
+        return from_config(_class(family, family.config)(), changes)
+    folder = Path(weights)
+    kind = _json(folder / "config.json", family).get("model_type")
+    if kind != family.kind:
+        hint = f"; load it as {kind!r}" if kind in FAMILIES else ""
+        raise CheckpointError(f"{folder}: holds a {kind!r}, not a {family.kind!r}{hint}", fault="F54")
+    try:
+        network, found = _class(family, family.network).from_pretrained(
+            folder, local_files_only=True, output_loading_info=True
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"{folder}: the weights cannot be loaded: {error}", fault="F54") from None
+    lacking = sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]]))
+    if lacking:  # the library would fill these with random numbers and go on
+        raise CheckpointError(
+            f"{folder}: {len(lacking)} of the tensors are not there or of another shape, such as {lacking[0]}; a "
+            "checkpoint from before fine-tuning has no classifier",
+            fault="F54",
+        )
+    files = [folder / name for name in ("video_preprocessor_config.json", "preprocessor_config.json")]
+    settings = next((_json(path, family) for path in files if path.is_file()), {})
+    return _wrapped(family, network, settings, changes)
+
+
+def _wrapped(family: Family, network: Any, settings: Mapping[str, Any], changes: Changes) -> Recogniser:
+    config = network.config
+    frames, size = getattr(config, family.frames), getattr(config, family.size)
+    if not isinstance(size, int):
+        if len(set(size)) != 1:
+            raise BadValue(f"{family.kind}: crops must be square, not {tuple(size)}")
+        size = size[0]
+    mean, std = scale_of(settings, family)
+    spec = InputSpec(
+        frames=frames,
+        stride=frames * family.step,
+        step=family.step,
+        resize=_resize(settings.get("size"), size, family),
+        size=size,
+        mean=mean,
+        std=std,
+        layout="TCHW",
+        interpolation="bicubic" if settings.get("resample") == 3 else "bilinear",
+    )
+    names = [config.id2label[i] for i in range(config.num_labels)]
+    spec = changed(family.kind, spec, changes)
+    return Recogniser(Logits(network, family.argument), spec, classes=names, name=family.kind)
+
+
+def _resize(given: Any, size: int, family: Family) -> int | tuple[int, int]:
+    if isinstance(given, Mapping) and "height" in given:
+        return int(given["height"]), int(given["width"])
+    if isinstance(given, Mapping) and "shortest_edge" in given:
+        return int(given["shortest_edge"])
+    return given if isinstance(given, int) else int(size * family.enlarged)
+
+
+def _json(path: Path, family: Family) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        where = SOURCE.format(f"one of a {family.kind}")
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror}); weights are {where}") from None
+    except ValueError as error:
+        raise CheckpointError(f"{path}: is not JSON: {error}", fault="F53") from None
+    if not isinstance(found, dict):
+        raise CheckpointError(f"{path}: should hold settings by name", fault="F53")
+    return found
+
+
+def _class(family: Family, name: str) -> Any:
+    try:
+        transformers = importlib.import_module("transformers")
+    except ImportError:
+        raise MissingExtra(family.kind, "hf") from None
+    try:
+        return getattr(transformers, name)
+    except (ImportError, AttributeError, RuntimeError) as error:
+        raise ResourceError(
+            f"{family.kind}: transformers {transformers.__version__} has no {name} that loads ({error}); a torchvision "
+            "that does not belong to the installed torch is the usual reason, and taking it out helps"
+        ) from None

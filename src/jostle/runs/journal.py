@@ -1,0 +1,93 @@
+"""A journal: one line of JSON an event, on the disk before the next step is taken. It outlives a killed process."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from jostle.errors import DataError, ResourceError
+
+Event = dict[str, Any]
+
+
+def read_events(path: Path) -> list[Event]:
+    """The whole lines of a journal; a last line that was cut off is no event.
+
+    Raises:
+        DataError: if a line before the last is no event.
+    """
+    return _events(path, path.read_bytes() if path.exists() else b"")
+
+
+class Journal:
+    """A journal open for writing, by one process at a time.
+
+    Attributes:
+        events: what has been noted so far.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None
+        try:
+            self._lock()
+            data = path.read_bytes()
+            self.events = _events(path, data)
+            os.ftruncate(self._handle, data.rfind(b"\n") + 1)  # what a killed process left of a line
+        except BaseException:
+            os.close(self._handle)
+            raise
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ResourceError(f"{self._path.parent}: another process works in this folder; wait for it") from None
+        except OSError:  # some network file systems know no locks
+            pass
+
+    def note(self, event: Event) -> None:
+        """Add an event; it is on the disk when this returns.
+
+        Raises:
+            ResourceError: if the disk is full.
+        """
+        line = json.dumps(event, allow_nan=False).encode() + b"\n"
+        try:
+            while line:
+                line = line[os.write(self._handle, line) :]
+            os.fsync(self._handle)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise ResourceError(f"no room on the disk for {self._path}; free some, then run again") from None
+            raise DataError(f"{self._path}: cannot be written ({error.strerror})") from None
+        self.events.append(event)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._handle)
+
+
+def _events(path: Path, data: bytes) -> list[Event]:
+    events = []
+    for number, line in enumerate(data.split(b"\n")[:-1], 1):
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict):
+            raise DataError(f"{path}: line {number} is damaged; take it out, and what it stood for is done again")
+        events.append(event)
+    return events

@@ -1,0 +1,104 @@
+"""`run` and `verify`, as a user meets them: weights that come with jostle, on a folder of one's own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import jostle
+from jostle.cli.main import _run
+from jostle.detectors.checkpoints import read_metadata
+from jostle.errors import BadValue
+from jostle.shipped import detector_weights
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
+
+from numpy_extractor import write_video
+
+RECIPE = """
+name = "tiny-c"
+version = 1
+dataset = "folder"
+subset = "test"
+task = "detection"
+metric = "mean_ap"
+protocol = "thumos14"
+tious = [0.5]
+
+[[groups]]
+name = "main"
+cells = ["thumos14-c/black_frame:3", "freeze:3"]
+"""
+MODEL = ("--model", "temporalmaxer_puppets", "--weights", "clean")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "data").mkdir()
+    database = {}
+    classes = json.loads(read_metadata(detector_weights("temporalmaxer_puppets", "clean"))["classes"])
+    for i, name in enumerate(("one", "two")):
+        write_video(tmp_path / "data" / f"{name}.mkv", 60, seed=i)
+        actions = [{"label": label, "segment": [0.2, 1.9], "label_id": i} for i, label in enumerate(classes)]
+        database[name] = {"subset": "test", "duration": 2.4, "fps": 25.0, "annotations": actions}
+    (tmp_path / "data" / "truth.json").write_text(json.dumps({"database": database}))
+    (tmp_path / "tiny-c.toml").write_text(RECIPE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def say(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["jostle", *words])
+    return _run()
+
+
+def test_run_and_verify(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "-j", "1", "--device", "cpu")
+    assert say(monkeypatch, *words, "--dry-run", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["looks"] == 6
+    assert not (here / "out").exists()
+    assert say(monkeypatch, *words) == 0
+    said = capsys.readouterr().out
+    assert "freeze:3" in said
+    assert "mean corrupted" in said
+    assert say(monkeypatch, "verify", "out") == 0
+    assert capsys.readouterr().out == "3 cells, 2 of 2 videos\n"
+
+    assert say(monkeypatch, *words, "--seed", "1") == 6
+    (here / "out" / "predictions" / "clean.json").unlink()
+    assert say(monkeypatch, "verify", "out") == 4
+    assert say(monkeypatch, *words, "--json") == 0
+    capsys.readouterr()
+    assert say(monkeypatch, "verify", "out") == 0
+    (here / "out" / "predictions" / "clean.json").write_text("{}")
+    assert say(monkeypatch, "verify", "out") == 6
+
+
+def test_a_broken_video_is_set_aside(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "data" / "two.mkv").write_bytes(b"not a video at all")
+    words = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "--cells", "freeze:3", "-j", "1")
+    assert say(monkeypatch, *words, "--json") == 4
+    said = capsys.readouterr()
+    assert [(cell["videos"], cell["of"]) for cell in json.loads(said.out)["cells"]] == [(1, 2)]
+    assert "two: set aside" in said.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"benchmark": "kinetics-c"}, "recognition"),
+        ({"engine": "ray"}, "engine"),
+        ({"weights": None}, "clean or robust"),
+        ({"jobs": 0}, "jobs"),
+    ],
+)
+def test_what_cannot_be_run_says_so(here: Path, asked: dict, said: str) -> None:
+    usual = {"benchmark": "tiny-c.toml", "model": "temporalmaxer_puppets", "weights": "clean", "data": "data"}
+    with pytest.raises(BadValue, match=said):
+        jostle.run(**(usual | asked), out="out")
+    assert not (here / "out").exists()

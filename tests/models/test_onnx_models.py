@@ -1,0 +1,99 @@
+"""Networks in ONNX files: what they want to see from their shape, and scores equal to NumPy's."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jostle.errors import BadValue, CheckpointError, MissingExtra
+from jostle.models.onnx_models import spec_of
+from jostle.models.recogniser import load_recogniser
+
+needs_onnx = pytest.mark.skipif(
+    importlib.util.find_spec("onnxruntime") is None or importlib.util.find_spec("onnx") is None,
+    reason="onnxruntime and onnx, which writes files to test with, are not both installed",
+)
+SCALE: dict[str, Any] = {"mean": (0.5, 0.4, 0.3), "std": (0.2, 0.3, 0.4)}
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout"),
+    [((1, 3, 8, 32, 32), "CTHW"), ((None, 8, 3, 32, 32), "TCHW"), ((2, 8, 32, 32, 3), "THWC")],
+)
+def test_the_layout_is_told_from_the_shape(shape: tuple[int | None, ...], layout: str) -> None:
+    spec = spec_of(shape, SCALE, "net.onnx")
+    assert (spec.layout, spec.frames, spec.size, spec.mean) == (layout, 8, 32, SCALE["mean"])
+
+
+def test_what_the_shape_leaves_open_is_asked_for() -> None:
+    with pytest.raises(BadValue, match=r"leaves frames open; say how many, frames="):
+        spec_of((None, 3, None, 32, 32), {}, "net.onnx")
+    assert spec_of((None, 3, None, None, None), {"frames": 5, "size": 20}, "net.onnx").frames == 5
+    with pytest.raises(BadValue, match="has size 32, and cannot be given 20"):
+        spec_of((None, 3, 8, 32, 32), {"size": 20}, "net.onnx")
+    with pytest.raises(BadValue, match=r"an input of \? x 3 x 3 x 32 x 32"):
+        spec_of((None, 3, 3, 32, 32), {}, "net.onnx")
+    assert spec_of((None, 3, 3, 32, 32), {"layout": "TCHW"}, "net.onnx").layout == "TCHW"
+    with pytest.raises(BadValue, match="is not a batch of CTHW"):
+        spec_of((None, 3, 32, 32), {}, "net.onnx")
+    with pytest.raises(BadValue, match="crops must be square, not 40x32"):
+        spec_of((None, 3, 8, 32, 40), {}, "net.onnx")
+
+
+def write(path: Path, batch: int | str) -> np.ndarray:
+    """A file whose logits are the mean colours times a matrix, which is given back."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    matrix = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    nodes = [
+        helper.make_node("ReduceMean", ["clip", "axes"], ["mean"], keepdims=0),
+        helper.make_node("MatMul", ["mean", "matrix"], ["logits"]),
+    ]
+    kept = [numpy_helper.from_array(matrix, "matrix"), numpy_helper.from_array(np.array([2, 3, 4]), "axes")]
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info("clip", TensorProto.FLOAT, [batch, 3, 4, 16, 16])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [batch, 4])],
+        kept,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, str(path))
+    return matrix
+
+
+@needs_onnx
+@pytest.mark.parametrize("batch", ["n", 1, 4])
+def test_scores_are_those_of_the_file(tmp_path: Path, batch: int | str) -> None:
+    matrix = write(tmp_path / "net.onnx", batch)
+    model = load_recogniser("onnx", weights=tmp_path / "net.onnx", crops="ten", resize=20, **SCALE)
+    clips = np.random.default_rng(1).integers(0, 256, (3, 4, 20, 20, 3), np.uint8)
+    assert model.spec is not None
+    logits = np.stack([model.spec.prepare(clip).mean((2, 3, 4)).numpy() @ matrix for clip in clips])  # (3, 10, 4)
+    odds = np.exp(logits)
+    assert np.allclose(model(clips), (odds / odds.sum(-1, keepdims=True)).mean(1), atol=1e-5)
+
+
+@needs_onnx
+def test_files_that_are_none_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="no such file"):
+        load_recogniser("onnx", weights=tmp_path / "net.onnx", **SCALE)
+    (tmp_path / "net.onnx").write_bytes(b"not a network")
+    with pytest.raises(CheckpointError, match="cannot load it"):
+        load_recogniser("onnx", weights=tmp_path / "net.onnx", **SCALE)
+
+
+def test_the_scale_must_be_said_and_the_library_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadValue, match="give mean and std"):
+        load_recogniser("onnx", weights="net.onnx")
+    with pytest.raises(BadValue, match=r"weights are an \.onnx file"):
+        load_recogniser("onnx", weights="random")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingExtra, match=r"jostle\[onnx\]"):
+        load_recogniser("onnx", weights="net.onnx", **SCALE)

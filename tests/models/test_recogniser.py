@@ -1,0 +1,158 @@
+"""Recognisers: anything that scores clips, prepared by its `InputSpec`, in any company the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from jostle import names
+from jostle.errors import BadValue, CheckpointError, DataError, UnknownName
+from jostle.models import InputSpec, Recogniser, load_recogniser, recognisers
+from jostle.models.extractor import ExtractorKind
+from jostle.models.recogniser import CLIPS_AT_ONCE, changed, with_weights
+
+SPEC = InputSpec(frames=4, stride=4, resize=20, size=16, mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4))
+
+
+def small(classes: int = 5) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv3d(3, 6, 3, bias=False), nn.BatchNorm3d(6), nn.ReLU(), nn.AdaptiveAvgPool3d(1), nn.Flatten(),
+        nn.Linear(6, classes),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def clips() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (5, 4, 24, 32, 3), np.uint8)
+
+
+def test_a_module_is_shown_what_its_spec_says_and_its_logits_become_scores(clips: np.ndarray) -> None:
+    network = small().train()
+    scores = Recogniser(network, SPEC)(clips)
+    with torch.inference_mode():
+        by_hand = [network.eval()(SPEC.prepare(clip)).softmax(1)[0].numpy() for clip in clips]
+    assert scores.dtype == np.float32
+    assert np.allclose(scores, np.stack(by_hand), atol=1e-6)
+
+
+def test_scores_are_averaged_over_crops(clips: np.ndarray) -> None:
+    def brightness(crops: Tensor) -> Tensor:
+        assert len(crops) == 10
+        return crops.mean((2, 3, 4))
+
+    spec = InputSpec(frames=4, stride=4, resize=20, size=16, crops="ten")
+    crops = spec.prepare(clips[0]).mean((2, 3, 4))
+    assert crops.std(0).min() > 0
+    assert np.allclose(Recogniser(brightness, spec)(clips[:1])[0], crops.mean(0).numpy(), atol=1e-6)
+    logits = Recogniser(brightness, spec, outputs="logits")(clips[:1])[0]
+    assert np.allclose(logits, crops.softmax(1).mean(0).numpy(), atol=1e-6)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.sampled_from([1, 3]))
+@settings(deadline=None, max_examples=10)
+def test_a_clip_scores_the_same_in_any_company(clips: np.ndarray, rows: list[int], at_once: int) -> None:
+    model = Recogniser(with_weights("small", small, SPEC, "random", head="5.bias", classes=5).network, SPEC)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(CLIPS_AT_ONCE, "cpu", at_once)
+        assert np.array_equal(model(clips[rows]), model(clips)[rows])
+
+
+def test_a_callable_without_a_spec_sees_the_frames_themselves(clips: np.ndarray) -> None:
+    def first_pixel(given: np.ndarray) -> np.ndarray:
+        assert given.dtype == np.uint8
+        return given[:, 0, 0, 0]
+
+    model = Recogniser(first_pixel)
+    assert model.name == "first_pixel"
+    assert np.array_equal(model(clips), clips[:, 0, 0, 0].astype(np.float32))
+
+
+@pytest.mark.parametrize("layout", ["CTHW", "TCHW", "THWC"])
+def test_axes_are_laid_out_as_asked(clips: np.ndarray, layout: str) -> None:
+    plain = SPEC.prepare(clips[0])[0]
+    made = changed("m", SPEC, {"layout": layout}).prepare(clips[0])[0]
+    order = ["CTHW".index(axis) for axis in layout]
+    assert torch.equal(made, plain.permute(order))
+
+
+def test_colours_interpolation_and_antialias_are_data() -> None:
+    frames = np.random.default_rng(1).integers(0, 2, (2, 64, 64, 3), np.uint8) * 255
+    base = InputSpec(frames=2, stride=2, resize=24, size=24)
+    plain = base.prepare(frames)
+    assert torch.equal(changed("m", base, {"colours": "bgr"}).prepare(frames), plain.flip(1))
+    cubic = changed("m", base, {"interpolation": "bicubic", "antialias": False}).prepare(frames)
+    assert cubic.min() >= 0
+    assert cubic.max() <= 1
+    rough = changed("m", base, {"antialias": False}).prepare(frames)
+    assert rough.std() > 1.5 * plain.std()  # fine texture is not averaged away
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"frames": 0}, "frames must be at least 1"),
+        ({"step": 0}, "step must be at least 1"),
+        ({"layout": "HWC"}, "layout is one of CTHW, TCHW, THWC, not 'HWC'"),
+        ({"interpolation": "area"}, "interpolation is one of"),
+        ({"std": (0.2, 0.0, 0.2)}, "std must be above 0"),
+        ({"sise": 3}, "m: its input has no setting sise; there are frames, stride"),
+    ],
+)
+def test_a_spec_that_cannot_be_is_refused(change: dict[str, object], says: str) -> None:
+    with pytest.raises(BadValue, match=says):
+        changed("m", SPEC, change)
+
+
+def test_an_extractor_does_not_step_over_frames() -> None:
+    with pytest.raises(BadValue, match="steps: windows of an extractor are frames in a row"):
+        ExtractorKind("steps", small, changed("m", SPEC, {"step": 2}), 5, 1, "nowhere")
+
+
+def test_what_cannot_be_a_model_is_refused(clips: np.ndarray) -> None:
+    with pytest.raises(BadValue, match="needs an InputSpec"):
+        Recogniser(small())
+    with pytest.raises(BadValue, match="a model is a"):
+        Recogniser(3)  # type: ignore[arg-type]
+    with pytest.raises(BadValue, match="outputs are logits or scores"):
+        Recogniser(small(), SPEC, outputs="odds")  # type: ignore[arg-type]
+    with pytest.raises(BadValue, match=r"clips must be \(B, T, H, W, 3\) uint8"):
+        Recogniser(small(), SPEC)(clips / 255)
+    with pytest.raises(BadValue, match=r"scores must be \(5, classes\)"):
+        Recogniser(lambda given: given.mean())(clips)
+    with pytest.raises(BadValue, match="3 scores for 2 classes"):
+        Recogniser(lambda given: given[:, 0, 0, 0], classes=("a", "b"))(clips)
+    with pytest.raises(DataError, match="not finite"):
+        Recogniser(lambda given: np.full((len(given), 2), np.nan))(clips)
+
+
+def test_a_clip_of_another_length_is_named_as_the_reason(clips: np.ndarray) -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(3 * 4 * 16 * 16, 2))
+    model = Recogniser(network, SPEC, name="flat")
+    assert model(clips).shape == (5, 2)
+    with pytest.raises(BadValue, match="flat: cannot take a clip of 3 frames; give it 4"):
+        model(clips[:, :3])
+
+
+def test_weights_say_how_many_classes_there_are(clips: np.ndarray) -> None:
+    trained = small(7)
+    model = with_weights("small", small, SPEC, trained.state_dict(), head="5.bias")
+    assert np.array_equal(model(clips), Recogniser(trained, SPEC)(clips))
+    with pytest.raises(CheckpointError, match=r"they have no 5\.bias"):
+        with_weights("small", small, SPEC, {"a": torch.zeros(1)}, head="5.bias")
+    with pytest.raises(CheckpointError, match="belong to another network"):
+        with_weights("small", small, SPEC, {"5.bias": torch.zeros(3)}, head="5.bias")
+    with pytest.raises(BadValue, match="read the file first"):
+        with_weights("small", small, SPEC, "weights.pth", head="5.bias")
+
+
+def test_names_are_listed_and_weights_are_asked_for() -> None:
+    assert {"r3d_18", "mvit_v2_s", "videomae", "vjepa2", "onnx"} <= set(names("models"))
+    for name in recognisers:
+        with pytest.raises(BadValue, match="give its weights"):
+            load_recogniser(name)
+    with pytest.raises(UnknownName, match="no model is called 'r3d_19'"):
+        load_recogniser("r3d_19")

@@ -1,0 +1,91 @@
+"""torchvision's recognisers: our data is its presets, and their absence is said plainly."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from jostle.errors import MissingExtra, ResourceError
+from jostle.models.recogniser import load_recogniser, recognisers
+
+PRESETS = {
+    "r3d_18": "R3D_18_Weights",
+    "mc3_18": "MC3_18_Weights",
+    "r2plus1d_18": "R2Plus1D_18_Weights",
+    "s3d": "S3D_Weights",
+    "mvit_v2_s": "MViT_V2_S_Weights",
+    "swin3d_t": "Swin3D_T_Weights",
+}
+
+
+def video():  # type: ignore[no-untyped-def]
+    try:
+        return importlib.import_module("torchvision.models.video")
+    except (ImportError, RuntimeError) as error:
+        pytest.skip(f"torchvision does not import here: {error}")
+
+
+def test_without_torchvision_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torchvision.models.video", None)
+    with pytest.raises(MissingExtra, match=r"r3d_18 needs packages .*jostle\[torchvision\]"):
+        load_recogniser("r3d_18", weights="random")
+
+
+def test_a_torchvision_for_another_torch_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        raise RuntimeError("operator torchvision::nms does not exist")
+
+    monkeypatch.setattr(importlib, "import_module", broken)
+    with pytest.raises(ResourceError, match="does not load beside torch"):
+        recognisers["s3d"].load("random", {})
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_specs_are_the_published_presets(name: str) -> None:
+    weights = getattr(video(), PRESETS[name]).KINETICS400_V1
+    preset, spec = weights.transforms(), recognisers[name].spec
+    assert spec is not None
+    assert preset.crop_size == [spec.size] * len(preset.crop_size)
+    assert preset.resize_size == (list(spec.resize) if isinstance(spec.resize, tuple) else [spec.resize])
+    assert tuple(preset.mean) == pytest.approx(spec.mean)
+    assert tuple(preset.std) == pytest.approx(spec.std)
+    assert preset.interpolation.value == spec.interpolation
+    # Clips are part of how the published accuracy was measured.
+    said = weights.meta.get("_docs", "")
+    assert f"clip_len={spec.frames}" in said.replace("`", "").replace(" ", "")
+    assert f"frame_rate={spec.fps:g}" in said.replace("`", "").replace(" ", "")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_frames_are_prepared_as_torchvision_does(name: str) -> None:
+    frames = np.random.default_rng(0).integers(0, 256, (2, 240, 320, 3), np.uint8)
+    preset, spec = getattr(video(), PRESETS[name]).KINETICS400_V1.transforms(), recognisers[name].spec
+    assert spec is not None
+    theirs = preset(torch.tensor(frames).permute(0, 3, 1, 2))
+    ours = spec.prepare(frames)[0]
+    if spec.resize == (128, 171):  # of the odd margin, they leave the larger half on the left
+        theirs, ours = theirs[..., :-1], ours[..., 1:]
+    # They round to whole grey levels after resizing.
+    assert (theirs - ours).abs().max() < 0.51 / 255 / min(spec.std)
+
+
+@pytest.mark.parametrize("name", ["r3d_18", "mc3_18", "r2plus1d_18"])
+def test_random_weights_run_and_others_say_their_classes(name: str) -> None:
+    network = getattr(video(), name)(weights=None, num_classes=3)
+    model = load_recogniser(name, weights=network.state_dict(), size=48, resize=48)
+    scores = model(np.random.default_rng(0).integers(0, 256, (1, 4, 50, 60, 3), np.uint8))
+    assert scores.shape == (1, 3)
+    assert np.allclose(scores.sum(), 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["s3d", "mvit_v2_s", "swin3d_t"])
+def test_heads_are_where_the_classes_are_counted(name: str) -> None:
+    network = getattr(video(), name)(weights=None, num_classes=3)
+    model = load_recogniser(name, weights=network.state_dict(), frames=16)
+    clip = np.random.default_rng(0).integers(0, 256, (1, 16, 256, 256, 3), np.uint8)
+    assert torch.tensor(model(clip)).shape == (1, 3)

@@ -1,0 +1,113 @@
+"""Recognisers of transformers, tiny and with random weights; skipped where the library is not installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from jostle.errors import BadValue, CheckpointError, MissingExtra
+from jostle.models.recogniser import load_recogniser
+from jostle.models.transformers_models import FAMILIES, VIVIT, from_config, scale_of
+
+needs_transformers = pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
+)
+
+TINY: dict[str, Any] = {
+    "hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "num_labels": 3,
+}  # fmt: skip
+SIZES: dict[str, dict[str, Any]] = {
+    "videomae": {"image_size": 32, "num_frames": 4, "decoder_hidden_size": 24, "decoder_num_attention_heads": 2},
+    "timesformer": {"image_size": 32, "num_frames": 4},
+    "vivit": {"image_size": 32, "num_frames": 4, "tubelet_size": [2, 16, 16]},
+    "vjepa2": {
+        "crop_size": 32, "frames_per_clip": 4, "pred_hidden_size": 24, "pred_num_attention_heads": 2,
+        "pred_num_hidden_layers": 1, "num_pooler_layers": 1,
+    },
+}  # fmt: skip
+
+
+def config_of(kind: str) -> Any:
+    transformers = importlib.import_module("transformers")
+    return getattr(transformers, FAMILIES[kind].config)(**TINY, **SIZES[kind])
+
+
+@pytest.fixture
+def clips() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (2, 4, 40, 48, 3), np.uint8)
+
+
+@needs_transformers
+@pytest.mark.parametrize("kind", sorted(FAMILIES))
+def test_a_folder_gives_the_network_it_was_saved_from(kind: str, tmp_path: Path, clips: np.ndarray) -> None:
+    made = from_config(config_of(kind))
+    assert isinstance(made.network, torch.nn.Module)
+    assert made.spec is not None
+    assert (made.spec.frames, made.spec.size, made.spec.layout) == (4, 32, "TCHW")
+    made.network.network.save_pretrained(tmp_path)  # type: ignore[operator, union-attr]
+    again = load_recogniser(kind, weights=tmp_path)
+    assert again.spec == made.spec
+    assert again.classes == ("LABEL_0", "LABEL_1", "LABEL_2")
+    scores = again(clips)
+    assert scores.shape == (2, 3)
+    assert np.array_equal(scores, made(clips))
+    assert not np.array_equal(scores[0], scores[1])
+    other = next(name for name in FAMILIES if name != kind)
+    with pytest.raises(CheckpointError, match=f"holds a '{kind}', not a '{other}'; load it as '{kind}'"):
+        load_recogniser(other, weights=tmp_path)
+
+
+@needs_transformers
+def test_what_the_folder_says_of_frames_is_followed(tmp_path: Path) -> None:
+    made = from_config(config_of("videomae"))
+    made.network.network.save_pretrained(tmp_path)  # type: ignore[union-attr, operator]
+    said = {"size": {"shortest_edge": 36}, "image_mean": [0.1, 0.2, 0.3], "image_std": [0.4, 0.5, 0.6], "resample": 3}
+    (tmp_path / "preprocessor_config.json").write_text(json.dumps(said))
+    spec = load_recogniser("videomae", weights=str(tmp_path), step=2).spec
+    assert spec is not None
+    assert (spec.resize, spec.step, spec.interpolation) == (36, 2, "bicubic")
+    assert spec.mean == pytest.approx((0.1, 0.2, 0.3))
+    assert spec.std == pytest.approx((0.4, 0.5, 0.6))
+
+
+@needs_transformers
+def test_a_checkpoint_without_a_classifier_is_refused(tmp_path: Path) -> None:
+    made = from_config(config_of("videomae"))
+    made.network.network.videomae.save_pretrained(tmp_path)  # type: ignore[union-attr, operator]
+    with pytest.raises(CheckpointError, match="no classifier"):
+        load_recogniser("videomae", weights=tmp_path)
+
+
+def test_the_scale_is_what_the_library_computes() -> None:
+    said = {"rescale_factor": 1 / 127.5, "offset": True, "image_mean": [0.5, 0.4, 0.3], "image_std": [0.5, 0.25, 0.2]}
+    mean, std = scale_of(said, VIVIT)
+    for value in (0.0, 100.0, 255.0):
+        theirs = (value / 127.5 - 1 - np.array(said["image_mean"])) / np.array(said["image_std"])
+        assert (value / 255 - np.array(mean)) / np.array(std) == pytest.approx(theirs)
+    mean, std = scale_of({"do_normalize": False, "do_rescale": False}, VIVIT)
+    assert (200 / 255 - mean[0]) / std[0] == pytest.approx(200)
+    assert scale_of({}, VIVIT)[0] == pytest.approx((0.5, 0.5, 0.5))
+
+
+def test_a_folder_that_is_none_is_said_before_the_library_is_needed(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"config\.json: cannot be read"):
+        load_recogniser("vivit", weights=tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(CheckpointError, match="is not JSON"):
+        load_recogniser("vivit", weights=tmp_path)
+    with pytest.raises(BadValue, match="weights are a folder"):
+        load_recogniser("vivit", weights={"a": torch.zeros(1)})
+
+
+def test_without_transformers_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    (tmp_path / "config.json").write_text('{"model_type": "videomae"}')
+    with pytest.raises(MissingExtra, match=r"jostle\[hf\]"):
+        load_recogniser("videomae", weights=tmp_path)

@@ -1,0 +1,42 @@
+"""A journal: whole lines or nothing, and one writer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostle.errors import ResourceError
+from jostle.runs.journal import Journal, read_events
+
+EVENTS = [{"event": "video", "video": "a\nb"}, {"event": "cell", "videos": ["ä", "\u2028"]}, {"event": "failed"}]
+
+
+@given(st.data())
+def test_any_cut_leaves_whole_events(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
+    with Journal(path) as journal:
+        for event in EVENTS:
+            journal.note(event)
+    whole = path.read_bytes()
+    cut = data.draw(st.integers(0, len(whole)))
+    path.write_bytes(whole[:cut])
+    left = EVENTS[: whole[:cut].count(b"\n")]
+    assert read_events(path) == left
+    with Journal(path) as journal:
+        assert journal.events == left
+        journal.note({"event": "more"})
+    assert read_events(path) == [*left, {"event": "more"}]
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path), pytest.raises(ResourceError, match="another process"):
+        Journal(path)
+    Journal(path).__exit__(None, None, None)
+
+
+def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:
+    assert read_events(tmp_path / "journal.jsonl") == []
