@@ -72,7 +72,8 @@ class PuppetNet(nn.Module):
         )
         self.where = nn.Conv2d(128, 16, 1)  # pooling alone would forget where in the frame a thing is
         self.seen = nn.Linear(2 * 128 + 16 * 49, FRAME_DIM)
-        self.first = nn.Conv1d(FRAME_DIM, 256, STEP, stride=STEP)
+        self.still, self.moving = nn.BatchNorm1d(FRAME_DIM), nn.BatchNorm1d(FRAME_DIM)
+        self.first = nn.Conv1d(2 * FRAME_DIM, 256, STEP, stride=STEP)
         self.later = nn.ModuleList([nn.Conv1d(256, 256, 2) for _ in range(SPEC.frames // STEP - 1)])
         self.last = nn.Linear(256, DIM)
         self.classifier = nn.Linear(DIM, classes)
@@ -86,7 +87,10 @@ class PuppetNet(nn.Module):
 
     def join(self, seen: Tensor) -> Tensor:
         """(B, DIM) of what was seen in windows of 16 frames (B, 16, FRAME_DIM)."""
-        x = F.relu(self.first(seen.transpose(1, 2)))  # (B, 256, 4)
+        x = seen.transpose(1, 2)
+        # Neighbouring frames differ by little, and this little tells up from down: it gets a scale of its own.
+        motion = F.pad(self.moving(x[..., 1:] - x[..., :-1]), (1, 0))
+        x = F.relu(self.first(torch.cat([self.still(x), motion], dim=1)))  # (B, 256, 4)
         for layer in self.later:
             x = F.relu(layer(x))
         made: Tensor = self.last(x[..., 0])
