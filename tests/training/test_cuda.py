@@ -39,6 +39,19 @@ def test_it_learns_on_a_gpu(world: Path, tmp_path: Path, detector: str, precisio
     assert train(config, tmp_path) == done
 
 
+def test_a_stopped_run_goes_on_at_the_step_it_had_come_to(world: Path, tmp_path: Path) -> None:
+    config = made_config(world, device="cuda", save_every=0.0)
+
+    def stop(step: int, total: int) -> None:
+        if step == total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(config, tmp_path / "stopped", on_step=stop)
+    done, whole = train(config, tmp_path / "stopped"), train(config, tmp_path / "whole")
+    assert done.steps == whole.steps
+
+
 @pytest.mark.parametrize("detector", SIZES)
 def test_a_gpu_answers_as_the_cpu_does(detector: str) -> None:
     torch.manual_seed(0)

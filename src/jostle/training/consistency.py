@@ -139,20 +139,28 @@ def _distribution(values: Tensor, config: ConsistencyConfig) -> Tensor:
 
 def _nearest_overlaps(detector: Detector[Any], outputs: Outputs, actions: Actions, config: ConsistencyConfig) -> Tensor:
     """(actions, K) tIoU of each action with the predictions of its class whose centres lie nearest to its own."""
-    made = []
-    points = outputs.points
-    for b, m in actions.present.nonzero().tolist():
-        valid = outputs.mask[b].nonzero()[:, 0]
-        video, label = torch.full_like(valid, b), actions.labels[b, m].expand(len(valid))
-        offsets = detector.offsets_at(outputs, video, valid, label).float() * points.stride[valid, None]
-        start, end = points.position[valid] - offsets[:, 0], points.position[valid] + offsets[:, 1]
-        true_start, true_end = actions.segments[b, m]
-        distance = ((start + end) / 2 - (true_start + true_end) / 2).abs().detach()
-        near = distance.topk(min(config.nearest, len(valid)), largest=False).indices
-        inter = (torch.minimum(end[near], true_end) - torch.maximum(start[near], true_start)).clamp(min=0)
-        union = (end[near] - start[near]) + (true_end - true_start) - inter
-        made.append(inter / union.clamp(min=1e-8))
-    if not made:
+    video, number = actions.present.nonzero(as_tuple=True)
+    label, truth = actions.labels[video, number], actions.segments[video, number]
+    if not len(video):
         return outputs.logits.new_zeros((0, config.nearest))
-    width = min(len(row) for row in made)  # a video shorter than K has fewer predictions
-    return torch.stack([row[:width] for row in made])
+    valid = outputs.mask[video]  # (actions, points)
+    width = min(config.nearest, int(valid.sum(1).min()))  # a video shorter than K has fewer predictions
+    with torch.no_grad():  # which are nearest is a choice; gradients go through the chosen ones only
+        everywhere = torch.arange(valid.shape[1], device=valid.device).expand(len(video), -1)
+        found = _segments_at(detector, outputs, video, everywhere, label)
+        distance = (found.mean(-1) - truth.mean(-1, keepdim=True)).abs().masked_fill(~valid, torch.inf)
+        near = distance.topk(width, largest=False).indices
+    start, end = _segments_at(detector, outputs, video, near, label).unbind(-1)
+    inter = (torch.minimum(end, truth[:, 1:]) - torch.maximum(start, truth[:, :1])).clamp(min=0)
+    union = (end - start) + (truth[:, 1:] - truth[:, :1]) - inter
+    return inter / union.clamp(min=1e-8)
+
+
+def _segments_at(detector: Detector[Any], outputs: Outputs, video: Tensor, point: Tensor, label: Tensor) -> Tensor:
+    """(n, P, 2) start and end predicted at P points of n videos, each for a class."""
+    rows = point.shape[1]
+    flat = point.flatten()
+    offsets = detector.offsets_at(outputs, video.repeat_interleave(rows), flat, label.repeat_interleave(rows)).float()
+    offsets = offsets * outputs.points.stride[flat, None]
+    position = outputs.points.position[flat]
+    return torch.stack([position - offsets[:, 0], position + offsets[:, 1]], -1).view(*point.shape, 2)

@@ -82,8 +82,10 @@ def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer,
             if key.startswith(f"{name}.") and key.removeprefix(f"{name}.") in ("step", "exp_avg", "exp_avg_sq")
         }
         if own:
+            # The fused kernel counts steps on the device, the others on the host.
+            there = parameter.device if optimiser.defaults["fused"] else torch.device("cpu")
             optimiser.state[parameter] = {
-                key: value.to(parameter.device) if key != "step" else value for key, value in own.items()
+                key: value.to(there if key == "step" else parameter.device) for key, value in own.items()
             }
     return Progress(**json.loads(metadata["progress"]))
 
