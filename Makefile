@@ -12,7 +12,7 @@ demo: .venv/.stamp
 test: lint types
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-test-all: lint types .venv-peer/.stamp
+test-all: lint types .venv/.ray .venv-peer/.stamp
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not peer"
 	$(PEER)/python -m pytest tests/reference -m peer -p no:cacheprovider
 
@@ -23,13 +23,14 @@ lint: .venv/.stamp
 types: .venv/.stamp
 	$(BIN)/mypy
 
-bench: .venv/.stamp .venv-peer/.stamp
+bench: .venv/.ray .venv-peer/.stamp
 	$(PEER)/python -m benchmarks.corruptions
 	$(PEER)/python -m benchmarks.video
 	$(PEER)/python -m benchmarks.scoring
 	$(BIN)/python -m benchmarks.detectors
 	$(BIN)/python -m benchmarks.extraction
 	$(BIN)/python -m benchmarks.puppets
+	$(BIN)/python -m benchmarks.running
 
 docs: .venv/.stamp
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
@@ -43,6 +44,11 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv \
 	  && UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet -c constraints.txt -e ".[dev]" \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+# Ray is large, and only tests and benchmarks of the cluster need it.
+.venv/.ray: .venv/.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[ray]"
 	touch $@
 
 # imagecorruptions pulls another build of OpenCV and fails on current NumPy; it lives in an environment of its own,

@@ -36,6 +36,7 @@ from jostle.models.extractor import ExtractorKind, extractors
 from jostle.models.input_spec import InputSpec
 from jostle.models.recogniser import RecogniserKind, recognisers
 from jostle.training.config import TrainingConfig
+from jostle.training.recognition_config import RecognitionConfig
 
 DOCS = Path(__file__).parent
 
@@ -133,7 +134,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.benchmarks.layout": ("cell_folders",),
     "jostle.evaluation.detection": ("Grid", "grid_of", "VideoScores", "read_video_scores", "detect_features"),
     "jostle.evaluation.video_detection": ("detect_videos",),
+    "jostle.evaluation.runner": ("Run",),
+    "jostle.evaluation.watching": ("Tick", "CellSoFar"),
     "jostle.models.extractor": ("Extractor", "ExtractorKind", "extractor"),
+    "jostle.models.penultimate": ("as_extractor",),
     "jostle.models.input_spec": ("InputSpec",),
     "jostle.models.recogniser": ("Recogniser", "RecogniserKind", "load_recogniser", "recogniser", "with_weights"),
     "jostle.models.transformers_models": ("from_config",),
@@ -141,6 +145,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.training.config": ("TrainingConfig", "DataConfig"),
     "jostle.training.optimisation": ("OptimiserConfig", "learning_rate"),
     "jostle.training.consistency": ("ConsistencyConfig", "consistency_loss", "divergence"),
+    "jostle.training.recognition_config": ("RecognitionConfig",),
+    "jostle.training.reading": ("read_training",),
     "jostle.training.loop": ("Trained",),
     "jostle.settings": ("read_settings", "make_settings"),
     "jostle.cache": ("cache_folder",),
@@ -555,7 +561,7 @@ def extractors_page() -> str:
         "",
         "Names for `jostle.load_extractor`. An extractor turns windows of frames into features; its weights are public "
         "and not ours to give. Frames are resized, cropped and scaled as the columns say; the feature is the mean over "
-        "the crops.",
+        "the crops. Any of the [models](models.md) is an extractor as well.",
         "",
         *_table(
             ["name", "is", "feature", "window", "every", "frames resized to", "crops", "weights"],
@@ -602,12 +608,16 @@ def _extractor(found: ExtractorKind) -> list[str]:
         f"`{found.name}`",
         _first_paragraph(found.build.__doc__),
         f"{found.dim} numbers",
-        f"{spec.frames} frames, at least {found.least_frames}",
+        f"{spec.frames} frames" + (f" at {spec.fps:g} a second" if spec.fps else "") + f", {_lengths(found)}",
         f"{spec.stride} frames",
         _resized(spec),
         f"{spec.crops}, {spec.size} × {spec.size}",
         found.source,
     ]
+
+
+def _lengths(found: ExtractorKind) -> str:
+    return "no other" if found.least_frames == found.most_frames else f"at least {found.least_frames}"
 
 
 def datasets_page() -> str:
@@ -702,7 +712,9 @@ def training_page() -> str:
         "What `jostle train` reads, table by table. Only `data.features` and `data.truth` must be given. The defaults "
         'are ActionFormer\'s for THUMOS14. TOML has no empty value: write `"none"`. Values in `settings` reach the '
         "detector as they are; leave such a key out there. On the command line a key is "
-        "`table.key=value`. [Train a detector](../how-to/train-a-detector.md) shows it at work.",
+        "`table.key=value`. [Train a detector](../how-to/train-a-detector.md) shows it at work. A file with "
+        '`task = "recognition"` has [other tables](#a-recogniser), which '
+        "[Train a recogniser](../how-to/train-a-recogniser.md) shows.",
         "",
         "## At the top",
         "",
@@ -710,14 +722,18 @@ def training_page() -> str:
         "",
         "`settings` holds fields of the detector's own settings, listed under [detectors](detectors.md).",
     ]
-    for name, kind in training_tables().items():
+    for name, kind in training_tables(TrainingConfig).items():
         lines += ["", f"## {name}", "", _first_paragraph(kind.__doc__), "", *_settings_table(kind)]
+    lines += ["", "## A recogniser", "", 'With `task = "recognition"`; nothing else must be given.', ""]
+    lines += _settings_table(RecognitionConfig)
+    for name, kind in training_tables(RecognitionConfig).items():
+        lines += ["", f"## {name} of a recogniser", "", _first_paragraph(kind.__doc__), "", *_settings_table(kind)]
     return "\n".join(lines) + "\n"
 
 
-def training_tables() -> dict[str, type]:
+def training_tables(settings: type) -> dict[str, type]:
     """The tables of a training file and the classes that hold them."""
-    hints = get_type_hints(TrainingConfig)
+    hints = get_type_hints(settings)
     return {name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind) and isinstance(kind, type)}
 
 

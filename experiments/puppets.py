@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import jostle
 from experiments.cells import CORRUPTIONS
-from experiments.runs import Place, Run, measure_all
+from experiments.measuring import measure_all
+from experiments.runs import Place, Run, measure, said
 from experiments.treatments import DETECTORS, TREATMENTS
 
 NETWORKS = (0, 1)
@@ -46,10 +48,8 @@ def main() -> None:
         for number in given.networks:
             for subset in ("training", "test"):
                 make_features(subset, place.network(number), place.features(number, subset), jobs=given.jobs)
-    if "first" in given.steps:
-        measure_all(first_look(), place, results, jobs=given.jobs)
-    if "study" in given.steps:
-        measure_all(study(), place, results, jobs=given.jobs)
+    runs = (first_look() if "first" in given.steps else []) + (study() if "study" in given.steps else [])
+    measure_all(runs, partial(measure, place=place), results, at_once=given.jobs, said=said)
     if "weights" in given.steps:
         ship(place)
 

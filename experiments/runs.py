@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import time
-from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +12,7 @@ import numpy as np
 
 import jostle
 from experiments.cells import CELLS, PUPPETS_C
+from experiments.measuring import Record
 from experiments.treatments import settings_for
 
 TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
@@ -49,38 +47,14 @@ class Place:
         return self.work / f"features-{number}" / subset
 
 
-def measure_all(runs: Iterable[Run], place: Place, results: Path, *, jobs: int) -> None:
-    """Run what the results do not hold yet; each finished run adds a line to them."""
-    done = (
-        {json.dumps(json.loads(line)["run"]) for line in results.read_text().splitlines()}
-        if results.exists()
-        else set()
-    )
-    left = [run for run in dict.fromkeys(runs) if json.dumps(asdict(run)) not in done]
-    context = multiprocessing.get_context("spawn")
-    begun = time.monotonic()
-    with ProcessPoolExecutor(jobs, context, initializer=_start) as pool, results.open("a") as file:
-        waiting = {pool.submit(measure, run, place): run for run in left}
-        for count, future in enumerate(as_completed(waiting), 1):
-            record = future.result()
-            file.write(json.dumps(record) + "\n")
-            file.flush()
-            cells = record["cells"]
-            corrupted = np.mean([cells[name][2] for name in PUPPETS_C])
-            print(
-                f"{count}/{len(left)} {time.monotonic() - begun:.0f} s {waiting[future]}: clean "
-                f"{100 * cells['clean'][2]:.2f} corrupted {100 * corrupted:.2f} ({record['seconds']})",
-                flush=True,
-            )
+def said(record: Record) -> str:
+    """The two numbers of a run that one looks at first."""
+    cells = record["cells"]
+    corrupted = np.mean([cells[name][2] for name in PUPPETS_C])
+    return f"clean {100 * cells['clean'][2]:.2f} corrupted {100 * corrupted:.2f}"
 
 
-def _start() -> None:
-    import torch
-
-    torch.set_num_threads(1)
-
-
-def measure(run: Run, place: Place) -> dict[str, Any]:
+def measure(run: Run, place: Place) -> Record:
     """Train a detector, and score it on the test videos in every cell."""
     import torch
 

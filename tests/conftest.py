@@ -15,6 +15,8 @@ from jostle import Clip
 if "PYTEST_XDIST_WORKER" in os.environ:  # several workers with a thread pool each would wait for one another
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+os.environ.setdefault("JOSTLE_CODEC_CACHE", "0")  # runs of tests leave no streams in anybody's cache
+
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

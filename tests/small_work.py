@@ -79,6 +79,17 @@ def dying() -> Callable[[str], None]:
     return die
 
 
+def dying_of_some() -> Callable[[str], str]:
+    die = dying()
+
+    def work(item: str) -> str:
+        if item in ("kill", "exit"):
+            die(item)
+        return item.upper()
+
+    return work
+
+
 def giving_what_cannot_travel() -> Callable[[int], object]:
     return lambda item: open(os.devnull)
 
@@ -106,12 +117,12 @@ def writing(folder: Path) -> Callable[[int], None]:
                 time.sleep(0.005)
             raise SourceChanged("changed", fault="F9")
         path = folder / f"{item}-{os.getpid()}"
-        path.touch()
         try:
+            path.touch()
             time.sleep(60)
         finally:
             time.sleep(0.1)  # a second signal comes meanwhile
-            path.unlink()
+            path.unlink(missing_ok=True)
 
     return write
 
@@ -129,3 +140,64 @@ def stubborn(folder: Path) -> Callable[[int], None]:
                 continue
 
     return stay
+
+
+def lingering(folder: Path) -> Callable[[int], tuple[int, int]]:
+    """Square numbers, slowly; a file says who has which in hand, until it is done."""
+
+    def linger(number: int) -> tuple[int, int]:
+        mark = folder / f"{number}-{os.getpid()}"
+        mark.touch()
+        time.sleep(0.3)
+        mark.unlink()
+        return number, number * number
+
+    return linger
+
+
+def dying_once(folder: Path) -> Callable[[int], int]:
+    """Die of item 3, but only the first that meets it."""
+
+    def die(item: int) -> int:
+        mark = folder / "died"
+        if item == 3 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item
+
+    return die
+
+
+def surroundings() -> Callable[[str], str | None]:
+    return os.environ.get
+
+
+class Counter:
+    """Something that is loaded once and asked often."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def times(self, number: int) -> tuple[int, int]:
+        self.asked += 1
+        return os.getpid(), number * 10
+
+
+def ask_counter(counter: Counter, number: int) -> tuple[int, int]:
+    return counter.times(number)
+
+
+def fail_at(counter: Counter, what: str) -> None:
+    raise ERRORS[what]()
+
+
+def die_once_at(counter: Counter, folder: Path) -> str:
+    mark = folder / "died"
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "alive"
+
+
+def asking(served: Callable[..., Any]) -> Callable[[int], tuple[int, int]]:
+    return lambda number: served(ask_counter, number)

@@ -51,6 +51,7 @@ from jostle.models.recogniser import recognisers
 from jostle.puppets.trimmed import TrimmedClip
 from jostle.puppets.untrimmed import Video, truth_of
 from jostle.training.config import TrainingConfig
+from jostle.training.recognition_config import RecognitionConfig
 from jostle.types import Clip
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -225,8 +226,11 @@ def test_the_page_on_writing_a_benchmark_runs(tmp_path: Path, monkeypatch: pytes
 
 def test_every_key_of_a_training_file_is_in_the_reference_with_its_meaning(reference: dict[str, str]) -> None:
     page = reference["training.md"]
-    tables = {"At the top": TrainingConfig, **GENERATOR.training_tables()}
+    tables = {"At the top": TrainingConfig, **GENERATOR.training_tables(TrainingConfig)}
     assert {"data", "optimiser", "consistency"} <= set(tables)
+    recogniser = GENERATOR.training_tables(RecognitionConfig)
+    assert {"data", "optimiser", "corruptions", "noise", "patterns"} <= set(recogniser)
+    tables |= {"A recogniser": RecognitionConfig} | {f"{name} of a recogniser": t for name, t in recogniser.items()}
     for name, kind in tables.items():
         entry = section(page, f"## {name}")
         for field in dataclasses.fields(kind):
@@ -362,7 +366,7 @@ def test_the_page_on_adding_a_corruption_runs() -> None:
 def test_the_page_on_bringing_a_model_runs() -> None:
     """But for the block that loads other libraries' files; in a process of its own, as it registers a model."""
     shown = list(blocks(DOCS / "how-to" / "bring-your-model.md", "python"))
-    code = "\n\n".join(block for block in shown if "read_weights" not in block)
+    code = "\n\n".join(block for block in shown if "r3d_18" not in block)
     assert code.count("assert ") >= 4
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr[-2000:]

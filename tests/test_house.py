@@ -14,13 +14,16 @@ PACKAGE = ROOT / "src" / "jostle"
 
 # An import only goes down, and rooms on one floor do not see each other.
 FLOORS = (
-    {"errors"},
+    {"errors", "builds"},
+    {"parcels"},
     {"types", "registry", "seeds", "settings", "progress", "compiled", "cache", "shipped", "workers"},
-    {"metrics", "detectors", "models", "datasets", "report", "runs", "media"},
+    {"metrics", "detectors", "models", "datasets", "report", "runs", "media", "cluster"},
     {"diagnosis", "corrupting", "puppets"},
     {"corruptions", "extraction"},
-    {"training", "benchmarks", "viewer"},
+    {"training", "benchmarks"},
     {"evaluation", "doctor"},
+    {"findings"},
+    {"pages", "viewer"},
     {"demo"},
     {"api"},
     {""},

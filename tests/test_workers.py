@@ -139,6 +139,21 @@ def test_a_process_that_dies_is_a_resource_error(how: str, words: str) -> None:
         list(worked(small_work.dying, [how] * 3, 2))
 
 
+def test_a_process_that_dies_is_replaced(tmp_path: Path) -> None:
+    found = list(worked(partial(small_work.dying_once, tmp_path), range(8), 2))
+    assert sorted(found) == [(item, item) for item in range(8)]
+    assert (tmp_path / "died").exists()
+
+
+def test_who_wants_may_go_on_without_a_deadly_item() -> None:
+    def note(item: str, error: ResourceError) -> str:
+        assert error.fault == "F63"
+        return f"{item}: lost"
+
+    found = dict(worked(small_work.dying_of_some, ["a", "kill", "b", "exit", "c"], 2, lost=note))
+    assert found == {"a": "A", "b": "B", "c": "C", "kill": "kill: lost", "exit": "exit: lost"}
+
+
 def test_processes_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers.sys, "executable", "/nowhere/python")
     with pytest.raises(ResourceError, match=r"no more processes can be started .* use fewer jobs"):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jostle.api import (
+        build,
         compare,
         convert,
         corrupt,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         load_detector,
         load_extractor,
         load_predictions,
+        load_recogniser,
         load_truth,
         names,
         pm_k,
@@ -40,6 +42,7 @@ __all__ = [
     "Segments",
     "TemporalMeanAP",
     "Truth",
+    "build",
     "compare",
     "convert",
     "corrupt",
@@ -52,6 +55,7 @@ __all__ = [
     "load_detector",
     "load_extractor",
     "load_predictions",
+    "load_recogniser",
     "load_truth",
     "names",
     "pm_k",

@@ -4,7 +4,7 @@ trained on clean films and one trained to stand firm; then all corruptions there
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 from jostle.benchmarks.recipe import benchmarks
 from jostle.benchmarks.selection import select_cells
 from jostle.corrupting.corruption import corruptions
-from jostle.metrics.robustness import Robustness, robustness
-from jostle.metrics.score import score
+from jostle.evaluation.sweep import Models, run_together
 from jostle.shipped import TREATMENTS, detector_weights, weights_file
 
 if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset
-    from jostle.evaluation.sweep import Models, Sweep
+    from jostle.evaluation.runner import Contestant
     from jostle.types.clip import Clip
 
 DETECTOR = "temporalmaxer_puppets"  # the fastest on a CPU
@@ -42,36 +41,53 @@ class Demo:
 
     Attributes:
         page: shows every corruption.
-        results: what is left of each detector's mean average precision, by how it was trained.
+        results: the scores of each detector, as its run has them, by how it was trained.
     """
 
     page: Path
-    results: dict[str, Robustness]
+    results: dict[str, dict[str, Any]]
 
 
-def write_demo(folder: Path, data: Dataset, *, seed: int = 0, jobs: int = 1, progress: Progress | None = None) -> Demo:
-    """Sweep the videos of a data set with the shipped detectors; write predictions, scores and a page.
+def write_demo(
+    folder: Path,
+    data: Dataset,
+    contestants: Mapping[str, Contestant],
+    *,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Demo:
+    """Run the shipped detectors on the videos of a data set, each into `<folder>/<how trained>/`; write the pages.
 
-    Every `<folder>/<how trained>/` then holds `predictions/<cell>.json` and `scores.json`.
+    Args:
+        contestants: what each detector is known by, by how it was trained.
     """
-    from jostle.evaluation.sweep import sweep_videos
 
     def tell(what: str) -> Callable[[int, int], None]:
         return lambda done, total: progress(what, done, total) if progress else None
 
     folder.mkdir(parents=True, exist_ok=True)
-    cells = select_cells(benchmarks[BENCHMARK])
-    told = tell(f"looking at {len(cells)} states of each")
-    swept = sweep_videos(data.videos, data.truth, cells, _models, seed=seed, jobs=jobs, progress=told)
-    results = {how: _scored(folder / how, data, swept, how) for how in TREATMENTS}
-    return Demo(_page(folder, data, seed, tell("knocking a film about")), results)
+    recipe = benchmarks[BENCHMARK]
+    cells = select_cells(recipe)
+    runs = run_together(
+        recipe,
+        data,
+        contestants,
+        _models,
+        {how: folder / how for how in contestants},
+        cells=cells,
+        seed=seed,
+        jobs=jobs,
+        progress=tell(f"looking at {len(cells)} states of each"),
+    )
+    page = _page(folder, data, seed, tell("knocking a film about"))
+    return Demo(page, {how: run.scores for how, run in runs.items()})
 
 
 def _models() -> Models:
     """The shipped extractor and both detectors, one thread each: the bits then do not depend on the machine."""
     from jostle.detectors.checkpoints import read_metadata, read_weights
     from jostle.detectors.detector import load_detector
-    from jostle.evaluation.sweep import Models
     from jostle.models.extractor import load_extractor
     from jostle.models.threads import one_thread
 
@@ -81,27 +97,6 @@ def _models() -> Models:
         names = tuple(json.loads(read_metadata(path)["classes"]))
         detectors[how] = load_detector(DETECTOR, weights=path, class_names=names)
     return Models(load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR))), detectors, one_thread)
-
-
-def _scored(folder: Path, data: Dataset, swept: Sweep, how: str) -> Robustness:
-    from jostle.datasets.files import write_predictions
-    from jostle.datasets.writing import write_text
-
-    (folder / "predictions").mkdir(parents=True, exist_ok=True)
-    recipe = benchmarks[BENCHMARK]
-    assert recipe.protocol is not None
-    values = {}
-    for cell, found in swept.found[how].items():
-        write_predictions(found, folder / "predictions" / f"{recipe[cell].slug}.json")
-        values[cell] = score(found, data.truth, protocol=recipe.protocol, tious=recipe.tious).average_map
-    clean = values.pop("clean")
-    kept = robustness(clean, values)
-    about = {"format": 1, "benchmark": BENCHMARK, "model": f"{DETECTOR}, trained {how}", "metric": recipe.measure}
-    told: dict[str, Any] = about | kept.to_dict()
-    for cell in told["cells"]:
-        cell |= {"videos": len(swept.found[how][cell["cell"]].videos), "of": len(data.truth.videos)}
-    write_text(folder / "scores.json", [json.dumps(told, indent=1), "\n"])
-    return kept
 
 
 def _page(folder: Path, data: Dataset, seed: int, tell: Callable[[int, int], None]) -> Path:

@@ -34,6 +34,8 @@ def read_settings(kind: type[S], path: str | Path, overrides: Iterable[str] = ()
         raise BadValue(f"{file}: cannot be read ({error.strerror}); check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadValue(f"{file}: not TOML: {error}", fault="F59") from None
+    except RecursionError:
+        raise BadValue(f"{file}: lists within lists without end; nothing here needs that", fault="F59") from None
     return make_settings(kind, content, overrides, where=str(file))
 
 

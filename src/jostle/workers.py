@@ -7,28 +7,31 @@ They are plain children at the other end of a socket. A caller's script needs no
 from __future__ import annotations
 
 import contextlib
-import io
+import errno
 import os
-import pickle
 import queue
+import resource
 import signal
 import subprocess
 import sys
 import threading
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Generic, NoReturn, TypeVar
 
-from jostle.errors import BadValue, JostleError, ResourceError
+from jostle.errors import ResourceError
+from jostle.parcels import Desk, opened, packed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 GRACE_S = 10.0  # for a process that was told to leave; it has files to remove, but no more
 SHOWN = 100  # characters of an item in a message
+TRIES = 2  # processes that may die of an item
+INSTEAD = "use one job"
 
 # Ctrl-C reaches the whole group of processes, and the parent decides what comes of it: from the first moment on.
 _CHILD = """
@@ -46,102 +49,149 @@ def cores() -> int:
 
 
 def worked(
-    start: Callable[[], Callable[[Item], Result]], items: Sequence[Item], jobs: int
+    start: Callable[[], Callable[[Item], Result]],
+    items: Sequence[Item],
+    jobs: int,
+    *,
+    lost: Callable[[Item, ResourceError], Result] | None = None,
 ) -> Generator[tuple[Item, Result], None, None]:
     """Results of items as they are done, `jobs` at a time; one job works in this process.
 
-    The first error ends all work and is raised here, as it was raised there. Results that nobody has asked for yet
-    are few at any time, so a slow caller slows the work and does not fill the memory. Close the generator to end
-    the work early.
+    The first error ends all work and is raised here, as it was raised there. A process that dies is replaced and its
+    item given to another; a second death is an error. Results that nobody has asked for yet are few at any time, so a
+    slow caller slows the work and does not fill the memory. Close the generator to end the work early.
 
     Args:
         start: gives the function that does the work; it is called in each process once, and may load what the work
             needs. For several jobs it has to be picklable, and so do items and results.
+        lost: gives what stands for the result of an item that processes died of, instead of the error.
 
     Raises:
-        ResourceError: if a process was killed, as the system does when memory runs out.
+        ResourceError: if processes were killed over an item, as the system does when memory runs out.
         BadValue: if something cannot travel to another process.
     """
     jobs = min(jobs, len(items))
     if jobs > 1:
-        yield from _side_by_side(start, items, jobs)
+        crew = _Crew(packed(start, INSTEAD))
+        try:
+            crew.hire(jobs)
+            yield from _results(crew, items, jobs, lost)
+        finally:
+            crew.dismiss()
     elif items:
         work = start()
         for item in items:
             yield item, work(item)
 
 
-def _side_by_side(
-    start: Callable[[], Callable[[Item], Result]], items: Sequence[Item], jobs: int
-) -> Generator[tuple[Item, Result], None, None]:
-    beginning = _packed_here(start)
-    workers: list[_Worker[Item, Result]] = []
-    try:
-        for _ in range(jobs):
-            workers.append(_Worker())
-        for worker in workers:
-            worker.give(beginning)
-        yield from _results(workers, items)
-    finally:
-        for worker in workers:
-            worker.dismiss()
-        for worker in workers:
-            worker.see_off()
+@dataclass
+class _Task(Generic[Item]):
+    """An item, and how many processes died of it."""
+
+    item: Item
+    deaths: int = 0
 
 
 def _results(
-    workers: Sequence[_Worker[Item, Result]], items: Sequence[Item]
+    crew: _Crew, items: Sequence[Item], jobs: int, lost: Callable[[Item, ResourceError], Result] | None
 ) -> Generator[tuple[Item, Result], None, None]:
-    waiting, idle = deque(items), deque(workers)
-    busy: dict[Any, tuple[_Worker[Item, Result], Item]] = {}
-    ready: deque[tuple[Item, Callable[[], Result]]] = deque()
+    waiting = deque(_Task(item) for item in items)
+    busy: dict[Any, tuple[_Worker, _Task[Item]]] = {}
+    ready: deque[tuple[Item, bytes | ResourceError]] = deque()
     while True:
         if busy:
             for pipe in wait(busy, timeout=0 if ready else None):
-                worker, item = busy.pop(pipe)
-                ready.append((item, worker.take(item)))
-                idle.append(worker)
+                worker, task = busy.pop(pipe)
+                reply = worker.take()
+                if reply is not None:
+                    ready.append((task.item, reply))
+                    crew.idle.append(worker)
+                    continue
+                died = crew.bury(worker, task.item)
+                task.deaths += 1
+                if task.deaths < TRIES:
+                    waiting.appendleft(task)
+                else:
+                    ready.append((task.item, died))
         # Whoever is idle works on while the caller looks at the results, but not without end.
-        while waiting and idle and len(ready) + len(busy) < 2 * len(workers):
-            worker, item = idle.popleft(), waiting.popleft()
-            worker.give(_packed_here(item))
-            busy[worker.pipe] = worker, item
+        while waiting and len(busy) < jobs and len(ready) + len(busy) < 2 * jobs:
+            if not crew.idle:
+                crew.hire(1)
+            worker, task = crew.idle.popleft(), waiting.popleft()
+            worker.give(packed(task.item, INSTEAD))
+            busy[worker.pipe] = worker, task
         if ready:
-            item, result = ready.popleft()
-            yield item, result()
+            item, found = ready.popleft()
+            if not isinstance(found, ResourceError):
+                yield item, opened(found)
+            elif lost is not None:
+                yield item, lost(item, found)
+            else:
+                raise found
         elif not busy:
             return
 
 
-class _Worker(Generic[Item, Result]):
+class _Crew:
+    """The processes at work."""
+
+    def __init__(self, beginning: bytes) -> None:
+        self.idle: deque[_Worker] = deque()
+        self._all: list[_Worker] = []
+        self._beginning = beginning
+
+    def hire(self, count: int) -> None:
+        """Start some more."""
+        for _ in range(count):
+            worker = _Worker()
+            self._all.append(worker)
+            self.idle.append(worker)
+        for worker in self._all[-count:]:
+            worker.give(self._beginning)
+
+    def bury(self, worker: _Worker, item: object) -> ResourceError:
+        """Take leave of one that died at an item; what there is to say about it."""
+        self._all.remove(worker)
+        what = f"a worker process died {worker.end()} at {str(item)[:SHOWN]}"
+        return ResourceError(f"{what}; if memory ran out, run again with fewer jobs", fault="F63")
+
+    def dismiss(self) -> None:
+        """Let all go, and wait until they are gone."""
+        for worker in self._all:
+            worker.dismiss()
+        for worker in self._all:
+            worker.see_off()
+
+
+class _Worker:
     """One child and the socket to it."""
 
     def __init__(self) -> None:
-        self.pipe, theirs = Pipe()
         paths = [place or os.getcwd() for place in sys.path]  # it finds modules where we do
-        with theirs:
-            try:
+        try:
+            self.pipe, theirs = Pipe()
+            with theirs:
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _CHILD.format(paths=paths, handle=theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     stdout=2,  # what anybody prints there is no output of ours
                     pass_fds=[theirs.fileno()],
                 )
-            except OSError as error:
-                raise ResourceError(f"no more processes can be started ({error.strerror}); use fewer jobs") from None
+        except OSError as error:
+            why = f"{error.strerror}{_limit(error)}"
+            raise ResourceError(f"no more processes can be started ({why}); use fewer jobs", fault="F71") from None
 
     def give(self, order: bytes) -> None:
         """Send what to begin with, then one item after another."""
         with contextlib.suppress(OSError):  # that it is gone is noticed when its result is due
             self.pipe.send_bytes(order)
 
-    def take(self, item: Item) -> Callable[[], Result]:
-        """Receive what gives the result of the item, or raises its error."""
+    def take(self) -> bytes | None:
+        """Receive the reply to what was given, or nothing from one that died."""
         try:
-            reply = self.pipe.recv_bytes()
+            return self.pipe.recv_bytes()
         except (EOFError, OSError):
-            return lambda: self._explain_end(item)
-        return lambda: _unpacked(reply)
+            return None
 
     def dismiss(self) -> None:
         """Have it clean up after itself and go."""
@@ -156,13 +206,21 @@ class _Worker(Generic[Item, Result]):
             self._process.kill()
             self._process.wait()
 
-    def _explain_end(self, item: Item) -> NoReturn:
+    def end(self) -> str:
+        """How one came to its end that is gone, or will be in a moment."""
+        self.pipe.close()
         self.see_off()
         code = self._process.returncode
-        how = f"by signal {-code}" if code < 0 else f"with code {code}"
-        raise ResourceError(
-            f"a worker process died {how} at {str(item)[:SHOWN]}; if memory ran out, run again with fewer jobs"
-        )
+        return f"by signal {-code}" if code < 0 else f"with code {code}"
+
+
+def _limit(error: OSError) -> str:
+    """The name and value of the limit that an error speaks of."""
+    limits = {errno.EMFILE: ("open files", resource.RLIMIT_NOFILE), errno.EAGAIN: ("processes", resource.RLIMIT_NPROC)}
+    if error.errno not in limits:
+        return ""
+    name, number = limits[error.errno]
+    return f", the limit of {name} is {resource.getrlimit(number)[0]}"
 
 
 def serve(handle: int) -> None:
@@ -172,16 +230,9 @@ def serve(handle: int) -> None:
     os.set_inheritable(handle, False)  # nobody we start holds the socket open
     orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, orders), daemon=True).start()
-    work: Callable[[Any], Any] | None = None
-    beginning = orders.get()
+    desk = Desk(orders.get(), INSTEAD)
     while True:
-        order = orders.get()
-        try:
-            if work is None:
-                work = _loaded(beginning)()
-            reply = _packed((work(_loaded(order)), None))
-        except Exception as error:
-            reply = _packed((None, (_portable(error), traceback.format_exc())))
+        reply = desk.reply_to(orders.get())
         try:
             pipe.send_bytes(reply)
         except OSError:
@@ -202,65 +253,3 @@ def _leave(number: int, frame: object) -> NoReturn:
     """Unwind, so that half-written files are removed; a second signal must not stop that."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(128 + number)
-
-
-class _Packer(pickle.Pickler):
-    """Errors of ours travel as they are, whatever their constructors ask for."""
-
-    def reducer_override(self, thing: object) -> Any:
-        if isinstance(thing, JostleError):
-            return _rebuilt, (type(thing), thing.args, vars(thing))
-        return NotImplemented
-
-
-def _rebuilt(kind: type[JostleError], args: tuple[Any, ...], state: dict[str, Any]) -> JostleError:
-    error = kind.__new__(kind, *args)
-    vars(error).update(state)
-    return error
-
-
-def _packed(thing: object) -> bytes:
-    buffer = io.BytesIO()
-    _Packer(buffer, pickle.HIGHEST_PROTOCOL).dump(thing)
-    return buffer.getvalue()
-
-
-def _packed_here(thing: object) -> bytes:
-    try:
-        return _packed(thing)
-    except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise BadValue(f"this cannot go to another process ({error}); use one job") from None
-
-
-def _loaded(data: bytes) -> Any:
-    try:
-        return pickle.loads(data)
-    except (AttributeError, ImportError) as error:
-        raise BadValue(
-            f"a worker process does not find its work ({error}); define it in a module instead of the script itself, "
-            "or use one job"
-        ) from None
-
-
-class _Elsewhere(Exception):
-    """Where in the other process an error came from."""
-
-    def __str__(self) -> str:
-        return f"in a worker process:\n{self.args[0]}"
-
-
-def _unpacked(reply: bytes) -> Any:
-    result, failure = pickle.loads(reply)
-    if failure is not None:
-        error, trace = failure
-        raise error from _Elsewhere(trace)
-    return result
-
-
-def _portable(error: Exception) -> Exception:
-    """The error as it can travel: some cannot be put together again from what they were made of."""
-    try:
-        pickle.loads(_packed(error))
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
-    return error

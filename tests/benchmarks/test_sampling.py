@@ -54,7 +54,8 @@ def test_the_rule_of_mini_kinetics_c() -> None:
 
 
 def test_clips_and_crops_of_the_papers() -> None:
-    clips = {name: benchmarks[name].sampling for name in benchmarks if benchmarks[name].task == "recognition"}
+    papers = [name for name in benchmarks if benchmarks[name].task == "recognition" and name != "puppets-p"]
+    clips = {name: benchmarks[name].sampling for name in papers}
     assert {name: found.clips for name, found in clips.items() if found} == {
         "kinetics-c": 1,
         "ssv2-c": 1,

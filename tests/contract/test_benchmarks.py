@@ -15,6 +15,8 @@ from jostle.datasets.dataset import datasets
 
 CONTRACT = {  # name: cells that count
     "puppets-c": 15,
+    "puppets-p": 48,
+    "puppets-frames": 0,
     "thumos14-c": 15,
     "activitynet-c": 15,
     "multithumos-c": 15,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import warnings
 from collections import OrderedDict
 from pathlib import Path
@@ -157,7 +158,7 @@ def test_differences_are_listed_by_kind() -> None:
     ("content", "message"),
     [
         ([torch.zeros(1)], "it holds a list, not weights by name"),
-        ({"model": {"a": torch.zeros(1)}}, "'model' is a dict, not a dense tensor"),
+        ({"weights": {"a": torch.zeros(1)}}, "'weights' is a dict, not a dense tensor"),
         ({"a": torch.zeros(1), "module.a": torch.zeros(1)}, "'a' is there both with and without 'module.'"),
         ({"state_dict_ema": {}}, "it holds no tensors"),
     ],
@@ -166,3 +167,15 @@ def test_what_is_no_state_dict_is_refused(tmp_path: Path, content: object, messa
     torch.save(content, tmp_path / "a.pth")
     with pytest.raises(CheckpointError, match=message):
         read_weights(tmp_path / "a.pth")
+
+
+@pytest.mark.parametrize("name", ["model", "module"])
+def test_weights_that_lie_among_what_a_trainer_keeps(name: str, tmp_path: Path) -> None:
+    """As TSP and VideoMAE V2 write them: the arguments of the program are passed over, code in them is not run."""
+    weights = some_weights()
+    beside = {"epoch": 3, "args": argparse.Namespace(lr=0.1, names=["a"]), "optimizer": {"state": {0: torch.ones(2)}}}
+    torch.save({name: weights, **beside}, tmp_path / "a.pth")
+    assert_same(read_weights(tmp_path / "a.pth"), weights)
+    torch.save({name: weights, "args": argparse.Namespace(lr=Path("a"))}, tmp_path / "b.pth")
+    with pytest.raises(CheckpointError, match="nothing in it was run: it asks for pathlib"):
+        read_weights(tmp_path / "b.pth")

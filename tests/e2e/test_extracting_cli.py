@@ -15,6 +15,7 @@ from jostle.cli.main import _run
 from jostle.detectors.checkpoints import read_weights, write_weights
 from jostle.detectors.detector import load_detector
 from jostle.models.extractor import load_extractor
+from jostle.models.recogniser import load_recogniser
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
 
@@ -109,6 +110,46 @@ def test_what_a_knock_changes_is_what_is_computed(jostled, tmp_path: Path) -> No
     assert np.load(tmp_path / "file" / "one.npy").tobytes() == hit.tobytes()
 
 
+def test_faults_of_the_released_program_are_repeated_by_name(jostled, tmp_path: Path) -> None:
+    """A struck frame 20 touches windows 2 to 5; the program computes 1 to 4, and writes them into rows 0 to 3."""
+    knock = ("videos/one.mkv", *NET, "-c", "black_frame:3", "--placement", "frame:20", "--rule", "released")
+    both = ("--released-fault", "skipped-window", "--released-fault", "early-row")
+    assert jostled("extract", "videos/one.mkv", *NET, "--rule", "released", "-o", tmp_path / "clean").code == 0
+    assert jostled("extract", *knock, "-o", tmp_path / "right").code == 0
+    done = jostled("extract", *knock, *both, "-o", tmp_path / "wrong")
+    assert done.code == 0, done.err
+    clean, right, wrong = (np.load(tmp_path / state / "one.npy") for state in ("clean", "right", "wrong"))
+    assert len(clean) == len(right) == len(wrong) == 11
+    assert (right != clean).any(1).nonzero()[0].tolist() == [2, 3, 4, 5]
+    expected = clean.copy()
+    expected[0:4] = clean[1], right[2], right[3], right[4]
+    assert wrong.tobytes() == expected.tobytes()
+    noted = json.loads((tmp_path / "wrong" / "features.json").read_text())
+    assert (noted["rule"], noted["released_faults"]) == ("released", ["early-row", "skipped-window"])
+    refused = jostled("extract", *knock, "-o", tmp_path / "wrong")
+    assert refused.code == 6
+    assert "released_faults is" in refused.err
+
+
+def test_any_model_makes_features(jostled, tmp_path: Path) -> None:
+    """What its last layer makes scores of; of 16 frames at a step of 5 a window is 80 frames."""
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    write_video(videos / "long.mkv", 100, seed=3)
+    weights = tmp_path / "c3d.safetensors"
+    write_weights(load_recogniser("puppet_c3d", weights="random").network.state_dict(), weights)
+    model = ("--extractor", "puppet_c3d", "--weights", weights)
+    done = jostled("extract", videos, *model, "--stride", 10, "-o", tmp_path / "out", "-j", 1)
+    assert done.code == 0, done.err
+    noted = json.loads((tmp_path / "out" / "features.json").read_text())
+    assert (noted["extractor"], noted["window"], noted["stride"], noted["dim"]) == ("puppet_c3d", 80, 10, 80)
+    assert noted["weights"].startswith("sha256:")
+    frames = jostle.read(videos / "long.mkv").frames
+    extractor = jostle.load_extractor("puppet_c3d", weights=weights)
+    windows = np.stack([frames[0:80], frames[10:90], frames[20:100]])
+    assert np.load(tmp_path / "out" / "long.npy").tobytes() == extractor(windows).tobytes()
+
+
 def test_detections_in_a_video_are_those_in_its_features(jostled, tmp_path: Path) -> None:
     """The weights name their extractor, and features.json their rate."""
     with_net = ("--extractor-weights", "net.safetensors", "--json")
@@ -147,6 +188,10 @@ def test_a_bad_video_of_a_folder_is_set_aside(jostled, world: Path, tmp_path: Pa
     [
         (["extract", "none.mp4", *NET, "-o", "x"], 3, "no such file"),
         (["extract", "videos", "--extractor", "pupet_net", "-o", "x"], 2, "did you mean puppet_net"),
+        (["extract", "videos", "--extractor", "puppet_c3d", "-o", "x"], 2, "give its weights: clean or robust"),
+        (["extract", "videos", "--extractor", "puppet_c4d", "-o", "x"], 2, "did you mean puppet_c3d"),
+        (["extract", "videos", *NET, "-o", "x", "-c", "fog", "--released-fault", "early"], 2, "did you mean early-row"),
+        (["extract", "videos", *NET, "-o", "x", "--released-fault", "early-row"], 2, "name a corruption as well"),
         (["extract", "videos", *NET, "-o", "truth.json"], 3, "cannot be made"),
         (["extract", "videos", *NET, "-o", "x", "--placement", "frame:3"], 2, "name one as well, with -c SPEC"),
         (["extract", "videos", *NET, "-o", "x", "-c", "fogg:3"], 2, "did you mean fog"),

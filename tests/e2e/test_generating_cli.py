@@ -14,7 +14,7 @@ import pytest
 
 from jostle.cli.main import _run
 from jostle.datasets.dataset import Dataset, DatasetKind, Request, datasets
-from jostle.puppets.store import fill
+from jostle.datasets.made_files import fill
 from jostle.puppets.trimmed import ClassList
 from jostle.types import Truth
 

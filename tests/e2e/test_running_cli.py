@@ -92,7 +92,7 @@ def test_a_broken_video_is_set_aside(
     ("asked", "said"),
     [
         ({"benchmark": "kinetics-c"}, "recognition"),
-        ({"engine": "ray"}, "engine"),
+        ({"engine": "slurm"}, "engine must be local or ray"),
         ({"weights": None}, "clean or robust"),
         ({"jobs": 0}, "jobs"),
     ],
@@ -102,3 +102,54 @@ def test_what_cannot_be_run_says_so(here: Path, asked: dict, said: str) -> None:
     with pytest.raises(BadValue, match=said):
         jostle.run(**(usual | asked), out="out")
     assert not (here / "out").exists()
+
+
+CLIPS = """
+name = "tiny-p"
+version = 1
+dataset = "folder"
+subset = "test"
+task = "recognition"
+metric = "top_k_accuracy"
+k = 1
+
+[[groups]]
+name = "main"
+cells = ["gaussian_noise:3", "freeze:3"]
+"""
+OWN = """
+import numpy as np
+
+from jostle.models import InputSpec, Recogniser
+
+
+def colours(clips):
+    return np.sin(clips.float().mean((2, 3, 4)).numpy()[:, :2])
+
+
+net = Recogniser(colours, InputSpec(frames=4, stride=4, resize=20, size=16), classes=("walk", "jump"))
+"""
+
+
+def test_recognition_with_a_model_of_ones_own(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for i, name in enumerate(("jump/a", "walk/b")):
+        path = here / "clips" / "test" / f"{name}.mkv"
+        path.parent.mkdir(parents=True)
+        write_video(path, 30, seed=i)
+    (here / "tiny-p.toml").write_text(CLIPS)
+    (here / "mine.py").write_text(OWN)
+    words = ("run", "tiny-p.toml", "--model", "mine:net", "--data", "clips", "-o", "out", "-j", "1")
+    assert say(monkeypatch, *words, "--input", "frames=6", "--dry-run") == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "2 videos, 60 frames; 3 cells, 6 looks; 0 videos failed before"
+    assert "if every cell takes as long, with 1 at once" in said[1]
+    assert say(monkeypatch, *words, "--input", "frames=6") == 0
+    assert "top-1 accuracy" in capsys.readouterr().out
+    about = json.loads((here / "out" / "run.json").read_text())
+    assert (about["shown"]["input"]["frames"], about["shown"]["classes"]) == (6, "by name")
+    assert say(monkeypatch, *words) == 6  # shown otherwise, it is another run
+    assert "shown was" in capsys.readouterr().err
+    assert say(monkeypatch, "verify", "out") == 0
+    assert capsys.readouterr().out == "3 cells, 2 of 2 videos\n"

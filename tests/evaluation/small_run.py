@@ -13,8 +13,8 @@ import numpy as np
 from jostle.benchmarks.recipe import Group, Recipe
 from jostle.benchmarks.selection import select_cells
 from jostle.datasets.dataset import Dataset
-from jostle.evaluation.runner import Contestant, Run, run_detection
-from jostle.evaluation.sweep import Models
+from jostle.evaluation.detecting import DetectingByFeatures
+from jostle.evaluation.runner import Contestant, Run, run_benchmark
 from jostle.types import Segments, Truth
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
@@ -50,8 +50,12 @@ class Leaning:
         return Segments([0.2, 1.5 * lean], [1.2 + 0.2 * lean, 1.9], [0, 0], [0.5 + lean / 3, lean / 2], ("action",))
 
 
-def models(delay_s: float = 0.0) -> Models:
-    return Models(TwoParts(8, 2), {"leaning": Leaning(delay_s)})
+def looking(delay_s: float = 0.0) -> DetectingByFeatures:
+    return DetectingByFeatures(TwoParts(8, 2), Leaning(delay_s))
+
+
+def contestant(delay_s: float = 0.0, weights: str = "w1") -> Contestant:
+    return Contestant(partial(looking, delay_s), "leaning", weights, "file", "two_parts")
 
 
 def write_videos(folder: Path) -> dict[str, Path]:
@@ -63,10 +67,10 @@ def data_of(videos: dict[str, Path], **facts: Any) -> Dataset:
 
 
 def run(videos: dict[str, Path], out: Path, *, delay_s: float = 0.0, weights: str = "w1", **asked: Any) -> Run:
-    contestant = Contestant(partial(models, delay_s), "leaning", weights, "two_parts", None)
     recipe = asked.pop("recipe", RECIPE)
     data = asked.pop("data", None) or data_of(videos)
-    return run_detection(recipe, data, contestant, out, cells=select_cells(recipe, asked.pop("cells", None)), **asked)
+    cells = select_cells(recipe, asked.pop("cells", None))
+    return run_benchmark(recipe, data, contestant(delay_s, weights), out, cells=cells, **asked)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from jostle.benchmarks.recipe import Recipe
 from jostle.benchmarks.selection import select_cells
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged
 from jostle.evaluation.run_check import check_run
-from jostle.evaluation.runner import Contestant, plan_detection
+from jostle.evaluation.runner import plan_benchmark
 from jostle.runs.journal import read_events
 
 FINAL = ("run.json", "scores.json", "failures.jsonl", "predictions")
@@ -253,8 +253,8 @@ def test_a_full_disk_loses_nothing(
 
 
 def test_a_plan_writes_nothing(videos: dict[str, Path], tmp_path: Path) -> None:
-    contestant = Contestant(small_run.models, "leaning", "w1", "two_parts", None)
-    plan = partial(plan_detection, RECIPE, data_of(videos), contestant, tmp_path / "run", cells=select_cells(RECIPE))
+    model, out = small_run.contestant(), tmp_path / "run"
+    plan = partial(plan_benchmark, RECIPE, data_of(videos), model, out, cells=select_cells(RECIPE))
     told = plan().to_dict()
     assert (told["videos"], told["looks"], told["frames"]) == (4, 16, 4 * 48)
     assert not (tmp_path / "run").exists()
@@ -270,8 +270,8 @@ def test_what_is_no_run_is_left_alone(videos: dict[str, Path], tmp_path: Path) -
         check_run(tmp_path)
 
 
-def test_only_detection_so_far(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_data_for_another_task_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
     from jostle.benchmarks.recipe import benchmarks
 
-    with pytest.raises(BadValue, match="recognition"):
+    with pytest.raises(BadValue, match="not with classes of whole videos"):
         small_run.run(videos, tmp_path / "run", recipe=benchmarks["kinetics-c"])

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from jostle.benchmarks.recipe import CLEAN_CELL, Cell
-from jostle.errors import DataError
-from jostle.evaluation.sweep import Models, sweep_videos
+from jostle.benchmarks.recipe import CLEAN_CELL, Cell, Group, Recipe
+from jostle.benchmarks.selection import select_cells
+from jostle.datasets.dataset import Dataset
+from jostle.evaluation.detecting import DetectingByFeatures
+from jostle.evaluation.runner import Contestant, Run, run_benchmark
+from jostle.evaluation.sweep import Detecting, Models, run_together
 from jostle.evaluation.video_detection import detect_videos
+from jostle.evaluation.work import Looked, Order
 from jostle.extraction.folder import Corrupting
 from jostle.types import Segments, Truth
 
@@ -35,7 +41,7 @@ class Sums:
         self.sign = sign
 
     def detect(self, features: np.ndarray, **facts: float) -> Segments:
-        return Segments([0.0], [facts["duration"]], [0], [self.sign * float(features.sum())], ("Jump",))
+        return Segments([0.0], [facts["duration"]], [0], [self.sign * float(features.sum())], ("action",))
 
 
 def models() -> Models:
@@ -48,42 +54,90 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: write_video(folder / f"{name}.mkv", 60, seed=seed) for seed, name in enumerate("abc")}
 
 
-@pytest.fixture(scope="module")
-def truth() -> Truth:
-    return Truth.from_segments({name: Segments.from_pairs(pairs) for name, pairs in ACTIONS.items()})
+SEGMENTS = {name: Segments.from_pairs(pairs) for name, pairs in ACTIONS.items()}
 
 
-def test_each_cell_is_that_of_the_corrupted_video(videos: dict[str, Path], truth: Truth) -> None:
-    told: list[tuple[int, int]] = []
-    swept = sweep_videos(videos, truth, CELLS, models, seed=3, progress=lambda *far: told.append(far))
-    assert told == [(1, 3), (2, 3), (3, 3)]
-    assert list(swept.found) == ["plus", "minus"]
-    assert list(swept.found["plus"]) == [cell.name for cell in CELLS]
-    segments = {name: Segments.from_pairs(pairs) for name, pairs in ACTIONS.items()}
+def looked(videos: dict[str, Path], cells: tuple[Cell, ...]) -> dict[str, Looked[dict[str, Segments]]]:
+    detecting = Detecting(models())
+    return {name: detecting(Order(name, path, cells, 3, SEGMENTS[name])) for name, path in videos.items()}
+
+
+def test_each_cell_is_that_of_the_corrupted_video(videos: dict[str, Path]) -> None:
+    found = looked(videos, CELLS)
     for cell in CELLS:
-        corrupting = Corrupting(cell.specs, cell.placement, seed=3, segments=segments)
+        corrupting = Corrupting(cell.specs, cell.placement, seed=3, segments=SEGMENTS)
         alone = detect_videos(Sums(), videos, TwoParts(8, 2), corrupting=corrupting)
-        assert swept.found["plus"][cell.name].score.tolist() == alone.score.tolist()
-        assert swept.found["minus"][cell.name].score.tolist() == (-alone.score).tolist()
-        assert swept.found["plus"][cell.name].videos == ("a", "b", "c")
+        scores = [found[name].found[cell.name]["plus"].score[0] for name in "abc"]
+        assert scores == alone.score.tolist()
+        assert [found[name].found[cell.name]["minus"].score[0] for name in "abc"] == (-alone.score).tolist()
 
 
-def test_a_video_is_decoded_once_and_struck_frames_are_seen_once(videos: dict[str, Path], truth: Truth) -> None:
-    swept = sweep_videos(videos, truth, CELLS, models)
-    assert swept.clean.decoded == swept.clean.seen == 180
-    assert swept.cells.decoded == 0
-    again = sweep_videos(
-        videos, truth, (*CELLS, Cell("more", ("thumos14-c/black_frame:2",), None, "main", True)), models
-    )
-    assert again.cells.seen == swept.cells.seen  # black is black
-    assert again.cells.joined > swept.cells.joined
+def test_a_video_is_decoded_once_and_struck_frames_are_seen_once(videos: dict[str, Path]) -> None:
+    once = looked(videos, CELLS)
+    for one in once.values():
+        assert one.clean.decoded == one.clean.seen == 60
+        assert one.cells.decoded == 0
+    again = looked(videos, (*CELLS, Cell("more", ("thumos14-c/black_frame:2",), None, "main", True)))
+    for name, one in again.items():
+        assert one.cells.seen == once[name].cells.seen  # black is black
+        assert one.cells.joined > once[name].cells.joined
 
 
-def test_a_bad_video_is_set_aside(videos: dict[str, Path], truth: Truth, tmp_path: Path) -> None:
+RECIPE = Recipe(
+    name="small-c",
+    version=1,
+    dataset="folder",
+    subset="test",
+    task="detection",
+    metric="mean_ap",
+    protocol="thumos14",
+    groups=(Group("main", cells=NAMES),),
+)
+
+
+def together(videos: dict[str, Path], folder: Path, seen: list[int] | None = None) -> dict[str, Run]:
+    data = Dataset("folder", "test", Path("data"), (Truth.from_segments(SEGMENTS),), videos)
+    both = {name: Contestant(alone[name], name) for name in ("plus", "minus")}
+    folders = {name: folder / name for name in both}
+
+    def tell(done: int, total: int) -> None:
+        if seen is not None:
+            seen.append(done)
+
+    return run_together(RECIPE, data, both, models, folders, cells=select_cells(RECIPE), progress=tell)
+
+
+alone = {
+    name: partial(DetectingByFeatures, TwoParts(8, 2), Sums(sign)) for name, sign in (("plus", 1.0), ("minus", -1.0))
+}
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.rglob("*.json"))}
+
+
+def test_runs_together_are_as_runs_alone(videos: dict[str, Path], tmp_path: Path) -> None:
+    seen: list[int] = []
+    done = together(videos, tmp_path, seen)
+    assert seen == [1, 2, 3]
+    assert done["minus"].clean == done["plus"].clean
+    data = Dataset("folder", "test", Path("data"), (Truth.from_segments(SEGMENTS),), videos)
+    for name in ("plus", "minus"):
+        contestant = Contestant(alone[name], name)
+        run_benchmark(RECIPE, data, contestant, tmp_path / "alone" / name, cells=select_cells(RECIPE))
+        assert content(tmp_path / "alone" / name) == content(tmp_path / name)
+
+
+def test_a_run_that_was_lost_is_made_again(videos: dict[str, Path], tmp_path: Path) -> None:
+    together(videos, tmp_path)
+    before = content(tmp_path / "minus")
+    shutil.rmtree(tmp_path / "minus")
+    together(videos, tmp_path)
+    assert content(tmp_path / "minus") == before
+
+
+def test_a_bad_video_is_set_aside_in_all(videos: dict[str, Path], tmp_path: Path) -> None:
     broken = tmp_path / "b.mkv"
     broken.write_bytes(b"not a video at all")
-    swept = sweep_videos({**videos, "b": broken}, truth, CELLS[:2], models)
-    assert list(swept.set_aside) == ["b"]
-    assert swept.found["plus"]["clean"].videos == ("a", "c")
-    with pytest.raises(DataError, match="none of 1 videos"):
-        sweep_videos({"b": broken}, truth, (), models)
+    done = together({**videos, "b": broken}, tmp_path / "runs")
+    assert [[failure["video"] for failure in run.failures] for run in done.values()] == [["b"], ["b"]]

@@ -118,6 +118,34 @@ def test_incremental_equals_whole(
         assert whole.seen.tobytes() == piecewise.seen.tobytes()
 
 
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.sampled_from(["black_frame:3", "gaussian_noise:2", "jumble:3"]),
+    placements,
+    st.integers(10, 75),
+    st.sampled_from(["all", "released", "released-json"]),
+    st.sampled_from([("skipped-window",), ("early-row",), ("skipped-window", "early-row")]),
+    st.booleans(),
+)
+def test_released_faults_are_the_same_in_pieces(
+    spec: str, placement: str, count: int, rule, faults, two_parts: bool
+) -> None:
+    """Rows are clean but for those that the released program rewrites, each with the window it takes for them."""
+    placement = placement if count >= 40 else "random:3"
+    frames, extractor = moving(count, 16, 20), (TwoParts if two_parts else WindowsWhole)()
+    segments = Segments.from_pairs([(0.2, 0.9), (0.8, 0.83), (1.1, 9.0)])
+    video = made(frames, extractor, segments=segments, rule=rule, released_faults=faults)
+    part, whole = video.under(parsed(spec), placement), video.whole(parsed(spec), placement)
+    assert part.features.tobytes() == whole.features.tobytes()
+    corrupted = jostle.corrupt(frames, spec, video_id="v", placement=placement, segments=segments, fps=FPS)
+    expected = by_definition(frames, TwoParts())[: len(video)]
+    struck = (corrupted != frames).any((1, 2, 3))
+    for window, row in zip(*video.grid.patched(struck), strict=True):
+        ends = [min(window * 4 + k, count - 1) for k in range(16)]
+        expected[row] = TwoParts()(corrupted[ends][None])[0]
+    assert np.array_equal(part.features, expected)
+
+
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("chosen", [["h264_crf:4"], ["freeze:2", "h264_crf:2"], ["h264_crf:2", "jumble:3"]])
 def test_codecs_too(kind: type[TwoParts], chosen: list[str]) -> None:
@@ -224,6 +252,23 @@ def test_an_extractor_with_a_rate_of_its_own(kind: type[TwoParts]) -> None:
     struck = frames[::2].copy()
     struck[15] = 0
     assert np.array_equal(hit.features, by_definition(struck, kind(8, 2)))
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(specs, st.none() | placements, st.integers(40, 75), st.sampled_from([5.0, 15.0, 24.0, 40.0]), st.booleans())
+def test_at_another_rate_incremental_equals_whole(
+    chosen: list[str], placement: str | None, count: int, rate: float, two_parts: bool
+) -> None:
+    """Placements count the frames of the video, windows those that are shown at the extractor's rate."""
+    frames = moving(count, 16, 20)
+    extractor = (TwoParts if two_parts else WindowsWhole)(6, 4, rate)
+    segments = Segments.from_pairs([(0.2, 0.9), (0.8, 0.83), (1.1, 9.0)])
+    video = made(frames, extractor, segments=segments)
+    part, whole = video.under(parsed(*chosen), placement), video.whole(parsed(*chosen), placement)
+    assert part.features.tobytes() == whole.features.tobytes()
+    corrupted = jostle.corrupt(frames, chosen, video_id="v", placement=placement, segments=segments, fps=FPS)
+    shown = [i * FPS // int(rate) for i in range(count * int(rate) // FPS)]
+    assert np.array_equal(part.features, by_definition(corrupted[shown], TwoParts(6, 4)))
 
 
 def test_nothing_to_see_is_refused() -> None:

@@ -56,6 +56,19 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["a.npy", "features.json", "frames"]
 
 
+def test_a_folder_from_before_faults_were_noted_is_read(tmp_path: Path) -> None:
+    fill(tmp_path)
+    path = tmp_path / "features.json"
+    content = json.loads(path.read_text())
+    assert content.pop("released_faults") == []
+    path.write_text(json.dumps(content))
+    assert read_store(tmp_path)[0] == ORIGIN
+    del content["rule"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match="damaged"):
+        read_store(tmp_path)
+
+
 def test_a_finished_video_is_one_that_is_whole_and_of_the_same_source(tmp_path: Path) -> None:
     fill(tmp_path)
     store = FeatureStore(tmp_path, ORIGIN)

@@ -6,11 +6,11 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from tiny_transformers import config_of
 
 from jostle.errors import BadValue, CheckpointError, MissingExtra
 from jostle.models.recogniser import load_recogniser
@@ -19,24 +19,6 @@ from jostle.models.transformers_models import FAMILIES, VIVIT, from_config, scal
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
 )
-
-TINY: dict[str, Any] = {
-    "hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32, "num_labels": 3,
-}  # fmt: skip
-SIZES: dict[str, dict[str, Any]] = {
-    "videomae": {"image_size": 32, "num_frames": 4, "decoder_hidden_size": 24, "decoder_num_attention_heads": 2},
-    "timesformer": {"image_size": 32, "num_frames": 4},
-    "vivit": {"image_size": 32, "num_frames": 4, "tubelet_size": [2, 16, 16]},
-    "vjepa2": {
-        "crop_size": 32, "frames_per_clip": 4, "pred_hidden_size": 24, "pred_num_attention_heads": 2,
-        "pred_num_hidden_layers": 1, "num_pooler_layers": 1,
-    },
-}  # fmt: skip
-
-
-def config_of(kind: str) -> Any:
-    transformers = importlib.import_module("transformers")
-    return getattr(transformers, FAMILIES[kind].config)(**TINY, **SIZES[kind])
 
 
 @pytest.fixture

@@ -179,7 +179,7 @@ def test_what_is_learned_from(world: Path, tmp_path: Path, learn_from: str) -> N
 
 def test_views_are_other_crops_of_the_same_videos(world: Path, tmp_path: Path) -> None:
     trainer = Trainer(run_config(world, views=2), tmp_path / "run")
-    (samples,) = trainer._batches(0, 0)
+    (samples,) = trainer.learner.batches(0, 0)
     assert len(samples) == 8
     assert len({(len(sample.features), float(sample.features[0, 0])) for sample in samples}) > 5
 

@@ -96,14 +96,14 @@ def test_F95_a_step_that_is_not_finite_is_skipped_and_counted(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trainer = Trainer(made_config(world), tmp_path)
-    honest, calls = trainer._losses, []
+    honest, calls = trainer.learner.losses_of, []
 
     def sometimes(samples):
         calls.append(1)
         losses = honest(samples)
         return losses | {"total": losses["total"] * torch.nan} if len(calls) in (2, 5) else losses
 
-    monkeypatch.setattr(trainer, "_losses", sometimes)
+    monkeypatch.setattr(trainer.learner, "losses_of", sometimes)
     done = trainer.run()
     assert done.skipped == 2
     assert len(rows(tmp_path, "skipped")) == 2
@@ -116,14 +116,14 @@ def test_F95_too_many_bad_steps_stop_the_run_with_the_last_good_checkpoint(
 ) -> None:
     config = made_config(world, bad_steps=3, save_every=0.0)
     trainer = Trainer(config, tmp_path)
-    honest, calls = trainer._losses, []
+    honest, calls = trainer.learner.losses_of, []
 
     def from_the_fourth(samples):
         calls.append(1)
         losses = honest(samples)
         return losses | {"total": losses["total"] * torch.inf} if len(calls) > 3 else losses
 
-    monkeypatch.setattr(trainer, "_losses", from_the_fourth)
+    monkeypatch.setattr(trainer.learner, "losses_of", from_the_fourth)
     with pytest.raises(DataError, match=r"3 steps in a row .* the last good checkpoint is in") as caught:
         trainer.run()
     assert caught.value.fault == "F95"

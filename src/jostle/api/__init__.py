@@ -3,13 +3,15 @@
 Rooms that load compiled or foreign code are imported inside the verbs, so that `import jostle` stays light.
 """
 
+from jostle.api.building import build, plan_build
 from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sheet
 from jostle.api.data import load_dataset
 from jostle.api.demonstrating import demo
-from jostle.api.detecting import detect, load_detector, load_extractor, train
-from jostle.api.extracting import extract
+from jostle.api.detecting import detect, load_detector, train
+from jostle.api.extracting import extract, load_extractor
 from jostle.api.listing import doctor, names
-from jostle.api.running import plan, run, verify
+from jostle.api.recognising import load_recogniser
+from jostle.api.running import plan, run
 from jostle.api.scoring import (
     compare,
     convert,
@@ -21,8 +23,10 @@ from jostle.api.scoring import (
     robustness,
     score,
 )
+from jostle.api.verifying import verify
 
 __all__ = [
+    "build",
     "compare",
     "convert",
     "corrupt",
@@ -37,10 +41,12 @@ __all__ = [
     "load_detector",
     "load_extractor",
     "load_predictions",
+    "load_recogniser",
     "load_scored_truth",
     "load_truth",
     "names",
     "plan",
+    "plan_build",
     "pm_k",
     "read",
     "robustness",

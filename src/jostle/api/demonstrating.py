@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from jostle.api.data import load_dataset
 from jostle.api.detecting import need_torch
+from jostle.shipped import TREATMENTS
 from jostle.workers import cores
 
 if TYPE_CHECKING:
@@ -27,9 +28,13 @@ def demo(out: str | Path = "demo", *, seed: int = 0, jobs: int | None = None, pr
         progress: called with (what is being done, how much is done, how much there is).
     """
     need_torch("the demo")
-    from jostle.demo import write_demo
+    from jostle.api.contestants import AskedModel, contestant_for
+    from jostle.benchmarks.recipe import benchmarks
+    from jostle.demo import BENCHMARK, DETECTOR, write_demo
 
     many = cores() if jobs is None else jobs
     told = None if progress is None else partial(progress, "making films")
     data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=told)
-    return write_demo(Path(out), data, seed=seed, jobs=many, progress=progress)
+    recipe = benchmarks[BENCHMARK]
+    both = {how: contestant_for(recipe, data, AskedModel(DETECTOR, weights=how), "cpu") for how in TREATMENTS}
+    return write_demo(Path(out), data, both, seed=seed, jobs=many, progress=progress)

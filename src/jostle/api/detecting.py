@@ -1,4 +1,4 @@
-"""Detectors and extractors: load them, run them over features or video, train them."""
+"""Detectors: load them, run them over features or video, train them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.api.corrupting import SegmentsLike
 from jostle.errors import BadValue, JostleError, MissingExtra
-from jostle.shipped import detector_weights, shipped_names, weights_file
+from jostle.shipped import detector_weights
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jostle.models.extractor import Extractor
     from jostle.training.config import TrainingConfig
     from jostle.training.loop import Trained
+    from jostle.training.recognition_config import RecognitionConfig
 
 Progress = Callable[[int, int], None]
 
@@ -51,24 +52,6 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
             names = tuple(json.loads(kept.get("classes", "[]")))
             config = own | ({"class_names": names} if names else {}) | config
     return load(name, weights=weights, **config)
-
-
-def load_extractor(name: str, *, weights: str | Path | None = None, device: str = "cpu") -> Extractor:
-    """A feature extractor by name: (B, T, H, W, 3) uint8 frames in, (B, C) float32 features out.
-
-    Args:
-        name: one of `jostle names extractors`.
-        weights: a checkpoint in the public layout; None for those that come with jostle, and where none do, an error
-            that says where to get them.
-        device: `cpu` or `cuda`.
-    """
-    need_torch("extractors")
-    from jostle.detectors.checkpoints import read_weights
-    from jostle.models.extractor import load_extractor as load
-
-    if weights is None and name in shipped_names():
-        weights = weights_file(name)
-    return load(name, weights=None if weights is None else read_weights(weights), device=device)
 
 
 def detect(
@@ -157,29 +140,28 @@ def name_classes(detector: Detector[Any], truth: Truth) -> None:
 
 
 def train(
-    config: str | Path | TrainingConfig,
+    config: str | Path | TrainingConfig | RecognitionConfig,
     out: str | Path,
     *,
     overrides: Iterable[str] = (),
     progress: Progress | None = None,
 ) -> Trained:
-    """Train a detector, clean or robust; a run that was stopped in `out` goes on.
+    """Train a detector or a recogniser, clean or robust; a run that was stopped in `out` goes on.
 
     Args:
-        config: a TOML file, or the settings themselves.
+        config: a TOML file, whose `task` says what is trained, or the settings themselves.
         out: folder for checkpoint, log and weights.
         overrides: `key=value`, on top of the file.
     """
     need_torch("training")
-    from jostle.settings import read_settings
-    from jostle.training.config import TrainingConfig
     from jostle.training.loop import train as run
+    from jostle.training.reading import read_training
 
-    if isinstance(config, TrainingConfig):
-        if list(overrides):
-            raise BadValue("overrides go with a file of settings; change the settings themselves")
-        return run(config, Path(out), on_step=progress)
-    return run(read_settings(TrainingConfig, config, overrides), Path(out), on_step=progress)
+    if isinstance(config, str | Path):
+        return run(read_training(config, overrides), Path(out), on_step=progress)
+    if list(overrides):
+        raise BadValue("overrides go with a file of settings; change the settings themselves")
+    return run(config, Path(out), on_step=progress)
 
 
 def need_torch(what: str) -> None:

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.api.data import load_dataset
-from jostle.api.detecting import load_detector, load_extractor, name_classes, need_torch
-from jostle.errors import BadValue
-from jostle.shipped import TREATMENTS, detector_weights, shipped_names, weights_file
-from jostle.types.truth import Truth
-from jostle.workers import cores
+from jostle.api.detecting import need_torch
 
 if TYPE_CHECKING:
-    from jostle.evaluation.run_check import Checked
-    from jostle.evaluation.run_state import Plan
-    from jostle.evaluation.runner import Run
-    from jostle.evaluation.sweep import Models
+    from jostle.api.engines import Place
+    from jostle.benchmarks.recipe import Cell, Recipe
+    from jostle.datasets.dataset import Dataset
+    from jostle.evaluation.runner import Contestant, Run
+    from jostle.evaluation.watching import Watch
+    from jostle.models.input_spec import InputSpec
 
 Progress = Callable[[int, int], None]
 
@@ -26,7 +24,7 @@ Progress = Callable[[int, int], None]
 def run(
     benchmark: str | Path,
     *,
-    model: str,
+    model: Any,
     data: str | Path | None = None,
     out: str | Path,
     engine: str = "local",
@@ -34,139 +32,143 @@ def run(
     weights: str | Path | None = None,
     extractor: str | None = None,
     extractor_weights: str | Path | None = None,
+    spec: InputSpec | None = None,
+    input: Mapping[str, Any] | None = None,
+    clips: Literal["model", "benchmark"] = "model",
     cells: Iterable[str] | None = None,
     seed: int = 0,
     retry_failed: bool = False,
     device: str = "auto",
     progress: Progress | None = None,
+    watch: Watch | None = None,
 ) -> Run:
-    """Run a detection benchmark on a registered detector. A run that was stopped in `out` goes on to the same bytes.
+    """Run a benchmark on a model. A run that was stopped in `out` goes on to the same bytes.
+
+    A model of one's own is a `Recogniser` or a `torch.nn.Module` with its `spec`; or a callable: from clips (B, T, H,
+    W, 3) uint8 to scores (B, classes) for recognition, from features (T, C) or, without an extractor, from frames (T,
+    H, W, 3) uint8 to scored Segments for detection. The latter may also take `fps` and `duration` by name.
 
     Args:
         benchmark: one of `jostle names benchmarks`, or a TOML file.
-        model: one of `jostle names detectors`.
+        model: one of `jostle names detectors` or `jostle names models`, `package.module:attribute`, or the thing
+            itself.
         data: the folder of the data set; None for one that is made.
         out: the run folder. Deleting a predictions file there makes the next run do that cell again.
-        engine: `local`, this machine.
-        jobs: videos at once; by default one a core, on a GPU one. The result does not depend on it.
-        weights: the detector's; for the `_puppets` variants also `clean` or `robust`.
-        extractor: makes features; by default the one that the weights were trained on.
+        engine: `local`, processes of this machine, or `ray`, a cluster.
+        jobs: videos at once; by default one a core, on a GPU one, and for a model that is no name one. The result
+            does not depend on it. For several, the model has to be picklable.
+        weights: of a name; for what comes with jostle also `clean` or `robust`.
+        extractor: makes features for a detector; by default the one that the weights were trained on.
         extractor_weights: its checkpoint, if not the one that comes with jostle.
+        spec: what a module or callable wants to see. A callable without one gets whole frames as they are.
+        input: fields of a recogniser's `InputSpec` to change.
+        clips: whether frames and sizes of a clip are the `model`'s own or those of the `benchmark`.
         cells: as `select_cells` takes them; by default all that count.
         retry_failed: look again at videos that could not be used.
         device: `auto`, `cpu` or `cuda`.
         progress: called with (videos done, videos to do).
+        watch: called with the state of all cells after each video.
 
     Raises:
         SourceChanged: if `out` holds a run of another benchmark, model, data or seed; the message says what differs.
+        BadValue: if the model does not fit the benchmark or its classes those of the data.
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
-    from jostle.evaluation.runner import run_detection
+    from jostle.api.engines import place_of
+    from jostle.evaluation.estimate import first_look
+    from jostle.evaluation.run_state import usable_videos
+    from jostle.evaluation.runner import run_benchmark
+    from jostle.evaluation.tasks import task_of
 
-    if engine != "local":
-        raise BadValue(f"engine must be 'local', got {engine!r}; a cluster cannot be used so far")
-    asked = _asked(benchmark, model, data, weights, extractor, extractor_weights, cells, seed, device)
-    on_cpu = asked.pop("device") == "cpu"
-    many = jobs if jobs is not None else cores() if on_cpu else 1
-    if many < 1:
-        raise BadValue(f"jobs must be at least 1, got {many}")
-    return run_detection(**asked, out=Path(out), seed=seed, jobs=many, retry_failed=retry_failed, progress=progress)
+    need_torch("running a model")
+    asked = (model, weights, extractor, extractor_weights, spec, input, clips)
+    with place_of(engine, device, jobs, many=isinstance(model, str)) as place:
+        known = _looked_up(benchmark, data, cells, place, asked)
+        if known.recipe.task != "detection" and place.here:
+            # Whether the model fits is known before the work begins, and not at the end of it.
+            task = task_of(known.recipe, known.data)
+            orders = tuple(task.order(name, path, (), seed) for name, path in usable_videos(task).items())
+            first_look(known.contestant.load, orders)
+        with place.with_models(known.contestant) as contestant:
+            return run_benchmark(
+                known.recipe,
+                known.data,
+                contestant,
+                Path(out),
+                cells=known.cells,
+                seed=seed,
+                jobs=place.jobs,
+                engine=place.engine,
+                retry_failed=retry_failed,
+                progress=progress,
+                watch=watch,
+            )
 
 
 def plan(
     benchmark: str | Path,
     *,
-    model: str,
+    model: Any,
     data: str | Path | None = None,
     out: str | Path,
+    jobs: int | None = None,
     weights: str | Path | None = None,
     extractor: str | None = None,
     extractor_weights: str | Path | None = None,
+    spec: InputSpec | None = None,
+    input: Mapping[str, Any] | None = None,
+    clips: Literal["model", "benchmark"] = "model",
     cells: Iterable[str] | None = None,
     seed: int = 0,
     retry_failed: bool = False,
     device: str = "auto",
-) -> Plan:
-    """What `run` would do with the same arguments; the run folder is left as it is."""
-    from jostle.evaluation.runner import plan_detection
-
-    asked = _asked(benchmark, model, data, weights, extractor, extractor_weights, cells, seed, device)
-    del asked["device"]
-    return plan_detection(**asked, out=Path(out), seed=seed, retry_failed=retry_failed)
-
-
-def verify(folder: str | Path) -> Checked:
-    """Check a run folder: are files what the run wrote, is any cell or video lacking?
-
-    Raises:
-        DataError: if it is no run folder.
-    """
-    from jostle.evaluation.run_check import check_run
-
-    return check_run(Path(folder))
-
-
-def _asked(
-    benchmark: str | Path,
-    model: str,
-    data: str | Path | None,
-    weights: str | Path | None,
-    extractor: str | None,
-    extractor_weights: str | Path | None,
-    cells: Iterable[str] | None,
-    seed: int,
-    device: str,
 ) -> dict[str, Any]:
-    """Everything that names stand for, checked before any work is done."""
-    need_torch("detectors")
+    """What `run` would do with the same arguments, in numbers; the run folder is left as it is.
+
+    One video is looked at, to tell how long everything may take.
+    """
+    from jostle.api.engines import place_of
+    from jostle.evaluation.estimate import estimated, first_look
+    from jostle.evaluation.runner import plan_benchmark
+
+    need_torch("running a model")
+    asked = (model, weights, extractor, extractor_weights, spec, input, clips)
+    with place_of("local", device, jobs, many=isinstance(model, str)) as place:
+        known = _looked_up(benchmark, data, cells, place, asked)
+        made = plan_benchmark(
+            known.recipe,
+            known.data,
+            known.contestant,
+            Path(out),
+            cells=known.cells,
+            seed=seed,
+            retry_failed=retry_failed,
+        )
+        return estimated(made, first_look(known.contestant.load, made.orders, timed=True), place.jobs)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Everything that names stand for."""
+
+    recipe: Recipe
+    data: Dataset
+    contestant: Contestant
+    cells: tuple[Cell, ...]
+
+
+def _looked_up(
+    benchmark: str | Path, data: str | Path | None, cells: Iterable[str] | None, place: Place, model: tuple[Any, ...]
+) -> _Known:
+    """Look everything up, before any work is done."""
+    from jostle.api.contestants import AskedModel, check_name, contestant_for
     from jostle.benchmarks.reading import load_benchmark
     from jostle.benchmarks.selection import select_cells
-    from jostle.detectors.checkpoints import read_metadata
-    from jostle.detectors.detector import detectors
-    from jostle.detectors.devices import device_for
-    from jostle.evaluation.runner import Contestant
-    from jostle.extraction.store import file_fingerprint
 
     recipe = load_benchmark(benchmark)
-    if recipe.task != "detection":
-        raise BadValue(f"{recipe.name} is a benchmark of {recipe.task}; only those of detection can be run so far")
+    check_name(recipe, model[0])
     chosen = select_cells(recipe, cells)
-    detectors[model]
-    if weights is None:
-        hint = f"; {' or '.join(TREATMENTS)} come with jostle" if f"{model}-{TREATMENTS[0]}" in shipped_names() else ""
-        raise BadValue(f"{model} has to be given weights, by --weights{hint}")
-    found = detector_weights(model, weights)
-    extractor = extractor or read_metadata(found).get("extractor")
-    if not extractor:
-        raise BadValue(
-            f"{found}: does not say whose features it was trained on; name the extractor, --extractor NAME; "
-            "`jostle names extractors` lists them"
-        )
-    if extractor_weights is None and extractor in shipped_names():
-        extractor_weights = weights_file(extractor)
-    place = str(device_for(device))
     # The data are the same for every seed of the corruptions.
     loaded = load_dataset(recipe.dataset, recipe.subset, root=data)
-    load = partial(_models, model, found, extractor, extractor_weights, place, loaded.truth)
-    load()  # whatever is wrong with the weights is wrong before the first video
-    contestant = Contestant(
-        load,
-        model,
-        file_fingerprint(found),
-        extractor,
-        None if extractor_weights is None else file_fingerprint(Path(extractor_weights)),
-    )
-    return {"recipe": recipe, "data": loaded, "contestant": contestant, "cells": chosen, "device": place}
-
-
-def _models(
-    model: str, weights: Path, extractor: str, extractor_weights: str | Path | None, device: str, truth: Truth
-) -> Models:
-    """The networks, one thread each: the bits then do not depend on the machine or the number of processes."""
-    from jostle.evaluation.sweep import Models
-    from jostle.models.threads import one_thread
-
-    detector = load_detector(model, weights=weights)
-    name_classes(detector, truth)
-    detector.to(device)
-    return Models(load_extractor(extractor, weights=extractor_weights, device=device), {model: detector}, one_thread)
+    contestant = contestant_for(recipe, loaded, AskedModel(*model), place.device, here=place.here)
+    return _Known(recipe, loaded, replace(contestant, device=place.device), chosen)

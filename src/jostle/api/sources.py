@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from jostle.api.corrupting import SegmentsLike, as_segments
 from jostle.errors import BadValue, DataError
 from jostle.types.segments import Segments
@@ -81,7 +79,7 @@ def _actions(
         own = {name: segments_of(truth, name, subset=subset) for name in videos}
     else:
         known = truth if isinstance(truth, Truth) else read_truth(truth, subset=subset)
-        own = {name: _actions_of(known, row) for row, name in enumerate(known.videos) if name in videos}
+        own = {name: actions for name, actions in known.actions.items() if name in videos}
         if not own:
             raise DataError(
                 f"none of the videos ({listing(videos)}) is one of the truth ({listing(known.videos)}); check the ids",
@@ -91,9 +89,3 @@ def _actions(
         file = Path(str(truth))
         fingerprint = file_fingerprint(file) if file.is_file() else Truth.from_segments(own).fingerprint
     return own, fingerprint
-
-
-def _actions_of(truth: Truth, row: int) -> Segments:
-    """Actions of one video; those without length have no frame to strike."""
-    rows = np.flatnonzero((truth.video == row) & (truth.end > truth.start))
-    return Segments(truth.start[rows], truth.end[rows], truth.label[rows].astype(np.int64), classes=truth.classes)

@@ -18,6 +18,9 @@ Spread = Literal["stride", "even", "drawn"]
 class Sampling:
     """How clips are taken from a video. What is None is left to the model.
 
+    Length and size are those of the publication's models. A model with an `InputSpec` of its own is shown what that
+    says, unless a run asks for the benchmark's.
+
     Attributes:
         frames: of one clip.
         stride: frames of the video from one frame of a clip to the next; only where `spread` is `stride`.

@@ -1,6 +1,7 @@
 """The command line: arguments, one verb, an exit code."""
 
 from jostle.cli import (  # each puts its verbs into the program
+    building,
     corrupting,
     detecting,
     extracting,
@@ -8,8 +9,21 @@ from jostle.cli import (  # each puts its verbs into the program
     looking,
     running,
     scoring,
+    verifying,
 )
 from jostle.cli.app import app
 from jostle.cli.main import main
 
-__all__ = ["app", "corrupting", "detecting", "extracting", "generating", "looking", "main", "running", "scoring"]
+__all__ = [
+    "app",
+    "building",
+    "corrupting",
+    "detecting",
+    "extracting",
+    "generating",
+    "looking",
+    "main",
+    "running",
+    "scoring",
+    "verifying",
+]

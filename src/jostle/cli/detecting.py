@@ -146,7 +146,7 @@ def _show(found: Predictions, known: Truth | None, out: Path | None, as_json: bo
         voice.show(line)
 
 
-@app.command(help="Train a detector, clean or robust; a run that was stopped goes on.")
+@app.command(help="Train a detector or a recogniser, clean or robust; a run that was stopped goes on.")
 def train(
     config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="What to train, and on what.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for checkpoint, log and weights.")],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -21,13 +21,16 @@ from jostle.cli.options import (
     TruthOption,
     Verbose,
     VideoId,
+    Workers,
 )
 
 
 @app.command(help="Make features: video in, one .npy (T, C) each out; a run that was stopped goes on.")
 def extract(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A video file, or a folder of them.")],
-    extractor: Annotated[str, typer.Option("--extractor", metavar="NAME", help="See `jostle names extractors`.")],
+    extractor: Annotated[
+        str, typer.Option("--extractor", metavar="NAME", help="See `jostle names extractors`, models.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for features and features.json.")],
     weights: Annotated[
         Path | None, typer.Option("--weights", metavar="F", help="Its weights, if not those that come with jostle.")
@@ -48,20 +51,27 @@ def extract(
         Literal["all", "released", "released-json"],
         typer.Option("--rule", help="Which windows: all full ones, or as many as THUMOS14-C's programs make."),
     ] = "all",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace features made with other settings.")] = False,
-    seed: Seed = 0,
-    jobs: Annotated[
-        int | None,
+    released_fault: Annotated[
+        list[str] | None,
         typer.Option(
-            "--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Videos at once; one a core, on a GPU one."
+            "--released-fault",
+            metavar="FAULT",
+            help="Repeat a fault of THUMOS14-C's programs: skipped-window, early-row; several apply.",
         ),
     ] = None,
+    stride: Annotated[
+        int | None, typer.Option("--stride", min=1, help="Frames from one window to the next, if not as usual.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace features made with other settings.")] = False,
+    seed: Seed = 0,
+    jobs: Workers = None,
     device: Device = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(quiet, verbose)
+    faults: Any = released_fault or ()  # whoever knows them says which there are
     with voice.progress(f"extracting {voice.shown(source.name)}") as advance:
         done = api.extract(
             source,
@@ -74,7 +84,9 @@ def extract(
             subset=subset,
             video_id=video_id,
             seed=seed,
+            stride=stride,
             rule=rule,
+            released_faults=faults,
             keep_frames=keep_frames,
             clean=clean,
             overwrite=overwrite,

@@ -64,16 +64,15 @@ def demo(
     with voice.stages() as advance:
         done = api.demo(out, seed=seed, jobs=jobs, progress=advance)
     if as_json:
-        results = {how: kept.to_dict() for how, kept in done.results.items()}
-        voice.show_json({"format": 1, "page": str(done.page), "results": results})
+        voice.show_json({"format": 1, "page": str(done.page), "results": done.results})
         return
-    rows = [["mAP@0.5", *(f"trained {how}" for how in done.results)]]
     kept = list(done.results.values())
-    rows.append(["clean", *(percent(one.clean) for one in kept)])
-    for cells in zip(*(one.cells for one in kept), strict=True):
-        rows.append([cells[0].cell, *(percent(cell.value) for cell in cells)])
-    rows.append(["corrupted, mean", *(percent(one.mean_corrupted) for one in kept)])
-    rows.append(["relative robustness", *(percent(one.relative) for one in kept)])
+    rows = [[kept[0]["metric"], *(f"trained {how}" for how in done.results)]]
+    rows.append(["clean", *(percent(one["clean"]) for one in kept)])
+    for cells in zip(*(one["cells"] for one in kept), strict=True):
+        rows.append([cells[0]["cell"], *(percent(cell["value"]) for cell in cells)])
+    rows.append(["corrupted, mean", *(percent(one["mean_corrupted"]) for one in kept)])
+    rows.append(["relative robustness", *(percent(one["relative_robustness"]) for one in kept)])
     for line in lines_of(rows):
         voice.show(line)
     voice.show(voice.shown(str(done.page)))

@@ -18,8 +18,9 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a plain terminal gets escapes, never a crash
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup stays nohup
+            signal.signal(number, _stop)
     sys.exit(_run())
 
 
@@ -49,6 +50,8 @@ def _run() -> int:
         what = f"{voice.shown(str(error.filename or 'input'))}: {error.strerror or error}"
         return _failed(error, what, 5 if resource else 3, "F66" if resource else "")
     except Exception as error:
+        if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported here
+            return _failed(error, f"out of memory on the device; use fewer --jobs or --device cpu ({error})", 5, "F69")
         return _failed(error, f"this is a bug of ours, please report it ({type(error).__name__}: {error})", 1, "")
 
 

@@ -14,6 +14,10 @@ Seed = Annotated[int, typer.Option("--seed", envvar="JOSTLE_SEED", help="Seed of
 Jobs = Annotated[
     int | None, typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Threads; by default one a core.")
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Videos at once; one a core, on a GPU one."),
+]
 SpecOption = Annotated[
     list[str] | None,
     typer.Option("--corruption", "-c", metavar="SPEC", help="[profile/]name[:severity]; several apply in order."),

@@ -18,6 +18,11 @@ def speak(quiet: bool, verbose: int) -> None:
     _quiet, verbosity = quiet, verbose
 
 
+def quiet() -> bool:
+    """Whether nothing but results and errors is to be said."""
+    return _quiet
+
+
 def show(text: str) -> None:
     sys.stdout.write(text + "\n")
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from jostle.seeds import Part, key_for, rng_for
 from jostle.types.clip import Times
+
+if TYPE_CHECKING:
+    from jostle.media.codec import Streams
 
 Mask = npt.NDArray[np.bool_]  # (T,)
 
@@ -30,6 +34,7 @@ class Scene:
         mask: which frames are struck.
         bit_rate: of the file the frames came from, in bits per second, when there is one.
         path: that file; only set while its frames are still exactly what the file holds.
+        streams: keeps what encoders make of those frames; only set as long.
     """
 
     name: str
@@ -41,6 +46,7 @@ class Scene:
     video_id: str = ""
     bit_rate: int | None = None
     path: Path | None = field(default=None)
+    streams: Streams | None = field(default=None)
 
     def __len__(self) -> int:
         return len(self.pts)

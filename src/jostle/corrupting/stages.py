@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ import numpy.typing as npt
 from jostle.corrupting.scene import Mask, Scene
 from jostle.corrupting.spec import Spec
 from jostle.types.clip import Clip, Frame, Frames, Times
+
+if TYPE_CHECKING:
+    from jostle.media.codec import Streams
 
 Indices = npt.NDArray[np.int64]
 
@@ -223,6 +226,7 @@ def chain(
     video_id: str,
     bit_rate: int | None = None,
     path: Path | None = None,
+    streams: Streams | None = None,
     pool: Executor | None = None,
 ) -> Source:
     """The source that applies `specs` in order, each on the frames of its mask.
@@ -230,6 +234,7 @@ def chain(
     Args:
         bit_rate: of the file the frames come from, if they come from one.
         path: that file, handed to the first corruption only: later ones see frames the file does not hold.
+        streams: keeps what encoders make of that file's frames, handed to the first corruption only.
         pool: threads that share the frames of a block among them.
     """
     seen: dict[str, int] = {}
@@ -248,8 +253,9 @@ def chain(
             video_id=video_id,
             bit_rate=bit_rate,
             path=path,
+            streams=streams,
         )
-        below, path = _STAGES[spec.corruption.level](below, spec, scene, pool), None
+        below, path, streams = _STAGES[spec.corruption.level](below, spec, scene, pool), None, None
     return below
 
 

@@ -65,7 +65,7 @@ def _through(
     require_encoder(encoder)
     from jostle.media.codec import Codec, transcode  # loads FFmpeg, which the other corruptions do without
 
-    return transcode(frames, Codec(encoder, decoder, dict(options)), fps=scene.fps)
+    return transcode(frames, Codec(encoder, decoder, dict(options)), fps=scene.fps, streams=scene.streams)
 
 
 def _fixed(quantiser: int) -> dict[str, str]:

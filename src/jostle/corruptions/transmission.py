@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from jostle.corrupting.scene import Scene
 from jostle.media.encoders import require_encoder
 from jostle.media.probe import have_pyav
 from jostle.types.clip import Frame
+
+if TYPE_CHECKING:
+    from jostle.media.codec import Streams
 
 DATAGRAM = 1472  # bytes of payload; a coded picture is cut into these, and no two pictures share one
 
@@ -34,7 +37,7 @@ def bit_error(
         from jostle.media.coded import decode_source
 
         return decode_source(scene.path, damage, as_stored=rule == "bytes")
-    return _sent(frames, scene, damage)
+    return _sent(frames, scene, scene.streams, damage)
 
 
 @corruption(level="codec", scale=(0.005, 0.01, 0.03, 0.06, 0.12), cites="yi2021")
@@ -44,19 +47,23 @@ def packet_loss(frames: Iterator[Frame], share: float, scene: Scene, *, encoding
     Args:
         encodings: how often the clip is encoded before it is sent; the published set-up encodes twice.
     """
+    streams = scene.streams
     for _ in range(encodings - 1):
-        frames = _sent(frames, scene)
-    return _sent(frames, scene, LostDatagrams(share, scene))
+        frames, streams = _sent(frames, scene, streams), None
+    return _sent(frames, scene, streams, LostDatagrams(share, scene))
 
 
 def _sent(
-    frames: Iterator[Frame], scene: Scene, damage: Callable[[bytes, int], bytes | None] | None = None
+    frames: Iterator[Frame],
+    scene: Scene,
+    streams: Streams | None,
+    damage: Callable[[bytes, int], bytes | None] | None = None,
 ) -> Iterator[Frame]:
-    """Frames as H.264 at the encoder's usual quality, damaged on the way."""
+    """Frames as H.264 at the encoder's usual quality, damaged on the way; `streams` keeps those of the clip itself."""
     require_encoder("libx264")
     from jostle.media.codec import Codec, transcode  # loads FFmpeg, which the other corruptions do without
 
-    return transcode(frames, Codec("libx264", "h264", {"crf": 23}), fps=scene.fps, damage=damage)
+    return transcode(frames, Codec("libx264", "h264", {"crf": 23}), fps=scene.fps, damage=damage, streams=streams)
 
 
 class ByteNoise:

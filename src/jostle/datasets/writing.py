@@ -8,11 +8,13 @@ import gzip
 import itertools
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jostle.errors import BadValue, DataError, ResourceError
 
+PASSING = (errno.EBUSY, errno.ESTALE, errno.EAGAIN)
 _counter = itertools.count()
 
 
@@ -71,7 +73,7 @@ def _placed(path: Path) -> Iterator[Path]:
         if not path.parent.is_dir():
             raise DataError(f"{path}: its folder does not exist; create {path.parent}", fault="F65")
         yield temporary
-        os.replace(temporary, path)
+        _put(temporary, path)
         _sync(path.parent)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -83,6 +85,19 @@ def _placed(path: Path) -> Iterator[Path]:
         else:
             with contextlib.suppress(OSError):
                 temporary.unlink()
+
+
+def _put(temporary: Path, path: Path) -> None:
+    """Give a file its final name; network disks sometimes need a moment."""
+    for wait_s in (0.05, 0.2, 0.8):
+        try:
+            os.replace(temporary, path)
+            return
+        except OSError as error:
+            if error.errno not in PASSING:
+                raise
+            time.sleep(wait_s)
+    os.replace(temporary, path)
 
 
 def _sync(path: Path) -> None:

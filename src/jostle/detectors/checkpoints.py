@@ -33,6 +33,7 @@ Weights = dict[str, torch.Tensor]
 _MAX_HEADER = 100_000_000  # bytes; the limit of the safetensors format
 _LISTED = 8  # names of each kind that a list of differences shows
 _RAW, _EMA = "state_dict", "state_dict_ema"  # as the originals and OpenTAD call them
+_INNER = ("model", "module")  # as the trainers of TSP and VideoMAE V2 do, which keep much else beside the weights
 _LEGACY_PICKLES = 5  # a checkpoint from before torch 1.6: magic number, protocol, machine, content, storage names
 
 _DTYPES = {
@@ -49,7 +50,8 @@ _DTYPES = {
 }
 # Narrower than what torch's reader allows: nothing that can be told to fill the memory.
 _ALLOWED = re.compile(
-    r"(__builtin__|builtins) set|collections OrderedDict|_codecs encode|numpy dtype|numpy\._?core\.multiarray scalar"
+    r"(__builtin__|builtins) set|collections OrderedDict|_codecs encode|argparse Namespace"
+    r"|numpy dtype|numpy\._?core\.multiarray scalar"
     r"|torch (Size|device|float\d+|bfloat16|int\d+|uint8|bool|[A-Z][a-zA-Z0-9]+Storage)"
     r"|torch\.storage (Untyped|Typed)Storage|torch\.nn\.parameter Parameter"
     r"|torch\._utils _rebuild_(tensor|tensor_v2|tensor_v3|parameter)"
@@ -69,8 +71,8 @@ _LOOKS = (
 def read_weights(path: str | os.PathLike[str], *, ema: bool = True) -> Weights:
     """The tensors of a checkpoint by name, on the CPU, without the `module.` that DataParallel puts in front.
 
-    Reads `.safetensors`, the `.pth.tar` files of ActionFormer, TriDet and TemporalMaxer, OpenTAD's `.pth`, and
-    plain pickled state dicts. The kind is told from the content, not from the name.
+    Reads `.safetensors`, the `.pth.tar` files of ActionFormer, TriDet and TemporalMaxer, the `.pth` of OpenTAD, TSP
+    and VideoMAE V2, and plain pickled state dicts. The kind is told from the content, not from the name.
 
     Args:
         ema: take the averaged weights (`state_dict_ema`), which the originals evaluate with. A checkpoint that has
@@ -208,7 +210,7 @@ def _chosen(content: object, ema: bool, path: Path) -> Mapping[str, Any]:
         raise CheckpointError(f"{path}: it holds a {type(content).__name__}, not weights by name")
     inner = {name: content[name] for name in (_RAW, _EMA) if isinstance(content.get(name), Mapping)}
     if not inner:
-        return content
+        return next((content[name] for name in _INNER if isinstance(content.get(name), Mapping)), content)
     name = _EMA if (ema and _EMA in inner) or _RAW not in inner else _RAW
     if (name == _EMA) != ema:
         held, asked = ("averaged", "raw") if name == _EMA else ("raw", "averaged")
@@ -218,7 +220,7 @@ def _chosen(content: object, ema: bool, path: Path) -> Mapping[str, Any]:
 
 
 class _Ignored:
-    """Stands where a pickle asks for a number of NumPy's, such as the mAP that TemporalMaxer stores: not needed."""
+    """Stands where a pickle asks for what nobody needs: TemporalMaxer's mAP, a number of NumPy's; TSP's arguments."""
 
     def __init__(self, *_: object) -> None: ...
 
@@ -226,7 +228,8 @@ class _Ignored:
 
 
 _STAND_INS: list[Any] = [
-    (_Ignored, name) for name in ("numpy.dtype", "numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar")
+    (_Ignored, name)
+    for name in ("numpy.dtype", "numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar", "argparse.Namespace")
 ]
 
 

@@ -14,6 +14,7 @@ from jostle.datasets.features import check_length, read_features
 from jostle.datasets.names import listing, normal_id
 from jostle.datasets.text import describe, read_json
 from jostle.errors import BadValue, DataError, JostleError
+from jostle.evaluation.work import asked
 from jostle.extraction.store import Entry, read_store
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
@@ -196,18 +197,13 @@ def find_segments(
 
     Raises:
         DataError: F78 if the detector fails or gives something else.
+        ResourceError: if memory ran out.
     """
     reach = ((len(features) - 1) * grid.stride + grid.window) / fps
     extra: dict[str, Any] = {} if video_scores is None else {"video_scores": video_scores.of(name)}
     features.flags.writeable = False  # a detector that writes into its input would spoil the next one's
     facts = {"fps": fps, "duration": duration or reach, "stride": grid.stride, "window": grid.window}
-    try:
-        return _checked(detector.detect(features, **facts, **extra))
-    except JostleError:
-        raise
-    except Exception as error:
-        what = f"{type(error).__name__}: {error}"
-        raise DataError(f"video {name}: the detector failed ({what}); -vv shows where", fault="F78") from error
+    return asked(name, lambda: checked_segments(detector.detect(features, **facts, **extra)), "detector")
 
 
 def _noted(source: Path) -> dict[str, Entry]:
@@ -216,7 +212,7 @@ def _noted(source: Path) -> dict[str, Entry]:
     return {} if noted is None else noted[1]
 
 
-def _checked(found: object) -> Segments:
+def checked_segments(found: object) -> Segments:
     """What a detector gave back, if it is scored segments."""
     if not isinstance(found, Segments):
         raise TypeError(f"it gave {type(found).__name__}, not Segments")

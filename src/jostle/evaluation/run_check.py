@@ -11,6 +11,7 @@ from jostle.benchmarks.recipe import safe
 from jostle.datasets.names import listing
 from jostle.errors import DataError, JostleError
 from jostle.evaluation.run_state import State
+from jostle.evaluation.tasks import TASKS
 from jostle.extraction.store import file_fingerprint
 from jostle.runs.folder import RunFolder
 from jostle.runs.journal import read_events
@@ -35,6 +36,11 @@ class Checked:
     altered: tuple[str, ...]
     lacking: tuple[str, ...]
 
+    @property
+    def summary(self) -> str:
+        """What is there, in a line."""
+        return f"{len(self.cells)} cells, {self.videos} of {self.of} videos"
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {"format": 1} | {
@@ -53,8 +59,8 @@ def check_run(path: Path) -> Checked:
     Raises:
         DataError: if it is none.
     """
-    folder = RunFolder(path)
-    about = folder.read_about()
+    about = RunFolder(path).read_about()
+    folder = RunFolder(path, TASKS[about["content"]["task"]].suffix)
     altered, lacking = [], []
     try:
         state = State.of(read_events(folder.journal))
@@ -62,19 +68,20 @@ def check_run(path: Path) -> Checked:
         state, altered = State(), [str(error)]
     whole: dict[str, frozenset[str]] = {}
     known = {safe(cell["cell"]): cell["cell"] for cell in about["content"]["cells"]}
-    for file in sorted(folder.predictions.glob("*.json")):
+    for file in sorted(folder.predictions.glob("[!.]*")):
         written = state.written.get(known.get(file.stem, ""), {})
         event = written.get(file_fingerprint(file))
         if event is None:
             altered.append(f"predictions/{file.name} is not what the run wrote")
         else:
-            whole[event["cell"]] = frozenset(event["videos"])
+            whole[event["cell"]] = state.lists[event["list"]]
     for slug, cell in known.items():
         if cell in state.written and not folder.predictions_of(slug).exists():
-            lacking.append(f"predictions/{slug}.json was written and is gone")
+            lacking.append(f"predictions/{slug}{folder.suffix} was written and is gone")
     lacking += [f"{video} could not be used: {event['message']}" for video, event in state.failed.items()]
     if about["missing"]:
-        lacking.append(f"{len(about['missing'])} annotated videos have no file: {listing(about['missing'])}")
+        what = "frames" if about["content"]["task"] == "frames" else "videos"
+        lacking.append(f"{len(about['missing'])} annotated {what} have no file: {listing(about['missing'])}")
     covered = frozenset.intersection(*whole.values()) if whole else frozenset()
     lacking += [f"{cell} lacks {len(videos ^ covered)} videos" for cell, videos in whole.items() if videos != covered]
     try:

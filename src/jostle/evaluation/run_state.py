@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from jostle.benchmarks.recipe import CLEAN, Cell, Recipe
-from jostle.datasets.dataset import Dataset
-from jostle.datasets.files import read_predictions
+from jostle.benchmarks.recipe import CLEAN, Cell
 from jostle.datasets.names import file_name_for, shown
 from jostle.errors import JostleError, SourceChanged
-from jostle.evaluation.sweep import Order, actions_of
+from jostle.evaluation.task import Task
 from jostle.evaluation.video_results import read_results
+from jostle.evaluation.work import Found, Order
 from jostle.extraction.store import file_fingerprint, source_state
+from jostle.media.images import ImageSequence
 from jostle.media.probe import probe
 from jostle.runs.folder import RunFolder
 from jostle.runs.journal import Event
-from jostle.types.segments import Segments
 
 RESULTS = ".npz"  # of one video
+FEW = 2000  # videos whose kept results may be read again just to be shown
 
 
 @dataclass
@@ -33,11 +31,13 @@ class State:
         videos: the last line on each video that was looked at.
         failed: the last line on each that could not be used.
         written: lines on the predictions of each cell by the checksum of the file.
+        lists: lists of videos, which such lines name by a key: most cells have the same.
     """
 
     videos: dict[str, Event] = field(default_factory=dict)
     failed: dict[str, Event] = field(default_factory=dict)
     written: dict[str, dict[str, Event]] = field(default_factory=dict)
+    lists: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> State:
@@ -55,6 +55,8 @@ class State:
                 self.failed.pop(event["video"], None)
             case "failed":
                 self.failed[event["video"]] = event
+            case "list":
+                self.lists[event["key"]] = frozenset(event["videos"])
             case "cell":
                 self.written.setdefault(event["cell"], {})[event["sha256"]] = event
 
@@ -80,7 +82,7 @@ class Plan:
     @property
     def frames(self) -> int:
         """Frames to decode, by what the files claim; one that cannot be opened claims none."""
-        return sum(_claimed_frames(order.path) for order in self.orders)
+        return sum(claimed_frames(order.path) for order in self.orders)
 
     def to_dict(self) -> dict[str, Any]:
         """What would be done, in numbers."""
@@ -94,62 +96,91 @@ class Plan:
         }
 
 
+def usable_videos(task: Task[Any]) -> dict[str, Path]:
+    """The videos that are annotated and have a file, in the order of the annotations."""
+    videos = task.data.videos
+    return {name: videos[name] for name in task.videos if name in videos and task.looks_at(name)}
+
+
 def planned(
     folder: RunFolder,
     state: State,
-    recipe: Recipe,
-    data: Dataset,
+    task: Task[Found],
     cells: Sequence[Cell],
     *,
     seed: int,
     retry_failed: bool,
+    on_kept: Callable[[str, dict[str, Found]], None] | None = None,
 ) -> Plan:
     """What is left to do for these cells in a folder.
+
+    Args:
+        on_kept: told what is kept of each video.
 
     Raises:
         SourceChanged: if a predictions file or a video is not what it was.
     """
-    there = {cell.name: found for cell in recipe.cells if (found := _written(folder, state, cell)) is not None}
+    every = task.recipe.cells
+    there = {cell.name: found for cell in every if (found := _written(folder, state, cell)) is not None}
     asked = {cell.name for cell in cells} | {CLEAN} | set(there)
-    chosen = tuple(cell for cell in recipe.cells if cell.name in asked)
+    chosen = tuple(cell for cell in every if cell.name in asked)
     kept, orders, failed = {}, [], []
-    actions = actions_of(data.truth)
-    for name, path in data.videos.items():
-        if name not in actions:
-            continue
+    for name, path in usable_videos(task).items():
         if name in state.failed and not retry_failed:
             failed.append(name)
             continue
         if name in state.videos:
             _check_source(name, path, state.videos[name])
-            kept[name] = frozenset(kept_results(folder, state, name))
+            if on_kept is not None and len(state.videos) <= FEW:
+                results = kept_results(folder, state, task, name)
+                kept[name] = frozenset(results)
+                on_kept(name, results)
+            else:
+                kept[name] = _kept_cells(folder, state, task, name)
         lacking = tuple(cell for cell in chosen if name not in there.get(cell.name, ()) and cell.name not in kept.get(
             name, ()))  # fmt: skip
         if lacking:
-            orders.append(Order(name, path, actions[name], lacking, seed))
+            orders.append(task.order(name, path, lacking, seed))
     return Plan(chosen, there, kept, tuple(orders), tuple(failed))
 
 
-def kept_results(folder: RunFolder, state: State, video: str) -> dict[str, Segments]:
+def kept_results(folder: RunFolder, state: State, task: Task[Found], video: str) -> dict[str, Found]:
     """What was found in a video, by cell, as far as the folder still has it."""
     event = state.videos.get(video)
-    return {} if event is None else read_results(results_file(folder, video), event["sha256"]) or {}
+    held = None if event is None else read_results(results_file(folder, video), event["sha256"])
+    return {} if held is None else task.unpacked(*held)
+
+
+def _kept_cells(folder: RunFolder, state: State, task: Task[Any], video: str) -> frozenset[str]:
+    """The cells of which something is kept of a video; its file is only read if it is not as it was left."""
+    event = state.videos[video]
+    try:
+        if list(source_state(results_file(folder, video))) == event["kept"]:
+            every = task.recipe.cells
+            return frozenset(every[i].name for lo, hi in event["cells"] for i in range(lo, hi))
+    except JostleError:
+        return frozenset()
+    return frozenset(kept_results(folder, state, task, video))
+
+
+def spans(numbers: Iterable[int]) -> list[list[int]]:
+    """Numbers as ranges, each with its first and the one after its last.
+
+    >>> spans([0, 1, 2, 7])
+    [[0, 3], [7, 8]]
+    """
+    made: list[list[int]] = []
+    for number in sorted(numbers):
+        if made and made[-1][1] == number:
+            made[-1][1] += 1
+        else:
+            made.append([number, number + 1])
+    return made
 
 
 def results_file(folder: RunFolder, video: str) -> Path:
     """Where the results of a video are kept."""
     return folder.videos / file_name_for(video, RESULTS)
-
-
-def written_segments(path: Path) -> dict[str, Segments]:
-    """The predictions of a cell by video."""
-    found = read_predictions(path)
-    return {
-        name: Segments(found.start[rows], found.end[rows], found.label[rows].astype(np.int64), found.score[rows],
-                       found.classes)
-        for v, name in enumerate(found.videos)
-        for rows in [np.flatnonzero(found.video == v)]
-    }  # fmt: skip
 
 
 def source_of(path: Path) -> dict[str, Any]:
@@ -167,11 +198,14 @@ def _written(folder: RunFolder, state: State, cell: Cell) -> frozenset[str] | No
     event = state.written.get(cell.name, {}).get(file_fingerprint(path))
     if event is None:
         raise SourceChanged(f"{path}: not what this run wrote; delete it, and the cell is done again")
-    return frozenset(event["videos"])
+    return state.lists[event["list"]]
 
 
-def _claimed_frames(path: Path) -> int:
+def claimed_frames(path: Path) -> int:
+    """How many frames a file says it has, or a folder of images holds; 0 if it cannot be opened."""
     try:
+        if path.is_dir():
+            return len(ImageSequence(path))
         facts = probe(path)
     except JostleError:
         return 0

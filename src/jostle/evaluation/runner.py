@@ -1,29 +1,30 @@
-"""Runs a detection benchmark on one machine, into a folder that survives being killed.
+"""Runs a benchmark into a folder that survives being killed.
 
 Videos are the items. What is found in one, in all cells it lacks, goes into a file of its own and a line of the
 journal; when all are done, each cell's predictions are put together in the order of the annotations. So neither the
-order of work, nor the number of processes, nor an interruption shows in the result.
+order of work, nor the number of workers, nor an interruption shows in the result.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import hashlib
 import json
 import os
-import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from jostle.benchmarks.recipe import CLEAN, Cell, Recipe
+from jostle.builds import builds
 from jostle.datasets.dataset import Dataset
-from jostle.datasets.files import read_predictions, write_predictions
 from jostle.datasets.names import file_name_for, refuse_collisions
 from jostle.datasets.writing import write_text
-from jostle.errors import BadValue, DataError, JostleError
+from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
+from jostle.evaluation.run_scores import summed_up
 from jostle.evaluation.run_state import (
     RESULTS,
     Plan,
@@ -32,21 +33,23 @@ from jostle.evaluation.run_state import (
     planned,
     results_file,
     source_of,
-    written_segments,
+    spans,
+    usable_videos,
 )
-from jostle.evaluation.sweep import Models, Order, Result, looked_at
+from jostle.evaluation.task import Task
+from jostle.evaluation.tasks import task_of
 from jostle.evaluation.video_results import write_results
+from jostle.evaluation.watching import Watch, Watching
+from jostle.evaluation.work import Attempting, Engine, Look, Looked, Order
 from jostle.extraction.engine import Cost
-from jostle.extraction.store import file_fingerprint
-from jostle.metrics.robustness import robustness
-from jostle.metrics.score import score
+from jostle.extraction.store import file_fingerprint, source_state
 from jostle.runs.folder import FORMAT, Origin, RunFolder
 from jostle.runs.journal import Event, Journal, read_events
-from jostle.types.predictions import Predictions
-from jostle.types.segments import Segments
+from jostle.workers import worked
 
 Progress = Callable[[int, int], None]
-VERSIONS = ("jostle", "numpy", "av", "opencv-python-headless", "torch")
+Note = Callable[[Event], None]
+CELLS_AT_ONCE = 8  # put together in one pass over the files of videos; more are faster and take more memory
 
 
 @dataclass(frozen=True)
@@ -73,21 +76,27 @@ class Contestant:
     """The model that is run, and what it is known by.
 
     Attributes:
-        load: gives extractor and detector, in every process once.
-        model: the name of the detector, which `load` gives it under.
-        weights: fingerprint of its weights.
-        extractor: the name of what makes its features.
+        load: gives what looks at videos, in every process once.
+        model: its name.
+        weights: fingerprint of its weights; None where nothing is known of them.
+        weights_from: what that is the fingerprint of.
+        extractor: the name of what makes features for a detector.
         extractor_weights: fingerprint of those weights.
+        shown: how frames become the input of a recogniser, as plain values.
+        device: that it runs on.
     """
 
-    load: Callable[[], Models]
+    load: Callable[[], Look[Any]]
     model: str
-    weights: str | None
-    extractor: str
-    extractor_weights: str | None
+    weights: str | None = None
+    weights_from: str = "nothing"
+    extractor: str | None = None
+    extractor_weights: str | None = None
+    shown: dict[str, Any] | None = None
+    device: str = "cpu"
 
 
-def run_detection(
+def run_benchmark(
     recipe: Recipe,
     data: Dataset,
     contestant: Contestant,
@@ -96,56 +105,73 @@ def run_detection(
     cells: Sequence[Cell],
     seed: int = 0,
     jobs: int = 1,
+    engine: Engine = worked,
     retry_failed: bool = False,
     progress: Progress | None = None,
+    watch: Watch | None = None,
 ) -> Run:
     """Run a benchmark in a folder, or what is left of it there.
 
     Args:
         cells: those to do; what the folder has of others stays, and is scored with them.
-        jobs: videos at once, each in a process of its own.
+        jobs: videos at once.
+        engine: shares the videos out among workers.
         retry_failed: look again at videos that could not be used.
         progress: told of videos.
+        watch: told of cells as they fill in.
 
     Raises:
         SourceChanged: if the folder holds a run of something else.
         ResourceError: if the disk is full; what is finished stays.
         DataError: if none of the videos could be used.
     """
-    folder, origin = RunFolder(out), _origin(recipe, data, contestant, seed)
+    task = task_of(recipe, data)
+    folder, origin = RunFolder(out, task.suffix), _origin(task, contestant, seed)
     refuse_collisions([file_name_for(name, RESULTS) for name in data.videos], str(out))
-    _begin(folder, origin, data)
+    _begin(folder, origin, task)
     with Journal(folder.journal) as journal:
         for path in folder.leftovers():
             with contextlib.suppress(OSError):
                 path.unlink()
-        state = State.of(journal.events)
-        plan = planned(folder, state, recipe, data, cells, seed=seed, retry_failed=retry_failed)
+        state, watching = State.of(journal.events), Watching(task, watch)
+        on_kept = None if watch is None else watching.take
+        plan = planned(folder, state, task, cells, seed=seed, retry_failed=retry_failed, on_kept=on_kept)
         spent = [Cost(), Cost()]
 
         def note(event: Event) -> None:
             journal.note(event)
             state.add(event)
 
-        with closing(looked_at(plan.orders, contestant.load, jobs)) as results:
+        attempting = Attempting(contestant.load)
+        with closing(engine(attempting, plan.orders, jobs, lost=lambda order, error: error)) as results:
             for done, (order, result) in enumerate(results, 1):
-                _keep(folder, state, order, result, contestant.model, note)
-                if not isinstance(result, JostleError):
-                    spent = [spent[0] + result[1], spent[1] + result[2]]
+                if isinstance(result, JostleError):
+                    _set_aside(order, result, note)
+                    watching.failed += 1
+                else:
+                    _keep(folder, state, task, order, result, note)
+                    spent = [spent[0] + result.clean, spent[1] + result.cells]
+                    watching.take(order.name, result.found)
                 if progress is not None:
                     progress(done, len(plan.orders))
-        failures = _write_failures(folder, state, data)
-        names = _write_predictions(folder, state, plan, data, note)
+                watching.tell(done, len(plan.orders))
+        failures = _write_failures(folder, state, task)
+        names = [name for name in usable_videos(task) if name not in state.failed]
         if not names:
             why = failures[0]["message"] if failures else "no annotated video is there"
             raise DataError(
                 f"none of {len(data.videos)} videos could be used: {why}; when that is mended, run with --retry-failed"
             )
-        scores = _write_scores(folder, recipe, plan, data, names, contestant.model)
+        _write_predictions(folder, state, plan, task, names, note)
+        measured = {cell.name: task.measured(folder.predictions_of(cell.slug), names) for cell in plan.cells}
+        coverage = {"videos": len(names), "of": len(task.videos)}
+        scores = summed_up(recipe, contestant.model, plan.cells, measured, coverage)
+        write_text(folder.scores, [json.dumps(scores, indent=1), "\n"])
+        _write_diagnosis(folder, plan, task, names)
     return Run(out, scores, failures, *spent)
 
 
-def plan_detection(
+def plan_benchmark(
     recipe: Recipe,
     data: Dataset,
     contestant: Contestant,
@@ -155,74 +181,83 @@ def plan_detection(
     seed: int = 0,
     retry_failed: bool = False,
 ) -> Plan:
-    """What `run_detection` would do; nothing is written."""
-    folder = RunFolder(out)
-    folder.check(_origin(recipe, data, contestant, seed))
+    """What `run_benchmark` would do; nothing is written."""
+    task = task_of(recipe, data)
+    folder = RunFolder(out, task.suffix)
+    folder.check(_origin(task, contestant, seed), builds())
     state = State.of(read_events(folder.journal))
-    return planned(folder, state, recipe, data, cells, seed=seed, retry_failed=retry_failed)
+    return planned(folder, state, task, cells, seed=seed, retry_failed=retry_failed)
 
 
-def _origin(recipe: Recipe, data: Dataset, contestant: Contestant, seed: int) -> Origin:
-    if recipe.task != "detection":
-        raise BadValue(f"{recipe.name} is a benchmark of {recipe.task}; only those of detection can be run so far")
+def _origin(task: Task[Any], contestant: Contestant, seed: int) -> Origin:
+    recipe, data = task.recipe, task.data
     return Origin(
         recipe.name,
         recipe.fingerprint,
         recipe.content(),
         contestant.model,
         contestant.weights,
+        contestant.weights_from,
         contestant.extractor,
         contestant.extractor_weights,
+        contestant.shown,
+        contestant.device,
         seed,
         data.name,
         data.subset,
-        data.truth.fingerprint,
+        task.fingerprint,
         tuple(data.missing),
     )
 
 
-def _begin(folder: RunFolder, origin: Origin, data: Dataset) -> None:
+def _begin(folder: RunFolder, origin: Origin, task: Task[Any]) -> None:
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
-        if not folder.check(origin):
+        if not folder.check(origin, builds()):
             if any(not path.name.startswith(".") for path in folder.path.iterdir()):
                 raise DataError(f"{folder.path}: holds something that is no run; name a new or an empty folder")
-            about = {"format": FORMAT, **origin.to_dict(), "videos": len(data.truth.videos), "versions": _versions()}
+            about = {"format": FORMAT, **origin.to_dict(), "videos": len(task.videos), "versions": builds()}
             write_text(folder.about, [json.dumps(about, indent=1), "\n"])
+        if not folder.truth.exists():
+            task.write_truth(folder.truth)
         for inner in (folder.predictions, folder.videos):
             inner.mkdir(exist_ok=True)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise ResourceError(f"no room on the disk for {folder.path}; free some, then run again") from None
         raise DataError(f"{folder.path}: cannot be used ({error.strerror}); name another folder") from None
 
 
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for package in VERSIONS:
-        with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+def _set_aside(order: Order, error: JostleError, note: Note) -> None:
+    said = {"error": type(error).__name__, "message": str(error), "fault": error.fault}
+    note({"event": "failed", "video": order.name, **said})
 
 
-def _keep(
-    folder: RunFolder, state: State, order: Order, result: Result, model: str, note: Callable[[Event], None]
-) -> None:
+def _keep(folder: RunFolder, state: State, task: Task[Any], order: Order, result: Looked[Any], note: Note) -> None:
     """Put the results of a video where a killed process does not take them along: first the file, then the line."""
-    if isinstance(result, JostleError):
-        said = {"error": type(result).__name__, "message": str(result), "fault": result.fault}
-        note({"event": "failed", "video": order.name, **said})
-        return
-    found, clean, others = result
-    wanted = {cell.name: found[model][cell.name] for cell in order.cells}
-    together = kept_results(folder, state, order.name) | wanted
-    checksum = write_results(results_file(folder, order.name), together)
-    costs = {"clean": asdict(clean), "cells": asdict(others)}
-    note({"event": "video", "video": order.name, "sha256": checksum, **source_of(order.path), "cost": costs})
+    wanted = {cell.name: result.found[cell.name] for cell in order.cells}
+    together = kept_results(folder, state, task, order.name) | wanted
+    file = results_file(folder, order.name)
+    checksum = write_results(file, *task.packed(together))
+    costs = {"clean": asdict(result.clean), "cells": asdict(result.cells)}
+    note(
+        {
+            "event": "video",
+            "video": order.name,
+            "path": str(order.path.absolute()),
+            "sha256": checksum,
+            "kept": source_state(file),
+            "cells": spans(i for i, cell in enumerate(task.recipe.cells) if cell.name in together),
+            **source_of(order.path),
+            "cost": costs,
+        }
+    )
 
 
-def _write_failures(folder: RunFolder, state: State, data: Dataset) -> tuple[dict[str, str], ...]:
+def _write_failures(folder: RunFolder, state: State, task: Task[Any]) -> tuple[dict[str, str], ...]:
     failures = tuple(
         {key: state.failed[name][key] for key in ("video", "error", "message", "fault")}
-        for name in data.videos
+        for name in usable_videos(task)
         if name in state.failed
     )
     write_text(folder.failures, [json.dumps(failure) + "\n" for failure in failures])
@@ -230,45 +265,47 @@ def _write_failures(folder: RunFolder, state: State, data: Dataset) -> tuple[dic
 
 
 def _write_predictions(
-    folder: RunFolder, state: State, plan: Plan, data: Dataset, note: Callable[[Event], None]
-) -> list[str]:
-    """Put together the cells that lack a file or a video; gives the videos that are in every cell."""
-    names = [name for name in data.truth.videos if name in data.videos and name not in state.failed]
-    for cell in plan.cells if names else ():
-        if plan.there.get(cell.name) == frozenset(names):
-            continue
-        path = folder.predictions_of(cell.slug)
-        before = written_segments(path) if cell.name in plan.there else {}
-        found: dict[str, Segments] = {}
+    folder: RunFolder, state: State, plan: Plan, task: Task[Any], names: list[str], note: Note
+) -> None:
+    """Put together the cells that lack a file or a video."""
+    lacking = [cell for cell in plan.cells if plan.there.get(cell.name) != frozenset(names)]
+    for some in _portions(lacking, CELLS_AT_ONCE):
+        before = {
+            cell.name: task.read(folder.predictions_of(cell.slug)) if cell.name in plan.there else {} for cell in some
+        }
+        found: dict[str, dict[str, Any]] = {cell.name: {} for cell in some}
         for name in names:
-            found[name] = before[name] if name in before else kept_results(folder, state, name)[cell.name]
-        # The journal knows the file before it has its name, so that whatever has the name is known.
-        new = path.with_name(f".{path.stem}.new.json")
-        write_predictions(Predictions.from_segments(found), new)
-        note({"event": "cell", "cell": cell.name, "sha256": file_fingerprint(new), "videos": names})
-        os.replace(new, path)
-    return names
+            kept: dict[str, Any] | None = None
+            for cell in some:
+                if name in before[cell.name]:
+                    found[cell.name][name] = before[cell.name][name]
+                    continue
+                if kept is None:
+                    kept = kept_results(folder, state, task, name)
+                if cell.name not in kept:
+                    file = results_file(folder, name)
+                    raise SourceChanged(f"{file}: not what this run wrote; delete it, and its video is looked at again")
+                found[cell.name][name] = kept[cell.name]
+        for cell in some:
+            # The journal knows the file before it has its name, so that whatever has the name is known.
+            path = folder.predictions_of(cell.slug)
+            new = path.with_name(f".{path.stem}.new{path.suffix}")
+            task.write(new, found[cell.name])
+            key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+            if key not in state.lists:
+                note({"event": "list", "key": key, "videos": names})
+            note({"event": "cell", "cell": cell.name, "sha256": file_fingerprint(new), "list": key})
+            os.replace(new, path)
 
 
-def _write_scores(
-    folder: RunFolder, recipe: Recipe, plan: Plan, data: Dataset, names: list[str], model: str
-) -> dict[str, Any]:
-    assert recipe.protocol is not None
-    truth = data.truth.of_videos(names)
-    values = {}
-    for cell in plan.cells:
-        found = read_predictions(folder.predictions_of(cell.slug))
-        values[cell.name] = score(found, truth, protocol=recipe.protocol, tious=recipe.tious).average_map
-    counted = {cell.name: values[cell.name] for cell in plan.cells if cell.counted}
-    told: dict[str, Any] = {"format": FORMAT, "benchmark": recipe.name, "model": model, "metric": recipe.measure}
-    told |= robustness(values[CLEAN], counted, families=recipe.families, percent=False).to_dict()
-    coverage = {"videos": len(names), "of": len(data.truth.videos)}
-    told["cells"] = [cell | coverage for cell in told["cells"]]
-    told["beside"] = [
-        {"cell": cell.name, "value": values[cell.name], **coverage}
-        for cell in plan.cells
-        if not cell.counted and cell.name != CLEAN
-    ]
-    told["counted"] = {"cells": len(counted), "of": sum(cell.counted for cell in recipe.cells)}
-    write_text(folder.scores, [json.dumps(told, indent=1), "\n"])
-    return told
+def _write_diagnosis(folder: RunFolder, plan: Plan, task: Task[Any], names: list[str]) -> None:
+    """The diagnosis of the clean videos, and under `cells` those of all others."""
+    found = {cell.name: task.diagnosed(folder.predictions_of(cell.slug), names) for cell in plan.cells}
+    clean = found.pop(CLEAN)
+    if clean is not None:
+        write_text(folder.diagnosis, [json.dumps(clean | {"cells": found}), "\n"])
+
+
+def _portions(cells: Sequence[Cell], size: int) -> Iterator[Sequence[Cell]]:
+    for lo in range(0, len(cells), size):
+        yield cells[lo : lo + size]

@@ -6,19 +6,23 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from jostle.benchmarks.recipe import CLEAN, CLEAN_CELL, Cell
-from jostle.errors import DataError, JostleError, ResourceError
+from jostle.benchmarks.recipe import CLEAN, Cell, Recipe
+from jostle.datasets.dataset import Dataset
+from jostle.errors import JostleError, ResourceError
 from jostle.evaluation.detection import FeatureDetector, Grid, find_segments
+from jostle.evaluation.runner import Contestant, Run, run_benchmark
+from jostle.evaluation.work import Attempting, Engine, Looked, Order, Result
 from jostle.extraction.engine import Cost, VideoFeatures
 from jostle.extraction.extractor import FeatureExtractor
 from jostle.media.decode import Reader
-from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
-from jostle.types.truth import Truth
 from jostle.workers import worked
+
+ByDetector = dict[str, Segments]
 
 
 @dataclass(frozen=True)
@@ -37,128 +41,105 @@ class Models:
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """What was found.
+class Detecting:
+    """Looks at a video with several detectors at once."""
 
-    Attributes:
-        found: by detector, then by cell, the clean one first.
-        set_aside: videos that could not be used, and why.
-        clean: what the clean videos cost.
-        cells: what all other cells cost on top.
-    """
+    models: Models
 
-    found: dict[str, dict[str, Predictions]]
-    set_aside: dict[str, str]
-    clean: Cost
-    cells: Cost
+    def __call__(self, order: Order) -> Looked[ByDetector]:
+        with self.models.guard():
+            return _look(order, self.models)
 
 
 @dataclass(frozen=True)
-class Order:
-    """One video for one worker, and the cells it is to be looked at in."""
-
-    name: str
-    path: Path
-    segments: Segments
-    cells: tuple[Cell, ...]
-    seed: int
-
-    def __str__(self) -> str:
-        return str(self.path)
-
-
-Found = dict[str, dict[str, Segments]]  # by detector, then by cell
-Result = tuple[Found, Cost, Cost] | JostleError  # and what clean and all other cells cost, or what is wrong
-
-
-def sweep_videos(
-    videos: Mapping[str, Path],
-    truth: Truth,
-    cells: Sequence[Cell],
-    load: Callable[[], Models],
-    *,
-    seed: int = 0,
-    jobs: int = 1,
-    progress: Callable[[int, int], None] | None = None,
-) -> Sweep:
-    """Look at videos clean and in every cell.
-
-    Args:
-        videos: files by id.
-        truth: the actions that placements strike.
-        cells: of a benchmark; the clean one is looked at first, whether it is among them or not.
-        load: gives the models, in every process once.
-        jobs: videos at once.
-        progress: told of videos.
-
-    Raises:
-        DataError: if none of the videos could be used.
-    """
-    cells = (CLEAN_CELL, *(cell for cell in cells if cell.name != CLEAN))
-    actions = actions_of(truth)
-    orders = [Order(name, path, actions[name], tuple(cells), seed) for name, path in videos.items() if name in actions]
-    found: dict[str, Found] = {}
-    set_aside, clean, others = {}, Cost(), Cost()
-    with closing(looked_at(orders, load, jobs)) as results:
-        for done, (order, result) in enumerate(results, 1):
-            if isinstance(result, JostleError):
-                set_aside[order.name] = str(result)
-            else:
-                found[order.name], one, more = result
-                clean, others = clean + one, others + more
-            if progress is not None:
-                progress(done, len(orders))
-    if not found:
-        raise DataError(
-            f"none of {len(orders)} videos could be used: {next(iter(set_aside.values()), 'none is known')}"
-        )
-    names = [name for name in truth.videos if name in found]  # whichever was done first
-    models = list(found[names[0]])
-    return Sweep(
-        {
-            model: {
-                cell.name: Predictions.from_segments({name: found[name][model][cell.name] for name in names})
-                for cell in cells
-            }
-            for model in models
-        },
-        set_aside,
-        clean,
-        others,
-    )
-
-
-def looked_at(
-    orders: Sequence[Order], load: Callable[[], Models], jobs: int
-) -> Generator[tuple[Order, Result], None, None]:
-    """Results of videos as they are done; close it to end the work early."""
-    return worked(_Looking(load), orders, jobs)
-
-
-@dataclass(frozen=True)
-class _Looking:
-    """Starts a worker: loads the models there."""
+class Loading:
+    """Loads the models where they are to work, and gives what looks at videos with them."""
 
     load: Callable[[], Models]
 
-    def __call__(self) -> Callable[[Order], Result]:
-        models = self.load()
-        return lambda order: _attempt(order, models)
+    def __call__(self) -> Detecting:
+        return Detecting(self.load())
 
 
-def _attempt(order: Order, models: Models) -> Result:
-    try:
-        with models.guard():
-            return _look(order, models)
-    except ResourceError:
-        raise
-    except JostleError as error:  # one bad video is set aside
-        return error
+def run_together(
+    recipe: Recipe,
+    data: Dataset,
+    contestants: Mapping[str, Contestant],
+    load: Callable[[], Models],
+    folders: Mapping[str, Path],
+    *,
+    cells: Sequence[Cell],
+    seed: int = 0,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Run]:
+    """Run a benchmark on detectors that share an extractor: each has a run folder, and videos are looked at once.
+
+    The folders end up as if each detector had been run alone. What is found for the others waits in memory, which for
+    segments is little.
+
+    Args:
+        contestants: what each detector is known by, by the names that `load` gives them.
+        load: gives the models, in every process once.
+        folders: of the runs, by the same names.
+        progress: told of videos, in the first folder; the others then follow at once.
+    """
+    shared = _Shared(load)
+    return {
+        name: run_benchmark(
+            recipe,
+            data,
+            contestant,
+            folders[name],
+            cells=cells,
+            seed=seed,
+            jobs=jobs,
+            engine=shared.engine_for(name),
+            progress=progress if number == 0 else None,
+        )
+        for number, (name, contestant) in enumerate(contestants.items())
+    }
 
 
-def _look(order: Order, models: Models) -> tuple[Found, Cost, Cost]:
+class _Shared:
+    """An engine for each of several runs, which remember what they found for one another."""
+
+    def __init__(self, load: Callable[[], Models]) -> None:
+        self._attempting = Attempting(Loading(load))
+        self._kept: dict[tuple[str, tuple[Cell, ...]], Result[ByDetector]] = {}
+
+    def engine_for(self, model: str) -> Engine:
+        """What shares out the work of one detector's run."""
+
+        def engine(
+            start: Callable[[], Callable[[Any], Any]],
+            items: Sequence[Any],
+            jobs: int,
+            /,
+            *,
+            lost: Callable[[Any, ResourceError], Any] | None = None,
+        ) -> Generator[tuple[Any, Any], None, None]:
+            left = [order for order in items if (order.name, order.cells) not in self._kept]
+            for order in items:
+                if (order.name, order.cells) in self._kept:
+                    yield order, _part(self._kept[order.name, order.cells], model)
+            with closing(worked(self._attempting, left, jobs, lost=lost)) as results:
+                for order, result in results:
+                    self._kept[order.name, order.cells] = result
+                    yield order, _part(result, model)
+
+        return engine
+
+
+def _part(result: Result[ByDetector], model: str) -> Result[Segments]:
+    if isinstance(result, JostleError):
+        return result
+    return Looked({cell: found[model] for cell, found in result.found.items()}, result.clean, result.cells)
+
+
+def _look(order: Order, models: Models) -> Looked[ByDetector]:
     grid = Grid(models.extractor.spec.stride, models.extractor.spec.frames)
-    found: Found = {model: {} for model in models.detectors}
+    found: dict[str, ByDetector] = {}
     with Reader(order.path, threads=1) as reader:
         video = VideoFeatures(
             reader,
@@ -175,18 +156,10 @@ def _look(order: Order, models: Models) -> tuple[Found, Cost, Cost]:
             if cell.name != CLEAN:
                 done = video.under(cell.parsed, cell.placement)
                 others += done.cost
-            for model, detector in models.detectors.items():
-                found[model][cell.name] = find_segments(
+            found[cell.name] = {
+                model: find_segments(
                     detector, np.array(done.features), grid, name=order.name, fps=video.fps, duration=reader.end_s
                 )
-    return found, clean.cost, others
-
-
-def actions_of(truth: Truth) -> dict[str, Segments]:
-    """The actions of every video, for placements to strike."""
-    return {name: _segments(truth, np.flatnonzero(truth.video == v)) for v, name in enumerate(truth.videos)}
-
-
-def _segments(truth: Truth, rows: np.ndarray) -> Segments:
-    kept = rows[truth.end[rows] > truth.start[rows]]  # no frame to strike in one without length
-    return Segments(truth.start[kept], truth.end[kept], truth.label[kept].astype(np.int64), classes=truth.classes)
+                for model, detector in models.detectors.items()
+            }
+    return Looked(found, clean.cost, others)

@@ -6,28 +6,23 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jostle.datasets.writing import write_bytes
-from jostle.types.segments import Segments
 
 _META = "about"
+Array = npt.NDArray[Any]
 
 
-def write_results(path: Path, found: Mapping[str, Segments]) -> str:
-    """Write the segments of each cell; gives the checksum of the file."""
-    classes = list(dict.fromkeys(name for segments in found.values() for name in segments.classes))
-    index = {name: i for i, name in enumerate(classes)}
-    columns: dict[str, Any] = {}
-    for number, segments in enumerate(found.values()):
-        score = np.ones(len(segments)) if segments.score is None else segments.score
-        label = np.array([index[name] for name in segments.classes], np.float64)[segments.label]
-        columns[f"cell{number}"] = np.stack([segments.start, segments.end, label, score])
-    columns[_META] = np.frombuffer(json.dumps({"cells": list(found), "classes": classes}).encode(), np.uint8)
+def write_results(path: Path, found: Mapping[str, Array], classes: Sequence[str] = ()) -> str:
+    """Write an array a cell, and the names of classes that they count; gives the checksum of the file."""
+    columns: dict[str, Any] = {f"cell{number}": array for number, array in enumerate(found.values())}
+    columns[_META] = np.frombuffer(json.dumps({"cells": list(found), "classes": list(classes)}).encode(), np.uint8)
     packed = io.BytesIO()
     np.savez(packed, **columns)
     data = packed.getvalue()
@@ -35,22 +30,14 @@ def write_results(path: Path, found: Mapping[str, Segments]) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def read_results(path: Path, sha256: str) -> dict[str, Segments] | None:
-    """The segments of each cell, or None if the file is not there as it was written."""
+def read_results(path: Path, sha256: str) -> tuple[dict[str, Array], list[str]] | None:
+    """The array of each cell and the classes, or None if the file is not there as it was written."""
     try:
         data = path.read_bytes()
         if hashlib.sha256(data).hexdigest() != sha256:
             return None
         with np.load(io.BytesIO(data), allow_pickle=False) as columns:
             about = json.loads(columns[_META].tobytes())
-            return {
-                name: _segments(columns[f"cell{number}"], tuple(about["classes"]))
-                for number, name in enumerate(about["cells"])
-            }
+            return {name: columns[f"cell{number}"] for number, name in enumerate(about["cells"])}, about["classes"]
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
         return None
-
-
-def _segments(columns: np.ndarray, classes: tuple[str, ...]) -> Segments:
-    start, end, label, score = columns
-    return Segments(start, end, label.astype(np.int64), score, classes)

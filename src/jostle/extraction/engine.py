@@ -21,7 +21,7 @@ from jostle.corrupting.stages import MADE, Source, chain, origins, stretches
 from jostle.errors import BadValue
 from jostle.extraction.extractor import FeatureExtractor, Features
 from jostle.extraction.frames import KEEP_BYTES, Belt, KeptFrames, Recall
-from jostle.extraction.windows import Rule, WindowGrid, mean_rate, retimed
+from jostle.extraction.windows import ReleasedFault, Rule, WindowGrid, mean_rate, retimed
 from jostle.types.segments import Segments
 
 # Work given to a network at once. Networks of jostle divide it further as they like; bits do not depend on it.
@@ -72,6 +72,7 @@ class VideoFeatures:
     Args:
         source: the frames, such as a `Reader` or a `ClipSource`.
         rule: how windows are counted.
+        released_faults: faults of the THUMOS14-C extractors to repeat, see `WindowGrid`.
         seed: of random draws, which are keyed by `video_id` as well.
         segments: the actions, for placements that need them.
         path: the file the frames come from, where they are exactly what it holds.
@@ -91,6 +92,7 @@ class VideoFeatures:
         extractor: FeatureExtractor,
         *,
         rule: Rule = "all",
+        released_faults: Sequence[ReleasedFault] = (),
         seed: int = 0,
         video_id: str = "",
         segments: Segments | None = None,
@@ -103,22 +105,23 @@ class VideoFeatures:
         if not len(source):
             raise BadValue("a video without frames has no features")
         wanted = extractor.spec
-        self.grid = WindowGrid(wanted.frames, wanted.stride, rule)
+        self.grid = WindowGrid(wanted.frames, wanted.stride, rule, tuple(released_faults))
         self.fps = wanted.fps or mean_rate(source.pts, source.fps)
         self._source = KeptFrames(source, keep_bytes)
         self._extractor = extractor
         self._seed, self._video_id, self._path, self._bit_rate = seed, video_id, path, bit_rate
         self._timeline = Timeline.of(source.pts, source.fps, segments, seed=seed, video_id=video_id)
         self._shown = retimed(source.pts, source.fps, wanted.fps)
-        every = np.arange(self.grid.count(len(self._shown)), dtype=np.int64)
-        self._rows = self._shown[self.grid.frames_of(every, len(self._shown))]  # (T, window) frames of the source
+        self._count = self.grid.count(len(self._shown))
+        every = np.arange(self._count + 1, dtype=np.int64)  # with one beyond the last, which a fault looks at
+        self._rows = self._shown[self.grid.frames_of(every, len(self._shown))]  # (T + 1, window) frames of the source
         self._recall = Recall()
         self._seen = self._joined = 0
         self._progress = progress
         self._clean = None if clean is None else self._checked(clean)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._count
 
     @property
     def cost(self) -> Cost:
@@ -132,7 +135,15 @@ class VideoFeatures:
 
     def whole(self, specs: Sequence[Spec], placement: str | Placement | None = None) -> Extraction:
         """The features of the corrupted video, every one computed from its frames."""
-        return self._whole(self._corrupted(specs, placement))
+        top = self._corrupted(specs, placement)
+        if not self.grid.released_faults:
+            return self._whole(top)
+        clean, before = self.clean(), self.cost  # which shows through where the released program forgets to look
+        windows, rows = self.grid.patched(self._struck(top)[self._shown])
+        done = self._whole(top, len(self) + 1)
+        features = np.array(clean.features)
+        features[rows] = done.features[windows]
+        return Extraction(features, done.seen, self._since(before))
 
     def under(self, specs: Sequence[Spec], placement: str | Placement | None = None) -> Extraction:
         """The same features, bit for bit, computed where they can differ from those of the clean video."""
@@ -140,16 +151,19 @@ class VideoFeatures:
         before = self.cost
         top = self._corrupted(specs, placement)
         came_from = origins(top)
+        struck = came_from != np.arange(len(came_from))
         features, seen = np.array(clean.features), None
         if clean.seen is None:
-            which = self._windows_with(came_from != np.arange(len(came_from)))
-            features[which] = self._windows(top, which)
+            windows, rows = self.grid.patched(struck[self._shown])
+            features[rows] = self._windows(top, windows)
         else:
             seen = clean.seen[came_from]  # rows of made frames hold anything until they are filled in
             made = np.flatnonzero(came_from == MADE)
             seen[made] = self._recalled(top, made)
-            which = self._windows_with((seen.view(np.uint32) != clean.seen.view(np.uint32)).any(1))
-            features[which] = self._join(seen, which)
+            if not self.grid.released_faults:  # those go by what was struck, seen or not
+                struck = (seen.view(np.uint32) != clean.seen.view(np.uint32)).any(1)
+            windows, rows = self.grid.patched(struck[self._shown])
+            features[rows] = self._join(seen, windows)
         return Extraction(features, seen, self._since(before))
 
     def sweep(
@@ -163,9 +177,9 @@ class VideoFeatures:
         seed, video_id, bit_rate, path = self._seed, self._video_id, self._bit_rate, self._path
         return chain(self._source, specs, masks, seed=seed, video_id=video_id, bit_rate=bit_rate, path=path)
 
-    def _whole(self, top: Source) -> Extraction:
+    def _whole(self, top: Source, windows: int | None = None) -> Extraction:
         before = self.cost
-        every = np.arange(len(self), dtype=np.int64)
+        every = np.arange(len(self) if windows is None else windows, dtype=np.int64)
         if self._extractor.frame_dim is None:
             return Extraction(self._windows(top, every), None, self._since(before))
         seen = np.empty((len(top), self._extractor.frame_dim), np.float32)
@@ -236,8 +250,9 @@ class VideoFeatures:
             self._joined += len(part)
         return made
 
-    def _windows_with(self, changed: npt.NDArray[np.bool_]) -> Indices:
-        return self.grid.touched(changed[self._shown])
+    def _struck(self, top: Source) -> npt.NDArray[np.bool_]:
+        """The frames that are not those of the clean video."""
+        return np.asarray(origins(top) != np.arange(len(top)), np.bool_)
 
     def _frames_at_once(self) -> int:
         height, width = self._source.size

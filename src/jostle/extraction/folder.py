@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +28,7 @@ from jostle.extraction.store import (
     source_state,
     write_extraction,
 )
-from jostle.extraction.windows import Rule
+from jostle.extraction.windows import ReleasedFault, Rule, WindowGrid
 from jostle.media.decode import Reader
 from jostle.types.segments import Segments
 from jostle.workers import worked
@@ -84,6 +84,7 @@ class _Order:
     out: Path
     corrupting: Corrupting
     rule: Rule
+    released_faults: tuple[ReleasedFault, ...]
     keep_frames: bool
     clean: Path | None
     threads: int | None
@@ -101,6 +102,7 @@ def extract_videos(
     weights: str | None = None,
     corrupting: Corrupting = Corrupting(),  # noqa: B008  (frozen)
     rule: Rule = "all",
+    released_faults: Sequence[ReleasedFault] = (),
     keep_frames: bool = False,
     clean: Path | None = None,
     overwrite: bool = False,
@@ -114,6 +116,7 @@ def extract_videos(
         load: gives the extractor; every worker process calls it once, so for several jobs it has to be picklable.
         name: of the extractor.
         weights: fingerprint of its weights.
+        rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
         keep_frames: also write what was seen of each frame.
         clean: folder of clean features of the same videos, made with `keep_frames`: only what a corruption changed
             is computed.
@@ -131,6 +134,10 @@ def extract_videos(
     extractor = load()
     if keep_frames and extractor.frame_dim is None:
         raise BadValue(f"{name} sees windows whole, so there is nothing to keep of single frames")
+    faults = tuple(sorted(set(released_faults)))
+    WindowGrid(extractor.spec.frames, extractor.spec.stride, rule, faults)  # says what is wrong with them
+    if faults and not corrupting.specs:
+        raise BadValue(f"{', '.join(faults)}: clean rows are right in the released programs; name a corruption as well")
     origin = Origin(
         name,
         weights,
@@ -142,6 +149,7 @@ def extract_videos(
         corrupting.placement,
         corrupting.seed if corrupting.specs else 0,
         corrupting.truth,
+        faults,
     )
     if clean is not None:
         _check_clean(clean, origin)
@@ -149,9 +157,8 @@ def extract_videos(
     orders, kept = [], []
     jobs = max(min(jobs, len(videos)), 1)
     for video_id, path in videos.items():
-        order = _Order(
-            video_id, path, out, _own(corrupting, video_id), rule, keep_frames, clean, 1 if jobs > 1 else None
-        )
+        own, threads = _own(corrupting, video_id), 1 if jobs > 1 else None
+        order = _Order(video_id, path, out, own, rule, faults, keep_frames, clean, threads)
         if _is_done(store, order):
             kept.append(video_id)
         else:
@@ -191,6 +198,7 @@ def features_of(
     video_id: str,
     corrupting: Corrupting = Corrupting(),  # noqa: B008  (frozen)
     rule: Rule = "all",
+    released_faults: Sequence[ReleasedFault] = (),
     clean: Extraction | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -207,6 +215,7 @@ def features_of(
             reader,
             extractor,
             rule=rule,
+            released_faults=released_faults,
             seed=corrupting.seed,
             video_id=video_id,
             segments=corrupting.segments.get(video_id),
@@ -252,6 +261,7 @@ def _extract(order: _Order, extractor: FeatureExtractor, progress: Progress | No
         video_id=order.video_id,
         corrupting=order.corrupting,
         rule=order.rule,
+        released_faults=order.released_faults,
         clean=_clean(order, source, with_frames=extractor.frame_dim is not None),
         threads=order.threads,
         progress=progress,

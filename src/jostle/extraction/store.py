@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import time
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ class Origin:
         placement: which frames they strike, None for what each spec says.
         seed: of random draws.
         truth: fingerprint of the annotations that placements looked at.
+        released_faults: of the THUMOS14-C extractors, which were repeated.
     """
 
     extractor: str
@@ -57,6 +58,7 @@ class Origin:
     placement: str | None = None
     seed: int = 0
     truth: str | None = None
+    released_faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -220,7 +222,8 @@ def read_store(folder: Path) -> tuple[Origin, dict[str, Entry]] | None:
     try:
         if content["format"] != FORMAT:
             raise DataError(f"{path}: format {content['format']!r}, this jostle reads {FORMAT}")
-        origin = Origin(**{field.name: _plain(content[field.name]) for field in fields(Origin)})
+        said = [field.name for field in fields(Origin) if field.name in content or field.default is MISSING]
+        origin = Origin(**{name: _plain(content[name]) for name in said})
         videos = {
             normal_id(name): Entry(**{key: _plain(value) for key, value in entry.items()})
             for name, entry in content["videos"].items()

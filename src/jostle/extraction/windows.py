@@ -15,6 +15,7 @@ from jostle.types.clip import Times
 
 Indices = npt.NDArray[np.int64]
 Rule = Literal["all", "released", "released-json"]
+ReleasedFault = Literal["skipped-window", "early-row"]
 
 _HAIR = 1e-6  # of a frame, so that a moment that falls on a frame in exact numbers is not put before it by rounding
 
@@ -27,22 +28,33 @@ class WindowGrid:
         rule: how many there are. `all`: every full one. `released`: one fewer, as the THUMOS14-C extractors leave out
             the last. `released-json`: as many as the table that comes with them says, which is once more counted
             from a frame less. There is always one, whose missing frames repeat the last frame of the video.
+        released_faults: what those extractors get wrong when they replace clean rows by corrupted ones, none unless
+            named. `skipped-window`: they count frames from 1 here and from 0 there, so that a window stays clean if
+            the one struck frame in it is its first. `early-row`: what was computed goes to the row before, and what
+            belongs to the first row to the last.
 
     >>> WindowGrid(16, 4).count(30), WindowGrid(16, 4, "released").count(30)
     (4, 3)
-    >>> WindowGrid(16, 4).touched(np.arange(30) == 13).tolist()
-    [0, 1, 2, 3]
+    >>> WindowGrid(16, 4).touched(np.arange(40) == 20).tolist()
+    [2, 3, 4, 5]
+    >>> windows, rows = WindowGrid(16, 4, "released", ("skipped-window", "early-row")).patched(np.arange(40) == 20)
+    >>> windows.tolist(), rows.tolist()
+    ([1, 2, 3, 4], [0, 1, 2, 3])
     """
 
     window: int
     stride: int
     rule: Rule = "all"
+    released_faults: tuple[ReleasedFault, ...] = ()
 
     def __post_init__(self) -> None:
         if self.window < 1 or self.stride < 1:
             raise BadValue(f"window and stride count frames from 1, got {self.window} and {self.stride}")
         if self.rule not in get_args(Rule):
             raise UnknownName("rule for counting windows", self.rule, get_args(Rule))
+        for fault in self.released_faults:
+            if fault not in get_args(ReleasedFault):
+                raise UnknownName("fault of the released extractors", fault, get_args(ReleasedFault))
 
     def count(self, frames: int) -> int:
         """Windows of a video with so many frames."""
@@ -63,9 +75,36 @@ class WindowGrid:
 
     def touched(self, struck: Mask) -> Indices:
         """The windows that see at least one struck frame, in order."""
-        first = np.arange(self.count(len(struck))) * self.stride
+        return self._touched(struck, self.count(len(struck)))
+
+    def patched(self, struck: Mask) -> tuple[Indices, Indices]:
+        """The windows to compute again, in order, and the row of clean features that each of them replaces.
+
+        Without faults, these are the windows that see a struck frame, and their own rows.
+        """
+        rows = self.count(len(struck))
+        early = "early-row" in self.released_faults
+        count = rows + 1 if early else rows  # for the last row there is one more
+        windows = self._touched(struck, count)
+        if "skipped-window" in self.released_faults:
+            windows = self._as_released(struck, count)
+        return windows, (windows - 1) % rows if early else windows
+
+    def _touched(self, struck: Mask, count: int) -> Indices:
+        first = np.minimum(np.arange(count) * self.stride, len(struck))
         before = np.concatenate(([0], np.cumsum(struck)))
         return np.flatnonzero(before[np.minimum(first + self.window, len(struck))] > before[first])
+
+    def _as_released(self, struck: Mask, count: int) -> Indices:
+        """The windows of the program's formula, which takes the number of a frame to be counted from 1."""
+        which = np.zeros(count + 1, np.int64)
+        frames = np.flatnonzero(struck)
+        first = np.maximum((frames - 1 - self.window) // self.stride + 1, 0)
+        last = np.minimum(np.maximum((frames - 1) // self.stride, 0), count - 1)
+        some = first <= last
+        np.add.at(which, first[some], 1)
+        np.add.at(which, last[some] + 1, -1)
+        return np.flatnonzero(np.cumsum(which[:-1]) > 0)
 
     def times(self, count: int, fps: float) -> Times:
         """(count,) seconds that windows stand for: the middle of what each has seen."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
+from typing import Any, Protocol
 
 import av
 import numpy as np
@@ -187,7 +188,30 @@ def held(frames: Iterable[tuple[int, Frame]], *, count: Callable[[], int], size:
             yield still
 
 
-def transcode(frames: Iterable[Frame], codec: Codec, *, fps: Fraction, damage: Damage | None = None) -> Iterator[Frame]:
+class Streams(Protocol):
+    """Keeps coded streams of one clip; see `packet_store`."""
+
+    def read(self, codec: Codec, fps: Fraction) -> Any:
+        """A stream with `size`, `count` and `packets`, or None."""
+
+    def keep(
+        self,
+        packets: Iterator[Coded],
+        codec: Codec,
+        fps: Fraction,
+        facts: Callable[[], tuple[tuple[int, int], int]],
+    ) -> Iterator[Coded]:
+        """The same packets."""
+
+
+def transcode(
+    frames: Iterable[Frame],
+    codec: Codec,
+    *,
+    fps: Fraction,
+    damage: Damage | None = None,
+    streams: Streams | None = None,
+) -> Iterator[Frame]:
     """Frames as they look after encoding, transmission and decoding: as many as went in, in the same order.
 
     Memory is bounded by the delay of the encoder. An odd side is extended by one for 4:2:0 and cut again. A
@@ -199,8 +223,13 @@ def transcode(frames: Iterable[Frame], codec: Codec, *, fps: Fraction, damage: D
         fps: frames a second, by which bit rates are counted.
         damage: called with each payload and its place in coding order; gives the bytes that arrive, in one
             piece or several, or None for a lost packet.
+        streams: keeps what the encoder makes of these frames, undamaged; with it no frame is drawn the next time.
     """
     codec.require()
+    known = None if streams is None else streams.read(codec, fps)
+    if known is not None:
+        yield from _received(damaged(known.packets, damage), codec, known.size, lambda: known.count)
+        return
     frames = iter(frames)
     first = next(frames, None)
     if first is None:
@@ -214,8 +243,16 @@ def transcode(frames: Iterable[Frame], codec: Codec, *, fps: Fraction, damage: D
             seen += 1
             yield frame
 
-    packets = damaged(encode(counted(), codec, fps=fps), damage)
+    packets = encode(counted(), codec, fps=fps)
+    if streams is not None:
+        packets = streams.keep(packets, codec, fps, lambda: (size, seen))
+    yield from _received(damaged(packets, damage), codec, size, lambda: seen)
+
+
+def _received(
+    packets: Iterator[Coded], codec: Codec, size: tuple[int, int], count: Callable[[], int]
+) -> Iterator[Frame]:
     # Damage can make a header claim another size, so the true one is not asked of the decoder.
     convert = ToRgb(FromRgb(codec.pixel_format, narrowest=narrowest(codec.encoder)).size(*size), 0)
     pictures = decoded(packets, new_decoder(codec.decoder), size=size, convert=convert)
-    yield from held(pictures, count=lambda: seen, size=size)
+    yield from held(pictures, count=count, size=size)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.input_spec import Frames, InputSpec
+from jostle.models.recogniser import changed
 from jostle.registry import Registry
 
 # Work goes through a network in batches of one size, filled up where it is less: libraries choose their kernels by the
@@ -21,13 +22,14 @@ FRAMES_AT_ONCE = {"cpu": 32, "cuda": 256}
 WINDOWS_AT_ONCE = {"cpu": 32, "cuda": 256}
 
 Features = npt.NDArray[np.float32]
+Tensors = Mapping[str, Tensor]
 
 
 class WindowNetwork(Protocol):
     """A network that sees a window whole."""
 
     def features(self, clips: Tensor) -> Tensor:
-        """(B, C) from (B, 3, T, H, W)."""
+        """(B, C) from prepared crops (B, ...), their axes as the `InputSpec` says."""
 
 
 class FrameNetwork(Protocol):
@@ -49,6 +51,9 @@ class ExtractorKind:
         frame_dim: length of what is seen of one frame; None for networks that see a window whole.
         least_frames: shortest clip the network can take.
         source: where the public weights are, in words that end an error message.
+        most_frames: longest clip it can take; None for any.
+        every: of a clip, the network is shown each so manyth frame.
+        translate: gives public weights the names that they have in the network; None where those are the same.
     """
 
     name: str
@@ -58,22 +63,50 @@ class ExtractorKind:
     least_frames: int
     source: str
     frame_dim: int | None = None
+    most_frames: int | None = None
+    every: int = 1
+    translate: Callable[[Tensors, nn.Module], Tensors] | None = None
 
     def __post_init__(self) -> None:
         if self.spec.step != 1:
             raise BadValue(f"{self.name}: windows of an extractor are frames in a row, so step must be 1")
+        self.check_length(self.spec.frames)
+
+    def check_length(self, frames: int) -> None:
+        """Refuse a clip of a length that the network cannot take."""
+        if frames < self.least_frames or (self.most_frames is not None and frames > self.most_frames):
+            raise BadValue(f"{self.name}: a clip must have {self.lengths}, not {frames}; {self.spec.frames} are usual")
+
+    @property
+    def lengths(self) -> str:
+        """The lengths of clips that it takes, in words."""
+        least, most = self.least_frames, self.most_frames
+        if most is None:
+            return f"at least {least} frames"
+        return f"{least} frames" if least == most else f"{least} to {most} frames"
 
 
 extractors: Registry[ExtractorKind] = Registry("extractor", "jostle.models")
 
 
 def extractor(
-    name: str, *, spec: InputSpec, dim: int, least_frames: int = 1, source: str, frame_dim: int | None = None
+    name: str,
+    *,
+    spec: InputSpec,
+    dim: int,
+    least_frames: int = 1,
+    source: str,
+    frame_dim: int | None = None,
+    most_frames: int | None = None,
+    translate: Callable[[Tensors, nn.Module], Tensors] | None = None,
 ) -> Callable[[Callable[[], nn.Module]], Callable[[], nn.Module]]:
     """Put a function that builds a network on the shelf of extractors; see `ExtractorKind`."""
 
     def put(build: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
-        extractors.add(name, ExtractorKind(name, build, spec, dim, least_frames, source, frame_dim))
+        kind = ExtractorKind(
+            name, build, spec, dim, least_frames, source, frame_dim, most_frames=most_frames, translate=translate
+        )
+        extractors.add(name, kind)
         return build
 
     return put
@@ -111,11 +144,7 @@ class Extractor:
         clips = np.asarray(clip_frames)
         if clips.ndim != 5 or clips.shape[-1] != 3 or clips.dtype != np.uint8:
             raise BadValue(f"{self.kind.name}: clips must be (B, T, H, W, 3) uint8, not {clips.shape} {clips.dtype}")
-        if clips.shape[1] < self.kind.least_frames:
-            raise BadValue(
-                f"{self.kind.name}: a clip must have at least {self.kind.least_frames} frames, not {clips.shape[1]}; "
-                f"{self.spec.frames} are usual"
-            )
+        self.kind.check_length(clips.shape[1])
         if self.frame_dim is not None:
             count, length = clips.shape[:2]
             return self.join(self.see(clips.reshape(-1, *clips.shape[2:])).reshape(count, length, self.frame_dim))
@@ -123,8 +152,8 @@ class Extractor:
         features = np.empty((len(clips), self.dim), np.float32)
         with torch.inference_mode():
             # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
-            for i, clip in enumerate(clips):
-                crops = self.spec.prepare(torch.tensor(clip, device=self._device))  # (crops, 3, T, size, size)
+            for i, clip in enumerate(clips[:, :: self.kind.every]):
+                crops = self.spec.prepare(torch.tensor(clip, device=self._device))
                 features[i] = network.features(crops).mean(0).float().cpu().numpy()
         return features
 
@@ -168,28 +197,40 @@ class Extractor:
 
 
 def load_extractor(
-    name: str, *, weights: Mapping[str, Tensor] | Literal["random"] | None = None, device: str = "cpu"
+    name: str, *, weights: Tensors | Literal["random"] | None = None, device: str = "cpu", **changes: Any
 ) -> Extractor:
     """An extractor by name, with the weights given.
 
     Args:
         weights: tensors by name; `random` for weights that mean nothing but are the same every time, for tests.
+        changes: fields of its `InputSpec` to replace, such as `stride=8`.
 
     Raises:
         BadValue: if no weights are given; the message says where the public ones are.
         CheckpointError: F54 if they belong to another network.
     """
     kind = extractors[name]
+    if changes:
+        kind = replace(kind, spec=changed(name, kind.spec, changes))
     if weights is None:
         raise BadValue(f"{name}: features of an untrained network mean nothing; give its weights: {kind.source}")
-    if isinstance(weights, str) and weights != "random":
+    if not isinstance(weights, str):
+        return Extractor(kind, filled(kind, weights).to(device))
+    if weights != "random":
         raise BadValue(f"{name}: weights are tensors by name or 'random', not {weights!r}; read the file first")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = kind.build()
-    if not isinstance(weights, str):
-        try:
-            network.load_state_dict(weights)
-        except RuntimeError as error:
-            raise CheckpointError(f"{name}: the weights belong to another network: {error}", fault="F54") from None
     return Extractor(kind, network.to(device))
+
+
+def filled(kind: ExtractorKind, weights: Tensors) -> nn.Module:
+    """The network with these weights in place: they are neither copied nor drawn at random before."""
+    with torch.device("meta"):
+        network = kind.build()
+    try:
+        given = weights if kind.translate is None else kind.translate(weights, network)
+        network.load_state_dict(given, assign=True)
+    except RuntimeError as error:
+        raise CheckpointError(f"{kind.name}: the weights belong to another network: {error}", fault="F54") from None
+    return network.float()

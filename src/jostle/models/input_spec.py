@@ -17,6 +17,7 @@ Frames = npt.NDArray[np.uint8]
 Crops = Literal["centre", "ten"]
 Layout = Literal["CTHW", "TCHW", "THWC"]
 Interpolation = Literal["bilinear", "bicubic"]
+OddMargin = Literal["smaller", "even"]
 AXES: dict[Layout, tuple[int, ...]] = {"CTHW": (0, 2, 1, 3, 4), "TCHW": (0, 1, 2, 3, 4), "THWC": (0, 1, 3, 4, 2)}
 
 
@@ -40,6 +41,8 @@ class InputSpec:
         interpolation: how frames are resized.
         antialias: whether shrinking averages over what a pixel covers, so that fine texture does not flicker; some
             models were trained without.
+        odd_margin: where the centre is if what is cut off cannot be halved. `smaller`: the smaller half is above and
+            to the left, as in transformers. `even`: the one that is an even number, as in torchvision.
 
     >>> spec = InputSpec(frames=2, stride=1, resize=None, size=4, crops="ten", mean=(0.5,) * 3, std=(0.5,) * 3)
     >>> spec.prepare(np.full((2, 6, 8, 3), 255, np.uint8)).shape
@@ -59,12 +62,18 @@ class InputSpec:
     colours: Literal["rgb", "bgr"] = "rgb"
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
+    odd_margin: OddMargin = "smaller"
 
     def __post_init__(self) -> None:
         for name in ("frames", "stride", "size", "step"):
             if getattr(self, name) < 1:
                 raise BadValue(f"what a model wants to see: {name} must be at least 1, got {getattr(self, name)}")
-        for name, known in (("layout", AXES), ("colours", ("rgb", "bgr")), ("interpolation", get_args(Interpolation))):
+        for name, known in (
+            ("layout", AXES),
+            ("colours", ("rgb", "bgr")),
+            ("interpolation", get_args(Interpolation)),
+            ("odd_margin", get_args(OddMargin)),
+        ):
             if getattr(self, name) not in known:
                 raise BadValue(
                     f"what a model wants to see: {name} is one of {', '.join(known)}, not {getattr(self, name)!r}"
@@ -75,12 +84,16 @@ class InputSpec:
     def prepare(self, frames: Frames | Tensor) -> Tensor:
         """(crops, 3, T, size, size) float32 from (T, H, W, 3) uint8; the axes after the first as `layout` says."""
         video = self._normal(frames)
-        cut = ten_crop(video, self.size) if self.crops == "ten" else centre_crop(video, self.size)[None]
+        if self.crops == "ten":
+            cut = ten_crop(video, self.size, self.odd_margin)
+        else:
+            cut = centre_crop(video, self.size, self.odd_margin)[None]
         return cut.permute(AXES[self.layout]).contiguous()
 
     def prepare_frames(self, frames: Frames | Tensor) -> Tensor:
         """(T, 3, size, size) float32 from (T, H, W, 3) uint8: the centre of each frame, colours beside each other."""
-        return centre_crop(self._normal(frames), self.size).contiguous(memory_format=torch.channels_last)
+        centre = centre_crop(self._normal(frames), self.size, self.odd_margin)
+        return centre.contiguous(memory_format=torch.channels_last)
 
     def _normal(self, frames: Frames | Tensor) -> Tensor:
         """(T, 3, H, W) resized, in the model's scale of values."""
@@ -111,17 +124,18 @@ def resized(
     return made.clamp_(0, 255) if how == "bicubic" else made  # cubics overshoot at edges, and pixels cannot
 
 
-def centre_crop(video: Tensor, size: int) -> Tensor:
-    """(..., size, size) from the middle; of an odd margin the smaller half is above and to the left."""
-    top, left = _margins(video, size)
-    return video[..., top // 2 : top // 2 + size, left // 2 : left // 2 + size]
+def centre_crop(video: Tensor, size: int, odd: OddMargin = "smaller") -> Tensor:
+    """(..., size, size) from the middle; see `InputSpec` for a margin that cannot be halved."""
+    # Python rounds a half to the even number.
+    top, left = (margin // 2 if odd == "smaller" else round(margin / 2) for margin in _margins(video, size))
+    return video[..., top : top + size, left : left + size]
 
 
-def ten_crop(video: Tensor, size: int) -> Tensor:
+def ten_crop(video: Tensor, size: int, odd: OddMargin = "smaller") -> Tensor:
     """(10, ..., size, size): top left, top right, bottom left, bottom right, centre, then their mirror images."""
     bottom, right = _margins(video, size)
     corners = [video[..., y : y + size, x : x + size] for y in (0, bottom) for x in (0, right)]
-    five = torch.stack([*corners, centre_crop(video, size)])
+    five = torch.stack([*corners, centre_crop(video, size, odd)])
     return torch.cat([five, five.flip(-1)])
 
 

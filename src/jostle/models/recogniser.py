@@ -36,6 +36,7 @@ class Recogniser:
             a clip are averaged. Left out, logits for a module and scores for any other callable.
         classes: their names, where they are known.
         name: for messages.
+        head: name of the layer of a module that makes scores of features, where the features are wanted too.
 
     >>> mean_red = Recogniser(lambda clips: clips.mean((1, 2, 3))[:, :2])
     >>> mean_red(np.full((1, 4, 8, 8, 3), 7, np.uint8)).tolist()
@@ -50,6 +51,7 @@ class Recogniser:
         outputs: Outputs | None = None,
         classes: Sequence[str] = (),
         name: str = "",
+        head: str = "",
     ) -> None:
         module = isinstance(network, nn.Module)
         self.name = name or (type(network).__name__ if module else getattr(network, "__name__", type(network).__name__))
@@ -63,6 +65,7 @@ class Recogniser:
         self.spec = spec
         self.outputs: Outputs = outputs or ("logits" if module else "scores")
         self.classes = tuple(classes)
+        self.head = head
 
     def __call__(self, clip_frames: Frames) -> Scores:
         """(B, classes) float32 from (B, T, H, W, 3) uint8; the same bits for a clip in any company."""
@@ -105,7 +108,7 @@ class Recogniser:
             scores = scores.softmax(1)
         scores = scores.reshape(size or rows, -1, scores.shape[1]).mean(1)[:kept]
         if not scores.isfinite().all():
-            raise DataError(f"{self.name}: the model gave scores that are not finite numbers")
+            raise DataError(f"{self.name}: the model gave scores that are not finite numbers", fault="F78")
         return scores
 
     @property
@@ -210,4 +213,4 @@ def with_weights(
             network.load_state_dict(weights)
         except RuntimeError as error:
             raise CheckpointError(f"{name}: the weights belong to another network: {error}", fault="F54") from None
-    return Recogniser(network, spec, name=name)
+    return Recogniser(network, spec, name=name, head=head.removesuffix(".bias"))

@@ -15,15 +15,16 @@ from jostle.errors import MissingExtra, ResourceError
 from jostle.models.input_spec import InputSpec
 from jostle.models.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
 
+_CUT: dict[str, Any] = {"antialias": False, "odd_margin": "even"}
 _KINETICS: dict[str, Any] = {"mean": (0.43216, 0.394666, 0.37645), "std": (0.22803, 0.22145, 0.216989)}
 _IMAGENET: dict[str, Any] = {"mean": (0.485, 0.456, 0.406), "std": (0.229, 0.224, 0.225)}
 _MIDDLE: dict[str, Any] = {"mean": (0.45, 0.45, 0.45), "std": (0.225, 0.225, 0.225)}
 
-# Frames were resized without antialiasing.
-RESNETS = InputSpec(16, 16, (128, 171), 112, fps=15, antialias=False, **_KINETICS)
-S3D = InputSpec(128, 128, (256, 256), 224, fps=15, antialias=False, **_KINETICS)
-MVIT = InputSpec(16, 16, 256, 224, fps=7.5, antialias=False, **_MIDDLE)
-SWIN = InputSpec(32, 32, 256, 224, fps=15, antialias=False, **_IMAGENET)
+# Frames were resized without antialiasing, and cut where torchvision cuts.
+RESNETS = InputSpec(16, 16, (128, 171), 112, fps=15, **_CUT, **_KINETICS)
+S3D = InputSpec(128, 128, (256, 256), 224, fps=15, **_CUT, **_KINETICS)
+MVIT = InputSpec(16, 16, 256, 224, fps=7.5, **_CUT, **_MIDDLE)
+SWIN = InputSpec(32, 32, 256, 224, fps=15, **_CUT, **_IMAGENET)
 
 SOURCE = "tensors of the KINETICS400_V1 file that torchvision's page on video classification links to"
 

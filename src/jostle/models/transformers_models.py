@@ -103,8 +103,28 @@ def from_config(config: Any, changes: Changes = MappingProxyType({})) -> Recogni
         raise BadValue(f"settings are those of {', '.join(FAMILIES)}, not of {config.model_type!r}")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        network = _class(family, family.network)(config)
+        network = library_class(family.kind, family.network)(config)
     return _wrapped(family, network, {}, changes)
+
+
+def library_class(what: str, name: str) -> Any:
+    """A class of transformers, for a network that is known by `what`.
+
+    Raises:
+        MissingExtra: if the library is not installed.
+        ResourceError: if it cannot be used.
+    """
+    try:
+        transformers = importlib.import_module("transformers")
+    except ImportError:
+        raise MissingExtra(what, "hf") from None
+    try:
+        return getattr(transformers, name)
+    except (ImportError, AttributeError, RuntimeError) as error:
+        raise ResourceError(
+            f"{what}: transformers {transformers.__version__} has no {name} that loads ({error}); a torchvision "
+            "that does not belong to the installed torch is the usual reason, and taking it out helps"
+        ) from None
 
 
 class Logits(nn.Module):
@@ -136,14 +156,14 @@ def _load(family: Family, weights: Weights, changes: Changes) -> Recogniser:
     if isinstance(weights, Mapping):
         raise BadValue(f"{family.kind}: weights are a folder with config.json and model.safetensors, not tensors")
     if weights == "random":
-        return from_config(_class(family, family.config)(), changes)
+        return from_config(library_class(family.kind, family.config)(), changes)
     folder = Path(weights)
     kind = _json(folder / "config.json", family).get("model_type")
     if kind != family.kind:
         hint = f"; load it as {kind!r}" if kind in FAMILIES else ""
         raise CheckpointError(f"{folder}: holds a {kind!r}, not a {family.kind!r}{hint}", fault="F54")
     try:
-        network, found = _class(family, family.network).from_pretrained(
+        network, found = library_class(family.kind, family.network).from_pretrained(
             folder, local_files_only=True, output_loading_info=True
         )
     except (OSError, ValueError, RuntimeError) as error:
@@ -181,7 +201,9 @@ def _wrapped(family: Family, network: Any, settings: Mapping[str, Any], changes:
     )
     names = [config.id2label[i] for i in range(config.num_labels)]
     spec = changed(family.kind, spec, changes)
-    return Recogniser(Logits(network, family.argument), spec, classes=names, name=family.kind)
+    return Recogniser(
+        Logits(network, family.argument), spec, classes=names, name=family.kind, head="network.classifier"
+    )
 
 
 def _resize(given: Any, size: int, family: Family) -> int | tuple[int, int]:
@@ -203,17 +225,3 @@ def _json(path: Path, family: Family) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise CheckpointError(f"{path}: should hold settings by name", fault="F53")
     return found
-
-
-def _class(family: Family, name: str) -> Any:
-    try:
-        transformers = importlib.import_module("transformers")
-    except ImportError:
-        raise MissingExtra(family.kind, "hf") from None
-    try:
-        return getattr(transformers, name)
-    except (ImportError, AttributeError, RuntimeError) as error:
-        raise ResourceError(
-            f"{family.kind}: transformers {transformers.__version__} has no {name} that loads ({error}); a torchvision "
-            "that does not belong to the installed torch is the usual reason, and taking it out helps"
-        ) from None

@@ -10,10 +10,10 @@ import numpy as np
 
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.files import read_truth, write_truth
+from jostle.datasets.made_files import fill
 from jostle.puppets.film import CLASSES, FPS, Film, untrimmed
 from jostle.puppets.filming import Keyed, write_film
 from jostle.puppets.splits import CASTS, VIDEOS, folder_name, video_id
-from jostle.puppets.store import fill
 from jostle.types.truth import Truth
 
 ANNOTATIONS = "annotations.json"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,13 @@ class Origin:
         benchmark: its name.
         fingerprint: of the benchmark.
         content: what the benchmark consists of, as plain values.
-        model: the name of the detector.
-        weights: fingerprint of its weights, or None without any.
-        extractor: the name of what makes its features.
+        model: its name.
+        weights: fingerprint of its weights, or None where nothing is known of them.
+        weights_from: what that is the fingerprint of: a file, a folder, tensors, or nothing.
+        extractor: the name of what makes features for a detector; None where nothing does.
         extractor_weights: fingerprint of the extractor's weights.
+        shown: how frames become the input of a recogniser, and how its classes were matched; None for others.
+        device: that the model ran on: another gives other last digits.
         seed: of every random draw.
         dataset: the name of the data set.
         subset: the part of it that is looked at.
@@ -38,8 +41,11 @@ class Origin:
     content: dict[str, Any]
     model: str
     weights: str | None
-    extractor: str
+    weights_from: str
+    extractor: str | None
     extractor_weights: str | None
+    shown: dict[str, Any] | None
+    device: str
     seed: int
     dataset: str
     subset: str
@@ -57,9 +63,13 @@ class RunFolder:
 
     `videos/` keeps what was found in each video until nobody needs it: it makes a stopped run go on, and gives a
     deleted predictions file back. Without it the same is computed again.
+
+    Attributes:
+        suffix: of the files of predictions.
     """
 
     path: Path
+    suffix: str = ".json"
 
     @property
     def about(self) -> Path:
@@ -82,6 +92,16 @@ class RunFolder:
         return self.path / "scores.json"
 
     @property
+    def truth(self) -> Path:
+        """What is annotated: the run can be read without its data set."""
+        return self.path / "truth.json"
+
+    @property
+    def diagnosis(self) -> Path:
+        """Why a detector fails, clean and in every cell."""
+        return self.path / "diagnosis.json"
+
+    @property
     def failures(self) -> Path:
         """Videos that could not be used."""
         return self.path / "failures.jsonl"
@@ -93,7 +113,7 @@ class RunFolder:
 
     def predictions_of(self, slug: str) -> Path:
         """The predictions of one cell."""
-        return self.predictions / f"{slug}.json"
+        return self.predictions / f"{slug}{self.suffix}"
 
     def read_about(self) -> dict[str, Any]:
         """The content of run.json.
@@ -111,8 +131,12 @@ class RunFolder:
             raise DataError(f"{self.about}: not of format {FORMAT}; another version of jostle wrote it")
         return found
 
-    def check(self, origin: Origin) -> bool:
-        """Whether a run of this origin has begun here; raises SourceChanged if one of another has."""
+    def check(self, origin: Origin, versions: Mapping[str, str]) -> bool:
+        """Whether a run of this origin, with these versions of libraries, has begun here.
+
+        Raises:
+            SourceChanged: if one of another has; what is different is said.
+        """
         if not self.about.exists():
             return False
         before, now = self.read_about(), origin.to_dict()
@@ -120,6 +144,12 @@ class RunFolder:
             f"{field.name} was {_short(before.get(field.name))}, now {_short(now[field.name])}"
             for field in fields(Origin)
             if field.name != "content" and before.get(field.name) != now[field.name]
+        ]
+        used = before.get("versions", {})
+        said += [
+            f"{package} was {used[package]}, now {version}"
+            for package, version in versions.items()
+            if package != "python" and used.get(package, version) != version
         ]
         if said:
             raise SourceChanged(
@@ -131,7 +161,7 @@ class RunFolder:
         """Half-written files of a process that was killed."""
         for folder in (self.path, self.predictions, self.videos):
             yield from folder.glob(".*.part-*")
-            yield from folder.glob(".*.new.json")
+            yield from folder.glob(".*.new.*")
 
 
 def _short(value: object) -> str:

@@ -106,6 +106,7 @@ class TrainingConfig:
     """A training run.
 
     Attributes:
+        task: `detection`; another task has another file.
         detector: a registered name.
         settings: fields of the detector's settings to change.
         data: what to learn from.
@@ -118,12 +119,13 @@ class TrainingConfig:
         score_every: epochs between two scores; the last epoch is always scored.
         precision: `bfloat16` runs the network in half precision on a GPU.
         device: `auto`, `cpu` or `cuda`.
-        save_every: seconds between two checkpoints within an epoch.
+        save_every: seconds between two checkpoints.
         bad_steps: steps in a row whose loss or gradient is not finite, after which the run stops.
         tensorboard: write TensorBoard's files too, if it is installed.
     """
 
     data: DataConfig
+    task: Literal["detection"] = "detection"
     detector: str = "actionformer_thumos_i3d"
     settings: Mapping[str, Any] = field(default_factory=dict)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)

@@ -150,6 +150,16 @@ class Truth:
         """(C,) instances of each class."""
         return np.bincount(self.label, minlength=len(self.classes))
 
+    @cached_property
+    def actions(self) -> dict[str, Segments]:
+        """The actions of every video, for placements to strike; one without length has no frame that could be."""
+        found = {}
+        for v, name in enumerate(self.videos):
+            rows = np.flatnonzero((self.video == v) & (self.end > self.start))
+            label = self.label[rows].astype(np.int64)
+            found[name] = Segments(self.start[rows], self.end[rows], label, classes=self.classes)
+        return found
+
     @property
     def subset(self) -> str | None:
         """The one subset all videos are in, or None if they are in several or the file does not say."""

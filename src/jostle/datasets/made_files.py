@@ -64,6 +64,7 @@ def fill(
     *,
     jobs: int = 1,
     verify: bool = False,
+    on_bad: Callable[[Recipe, JostleError], None] | None = None,
     progress: Progress | None = None,
 ) -> Files:
     """See to it that every file is in `folder` and whole; make those that are not.
@@ -72,6 +73,7 @@ def fill(
 
     Args:
         jobs: processes that work at once; the bytes do not depend on it.
+        on_bad: told of a file that cannot be made, which is then left out; without it the first one ends it all.
         progress: called with (files ready, files in all).
 
     Raises:
@@ -84,21 +86,40 @@ def fill(
         if not _is_whole(folder, recipe, lines, verify=verify):
             missing.append(recipe)
             replaced += os.path.lexists(folder / recipe.name)
-    ready = len(recipes) - len(missing)
+    ready, bad = len(recipes) - len(missing), 0
     if missing:
         _make_folders(folder, missing)
         finished = worked(partial(_making_in, folder), missing, jobs)
         with _Journal(folder) as journal, contextlib.closing(finished):
-            for recipe, _ in finished:
-                journal.add(_line(folder, recipe))
+            for recipe, error in finished:
+                if error is None:
+                    journal.add(_line(folder, recipe))
+                elif on_bad is None or isinstance(error, ResourceError):
+                    raise error
+                else:
+                    on_bad(recipe, error)
+                    bad += 1
                 ready += 1
                 if progress:
                     progress(ready, len(recipes))
-    return Files(len(missing) - replaced, len(recipes) - len(missing), replaced)
+    return Files(len(missing) - replaced - bad, len(recipes) - len(missing), replaced)
 
 
-def _making_in(folder: Path) -> Callable[[Recipe], None]:
-    return lambda recipe: recipe.write(folder / recipe.name)
+def recorded(folder: Path) -> dict[str, str]:
+    """The hash of each file that the folder's manifest knows, by its path inside the folder."""
+    return {line.file: line.sha256 for line in _read_manifest(folder).values()}
+
+
+def _making_in(folder: Path) -> Callable[[Recipe], JostleError | None]:
+    return partial(_attempt, folder)
+
+
+def _attempt(folder: Path, recipe: Recipe) -> JostleError | None:
+    try:
+        recipe.write(folder / recipe.name)
+    except JostleError as error:
+        return error
+    return None
 
 
 def _is_whole(folder: Path, recipe: Recipe, lines: dict[str, Line], *, verify: bool) -> bool:

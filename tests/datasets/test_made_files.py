@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.datasets.dataset import Files
+from jostle.datasets.made_files import MANIFEST, STALE_S, fill
 from jostle.errors import DataError, JostleError, ResourceError
-from jostle.puppets.store import MANIFEST, STALE_S, fill
 from jostle.seeds import rng_for
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -87,7 +87,7 @@ def test_a_changed_byte_under_the_old_time_is_found_when_asked_to_verify(whole: 
 def test_a_file_that_was_only_touched_is_read_once_and_kept(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.utime(whole / "a/song 0.txt", ns=(1, 1))
     assert fill(whole, songs(4)) == Files(kept=4)
-    monkeypatch.setattr("jostle.puppets.store._sha256", lambda path: pytest.fail("read again"))
+    monkeypatch.setattr("jostle.datasets.made_files._sha256", lambda path: pytest.fail("read again"))
     assert fill(whole, songs(4)) == Files(kept=4)
 
 
@@ -161,7 +161,7 @@ def run(code: str, *words: object) -> subprocess.CompletedProcess[str]:
 
 def command(code: str, *words: object) -> list[str]:
     head = f"import sys; sys.path.insert(0, {str(HERE)!r})\nfrom pathlib import Path\n"
-    head += "from jostle.puppets.store import fill\nfrom small_recipes import songs, Text\n"
+    head += "from jostle.datasets.made_files import fill\nfrom small_recipes import songs, Text\n"
     return [sys.executable, "-c", head + code, *map(str, words)]
 
 
@@ -266,7 +266,7 @@ def test_a_whole_folder_may_be_read_only(whole: Path, monkeypatch: pytest.Monkey
     def read_only(*_: object, **__: object) -> int:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("jostle.puppets.store.os.open", read_only)
+    monkeypatch.setattr("jostle.datasets.made_files.os.open", read_only)
     assert fill(whole, songs(4)) == Files(kept=4)
     with pytest.raises(DataError, match="cannot be written \\(Read-only file system\\)"):
         fill(whole, [*songs(4), Text("a/another.txt")])

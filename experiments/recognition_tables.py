@@ -1,0 +1,145 @@
+"""The tables on recognition of docs/results.md: `python -m experiments.recognition_tables` puts them there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.recognition import RECOGNISERS, SINGLE, SINGLES, TREATMENTS
+from experiments.recognition_cells import CELLS, FAMILY, SEVERITIES
+from experiments.tables import PAGE, ROOT, spread, table
+
+RESULTS = ROOT / "experiments" / "recognition.jsonl"
+NAMES = {
+    "puppet_c3d": "3D",
+    "puppet_r2plus1d": "(2+1)D",
+    "puppet_x3d": "channels apart",
+    "puppet_divided": "divided transformer",
+}
+ALL, ORDERED, OTHERS, SWAPPED = range(4)  # what is counted in a cell
+TEMPORAL = (
+    "ucf101-p/reverse_sampling",
+    "ucf101-p/jumble",
+    "ucf101-p/box_jumble",
+    "ucf101-p/freeze",
+    "ucf101-p/sampling",
+)
+SETS = {
+    "Kinetics-C": tuple(cell for cell in CELLS if cell.startswith("kinetics-c/")),
+    "UCF101-P": tuple(cell for cell in CELLS if cell.startswith("ucf101-p/")),
+}
+
+Record = dict[str, Any]
+
+
+class Results:
+    """All measured runs."""
+
+    def __init__(self, path: Path = RESULTS) -> None:
+        self.records: list[Record] = [json.loads(line) for line in path.read_text().splitlines()]
+
+    def of(self, recogniser: str, treatment: str) -> list[Record]:
+        """The runs of a recogniser under a treatment, by seed."""
+        wanted = {"recogniser": recogniser, "treatment": treatment}
+        found = [record for record in self.records if wanted.items() <= record["run"].items()]
+        return sorted(found, key=lambda record: int(record["run"]["seed"]))
+
+
+def mean(record: Record, cells: Iterable[str], what: int = ALL) -> float:
+    """The mean over cells, in percent."""
+    return 100 * float(np.mean([record["cells"][cell][what] for cell in cells]))
+
+
+def cells_of(names: Iterable[str]) -> list[str]:
+    """The cells of some corruptions."""
+    return [f"{name}:{level}" for name in names for level in SEVERITIES]
+
+
+def main_table(results: Results) -> str:
+    """Clean accuracy, the mean over each benchmark's cells, and what share of the clean accuracy that is."""
+    rows = []
+    for recogniser in RECOGNISERS:
+        for treatment in TREATMENTS:
+            records = results.of(recogniser, treatment)
+            if not records:
+                continue
+            row = [NAMES[recogniser], treatment, spread(mean(r, ["clean"]) for r in records)]
+            for cells in SETS.values():
+                row.append(spread(mean(r, cells) for r in records))
+                row.append(spread(100 * mean(r, cells) / mean(r, ["clean"]) for r in records))
+            rows.append([*row, str(len(records))])
+    head = [part for name in SETS for part in (name, "relative")]
+    return table(["recogniser", "trained", "clean", *head, "runs"], rows)
+
+
+def family_table(results: Results) -> str:
+    """The mean over each family of corruptions."""
+    rows = []
+    for recogniser in RECOGNISERS:
+        for treatment in TREATMENTS:
+            records = results.of(recogniser, treatment)
+            if records:
+                means = [np.mean([mean(r, cells_of(names)) for r in records]) for names in FAMILY.values()]
+                rows.append([NAMES[recogniser], treatment, *(f"{value:.1f}" for value in means)])
+    return table(["recogniser", "trained", *FAMILY], rows)
+
+
+def order_table(results: Results) -> str:
+    """Perturbations of time: classes that only the order tells apart, the others, and how often twins are swapped."""
+    rows = []
+    for recogniser in RECOGNISERS:
+        for treatment in ("clean", "temporal"):
+            records = results.of(recogniser, treatment)
+            if not records:
+                continue
+            row = [NAMES[recogniser], treatment]
+            for cells in (["clean"], *(cells_of([name]) for name in TEMPORAL)):
+                parts = [np.mean([mean(r, cells, what) for r in records]) for what in (ORDERED, OTHERS, SWAPPED)]
+                row.append(" / ".join(f"{part:.0f}" for part in parts))
+            rows.append(row)
+    return table(
+        ["recogniser", "trained", "clean", *(name.partition("/")[2].replace("_", " ") for name in TEMPORAL)], rows
+    )
+
+
+def single_table(results: Results) -> str:
+    """Learned from one corruption: clean, the mean of all of Kinetics-C, and the corruption itself."""
+    rows = []
+    for treatment in ("clean", *SINGLES):
+        records = results.of(SINGLE, treatment)
+        if not records:
+            continue
+        own = cells_of([f"kinetics-c/{treatment.removeprefix('only ')}"]) if treatment != "clean" else []
+        base = results.of(SINGLE, "clean")
+        row = [treatment.replace("_", " "), spread(mean(r, ["clean"]) for r in records)]
+        row.append(spread(mean(r, SETS["Kinetics-C"]) for r in records))
+        row.append(spread(mean(r, own) for r in records) if own else "")
+        row.append(f"{np.mean([mean(r, own) for r in base]):.2f}" if own and base else "")
+        rows.append(row)
+    return table(["trained on", "clean", "Kinetics-C", "itself", "itself, trained clean"], rows)
+
+
+TABLES: dict[str, Callable[[Results], str]] = {
+    "main": main_table,
+    "families": family_table,
+    "order": order_table,
+    "singles": single_table,
+}
+
+
+def filled(page: str, results: Results) -> str:
+    """The page with every `<!-- recognition: NAME -->` ... `<!-- end -->` filled from the results."""
+
+    def put(found: re.Match[str]) -> str:
+        return f"<!-- recognition: {found[1]} -->\n\n{TABLES[found[1]](results)}\n\n<!-- end -->"
+
+    return re.sub(r"<!-- recognition: (\w+) -->.*?<!-- end -->", put, page, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text(), Results()))

@@ -1,0 +1,53 @@
+"""Recognisers: load one by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.api.detecting import need_torch
+from jostle.shipped import TREATMENTS, detector_weights
+
+if TYPE_CHECKING:
+    from jostle.models.recogniser import Recogniser
+
+
+def load_recogniser(name: str, *, weights: str | Path | None = None, device: str = "cpu", **changes: Any) -> Recogniser:
+    """A recogniser by name: (B, T, H, W, 3) uint8 clips in, (B, classes) float32 scores out.
+
+    Weights that `jostle train` wrote bring along what their network was shown, and its class names.
+
+    Args:
+        name: one of `jostle names models`.
+        weights: a checkpoint, a folder of transformers, an `.onnx` file; for those that come with jostle `clean` or
+            `robust`. None gives an error that says where to get them.
+        device: `cpu` or `cuda`.
+        changes: fields of its `InputSpec` to replace, such as `frames=8` or `crops="ten"`.
+
+    Raises:
+        CheckpointError: if the weights do not fit.
+        MissingExtra: if the library that the network comes from is not installed.
+    """
+    need_torch("recognisers")
+    from jostle.detectors.checkpoints import read_metadata, read_weights
+    from jostle.models.input_spec import InputSpec
+    from jostle.models.recogniser import load_recogniser as load
+    from jostle.settings import fit_changes
+
+    found = recogniser_weights(name, weights)
+    if found is None or str(found) == "random" or found.is_dir() or found.suffix.lower() == ".onnx":
+        return load(name, weights=None if found is None else str(found), device=device, **changes)
+    noted = read_metadata(found)
+    own = json.loads(noted.get("input", "{}")) if noted.get("recogniser") == name else {}
+    made = load(name, weights=read_weights(found), device=device, **(fit_changes(InputSpec, own, where=name) | changes))
+    if not made.classes:
+        made.classes = tuple(json.loads(noted.get("classes", "[]")))
+    return made
+
+
+def recogniser_weights(name: str, weights: str | Path | None) -> Path | None:
+    """The file or folder that `weights` means for a recogniser."""
+    if weights is None:
+        return None
+    return detector_weights(name, weights) if str(weights) in TREATMENTS else Path(weights)

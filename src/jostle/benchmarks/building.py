@@ -1,0 +1,301 @@
+"""Corrupted copies of a benchmark's videos, on disk: for programs that read files and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from jostle.benchmarks.layout import cell_folders
+from jostle.benchmarks.recipe import CLEAN, Cell, Recipe
+from jostle.builds import builds
+from jostle.corrupting.spec import Spec
+from jostle.corrupting.video import corrupt_video
+from jostle.datasets.dataset import Dataset, Files
+from jostle.datasets.made_files import Recipe as FileRecipe
+from jostle.datasets.made_files import fill, recorded
+from jostle.datasets.names import refuse_collisions, shown
+from jostle.datasets.writing import write_text
+from jostle.errors import BadValue, DataError, JostleError, SourceChanged
+from jostle.types.segments import Segments
+from jostle.types.truth import Truth
+
+FORMAT = 1
+ABOUT = "jostle.json"
+LOSSLESS_GROWS = 30  # times the size of an H.264 source: about what films of puppets take
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One video in one cell, as it is to lie on the disk.
+
+    Attributes:
+        name: path under the root of the set.
+        source: the clean file, or folder of images.
+        video_id: what random draws are keyed by.
+        segments: its actions, for cells that strike them.
+    """
+
+    name: str
+    cell: Cell
+    source: Path
+    video_id: str
+    segments: Segments | None
+    seed: int
+    lossless: bool
+
+    @cached_property
+    def key(self) -> str:
+        """All that decides the bytes, but for the versions of libraries; a source is known by its size and time."""
+        try:
+            found = self.source.stat()
+        except OSError:
+            return ""
+        specs = [[spec.entry.corruption, spec.value, dict(spec.entry.options)] for spec in self.cell.parsed]
+        where = [] if self.segments is None else np.stack([self.segments.start, self.segments.end]).tolist()
+        facts = [specs, self.cell.placement, self.video_id, where, self.seed, found.st_size, found.st_mtime_ns]
+        return hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()
+
+    def write(self, path: Path) -> None:
+        """Corrupt the video; the file appears when it is whole."""
+        specs = [Spec.parse(spec) for spec in self.cell.specs]
+        corrupt_video(
+            self.source,
+            specs,
+            path,
+            seed=self.seed,
+            video_id=self.video_id,
+            placement=self.cell.placement,
+            segments=self.segments,
+            lossless=self.lossless,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.source} as {self.name}"
+
+
+@dataclass(frozen=True)
+class BuildPlan:
+    """What is to be written.
+
+    Attributes:
+        copies: every video in every cell, cell after cell.
+        bytes: about how many they will take, by the size of the sources.
+    """
+
+    copies: tuple[Copy, ...]
+    bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        cells = list(dict.fromkeys(copy.cell.name for copy in self.copies))
+        videos = len({copy.video_id for copy in self.copies})
+        return {"format": FORMAT, "cells": cells, "videos": videos, "files": len(self.copies), "bytes": self.bytes}
+
+
+@dataclass(frozen=True)
+class Built:
+    """What became of a set of copies.
+
+    Attributes:
+        folder: its root.
+        files: how many were made, kept and made again.
+        failures: copies that could not be made, by path, and why.
+    """
+
+    folder: Path
+    files: Files
+    failures: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        counts = {"made": self.files.made, "kept": self.files.kept, "rebuilt": self.files.rebuilt}
+        return {"format": FORMAT, "folder": str(self.folder), **counts, "failures": dict(self.failures)}
+
+
+def corrupted_cells(recipe: Recipe, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """Those of the cells that have something to write; raises BadValue if none has."""
+    chosen = tuple(cell for cell in cells if cell.name != CLEAN)
+    if not chosen:
+        raise BadValue(f"{recipe.name}: there are no corrupted cells among those asked for, so nothing to write")
+    return chosen
+
+
+def plan_build(recipe: Recipe, data: Dataset, cells: Sequence[Cell], *, seed: int, lossless: bool) -> BuildPlan:
+    """Which files a set of copies of `corrupted_cells` consists of.
+
+    Raises:
+        DataError: if no video is there, or two copies would have one name.
+    """
+    if not data.videos:
+        raise DataError(f"{data}: no video is there, so there is nothing to corrupt")
+    folders = cell_folders(recipe)
+    truth = next((part for part in data.annotations if isinstance(part, Truth)), None)
+    actions = {} if truth is None else truth.actions
+    places = {name: _relative(data, name, path, lossless=lossless) for name, path in data.videos.items()}
+    refuse_collisions([str(place) for place in places.values()], data.name)
+    copies = [
+        Copy(str(folders[cell.name] / places[name]), cell, path, name, actions.get(name), seed, lossless)
+        for cell in cells
+        for name, path in data.videos.items()
+    ]
+    sources = sum(path.stat().st_size for path in data.videos.values() if path.is_file())
+    return BuildPlan(tuple(copies), sources * len(cells) * (LOSSLESS_GROWS if lossless else 1))
+
+
+def build(
+    recipe: Recipe,
+    data: Dataset,
+    plan: BuildPlan,
+    out: Path,
+    *,
+    seed: int,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Built:
+    """Write what is planned; what is there and whole is kept, so work that was stopped goes on.
+
+    `jostle.json` at the root says what the set is, and has the hash of every file; it is written last.
+
+    Raises:
+        SourceChanged: if the folder holds another set.
+        ResourceError: if the disk is full; finished copies stay.
+        DataError: if none of the videos could be used.
+    """
+    about = _about(recipe, data, plan, seed)
+    _check(out, about)
+    failures: dict[str, str] = {}
+
+    def note(copy: FileRecipe, error: JostleError) -> None:
+        failures[copy.name] = str(error)
+
+    files = fill(out, plan.copies, jobs=jobs, on_bad=note, progress=progress)
+    if len(failures) == len(plan.copies):
+        raise DataError(f"none of {len(plan.copies)} copies could be made: {next(iter(failures.values()))}")
+    known = recorded(out)
+    hashes = {copy.name: known[copy.name] for copy in plan.copies if copy.name not in failures}
+    before = _read(out).get("files", {}) if (out / ABOUT).exists() else {}  # of cells that were built earlier
+    about |= {"versions": builds(), "files": dict(sorted((before | hashes).items())), "failures": failures}
+    write_text(out / ABOUT, [json.dumps(about, indent=1), "\n"])
+    return Built(out, files, failures)
+
+
+@dataclass(frozen=True)
+class CheckedCopies:
+    """What a check of a set of copies found.
+
+    Attributes:
+        whole: how many are as they were written.
+        of: how many were written.
+        altered: those that are not.
+        lacking: those that could not be made.
+    """
+
+    folder: Path
+    whole: int
+    of: int
+    altered: tuple[str, ...]
+    lacking: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """What is there, in a line."""
+        return f"{self.whole} of {self.of} copies are as they were written"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        counts = {"whole": self.whole, "of": self.of, "altered": list(self.altered), "lacking": list(self.lacking)}
+        return {"format": FORMAT, "folder": str(self.folder), **counts}
+
+
+def check_built(folder: Path, progress: Progress | None = None) -> CheckedCopies:
+    """Compare every copy with its hash.
+
+    Raises:
+        DataError: if the folder holds no set of copies.
+    """
+    about = _read(folder)
+    files, altered = about["files"], []
+    for done, (name, sha256) in enumerate(files.items(), 1):
+        if not _is(folder / name, sha256):
+            altered.append(f"{shown(name)} is not what was written")
+        if progress is not None:
+            progress(done, len(files))
+    lacking = tuple(f"{shown(name)} could not be made: {why}" for name, why in about["failures"].items())
+    return CheckedCopies(folder, len(files) - len(altered), len(files), tuple(altered), lacking)
+
+
+def _is(path: Path, sha256: str) -> bool:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == sha256
+    except OSError:
+        return False
+
+
+def is_built(folder: Path) -> bool:
+    """Whether a folder holds a set of copies."""
+    return (folder / ABOUT).is_file()
+
+
+def _about(recipe: Recipe, data: Dataset, plan: BuildPlan, seed: int) -> dict[str, Any]:
+    annotated = data.annotations[0]
+    return {
+        "format": FORMAT,
+        "name": recipe.title,
+        "benchmark": recipe.name,
+        "fingerprint": recipe.fingerprint,
+        "content": recipe.content(),
+        "dataset": data.name,
+        "subset": data.subset,
+        "truth": annotated.fingerprint if isinstance(annotated, Truth) else None,
+        "seed": seed,
+        "lossless": plan.copies[0].lossless,
+        "missing": list(data.missing),
+    }
+
+
+def _check(out: Path, about: Mapping[str, Any]) -> None:
+    if not out.exists():
+        return
+    if not is_built(out):
+        left = [path for path in out.iterdir() if not path.name.startswith(".")]
+        if left and not (out / "manifest.jsonl").exists():
+            raise DataError(f"{out}: holds something that is no set of copies; name a new or an empty folder")
+        return
+    before = _read(out)
+    said = [key for key in ("benchmark", "fingerprint", "dataset", "subset", "truth", "seed", "lossless")
+            if before.get(key) != about[key]]  # fmt: skip
+    if said:
+        raise SourceChanged(f"{out}: holds another set: {', '.join(said)} differ; name another folder")
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{folder}: no {ABOUT} there; give a folder that `jostle build` wrote") from None
+    except (OSError, ValueError):
+        raise DataError(f"{folder / ABOUT}: damaged; delete it and build again, which keeps whole copies") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise DataError(f"{folder / ABOUT}: not of format {FORMAT}; another version of jostle wrote it")
+    return found
+
+
+def _relative(data: Dataset, name: str, path: Path, *, lossless: bool) -> PurePosixPath:
+    """Where the copy of a video lies in its cell: as in the source, with an ending that can be written."""
+    try:
+        place: PurePath = path.relative_to(data.folder)
+    except ValueError:
+        place = PurePath(path.name)
+    if path.is_dir():
+        return PurePosixPath(place.as_posix())
+    return PurePosixPath(place.with_suffix(".mkv" if lossless else ".mp4").as_posix())

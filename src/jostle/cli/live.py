@@ -1,0 +1,102 @@
+"""A run while it is under way: on a terminal a table of cells filling in, elsewhere a plain line now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from jostle.cli import voice
+from jostle.cli.tables import percent
+
+if TYPE_CHECKING:
+    from jostle.evaluation.watching import CellSoFar, Tick
+
+PAUSE_S = 0.5  # between two drawings of the table
+
+
+@contextmanager
+def watching(what: str) -> Iterator[dict[str, Any]]:
+    """Arguments for `api.run` that show how far it is: nothing when quiet."""
+    if voice.quiet():
+        yield {}
+    elif sys.stderr.isatty():
+        with _live_table(what) as watch:
+            yield {"watch": watch}
+    else:
+        with voice.progress(what) as advance:
+            yield {"progress": advance}
+
+
+@contextmanager
+def _live_table(what: str) -> Iterator[Callable[[Tick], None]]:
+    from rich.console import Console
+    from rich.live import Live
+
+    begin, drawn = time.monotonic(), 0.0
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+
+        def watch(tick: Tick) -> None:
+            nonlocal drawn
+            now = time.monotonic()
+            if now - drawn >= PAUSE_S or tick.done == tick.total:
+                drawn = now
+                live.update(table_of(what, tick, now - begin), refresh=True)
+
+        yield watch
+
+
+def table_of(what: str, tick: Tick, seconds: float) -> Any:
+    """One row a corruption, one column a severity: the value so far, or how many videos are done."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    rows = grid_of(tick)
+    severities = list(dict.fromkeys(severity for cells in rows.values() for severity in cells))
+    table.add_column("")
+    for severity in severities:
+        table.add_column(severity, justify="right")
+    for corruption, cells in rows.items():
+        table.add_row(corruption, *(_said(cells.get(severity)) for severity in severities))
+    return Group(Text(title_of(what, tick, seconds)), table)
+
+
+def title_of(what: str, tick: Tick, seconds: float) -> str:
+    """How far, how fast, how long."""
+    rate = tick.done / seconds if seconds > 0 else 0.0
+    left = f", about {time_of((tick.total - tick.done) / rate)} left" if rate else ""
+    failed = f", {tick.failed} set aside" if tick.failed else ""
+    return f"{what}: {tick.done} of {tick.total} videos{failed}, {rate:.2f} a second{left}"
+
+
+def grid_of(tick: Tick) -> dict[str, dict[str, CellSoFar]]:
+    """The cells that something is known of, by corruption and severity; clean stands by itself."""
+    rows: dict[str, dict[str, CellSoFar]] = {}
+    for name, cell in tick.cells.items():
+        if not cell.videos:
+            continue
+        written, at, place = name.partition("@")
+        corruption, _, severity = written.rpartition(":") if "+" not in written else (written, "", "")
+        rows.setdefault((corruption or name) + at + place, {})[severity if corruption else ""] = cell
+    return rows
+
+
+def _said(cell: CellSoFar | None) -> str:
+    if cell is None:
+        return ""
+    return str(cell.videos) if cell.value is None else percent(cell.value, 1)
+
+
+def time_of(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> time_of(50), time_of(600), time_of(20000)
+    ('50 s', '10 min', '5.6 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

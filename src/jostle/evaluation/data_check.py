@@ -1,0 +1,68 @@
+"""Checks a copy of a data set: is every annotated video there, and can it be opened?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jostle.datasets.dataset import Dataset
+from jostle.datasets.names import listing, shown
+from jostle.errors import JostleError
+from jostle.media.images import ImageSequence
+from jostle.media.probe import probe
+
+
+@dataclass(frozen=True)
+class CheckedData:
+    """What a check of a data set found.
+
+    Attributes:
+        data: the set.
+        altered: nothing, as nobody knows what the files of others were.
+        lacking: videos that are not there or cannot be opened, and files that nobody annotated.
+    """
+
+    data: Dataset
+    lacking: tuple[str, ...]
+    altered: tuple[str, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """What is there, in a line."""
+        variant = f", {self.data.variant}" if self.data.variant else ""
+        return f"{self.data!r}{variant}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        data = self.data
+        facts: dict[str, Any] = {"dataset": data.name, "subset": data.subset, "folder": str(data.folder)}
+        facts |= {"task": data.task, "variant": data.variant, "videos": len(data.videos)}
+        facts |= {"missing": list(data.missing), "unlisted": [str(path) for path in data.unlisted]}
+        return {"format": 1, **facts, "notes": list(data.notes), "altered": [], "lacking": list(self.lacking)}
+
+
+def check_data(data: Dataset, progress: Callable[[int, int], None] | None = None) -> CheckedData:
+    """Open every video of a data set, without decoding it."""
+    lacking = []
+    if data.missing:
+        lacking.append(f"{len(data.missing)} are annotated and have no file: {listing(map(shown, data.missing))}")
+    for done, (name, path) in enumerate(data.videos.items(), 1):
+        why = _wrong_with(path)
+        if why is not None:
+            lacking.append(f"{shown(name)} cannot be used: {why}")
+        if progress is not None:
+            progress(done, len(data.videos))
+    return CheckedData(data, tuple(lacking))
+
+
+def _wrong_with(path: Path) -> str | None:
+    try:
+        if path.is_dir():
+            ImageSequence(path)
+        else:
+            probe(path)
+    except JostleError as error:
+        return str(error)
+    return None

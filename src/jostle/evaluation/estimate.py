@@ -1,0 +1,94 @@
+"""A first look before the work: whether the model fits, and how long everything may take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jostle.benchmarks.recipe import CLEAN_CELL
+from jostle.errors import BadValue, DataError, JostleError
+from jostle.evaluation.run_state import Plan, claimed_frames
+from jostle.evaluation.work import Look, Order
+
+AGAIN_S = 2.0  # what took less is looked at twice, as the first time loads and compiles things
+TRIED = 3  # videos, where some cannot be used
+FRAMES_TRIED = 16  # of a video of which single frames are wanted
+
+
+@dataclass(frozen=True)
+class FirstLook:
+    """What looking at one clean video took.
+
+    Attributes:
+        frames: that were looked at.
+        seconds: that it took.
+        bytes: that what was found takes up, in one cell.
+    """
+
+    frames: int
+    seconds: float
+    bytes: int
+
+
+def first_look(load: Callable[[], Look[Any]], orders: tuple[Order, ...], *, timed: bool = False) -> FirstLook | None:
+    """Look at the first of some videos that can be used, clean; None if none can.
+
+    Args:
+        timed: whether the time that it takes is of interest.
+
+    Raises:
+        BadValue: if the model does not fit, as when it has other classes.
+        DataError: F78 if it fails on every video that is tried.
+    """
+    failed: JostleError | None = None
+    look = load()
+    for order in orders[:TRIED]:
+        some = replace(order, cells=(CLEAN_CELL,), frames=order.frames[:FRAMES_TRIED])
+        try:
+            found, seconds = _timed(look, some)
+            if timed and seconds < AGAIN_S:
+                found, seconds = _timed(look, some)
+        except BadValue:
+            raise
+        except JostleError as error:
+            failed = error
+            continue
+        size = sum(getattr(one, "nbytes", 0) for one in found.values())
+        return FirstLook(_frames(some), seconds, size)
+    if isinstance(failed, DataError) and failed.fault == "F78":
+        raise failed
+    return None
+
+
+def estimated(plan: Plan, first: FirstLook | None, jobs: int) -> dict[str, Any]:
+    """What a plan may cost: seconds for the clean videos and, if every cell took as long, for all of them.
+
+    Codecs take longer than that, and cells that leave most of a video as it was, far less. Codec cells need no room on
+    the disk, as what is encoded is decoded again at once.
+    """
+    told = plan.to_dict()
+    if first is None or not first.frames:
+        return told | {"estimate": None}
+    rate = first.frames / max(first.seconds, 1e-9)
+    once = sum(_frames(order) for order in plan.orders)
+    in_cells = sum(_frames(order) * len(order.cells) for order in plan.orders)
+    return told | {
+        "estimate": {
+            "jobs": jobs,
+            "frames_per_s": rate,
+            "clean_s": once / rate / jobs,
+            "all_s": in_cells / rate / jobs,
+            "disk_bytes": 2 * told["looks"] * first.bytes,  # of each video, and of each cell
+        }
+    }
+
+
+def _timed(look: Look[Any], order: Order) -> tuple[dict[str, Any], float]:
+    begin = time.perf_counter()
+    return look(order).found, time.perf_counter() - begin
+
+
+def _frames(order: Order) -> int:
+    return len(order.frames) or claimed_frames(order.path)

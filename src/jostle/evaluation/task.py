@@ -1,0 +1,89 @@
+"""What a run is about: what is annotated, what is found in a video, how that is kept, and what it is worth."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic
+
+import numpy.typing as npt
+
+from jostle.benchmarks.recipe import Cell, Recipe
+from jostle.datasets.dataset import Dataset
+from jostle.evaluation.work import Found, Order
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the predictions of a cell are worth.
+
+    Attributes:
+        value: by the benchmark's metric, a fraction.
+        more: further numbers for scores.json.
+    """
+
+    value: float
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+class Task(ABC, Generic[Found]):
+    """One benchmark on one data set. What the runner does is the same for all tasks; what differs is here."""
+
+    suffix: ClassVar[str]  # of a file of predictions
+
+    def __init__(self, recipe: Recipe, data: Dataset) -> None:
+        self.recipe, self.data = recipe, data
+
+    @property
+    @abstractmethod
+    def videos(self) -> Sequence[str]:
+        """Ids that are annotated, in their order."""
+
+    def looks_at(self, name: str) -> bool:
+        """Whether there is anything to look at in a video."""
+        return True
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """`sha256:` and a hash of what is annotated."""
+
+    @abstractmethod
+    def write_truth(self, path: Path) -> None:
+        """Write what is annotated, as JSON."""
+
+    def diagnosed(self, path: Path, names: Sequence[str]) -> dict[str, Any] | None:
+        """Why the predictions in a file fail on these videos; None where there is nothing to say."""
+        return None
+
+    @abstractmethod
+    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int) -> Order:
+        """What is told of a video to whoever looks at it."""
+
+    @abstractmethod
+    def packed(self, found: Mapping[str, Found]) -> tuple[dict[str, Array], list[str]]:
+        """What was found in a video, by cell, as arrays and the names of classes that these count."""
+
+    @abstractmethod
+    def unpacked(self, arrays: Mapping[str, Array], classes: Sequence[str]) -> dict[str, Found]:
+        """What `packed` was given."""
+
+    @abstractmethod
+    def write(self, path: Path, found: Mapping[str, Found]) -> None:
+        """Write the predictions of one cell, given by video."""
+
+    @abstractmethod
+    def read(self, path: Path) -> dict[str, Found]:
+        """What `write` was given."""
+
+    @abstractmethod
+    def measured(self, path: Path, names: Sequence[str]) -> Measured:
+        """What the predictions in a file are worth, on these videos."""
+
+    def glance(self, name: str, found: Found) -> float | None:
+        """A number for one video whose mean over videos is the value of a cell; None where there is none."""
+        return None

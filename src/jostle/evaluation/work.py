@@ -1,0 +1,114 @@
+"""Videos as work: what is told of one to whoever looks at it, what comes back, and how the work is shared out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from jostle.benchmarks.recipe import Cell
+from jostle.errors import DataError, JostleError, ResourceError
+from jostle.extraction.engine import Cost
+from jostle.types.segments import Segments
+
+Found = TypeVar("Found")  # in one video in one cell
+
+
+@dataclass(frozen=True)
+class Order:
+    """One video for one worker, and the cells it is to be looked at in.
+
+    Attributes:
+        segments: its actions, for placements to strike; None where nothing is annotated in time.
+        frames: names of the frames that are looked at, where not all are.
+    """
+
+    name: str
+    path: Path
+    cells: tuple[Cell, ...]
+    seed: int
+    segments: Segments | None = None
+    frames: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+@dataclass(frozen=True)
+class Looked(Generic[Found]):
+    """What was found in one video.
+
+    Attributes:
+        found: by cell.
+        clean: what the clean video cost.
+        cells: what all other cells cost on top.
+    """
+
+    found: dict[str, Found]
+    clean: Cost
+    cells: Cost
+
+
+Look = Callable[[Order], Looked[Found]]
+Result = Looked[Found] | JostleError  # what is wrong, of a video that cannot be used
+
+
+class Engine(Protocol):
+    """Shares work out; `jostle.workers.worked` does it among processes of this machine."""
+
+    def __call__(
+        self,
+        start: Callable[[], Callable[[Any], Any]],
+        items: Sequence[Any],
+        jobs: int,
+        /,
+        *,
+        lost: Callable[[Any, ResourceError], Any] | None = None,
+    ) -> Generator[tuple[Any, Any], None, None]:
+        """Results of items as they are done; `start` is called once by each worker, and gives what does the work.
+
+        Args:
+            lost: gives what stands for the result of an item that workers died of, instead of the error.
+        """
+
+
+@dataclass(frozen=True)
+class Attempting(Generic[Found]):
+    """Starts a worker: loads there what looks at videos, and has one bad video set aside instead of ending all."""
+
+    load: Callable[[], Look[Found]]
+
+    def __call__(self) -> Callable[[Order], Result[Found]]:
+        look = self.load()
+
+        def attempt(order: Order) -> Result[Found]:
+            try:
+                return look(order)
+            except ResourceError:
+                raise
+            except JostleError as error:
+                return error
+
+        return attempt
+
+
+def asked(name: str, model: Callable[[], Found], what: str = "model") -> Found:
+    """What somebody's model gives for a video, or an error of ours that says that it failed.
+
+    Args:
+        what: the word for it in the message.
+
+    Raises:
+        ResourceError: if memory ran out, which the next video will not mend.
+        DataError: F78 for anything else.
+    """
+    try:
+        return model()
+    except JostleError:
+        raise
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+            raise ResourceError(f"video {name}: no memory left for the {what} ({why}); use fewer jobs") from error
+        raise DataError(f"video {name}: the {what} failed ({why}); -vv shows where", fault="F78") from error

@@ -1,0 +1,1 @@
+"""What runs say, as plain numbers: read from run folders alone, for whoever shows them."""

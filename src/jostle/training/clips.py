@@ -1,0 +1,291 @@
+"""Clips to learn from: read once, by several processes, with some corrupted versions of each, and kept as pixels.
+
+The file of pixels is looked at through the page cache, so that several runs share it, and what does not fit into memory
+is read when it is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from jostle.cache import cache_folder
+from jostle.corrupting.apply import masks_for
+from jostle.corrupting.placement import Timeline
+from jostle.corrupting.spec import Spec
+from jostle.corrupting.stages import ClipSource, Source, chain
+from jostle.datasets.dataset import Dataset, Request, datasets
+from jostle.errors import DataError, JostleError, ResourceError
+from jostle.extraction.store import source_state
+from jostle.media.decode import Reader
+from jostle.metrics.frame_sets import frame_number
+from jostle.models.input_spec import InputSpec, resized
+from jostle.seeds import key_for, rng_for
+from jostle.training.recognition_config import ClipsConfig, CorruptionsConfig
+from jostle.types.clip import Clip, Frames
+from jostle.workers import cores, worked
+
+Indices = npt.NDArray[np.int64]
+FORMAT = 1  # of the files of pixels: raise it when the same settings give other bytes
+
+
+@dataclass(frozen=True)
+class VideoClip:
+    """One video and the class it shows.
+
+    Attributes:
+        frames: of a set of frames, their numbers in the video; empty for a whole video.
+    """
+
+    name: str
+    path: Path
+    label: int
+    frames: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Clips:
+    """Clips as pixels.
+
+    Attributes:
+        names: one for each clip.
+        labels: (N,) class numbers.
+        where: (N,) the row of each in `frames`.
+        frames: (M, versions, T, H, W, 3) uint8; the first version is clean.
+        are_sets: whether the frames of a clip are a set around an anchor, rather than a stretch of time.
+    """
+
+    names: tuple[str, ...]
+    labels: Indices
+    where: Indices
+    frames: Frames
+    are_sets: bool = False
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def of(self, rows: Sequence[int]) -> Clips:
+        """Some of them; the pixels stay where they are."""
+        some = np.asarray(rows, np.int64)
+        return replace(self, names=tuple(self.names[i] for i in rows), labels=self.labels[some], where=self.where[some])
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How a video becomes a row of pixels; plain data, for it travels to other processes.
+
+    Attributes:
+        shown: frames that are kept, spread evenly over the video.
+        resize: what frames are brought to; see `InputSpec`.
+        versions: corrupted ones.
+        specs: drawn from, one for each version; severities of those that name none are drawn too.
+        severities: for those.
+        seed: of the draws, and of the corruptions.
+    """
+
+    shown: int
+    resize: tuple[int, int] | int | None = None
+    versions: int = 0
+    specs: tuple[str, ...] = ()
+    severities: tuple[int, ...] = ()
+    seed: int = 0
+
+    @classmethod
+    def of(cls, config: ClipsConfig, corruptions: CorruptionsConfig, spec: InputSpec) -> Preparation:
+        """What the settings ask for."""
+        for text in corruptions.specs:
+            Spec.parse(text)
+        many = corruptions.versions
+        return cls(
+            spec.frames * config.denser,
+            spec.resize,
+            many,
+            corruptions.specs if many else (),
+            corruptions.severities if many else (),
+            config.seeds[0],
+        )
+
+    def drawn(self, name: str, version: int) -> Spec:
+        """The corruption of a version of a clip."""
+        rng = rng_for(self.seed, "version", name, version)
+        text = self.specs[int(rng.integers(len(self.specs)))]
+        if ":" not in text:
+            text = f"{text}:{self.severities[int(rng.integers(len(self.severities)))]}"
+        return Spec.parse(text)
+
+    def rows(self, video: VideoClip) -> Frames:
+        """(1 + versions, shown, H, W, 3) of a video."""
+        try:
+            with Reader(video.path) as reader:
+                first, stop = (min(video.frames), max(video.frames) + 1) if video.frames else (0, len(reader))
+                clip = Clip(reader.block(first, stop), reader.pts[first:stop], reader.fps)
+        except JostleError as error:
+            error.add_note(f"while reading {video.name} to learn from it")
+            raise
+        places = np.array(video.frames) - first if video.frames else even(len(clip), self.shown)
+        made = [_at(ClipSource(clip), places)]
+        for version in range(self.versions):
+            seed = key_for(self.seed, "version", version)
+            made.append(corrupted(clip, [self.drawn(video.name, version)], places, seed=seed, video=video))
+        return self._resized(np.stack(made))
+
+    def _resized(self, frames: Frames) -> Frames:
+        if self.resize is None or frames.shape[2:4] == self.resize:
+            return frames
+        flat = torch.from_numpy(frames).flatten(0, 1).permute(0, 3, 1, 2).float()
+        small = resized(flat, self.resize).round_().clamp_(0, 255).byte().permute(0, 2, 3, 1)
+        made: Frames = small.reshape(*frames.shape[:2], *small.shape[1:]).numpy()
+        return made
+
+
+def even(total: int, many: int) -> Indices:
+    """The middles of `many` equal parts of a video of `total` frames.
+
+    >>> even(10, 5).tolist()
+    [1, 3, 5, 7, 9]
+    """
+    return (2 * np.arange(many) + 1) * total // (2 * many)
+
+
+def corrupted(clip: Clip, specs: Sequence[Spec], places: Indices, *, seed: int, video: VideoClip) -> Frames:
+    """Some frames of a corrupted clip, as `corrupt` would give them; others are only made where these need them."""
+    timeline = Timeline.of(clip.pts, clip.fps, None, seed=seed, video_id=video.name)
+    masks = masks_for(specs, None, timeline)
+    return _at(chain(ClipSource(clip), specs, masks, seed=seed, video_id=video.name, path=video.path), places)
+
+
+def _at(source: Source, places: Indices) -> Frames:
+    wanted, where = np.unique(places, return_inverse=True)
+    return np.stack([source.block(int(t), int(t) + 1)[0] for t in wanted])[where]
+
+
+def videos_of(config: ClipsConfig, subset: str, *, seeds: Sequence[int]) -> tuple[tuple[str, ...], list[VideoClip]]:
+    """The classes of a data set, and the videos of a subset that are there.
+
+    Raises:
+        DataError: if there are none, or one has several classes.
+    """
+    kind = datasets[config.dataset]
+    kind.check_subset(subset)
+    root = cache_folder() if config.root is None else Path(config.root)
+    jobs = config.jobs or cores()
+    classes: tuple[str, ...] = ()
+    videos: list[VideoClip] = []
+    for seed in seeds:
+        data = kind.load(Request(subset, root, seed, jobs)).at_hand()
+        prefix = f"{seed}/" if len(seeds) > 1 else ""
+        if data.task == "frames":
+            videos += _sets(data, prefix, config.k)
+            classes = tuple(map(str, range(1 + max(video.label for video in videos)))) if videos else ()
+        else:
+            classes = data.labels.classes
+            videos += _labelled(data, prefix)
+    if not videos:
+        raise DataError(f"{config.dataset}: no videos of subset {subset!r} in {root}", fault="F21")
+    return classes, videos
+
+
+def _labelled(data: Dataset, prefix: str) -> Iterator[VideoClip]:
+    labels = data.labels
+    for row, video in enumerate(labels.videos):
+        own = labels.label[labels.video == row]
+        if len(own) != 1:
+            raise DataError(f"{data.name}: video {video} has {len(own)} classes; a recogniser is taught one a video")
+        yield VideoClip(prefix + video, Path(data.videos[video]), int(own[0]))
+
+
+def _sets(data: Dataset, prefix: str, k: int) -> Iterator[VideoClip]:
+    """A clip for each anchor: the frames around it, itself in the place of those that do not look like it."""
+    sets = data.frames
+    for anchor, others in sets.sets.items():
+        label, near = sets.labels[anchor], {frame_number(frame)[1] for frame in others}
+        own, middle = [label] if isinstance(label, int) else list(label), frame_number(anchor)[1]
+        path = data.videos.get(anchor.rpartition("/")[0])
+        if path is None or Path(path).is_dir():
+            raise DataError(
+                f"{data.name}: frame {anchor} is not one of a video file; frames are only learned from video"
+            )
+        numbers = tuple(t if t in near else middle for t in range(middle - k, middle + k + 1))
+        yield VideoClip(prefix + anchor, Path(path), own[0], numbers)
+
+
+def load_clips(
+    videos: Sequence[VideoClip],
+    preparation: Preparation,
+    *,
+    cache: Path,
+    jobs: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Clips:
+    """The pixels of videos, made by `jobs` processes unless the cache holds them.
+
+    Raises:
+        ResourceError: if there is no room for them on the disk.
+    """
+    path = cache / f"clips-{_key(videos, preparation)}.npy"
+    if not path.exists():
+        _make(videos, preparation, path, jobs, progress)
+    labels = np.array([video.label for video in videos], np.int64)
+    frames = np.load(path, mmap_mode="r")
+    are_sets = bool(videos[0].frames)
+    return Clips(tuple(video.name for video in videos), labels, np.arange(len(videos)), frames, are_sets)
+
+
+def _key(videos: Sequence[VideoClip], preparation: Preparation) -> str:
+    made = hashlib.sha256(f"{FORMAT} {preparation!r}".encode())
+    for video in videos:
+        made.update(json.dumps([video.name, video.frames, *source_state(video.path)]).encode())
+    return made.hexdigest()[:24]
+
+
+def _make(
+    videos: Sequence[VideoClip],
+    preparation: Preparation,
+    path: Path,
+    jobs: int,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = preparation.rows(videos[0])
+    needed, free = len(videos) * first.nbytes, shutil.disk_usage(path.parent).free
+    if needed > free:
+        raise ResourceError(
+            f"{path.parent}: the pixels of {len(videos)} clips take {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are "
+            "free; lower corruptions.draws or data.denser, or set data.cache"
+        )
+    part = path.with_name(f".{path.name}.part-{os.getpid()}")
+    try:
+        pixels = np.lib.format.open_memmap(part, mode="w+", dtype=np.uint8, shape=(len(videos), *first.shape))
+        place = {video.name: row for row, video in enumerate(videos)}
+        done = worked(partial(_worker, preparation), list(videos), jobs)
+        for count, (video, rows) in enumerate(done, 1):
+            if rows.shape != first.shape:
+                raise DataError(
+                    f"{video.path}: its frames come out as {rows.shape[2:4]}, those of {videos[0].path} as "
+                    f"{first.shape[2:4]}; set input.resize to a height and a width"
+                )
+            pixels[place[video.name]] = rows
+            if progress is not None:
+                progress(count, len(videos))
+        pixels.flush()
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _worker(preparation: Preparation) -> Callable[[VideoClip], Frames]:
+    import cv2
+
+    cv2.setNumThreads(1)
+    torch.set_num_threads(1)
+    return preparation.rows

@@ -1,0 +1,153 @@
+"""Detectors as learners: features of videos, the detector's own losses, and the consistency of two answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from jostle.detectors.blocks.assignment import Actions
+from jostle.detectors.detector import Detector, detectors, load_detector
+from jostle.detectors.outputs import Outputs
+from jostle.detectors.tridet import TriDet
+from jostle.extraction.store import extractor_of
+from jostle.seeds import key_for, rng_for
+from jostle.training.config import TrainingConfig
+from jostle.training.consistency import consistency_loss
+from jostle.training.frame_drop import FrameDrop
+from jostle.training.learner import Learner, Losses, steps_in
+from jostle.training.optimisation import Average
+from jostle.training.processes import Processes
+from jostle.training.selection import Selection, split_videos
+from jostle.training.videos import Sample, crop
+
+
+class DetectionLearner(Learner):
+    """A detector and the videos it learns from."""
+
+    def __init__(self, config: TrainingConfig, processes: Processes) -> None:
+        self.config, self.processes = config, processes
+        self.model: Detector[Any] = self._made()
+        names, self.videos, held_out = split_videos(config, self.model.config)
+        self.model.config = dataclasses.replace(self.model.config, class_names=names)
+        self.selection = Selection.of(config, held_out) if held_out else None
+        self.drop = FrameDrop.of(config.data, self.videos, config.seed, processes.device)
+        self.steps_an_epoch = steps_in(len(self.videos), "videos", config.optimiser, processes)
+        self.counts = {"learn": len(self.videos), "choose": len(self.selection.videos) if self.selection else 0}
+        self.chosen_by = config.chosen_by
+        # TriDet cuts actions at the edge of a crop, the others let them reach half a window beyond it.
+        self.slack = 0.0 if isinstance(self.model, TriDet) else 0.5 * config.data.window / config.data.stride
+
+    def losses(self, epoch: int, step: int) -> Iterator[Losses]:
+        """The losses of each batch of a step."""
+        for samples in self.batches(epoch, step):
+            yield self.losses_of(samples)
+
+    def losses_of(self, samples: list[Sample]) -> Losses:
+        """The losses of a batch; the detector's own, and how far its clean and corrupted answers are apart."""
+        config, device = self.config, self.processes.device
+        actions = Actions.of([(sample.segments, sample.labels) for sample in samples], device)
+        half = torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "bfloat16")
+        inputs = {"clean": [sample.features for sample in samples]}
+        if config.data.robust:
+            inputs["corrupted"] = [sample.corrupted for sample in samples if sample.corrupted is not None]
+        learned = ("clean", "corrupted") if config.data.learn_from == "both" else (config.data.learn_from,)
+        outputs: dict[str, Outputs] = {}
+        for name in inputs if config.compares else learned:
+            features, lengths = self.model.batch(inputs[name])
+            with half:
+                outputs[name] = self.model(features, lengths)
+        running = self.model.loss_normalizer.clone()
+        own = []
+        for name in learned:
+            self.model.loss_normalizer.copy_(running)  # it moves once a step, however many inputs are learned from
+            own.append(self.model.loss(outputs[name], actions))
+        made = {
+            "classification": torch.stack([losses.classification for losses in own]).mean(),
+            "regression": torch.stack([losses.regression for losses in own]).mean(),
+        }
+        total = torch.stack([losses.total for losses in own]).mean()
+        if config.compares:
+            apart = consistency_loss(self.model, outputs["clean"], outputs["corrupted"], actions, config.consistency)
+            made["consistency"] = apart
+            total = total + config.consistency.weight * apart
+            if config.consistency.released_faults:
+                self.model.normaliser(own[0].positives)
+        return made | {"total": total}
+
+    def batches(self, epoch: int, step: int) -> Iterator[list[Sample]]:
+        """This process's share of the batches of a step; the last videos that fill no step are left out."""
+        config = self.config
+        order = rng_for(config.seed, "order", epoch).permutation(len(self.videos))
+        size, count = config.optimiser.batch, config.optimiser.accumulate
+        for i in range(count):
+            first = (step * count + i) * size
+            rows = order[first : first + size][self.processes.rank :: self.processes.count]
+            videos = [self.videos[row] for row in rows]
+            if self.drop is not None:
+                videos = self.drop.on(videos, epoch)
+            yield [
+                crop(
+                    video,
+                    longest=self.model.config.max_length,
+                    config=config.data,
+                    slack=self.slack,
+                    seed=config.seed,
+                    epoch=epoch,
+                    view=view,
+                )
+                for view in range(config.data.views)
+                for video in videos
+            ]
+
+    def score(self, average: Average) -> float | None:
+        """Mean average precision on the videos held out."""
+        return None if self.selection is None else self.selection.score(self.model, average)
+
+    def described(self) -> dict[str, str]:
+        """The detector, its settings and classes, and whose features it knows."""
+        made = {
+            "detector": self.config.detector,
+            "settings": json.dumps(dict(self.config.settings)),
+            "classes": json.dumps(self.model.config.class_names),
+            "seed": str(self.config.seed),
+        }
+        made_by = extractor_of(Path(self.config.data.features))
+        return made if made_by is None else made | {"extractor": made_by}  # then `detect` knows how to look at video
+
+    def deciding(self) -> Iterator[bytes]:
+        """The videos and their features."""
+        for video in [*self.videos, *(self.selection.videos if self.selection else [])]:
+            yield video.name.encode("utf-8", "surrogatepass") + video.segments.tobytes() + video.labels.tobytes()
+            for features in (video.features, video.corrupted):
+                if features is not None:
+                    yield f"{features.shape} {features.sum(dtype=np.float64):.9e}".encode()
+        if self.drop is not None:
+            yield self.drop.fingerprint().encode()
+
+    @property
+    def running(self) -> float:
+        """The running number of positives."""
+        return float(self.model.loss_normalizer)
+
+    @running.setter
+    def running(self, value: float) -> None:
+        self.model.loss_normalizer.fill_(value)
+
+    def _made(self) -> Detector[Any]:
+        config = self.config
+        settings = dict(config.settings)
+        made = detectors[config.detector]
+        wide = config.compares and config.consistency.released_faults and config.consistency.selection != "action"
+        if wide and issubclass(made.model, TriDet):
+            settings["centre_radius"] = None
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(key_for(config.seed, "first weights") % 2**63)
+            built = load_detector(config.detector, weights=config.weights, **settings)
+        built.positives_of_all = self.processes.total
+        return built.to(self.processes.device)

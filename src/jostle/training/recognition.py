@@ -1,0 +1,237 @@
+"""Recognisers as learners: clips, clean or roughened, and the cross-entropy of their classes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jostle.cache import cache_folder
+from jostle.datasets.names import listing
+from jostle.detectors.checkpoints import read_weights
+from jostle.errors import BadValue, DataError
+from jostle.models.input_spec import InputSpec
+from jostle.models.recogniser import Recogniser, Scores, changed, load_recogniser, recognisers
+from jostle.seeds import key_for, rng_for
+from jostle.shipped import detector_weights
+from jostle.training.clips import Clips, Preparation, VideoClip, load_clips, videos_of
+from jostle.training.learner import Learner, Losses, steps_in, with_average
+from jostle.training.optimisation import Average
+from jostle.training.patterns import pattern_shelf
+from jostle.training.processes import Processes
+from jostle.training.recognition_config import CorruptionsConfig, RecognitionConfig
+from jostle.training.showing import Showing, View, drawn_view, plain_view, prepared
+from jostle.workers import cores
+
+AT_ONCE = 64  # clips that are scored together
+
+
+class RecognitionLearner(Learner):
+    """A recogniser and the clips it learns from."""
+
+    chosen_by = "accuracy"
+
+    def __init__(self, config: RecognitionConfig, processes: Processes) -> None:
+        self.config, self.processes = config, processes
+        self.classes, learn, choose = load_split(config)
+        self.spec, self.model = self._made()
+        self.steps = self._steps(learn)
+        self.learn = Showing(learn, self.spec, processes.device)
+        self.choose = None if choose is None else Showing(choose, self.spec, processes.device)
+        self.steps_an_epoch = steps_in(len(learn), "clips", config.optimiser, processes)
+        self.counts = {"learn": len(learn), "choose": len(choose) if choose else 0}
+        self.shelf: Tensor | None = None
+        if config.patterns.share:
+            self.shelf = pattern_shelf(config.patterns, self.spec.size, config.seed).to(processes.device)
+
+    def losses(self, epoch: int, step: int) -> Iterator[Losses]:
+        """The cross-entropy of each batch of a step."""
+        config, clips = self.config, self.learn.clips
+        order = rng_for(config.seed, "order", epoch).permutation(len(clips))
+        size, count = config.optimiser.batch, config.optimiser.accumulate
+        for i in range(count):
+            first = (step * count + i) * size
+            rows = order[first : first + size][self.processes.rank :: self.processes.count].tolist()
+            loss = self.loss_of(rows, epoch)
+            # Gradients of the processes are added up, and each has its share of the batch.
+            yield {"total": loss * len(rows) / size}
+
+    def loss_of(self, rows: list[int], epoch: int) -> Tensor:
+        """The mean cross-entropy of some clips as an epoch shows them."""
+        config, clips, device = self.config, self.learn.clips, self.processes.device
+        shape = clips.frames.shape[1:5]
+        views = [
+            drawn_view(
+                clips.names[row],
+                shape,
+                self.spec.frames,
+                config.data,
+                share=config.corruptions.share,
+                seed=config.seed,
+                epoch=epoch,
+                steps=self.steps,
+            )
+            for row in rows
+        ]
+        patterns = None if self.shelf is None else (config.patterns, self.shelf)
+        shown = self.learn.show(rows, views)
+        if self.steps is not None:
+            shown = shown.flatten(0, 1)[:, None]  # each frame of a set by itself
+        ready = prepared(shown, self.spec, noise=config.noise, patterns=patterns)
+        labels = torch.from_numpy(clips.labels[rows]).to(device).repeat_interleave(len(shown) // len(rows))
+        with torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
+            logits = self.model(ready)
+        losses = F.cross_entropy(logits.float(), labels, label_smoothing=config.smoothing, reduction="none")
+        return losses.view(len(rows), -1).amax(1).mean()  # one loss a clip, or the largest of a set
+
+    def score(self, average: Average) -> float | None:
+        """Share of the clips held out whose class is told right."""
+        if self.choose is None:
+            return None
+        middle = None if self.steps is None else (self.config.data.k,)
+        with with_average(self.model, average):
+            logits = scored(self.model, self.choose, half=self.config.precision == "bfloat16", steps=middle)
+        return float((logits.argmax(1) == self.choose.clips.labels).mean())
+
+    def described(self) -> dict[str, str]:
+        """The recogniser, what it wants to see, and its classes."""
+        return {
+            "recogniser": self.config.recogniser,
+            "input": json.dumps(dict(self.config.input)),
+            "classes": json.dumps(self.classes if self.steps is None else ()),  # frames have classes by number
+            "seed": str(self.config.seed),
+        }
+
+    def deciding(self) -> Iterator[bytes]:
+        """The clips and their classes, and a few pixels of each."""
+        for showing in (self.learn, self.choose):
+            if showing is not None:
+                clips = showing.clips
+                yield json.dumps([*clips.names, *clips.labels.tolist(), *clips.frames.shape]).encode()
+                few = clips.frames[:, :, 0, ::17, ::13][clips.where]
+                yield hashlib.sha256(few.tobytes()).digest()
+
+    def _steps(self, learn: Clips) -> tuple[int, ...] | None:
+        """The frames of a set that are learned from; None for clips, of which frames are drawn."""
+        config, frames, kept = self.config, self.spec.frames, learn.frames.shape[2]
+        if not learn.are_sets:
+            if config.loss == "worst":
+                raise BadValue(f"loss = 'worst' is for sets of frames, and {config.data.dataset} is of clips")
+            return None
+        if frames != 1:
+            raise BadValue(
+                f"{config.recogniser} sees {frames} frames at once, and {config.data.dataset} is of single ones"
+            )
+        return tuple(range(kept)) if config.loss == "worst" else (config.data.k,)
+
+    def _made(self) -> tuple[InputSpec, nn.Module]:
+        config = self.config
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(key_for(config.seed, "first weights") % 2**63)
+            made = start_from(config.recogniser, config.weights, config.input)
+            if made.spec is None or not isinstance(made.network, nn.Module):
+                raise BadValue(f"{config.recogniser} cannot be trained: it is no torch module, or wants to see nothing")
+            fit_head(made.network, len(self.classes))
+        return made.spec, made.network.to(self.processes.device)
+
+
+def load_split(config: RecognitionConfig) -> tuple[tuple[str, ...], Clips, Clips | None]:
+    """Class names, clips to learn from, and those to choose by.
+
+    Raises:
+        DataError: if those to choose by show a class that is not learned.
+    """
+    data = config.data
+    spec = load_spec(config)
+    classes, videos = videos_of(data, data.train, seeds=data.seeds)
+    cache = (cache_folder() / "clips") if data.cache is None else Path(data.cache)
+    jobs = data.jobs or cores()
+    learn = load_clips(videos, Preparation.of(data, config.corruptions, spec), cache=cache, jobs=jobs)
+    clean = Preparation.of(data, CorruptionsConfig(), spec)
+    if isinstance(data.select, str):
+        names, others = videos_of(data, data.select, seeds=data.seeds[:1])
+        unknown = sorted(set(names) - set(classes))
+        if unknown:
+            raise DataError(f"{data.dataset}: {data.select!r} has classes that are not learned: {listing(unknown)}")
+        others = [_renumbered(video, names, classes) for video in others]
+        return classes, learn, load_clips(others, clean, cache=cache, jobs=jobs)
+    if not data.select:
+        return classes, learn, None
+    by_name = sorted(learn.names)
+    order = rng_for(config.seed, "held out", *by_name).permutation(len(by_name))
+    held = {by_name[i] for i in order[: max(1, round(data.select * len(by_name)))]}
+    kept = [row for row, name in enumerate(learn.names) if name not in held]
+    other = [row for row, name in enumerate(learn.names) if name in held]
+    return classes, learn.of(kept), learn.of(other)
+
+
+def _renumbered(video: VideoClip, names: tuple[str, ...], classes: tuple[str, ...]) -> VideoClip:
+    return replace(video, label=classes.index(names[video.label]))
+
+
+def load_spec(config: RecognitionConfig) -> InputSpec:
+    """What the recogniser wants to see, with the changes of the settings.
+
+    Raises:
+        BadValue: if that only comes with its weights.
+    """
+    spec = recognisers[config.recogniser].spec
+    if spec is None:
+        spec = start_from(config.recogniser, config.weights, config.input).spec
+        if spec is None:
+            raise BadValue(f"{config.recogniser} does not say what it wants to see, so clips cannot be prepared for it")
+        return spec
+    return changed(config.recogniser, spec, config.input)
+
+
+def start_from(name: str, weights: str | None, changes: Mapping[str, Any]) -> Recogniser:
+    """A recogniser to be trained: with the weights of a file, or else begun anew by chance."""
+    if weights is not None:
+        return load_recogniser(name, weights=read_weights(detector_weights(name, weights)), **_tuples(changes))
+    made = load_recogniser(name, weights="random", **_tuples(changes))
+    if isinstance(made.network, nn.Module):
+        for module in made.network.modules():
+            begin = getattr(module, "reset_parameters", None)
+            if begin is not None:
+                begin()
+    return made
+
+
+def _tuples(changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
+
+
+def fit_head(network: nn.Module, classes: int) -> None:
+    """Begin the last linear layer anew if it tells another number of classes apart.
+
+    Raises:
+        BadValue: if the network has no such layer.
+    """
+    linear = [(name, module) for name, module in network.named_modules() if isinstance(module, nn.Linear)]
+    if not linear:
+        raise BadValue(f"{type(network).__name__} has no linear layer to tell {classes} classes apart with")
+    name, last = linear[-1]
+    if last.out_features != classes:
+        parent, _, leaf = name.rpartition(".")
+        setattr(network.get_submodule(parent), leaf, nn.Linear(last.in_features, classes, bias=last.bias is not None))
+
+
+@torch.inference_mode()
+def scored(network: nn.Module, showing: Showing, *, half: bool = False, steps: tuple[int, ...] | None = None) -> Scores:
+    """(N, classes) logits of clips as they are, from beginning to end or at some steps."""
+    view = plain_view(showing.clips.frames.shape[2], showing.spec.frames) if steps is None else View(0, steps)
+    network.eval()
+    made = []
+    for lo in range(0, len(showing.clips), AT_ONCE):
+        rows = range(lo, min(lo + AT_ONCE, len(showing.clips)))
+        with torch.autocast(showing.device.type, torch.bfloat16, enabled=half):
+            made.append(network(prepared(showing.show(rows, [view] * len(rows)), showing.spec)).float())
+    logits: Scores = torch.cat(made).cpu().numpy()
+    return logits

@@ -1,0 +1,205 @@
+"""What a training run of a recogniser is made of, as a TOML file says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from jostle.errors import BadValue
+from jostle.training.config import TEST_NAMES
+from jostle.training.optimisation import OptimiserConfig
+
+
+@dataclass(frozen=True)
+class ClipsConfig:
+    """Which clips to learn from, and how each is shown.
+
+    Attributes:
+        dataset: a data set for recognition, or of frames, by name.
+        root: its folder; `none` for one that is made.
+        train: subset to learn from.
+        select: subset to choose the best epoch by, or a share of the clips that is held out for it; 0 keeps the last
+            epoch. Never the test set.
+        seeds: of a data set that is made; clips of all of them are learned from, and the first gives those to choose
+            by.
+        span: least and greatest share of a clip's length that is shown, drawn anew every epoch.
+        shift: largest move of the picture, as a share of its side.
+        mirror: show half of the clips mirrored; only where no class is told by left and right.
+        k: of a data set of frames, how many on either side of an anchor belong to its set.
+        denser: frames kept of a clip for each that is shown, so that other ones can be shown in every epoch.
+        cache: folder that keeps the clips as they are read, so that the next run need not; `none` for the usual one.
+        jobs: processes that read and corrupt; 0 for one a core.
+    """
+
+    dataset: str = "puppets-trimmed"
+    root: str | None = None
+    train: str = "train"
+    select: str | float = "val"
+    seeds: tuple[int, ...] = (0,)
+    span: tuple[float, ...] = (0.7, 1.0)
+    shift: float = 0.07
+    mirror: bool = False
+    k: int = 10
+    denser: int = 2
+    cache: str | None = None
+    jobs: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.select, str) and self.select.casefold() in TEST_NAMES:
+            raise BadValue(
+                f"data: select = {self.select!r} would choose the model on the test set; name another subset, or hold "
+                "out a share of the clips, as in select = 0.1"
+            )
+        if not isinstance(self.select, str) and not 0 <= self.select < 1:
+            raise BadValue(f"data: select is a subset or a share from 0 to below 1, got {self.select}")
+        if isinstance(self.select, str) and self.select.casefold() == self.train.casefold():
+            raise BadValue(f"data: select and train are both {self.train!r}; a model is not chosen by what it learned")
+        if len(self.span) != 2 or not 0 < self.span[0] <= self.span[1] <= 1:
+            raise BadValue(f"data: span is two shares, the least first, as in [0.7, 1.0]; got {list(self.span)}")
+        if not 0 <= self.shift < 0.5:
+            raise BadValue(f"data: shift lies from 0 to below 0.5, got {self.shift}")
+        if self.denser < 1:
+            raise BadValue(f"data: denser must be at least 1, got {self.denser}")
+        if self.k < 0:
+            raise BadValue(f"data: k must not be below 0, got {self.k}")
+        if not self.seeds:
+            raise BadValue("data: seeds must hold at least one")
+        if self.jobs < 0:
+            raise BadValue(f"data: jobs must not be below 0, got {self.jobs}")
+
+
+@dataclass(frozen=True)
+class CorruptionsConfig:
+    """Corruptions that clips meet in training. Some draws of each clip are made once, before the first step.
+
+    Attributes:
+        specs: any corruptions; one is drawn for each version of a clip, all as likely.
+        severities: drawn for those whose spec names none.
+        share: chance that a clip is shown corrupted.
+        draws: corrupted versions of each clip.
+    """
+
+    specs: tuple[str, ...] = ()
+    severities: tuple[int, ...] = (1, 2, 3)
+    share: float = 0.75
+    draws: int = 4
+
+    def __post_init__(self) -> None:
+        if self.specs and not self.severities:
+            raise BadValue("corruptions: severities must hold at least one")
+        if not 0 <= self.share <= 1:
+            raise BadValue(f"corruptions: share lies from 0 to 1, got {self.share}")
+        if self.draws < 1:
+            raise BadValue(f"corruptions: draws must be at least 1, got {self.draws}")
+
+    @property
+    def versions(self) -> int:
+        """Corrupted versions that are made of each clip."""
+        return self.draws if self.specs and self.share else 0
+
+
+@dataclass(frozen=True)
+class NoiseConfig:
+    """Gaussian noise on every pixel, drawn anew in every step and not clipped (Yi et al., 2021).
+
+    Attributes:
+        std: standard deviation, where pixels lie from 0 to 1.
+        share: chance that a clip gets it.
+    """
+
+    std: float = 0.0
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.std < 0 or not 0 <= self.share <= 1:
+            raise BadValue(f"noise: std must not be below 0 and share lies from 0 to 1; got {self.std}, {self.share}")
+
+
+@dataclass(frozen=True)
+class PatternsConfig:
+    """Clips mixed with generated patterns (after PixMix, Hendrycks et al., 2022); one pattern for a whole clip.
+
+    Attributes:
+        share: chance that a clip is mixed.
+        rounds: at most so many mixings, one after another.
+        strength: how weak a mixing is: the higher, the more of the clip is left.
+        count: patterns there are.
+    """
+
+    share: float = 0.0
+    rounds: int = 4
+    strength: float = 3.0
+    count: int = 64
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise BadValue(f"patterns: share lies from 0 to 1, got {self.share}")
+        if self.rounds < 1 or self.count < 1 or self.strength <= 0:
+            raise BadValue("patterns: rounds and count must be at least 1, and strength above 0")
+
+
+@dataclass(frozen=True)
+class RecogniserOptimiserConfig(OptimiserConfig):
+    """How long and how fast to learn; the defaults are those of our own small recognisers.
+
+    Attributes:
+        batch: clips in a step.
+    """
+
+    lr: float = 2e-3
+    warmup_epochs: int = 3
+    epochs: int = 37
+    batch: int = 32
+    average: float = 0.99
+
+
+@dataclass(frozen=True)
+class RecognitionConfig:
+    """A training run of a recogniser.
+
+    Attributes:
+        task: `recognition`.
+        recogniser: a registered name whose network is a torch module.
+        input: fields of its `InputSpec` to change.
+        data: what to learn from.
+        corruptions: met in training.
+        noise: likewise.
+        patterns: likewise.
+        optimiser: how long and how fast.
+        loss: `own` learns from each clip, of sets of frames from the anchor; `worst` from the frame of a set whose loss
+            is largest, the pm-k loss of Shankar et al. (2021).
+        smoothing: of the labels.
+        weights: a file to start from, `clean` or `robust` for those that come with jostle; `none` to start from
+            chance. Where it knows other classes, only the last layer is begun anew.
+        seed: of the first weights, the order and everything that is drawn in training.
+        score_every: epochs between two scores; the last epoch is always scored.
+        precision: `bfloat16` runs the network in half precision on a GPU.
+        device: `auto`, `cpu` or `cuda`.
+        save_every: seconds between two checkpoints.
+        bad_steps: steps in a row whose loss or gradient is not finite, after which the run stops.
+        tensorboard: write TensorBoard's files too, if it is installed.
+    """
+
+    task: Literal["recognition"] = "recognition"
+    recogniser: str = "puppet_r2plus1d"
+    input: Mapping[str, Any] = field(default_factory=dict)
+    data: ClipsConfig = field(default_factory=ClipsConfig)
+    corruptions: CorruptionsConfig = field(default_factory=CorruptionsConfig)
+    noise: NoiseConfig = field(default_factory=NoiseConfig)
+    patterns: PatternsConfig = field(default_factory=PatternsConfig)
+    optimiser: RecogniserOptimiserConfig = field(default_factory=RecogniserOptimiserConfig)
+    loss: Literal["own", "worst"] = "own"
+    smoothing: float = 0.1
+    weights: str | None = None
+    seed: int = 0
+    score_every: int = 1
+    precision: Literal["float32", "bfloat16"] = "float32"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    save_every: float = 300.0
+    bad_steps: int = 10
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.smoothing < 1:
+            raise BadValue(f"smoothing lies from 0 to below 1, got {self.smoothing}")

@@ -1,0 +1,308 @@
+"""`jostle.run` on models of every kind: names, modules, callables, from here or from a module."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
+
+import own_models
+from numpy_extractor import write_video
+from own_models import SPEC, Small
+
+import jostle
+from jostle import api
+from jostle.detectors.checkpoints import write_weights
+from jostle.errors import BadValue, MissingExtra, SourceChanged, UnknownName
+from jostle.models import Recogniser
+from jostle.models.extractor import extractors
+
+RECOGNITION = """
+name = "tiny-p"
+version = 1
+dataset = "folder"
+subset = "test"
+task = "recognition"
+metric = "top_k_accuracy"
+k = 1
+sampling = { clips = 2, short_side = 24, size = 20, frames = 6 }
+
+[[groups]]
+name = "main"
+cells = ["gaussian_noise:3", "freeze:3"]
+"""
+DETECTION = """
+name = "tiny-c"
+version = 1
+dataset = "folder"
+subset = "test"
+task = "detection"
+metric = "mean_ap"
+protocol = "thumos14"
+tious = [0.5]
+
+[[groups]]
+name = "main"
+cells = ["thumos14-c/black_frame:3"]
+"""
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("here")
+    (folder / "tiny-p.toml").write_text(RECOGNITION)
+    (folder / "tiny-c.toml").write_text(DETECTION)
+    for seed, name in enumerate(("jump/a", "jump/b", "walk/c")):
+        path = folder / "clips" / "test" / f"{name}.mkv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_video(path, 30, seed=seed)
+    (folder / "long").mkdir()
+    write_video(folder / "long" / "one.mkv", 40)
+    actions = [{"label": "jump", "segment": [0.2, 1.2]}]
+    entry = {"subset": "test", "duration": 1.6, "fps": 25.0, "annotations": actions}
+    (folder / "long" / "truth.json").write_text(json.dumps({"database": {"one": entry}}))
+    return folder
+
+
+def run(here: Path, out: Path, model: Any, **asked: Any) -> Any:
+    return jostle.run(here / "tiny-p.toml", model=model, data=here / "clips", out=out, device="cpu", **asked)
+
+
+def told(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "run.json").read_text())
+    return found
+
+
+def scores(out: Path, cell: str = "clean") -> np.ndarray:
+    with np.load(out / "predictions" / f"{cell}.npz") as held:
+        return np.array(held["scores"])
+
+
+def test_a_module_with_its_spec(here: Path, tmp_path: Path) -> None:
+    done = run(here, tmp_path / "run", Small(), spec=SPEC)
+    assert done.failures == ()
+    about = told(tmp_path / "run")
+    assert (about["model"], about["weights_from"]) == ("Small", "tensors")
+    assert about["weights"].startswith("sha256:")
+    assert about["shown"]["input"]["frames"] == 4
+    assert scores(tmp_path / "run").sum(1) == pytest.approx(1)
+    run(here, tmp_path / "run", Small(), spec=SPEC)  # the same weights: the same run
+    with pytest.raises(SourceChanged, match="weights was"):
+        run(here, tmp_path / "run", other_weights(), spec=SPEC)
+    with pytest.raises(BadValue, match="needs an InputSpec"):
+        run(here, tmp_path / "other", Small())
+
+
+def other_weights() -> Small:
+    made = Small()
+    made.last.bias.data += 1
+    return made
+
+
+@pytest.mark.slow
+def test_several_processes_give_the_same(here: Path, tmp_path: Path) -> None:
+    run(here, tmp_path / "one", own_models.Small(), spec=SPEC)
+    run(here, tmp_path / "two", own_models.Small(), spec=SPEC, jobs=2)
+    assert (scores(tmp_path / "one", "gaussian_noise-3") == scores(tmp_path / "two", "gaussian_noise-3")).all()
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same(here: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    run(here, tmp_path / "one", "own_models:named", jobs=1)
+    state = random.getstate()
+    run(here, tmp_path / "ray", "own_models:named", engine="ray", jobs=2)
+    random.setstate(state)  # Ray draws from it
+    assert (tmp_path / "one" / "scores.json").read_bytes() == (tmp_path / "ray" / "scores.json").read_bytes()
+    assert (scores(tmp_path / "one", "freeze-3") == scores(tmp_path / "ray", "freeze-3")).all()
+
+
+def test_what_cannot_travel_works_in_one_process(here: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match="cannot go to another process"):
+        run(here, tmp_path / "three", lambda clips: own_models.colours(clips), jobs=2)
+    assert run(here, tmp_path / "three", lambda clips: own_models.colours(clips)).failures == ()
+
+
+def test_a_callable_sees_what_the_benchmark_says(here: Path, tmp_path: Path) -> None:
+    shapes = set()
+
+    def model(clips: np.ndarray) -> np.ndarray:
+        shapes.add(clips.shape)
+        return own_models.colours(clips)
+
+    run(here, tmp_path / "run", model)
+    assert shapes == {(1, 6, 48, 64, 3)}
+    about = told(tmp_path / "run")
+    assert (about["weights"], about["weights_from"], about["shown"]["input"]) == (None, "nothing", None)
+    assert about["model"].endswith("model")
+
+
+def test_a_model_of_some_module(here: Path, tmp_path: Path) -> None:
+    run(here, tmp_path / "run", "own_models:named", jobs=1)
+    about = told(tmp_path / "run")
+    assert (about["model"], about["weights_from"], about["shown"]["classes"]) == (
+        "own_models:named",
+        "tensors",
+        "by name",
+    )
+    # Columns are those of the data set's classes, jump and walk.
+    run(here, tmp_path / "own", Recogniser(Small(3), SPEC, classes=("jump", "sit", "walk")))
+    assert not np.array_equal(scores(tmp_path / "own"), scores(tmp_path / "run"))
+    for place, said in (
+        ("own_models:nobody", "cannot be had"),
+        ("no_such_module:x", "cannot be had"),
+        ("own_models:Small", "is a class"),
+    ):
+        with pytest.raises(BadValue, match=said):
+            run(here, tmp_path / "bad", place)
+
+
+def test_what_a_model_is_shown_can_be_changed(here: Path, tmp_path: Path) -> None:
+    model = Recogniser(Small(), SPEC)
+    run(here, tmp_path / "six", model, input={"frames": 6})
+    assert told(tmp_path / "six")["shown"]["input"] | {"mean": 0, "std": 0} == told_spec(frames=6)
+    run(here, tmp_path / "published", model, clips="benchmark")
+    assert told(tmp_path / "published")["shown"]["input"] | {"mean": 0, "std": 0} == told_spec(
+        frames=6, resize=24, size=20
+    )
+    assert model.spec == SPEC
+    for wrong, said in (({"flames": 6}, "no setting flames: did you mean frames"), ({"frames": "six"}, "frames")):
+        with pytest.raises(BadValue, match=said):
+            run(here, tmp_path / "bad", model, input=wrong)
+    with pytest.raises(BadValue, match="has no InputSpec"):
+        run(here, tmp_path / "bad", own_models.colours, input={"frames": 6})
+
+
+def told_spec(**changes: Any) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return asdict(SPEC) | {"mean": 0, "std": 0} | changes
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "said"),
+    [
+        (Recogniser(Small(3), SPEC), {}, "gives 3 scores, and there are 2 classes"),
+        (Recogniser(Small(2), SPEC, classes=("run", "jump")), {}, "does not know 1 of the data set's 2 classes: walk"),
+        (own_models.colours, {"weights": "w.pth"}, "weights go with the name"),
+        (own_models.colours, {"extractor": "puppet_net"}, "an extractor makes features for detectors"),
+        (Recogniser(Small(), SPEC), {"spec": SPEC}, "has its InputSpec already"),
+        ("puppet_c3d", {"spec": SPEC}, "brings its InputSpec along"),
+        ("temporalmaxer", {}, "temporalmaxer is a detector"),
+        (3, {}, "a model is a torch.nn.Module or a callable"),
+    ],
+)
+def test_what_does_not_fit_says_so_and_writes_nothing(
+    here: Path, tmp_path: Path, model: Any, asked: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(BadValue, match=said):
+        run(here, tmp_path / "run", model, **asked)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_name_that_nobody_has(here: Path, tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="puppet_c3d"):
+        run(here, tmp_path / "run", "puppet_c3")
+
+
+def test_a_registered_recogniser(here: Path, tmp_path: Path) -> None:
+    made = jostle.load_recogniser("puppet_c3d", weights="random", frames=4)
+    weights = dict(made.network.state_dict())
+    weights["classifier.weight"], weights["classifier.bias"] = (
+        weights["classifier.weight"][:2].clone(),
+        weights["classifier.bias"][:2].clone(),
+    )
+    write_weights(weights, tmp_path / "w.safetensors", metadata={"classes": '["walk", "jump"]'})
+    run(here, tmp_path / "run", "puppet_c3d", weights=tmp_path / "w.safetensors", input={"frames": 4}, jobs=1)
+    about = told(tmp_path / "run")
+    assert (about["model"], about["weights_from"], about["shown"]["classes"]) == ("puppet_c3d", "file", "by name")
+    loaded = jostle.load_recogniser("puppet_c3d", weights=tmp_path / "w.safetensors")
+    assert loaded.classes == ("walk", "jump")
+    noted = {"recogniser": "puppet_c3d", "input": '{"frames": 8, "mean": [0.1, 0.2, 0.3]}', "classes": "[]"}
+    write_weights(weights, tmp_path / "noted.safetensors", metadata=noted)
+    spec = jostle.load_recogniser("puppet_c3d", weights=tmp_path / "noted.safetensors", crops="ten").spec
+    assert spec is not None
+    assert (spec.frames, spec.mean, spec.crops) == (8, (0.1, 0.2, 0.3), "ten")
+    with pytest.raises((BadValue, MissingExtra), match="weights"):
+        run(here, tmp_path / "none", "puppet_c3d")
+
+
+def test_a_plan_says_what_it_may_cost(here: Path, tmp_path: Path) -> None:
+    asked = {"model": Small(), "spec": SPEC, "data": here / "clips", "out": tmp_path / "run"}
+    found = api.plan(here / "tiny-p.toml", **asked)
+    assert (found["videos"], found["looks"], found["frames"]) == (3, 9, 90)
+    assert found["estimate"]["jobs"] == 1
+    assert found["estimate"]["all_s"] == pytest.approx(3 * found["estimate"]["clean_s"])
+    assert not (tmp_path / "run").exists()
+
+
+def test_detectors_of_ones_own(here: Path, tmp_path: Path) -> None:
+    asked: dict[str, Any] = {"data": here / "long", "device": "cpu"}
+    recipe = here / "tiny-c.toml"
+    done = jostle.run(recipe, model=own_models.from_frames, out=tmp_path / "frames", **asked)
+    assert done.scores["clean"] == 1.0
+    assert told(tmp_path / "frames")["extractor"] is None
+    network = extractors["puppet_net"].build()
+    write_weights(network.state_dict(), tmp_path / "net.safetensors")
+    asked |= {"extractor": "puppet_net", "extractor_weights": tmp_path / "net.safetensors"}
+    done = jostle.run(recipe, model="own_models:from_features", out=tmp_path / "features", jobs=1, **asked)
+    assert done.scores["clean"] == 1.0
+    about = told(tmp_path / "features")
+    assert (about["extractor"], about["weights"], about["weights_from"]) == ("puppet_net", None, "nothing")
+    assert about["extractor_weights"].startswith("sha256:")
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "said"),
+    [
+        ("puppet_c3d", {}, "puppet_c3d is a recogniser"),
+        (own_models.from_frames, {"spec": SPEC}, "spec says what a recogniser wants"),
+        (jostle.load_detector("temporalmaxer"), {}, "finds actions in features; name what makes them"),
+        (3, {}, "is called on frames or features"),
+    ],
+)
+def test_detectors_that_do_not_fit(here: Path, tmp_path: Path, model: Any, asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadValue, match=said):
+        jostle.run(here / "tiny-c.toml", model=model, data=here / "long", out=tmp_path / "run", **asked)
+    assert not (tmp_path / "run").exists()
+
+
+def test_frames_of_imagenet_vid(tmp_path: Path) -> None:
+    """Images in folders, and a classifier of ImageNet's thousand classes."""
+    frames = [f"val/{video}/00000{number}.JPEG" for video in ("v1", "v2") for number in (3, 4, 5)]
+    for i, frame in enumerate(frames):
+        path = tmp_path / "data" / frame
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(path), np.full((20, 24, 3), 40 * i, np.uint8))
+    sets = {frames[1]: [frames[0], frames[2]], frames[4]: [frames[3], frames[5]]}
+    (tmp_path / "data" / "pmsets.json").write_text(json.dumps(sets))
+    (tmp_path / "data" / "labels.json").write_text(json.dumps({frame: [29] for frame in frames}))
+    shapes = set()
+
+    def zebras(clips: np.ndarray) -> np.ndarray:
+        shapes.add(clips.shape)
+        scores = np.zeros((len(clips), 1000))
+        scores[:, 340], scores[:, 404] = (
+            0.5,
+            clips.mean((1, 2, 3, 4)) / 255,
+        )  # a zebra, or an airplane where it is bright
+        return scores
+
+    done = jostle.run("imagenet-vid-robust", model=zebras, data=tmp_path / "data", out=tmp_path / "run")
+    assert shapes == {(1, 1, 20, 24, 3)}
+    found = done.scores["clean_more"]["pm_k"]
+    assert (found["anchors"], found["accuracy"], done.scores["clean"]) == (2, 0.5, 0.5)
+    assert scores(tmp_path / "run").shape == (6, 30)
+    assert told(tmp_path / "run")["shown"]["classes"] == "by number"
+    clips = Recogniser(Small(30), SPEC)
+    with pytest.raises(BadValue, match="takes clips of 4 frames, and imagenet-vid-robust shows single ones"):
+        jostle.run("imagenet-vid-robust", model=clips, data=tmp_path / "data", out=tmp_path / "bad")

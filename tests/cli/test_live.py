@@ -1,0 +1,43 @@
+"""The table of a run under way."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from jostle.cli.live import grid_of, table_of, title_of
+from jostle.evaluation.watching import CellSoFar, Tick
+
+CELLS = {
+    "clean": CellSoFar(3, 2.0, 3),
+    "kinetics-c/fog:1": CellSoFar(3, 1.0, 3),
+    "kinetics-c/fog:5": CellSoFar(2),
+    "black_frame:1@at:50%x1": CellSoFar(1),
+    "fog:3+shot_noise:2": CellSoFar(1),
+    "kinetics-c/rain:1": CellSoFar(),
+}
+
+
+def test_cells_stand_by_corruption_and_severity() -> None:
+    rows = grid_of(Tick(3, 8, 1, CELLS))
+    assert {name: list(cells) for name, cells in rows.items()} == {
+        "clean": [""],
+        "kinetics-c/fog": ["1", "5"],
+        "black_frame@at:50%x1": ["1"],
+        "fog:3+shot_noise:2": [""],
+    }
+
+
+def test_the_table_shows_values_so_far_or_counts() -> None:
+    tick = Tick(3, 8, 1, CELLS)
+    console = Console(file=io.StringIO(), width=100)
+    console.print(table_of("running small-p", tick, 6.0))
+    lines = [" ".join(line.split()) for line in console.file.getvalue().splitlines()]
+    assert lines[0] == "running small-p: 3 of 8 videos, 1 set aside, 0.50 a second, about 10 s left"
+    assert "clean 66.7" in lines
+    assert "kinetics-c/fog 33.3 2" in lines
+
+
+def test_nothing_is_said_of_time_before_anything_is_done() -> None:
+    assert title_of("x", Tick(0, 8, 0, {}), 0.0) == "x: 0 of 8 videos, 0.00 a second"

@@ -1,0 +1,38 @@
+"""A copy of a data set: what is there, what is missing, what cannot be opened."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from jostle.api import verify
+from jostle.cli.main import _run
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
+
+from numpy_extractor import write_video
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    for name in ("wave/a", "wave/b", "nod/c"):
+        (tmp_path / "test" / name).parent.mkdir(parents=True, exist_ok=True)
+        write_video(tmp_path / "test" / f"{name}.mkv", frames=5)
+    return tmp_path
+
+
+def test_a_whole_copy(copy: Path) -> None:
+    found = verify(copy, dataset="folder", subset="test")
+    assert not found.lacking
+    assert found.to_dict()["videos"] == 3
+
+
+def test_what_cannot_be_opened_is_named(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (copy / "test" / "nod" / "c.mkv").write_bytes(b"cut off")
+    monkeypatch.setattr(sys, "argv", ["jostle", "verify", str(copy), "--dataset", "folder", "--subset", "test"])
+    assert _run() == 4
+    assert "c cannot be used: " in capsys.readouterr().err

@@ -1,0 +1,60 @@
+"""A first look: does the model fit, and how long may it take."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from small_recognition import RECIPE, SAMPLING, Weigher, data_of, recognising, write_videos
+
+from jostle.errors import BadValue, DataError
+from jostle.evaluation.class_match import ClassMatch
+from jostle.evaluation.estimate import estimated, first_look
+from jostle.evaluation.recognition import Recognising
+from jostle.evaluation.run_state import State, planned
+from jostle.evaluation.tasks import task_of
+from jostle.runs.folder import RunFolder
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_videos(tmp_path_factory.mktemp("videos"))
+
+
+def test_what_a_plan_may_cost(videos: dict[str, Path], tmp_path: Path) -> None:
+    task = task_of(RECIPE, data_of(videos))
+    plan = planned(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
+    first = first_look(recognising, plan.orders, timed=True)
+    assert first is not None
+    assert (first.frames, first.bytes) == (48, 12)
+    told = estimated(plan, first, 2)
+    cost = told["estimate"]
+    assert told["looks"] == 4 * 7
+    assert cost["clean_s"] == pytest.approx(4 * first.seconds / 2)
+    assert cost["all_s"] == pytest.approx(7 * cost["clean_s"])
+    assert cost["disk_bytes"] == 2 * 28 * 12
+    assert estimated(plan, None, 2)["estimate"] is None
+
+
+class Broken(Weigher):
+    def __call__(self, clips: np.ndarray) -> np.ndarray:
+        raise ZeroDivisionError("by nought")
+
+
+def test_what_does_not_fit_is_known_before_the_work(videos: dict[str, Path], tmp_path: Path) -> None:
+    task = task_of(RECIPE, data_of(videos))
+    orders = tuple(task.order(name, path, (), 0) for name, path in videos.items())
+    with pytest.raises(BadValue, match="gives 3 scores, and there are 4"):
+        first_look(lambda: Recognising(Weigher(), SAMPLING, ClassMatch("by number", 4)), orders)
+    with pytest.raises(DataError, match="by nought"):
+        first_look(lambda: Recognising(Broken(), SAMPLING, ClassMatch("by number", 3)), orders)
+    bad = tmp_path / "bad.mkv"
+    bad.write_bytes(b"not a video at all")
+    mixed = (task.order("a", bad, (), 0), *orders[1:])
+    assert first_look(recognising, mixed) is not None
+    assert first_look(recognising, mixed[:1]) is None

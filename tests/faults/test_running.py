@@ -1,0 +1,567 @@
+"""Faults F56-F79: archives, configurations, downloads; and what befalls processes, disks, memory and time."""
+
+from __future__ import annotations
+
+import ast
+import errno
+import importlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+
+import small_run
+import tiny_run
+from small_run import RECIPE, data_of, write_videos
+
+import jostle
+from jostle.benchmarks.reading import load_benchmark
+from jostle.benchmarks.selection import select_cells
+from jostle.datasets import writing
+from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
+from jostle.evaluation.detecting import DetectingByFeatures, DetectingByFrames
+from jostle.evaluation.run_check import check_run
+from jostle.evaluation.run_state import State
+from jostle.evaluation.runner import Contestant, run_benchmark
+from jostle.runs.journal import Journal, read_events
+from jostle.types import Segments
+from jostle.workers import worked
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# What other files test; each name is looked up, so that a test that is renamed or lost is missed.
+ELSEWHERE = {
+    "F59": ["benchmarks/test_reading.py::test_a_file_that_is_wrong_says_what_and_where"],
+    "F62": [
+        "e2e/test_random_kills.py::test_f62_fifty_random_kills",
+        "evaluation/test_runner.py::test_a_killed_run_goes_on_to_the_same_bytes",
+        "evaluation/test_runner.py::test_a_cut_journal_costs_what_it_stood_for",
+    ],
+    "F63": [
+        "test_workers.py::test_a_process_that_dies_is_replaced",
+        "test_workers.py::test_who_wants_may_go_on_without_a_deadly_item",
+        "test_workers.py::test_processes_leave_with_their_parent",
+        "cluster/test_connection.py::test_a_machine_is_lost",
+    ],
+    "F72": [
+        "evaluation/test_runner.py::test_another_run_is_refused",
+        "evaluation/test_runner.py::test_another_copy_of_the_data_is_refused",
+        "runs/test_folder.py::test_F72_other_builds_are_refused",
+        "cluster/test_slots.py::test_the_same_builds_are_asked_for",
+    ],
+    "F73": ["evaluation/test_runner.py::test_an_edited_predictions_file_is_refused"],
+    "F76": [
+        "evaluation/test_runner.py::test_neither_jobs_nor_order_show",
+        "cluster/test_runs.py::test_a_run_on_a_cluster",
+    ],
+    "F77": [
+        "cluster/test_runs.py::test_a_run_on_a_cluster",
+        "cluster/test_connection.py::test_a_cluster_without_room_is_not_waited_for",
+    ],
+}
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return tiny_run.content(folder)
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_videos(tmp_path_factory.mktemp("videos"))
+
+
+@pytest.fixture(scope="module")
+def known(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    out = tmp_path_factory.mktemp("run") / "whole"
+    small_run.run(videos, out)
+    return content(out)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data and a benchmark for `jostle run` as a program."""
+    return tiny_run.write_folder(tmp_path_factory.mktemp("tiny") / "here")
+
+
+def test_every_fault_has_a_test() -> None:
+    here = {node.name for node in ast.parse(Path(__file__).read_text()).body if isinstance(node, ast.FunctionDef)}
+    for number in range(56, 80):
+        fault = f"F{number}"
+        assert fault in ELSEWHERE or any(name.startswith(f"test_{fault.lower()}_") for name in here), fault
+    for places in ELSEWHERE.values():
+        for place in places:
+            file, name = place.split("::")
+            assert f"def {name}(" in (ROOT / "tests" / file).read_text(), place
+
+
+# Archives. Nothing is ever unpacked: people unpack their data themselves, and know where.
+
+
+@pytest.mark.parametrize("name", ["../outside.mp4", "/absolute.mp4", "C:\\drive.mp4", "a/../../up.mp4"])
+def test_f56_entries_that_lead_outside_are_never_written(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in").mkdir()
+    archive = tmp_path / "in" / "videos.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr(name, b"x")
+    before = {*tmp_path.rglob("*")}
+    with pytest.raises(JostleError):
+        jostle.load_dataset("folder", root=archive)
+    with pytest.raises(JostleError):
+        jostle.load_predictions(archive)
+    assert {*tmp_path.rglob("*")} == before
+
+
+def test_f57_a_bomb_is_not_opened(tmp_path: Path) -> None:
+    """Compressed tensors and arrays say how large they are before any memory is asked for."""
+    from jostle.detectors.checkpoints import read_weights
+    from jostle.errors import CheckpointError
+
+    bomb = tmp_path / "bomb.pth"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("archive/data.pkl", b"\0" * 50_000_000)
+    with pytest.raises(CheckpointError):
+        read_weights(bomb)
+    with pytest.raises(JostleError):
+        jostle.load_dataset("folder", root=bomb)
+    assert [path.name for path in tmp_path.iterdir()] == ["bomb.pth"]
+
+
+def test_f58_nothing_is_unpacked_anywhere() -> None:
+    """Two entries for one path can only meet where entries become paths."""
+    for file in (ROOT / "src").rglob("*.py"):
+        text = file.read_text()
+        for word in ("extractall", "unpack_archive", "tarfile", "py7zr", "rarfile"):
+            assert word not in text, f"{file.name} unpacks archives: give it limits and tests of F56-F58"
+
+
+# Configurations and downloads.
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('name = "a"\nname = "b"\n', "line 2"),
+        ('name = "a"\nversoin = 1\n', "version"),
+        ('name = 7\nversion = 1\ndataset = "folder"\nsubset = "test"\ntask = "detection"\n', "name"),
+        ("name = !!python/object:os.system\n", "line 1"),
+        ("a" * 100 + " = [" + "[" * 5000 + "]" * 5001 + "\n", r"mine\.toml"),
+    ],
+)
+def test_f59_a_recipe_that_is_wrong_says_where(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(JostleError, match=said) as caught:
+        load_benchmark(path)
+    assert caught.value.exit_code in (2, 3)
+
+
+def test_f59_no_yaml_is_read() -> None:
+    assert not [file for file in (ROOT / "src").rglob("*.py") if "import yaml" in file.read_text()]
+
+
+def imports_of(file: Path) -> set[str]:
+    tree = ast.parse(file.read_text())
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    return names | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+
+
+def test_f60_nothing_is_downloaded() -> None:
+    reaching = {"urllib.request", "http.client", "requests", "httpx", "aiohttp", "huggingface_hub", "ftplib"}
+    for file in (ROOT / "src").rglob("*.py"):
+        assert not imports_of(file) & reaching, f"{file.name} reaches for the network: give it the tests of F60"
+
+
+def test_f61_what_is_not_here_is_named(tmp_path: Path) -> None:
+    """Always offline: who asks for weights that are elsewhere is told where they are, at once."""
+    with pytest.raises(JostleError, match=r"i3d_rgb: .*give its weights: .*"):
+        jostle.load_extractor("i3d_rgb")
+    with pytest.raises(JostleError, match=r"nowhere"):
+        jostle.load_dataset("thumos14", root=tmp_path / "nowhere")
+
+
+# Processes.
+
+
+def test_f63_a_video_that_workers_die_of_is_set_aside(videos: dict[str, Path], tmp_path: Path) -> None:
+    mixed = {**videos, "b": tiny_run.write_video(tmp_path / "b.mkv", 60, seed=1)}
+    asked = Contestant(partial(DetectingByFrames, tiny_run.deadly), "theirs")
+    done = run_benchmark(RECIPE, data_of(mixed), asked, tmp_path / "run", cells=select_cells(RECIPE), jobs=2)
+    assert [(failure["video"], failure["fault"]) for failure in done.failures] == [("b", "F63")]
+    assert done.scores["cells"][0]["videos"] == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("numbers", "code"),
+    [
+        ((signal.SIGINT,), 130),
+        ((signal.SIGINT, signal.SIGINT), 130),
+        ((signal.SIGTERM,), 143),
+        ((signal.SIGHUP,), 129),
+    ],
+    ids=["SIGINT", "SIGINT twice", "SIGTERM", "SIGHUP"],
+)
+def test_f64_signals_stop_a_run_that_goes_on_later(folder: Path, numbers: tuple[int, ...], code: int) -> None:
+    out = folder / f"stopped-{code}-{len(numbers)}"
+    whole = folder / "whole"
+    if not whole.exists():
+        assert tiny_run.said(folder, tiny_run.command(whole, "-q", jobs=1)).returncode == 0
+    process = subprocess.Popen(
+        tiny_run.command(out),
+        cwd=folder,
+        env=tiny_run.environment(TINY_DELAY_S="0.2"),
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (out / "journal.jsonl").exists() or not (out / "journal.jsonl").read_bytes():
+        assert process.poll() is None
+        time.sleep(0.005)
+    for number in numbers:
+        os.killpg(process.pid, number)  # as a terminal sends it, to all of them
+        time.sleep(0.05)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code, said
+    assert "run the same command again" in said
+    assert "Traceback" not in said
+    assert tiny_run.is_gone(process.pid)
+    events = read_events(out / "journal.jsonl")
+    assert events
+    assert tiny_run.said(folder, tiny_run.command(out, "-q", jobs=1)).returncode == 0
+    assert content(out) == content(whole)
+    assert read_events(out / "journal.jsonl")[: len(events)] == events
+
+
+# The disk.
+
+
+def test_f65_whatever_has_its_name_is_on_the_disk(
+    videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file takes its final name before its bytes were synced, and folders are synced after."""
+    synced: set[int] = set()
+    real_sync, real_replace = os.fsync, os.replace
+    placed: list[Path] = []
+
+    def sync(handle: int) -> None:
+        synced.add(os.fstat(handle).st_ino)
+        real_sync(handle)
+
+    def put(source: Any, target: Any) -> None:
+        assert Path(source).stat().st_ino in synced, f"{target} may be empty after a power cut"
+        assert Path(source).parent == Path(target).parent
+        placed.append(Path(target))
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", put)
+    small_run.run(videos, tmp_path / "run")
+    assert {path.name for path in placed} >= {"run.json", "scores.json", "failures.jsonl", "clean.json", "a.npz"}
+    assert (tmp_path / "run" / "journal.jsonl").stat().st_ino in synced
+    for inner in ("", "videos"):
+        assert (tmp_path / "run" / inner).stat().st_ino in synced
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 400 kB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=400k", "jostle-test", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(words, capture_output=True).returncode != 0:
+        pytest.skip("no right to mount a small file system; test_a_full_disk_loses_nothing does it by fault points")
+    yield disk
+    subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def fill(disk: Path, left: int) -> Path:
+    """Fill a disk but for so many bytes."""
+    ballast = disk / "ballast"
+    state = os.statvfs(disk)
+    ballast.write_bytes(b"x" * max(state.f_bavail * state.f_frsize - left, 0))
+    return ballast
+
+
+@pytest.mark.parametrize("left_kb", [0, 8, 24, 32, 40])
+def test_f66_a_full_disk_loses_nothing(
+    small_disk: Path, videos: dict[str, Path], known: dict[str, bytes], left_kb: int
+) -> None:
+    ballast = fill(small_disk, left_kb * 1024)
+    out = small_disk / "run"
+    with pytest.raises(JostleError, match=r"room|No space") as caught:
+        small_run.run(videos, out)
+    assert caught.value.exit_code == 5 or not left_kb
+    assert not list(out.rglob(".*.part-*"))
+    events = read_events(out / "journal.jsonl")
+    ballast.unlink()
+    done = small_run.run(videos, out)
+    assert read_events(out / "journal.jsonl")[: len(events)] == events
+    kept = sum(event["event"] == "video" for event in events)
+    assert done.clean.decoded == 48 * (len(videos) - kept)
+    assert content(out) == known
+
+
+def test_f66_a_full_disk_while_corrupting(small_disk: Path, videos: dict[str, Path]) -> None:
+    ballast = fill(small_disk, 4096)
+    with pytest.raises(JostleError, match=r"room|space") as caught:
+        jostle.corrupt_file(videos["a"], "freeze:3", small_disk / "out.mkv")
+    assert caught.value.exit_code == 5
+    assert [path.name for path in small_disk.iterdir()] == ["ballast"]
+    ballast.unlink()
+    jostle.corrupt_file(videos["a"], "freeze:3", small_disk / "out.mkv")
+
+
+def test_f67_where_nothing_can_be_written_nothing_is_begun(
+    small_disk: Path, videos: dict[str, Path], tmp_path: Path
+) -> None:
+    begun: list[str] = []
+
+    def never(*_: object) -> Iterator[Any]:
+        begun.append("work")
+        yield from ()
+
+    (tmp_path / "file").write_text("mine")
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    for place in (tmp_path / "file", tmp_path / "file" / "below", small_disk / "run"):
+        with pytest.raises(JostleError, match=r"cannot be (used|written)") as caught:
+            small_run.run(videos, place, engine=never)
+        assert str(place) in str(caught.value)
+    assert begun == []
+    assert (tmp_path / "file").read_text() == "mine"
+    small_run.run(videos, tmp_path / "new" / "deep" / "run")  # missing parents are made
+
+
+def test_f68_a_disk_that_stutters_is_given_time(
+    videos: dict[str, Path], known: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = os.replace, [0]
+
+    def stutter(source: Any, target: Any) -> None:
+        calls[0] += 1
+        if calls[0] % 2:
+            raise OSError(errno.ESTALE, "Stale file handle")
+        real(source, target)
+
+    monkeypatch.setattr(writing.os, "replace", stutter)
+    monkeypatch.setattr(writing.time, "sleep", lambda _: None)
+    writing.write_text(tmp_path / "one.txt", ["whole"])
+    assert (tmp_path / "one.txt").read_text() == "whole"
+    monkeypatch.setattr(writing.os, "replace", partial(refuse, errno.ESTALE))
+    with pytest.raises(DataError, match="cannot be written"):
+        writing.write_text(tmp_path / "two.txt", ["whole"])
+    assert [path.name for path in tmp_path.iterdir()] == ["one.txt"]
+
+
+def refuse(number: int, *_: object) -> None:
+    raise OSError(number, os.strerror(number))
+
+
+# Memory, devices, limits.
+
+
+class Hungry:
+    """An extractor that memory runs out under."""
+
+    def __init__(self, error: type[BaseException]) -> None:
+        inner = small_run.looking().extractor
+        self.spec, self.dim, self.frame_dim, self._error = inner.spec, inner.dim, inner.frame_dim, error
+
+    def see(self, frames: np.ndarray) -> np.ndarray:
+        raise self._error("no memory")
+
+
+def test_f69_without_memory_a_run_stops_and_can_go_on(
+    videos: dict[str, Path], known: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches are of one size, as another would give other bits: so it is said, and fewer jobs are the way."""
+    main = importlib.import_module("jostle.cli.main")
+    hungry = replace(small_run.contestant(), load=lambda: DetectingByFeatures(Hungry(MemoryError), small_run.Leaning()))
+    with pytest.raises((MemoryError, ResourceError)):
+        run_benchmark(RECIPE, data_of(videos), hungry, tmp_path / "run", cells=select_cells(RECIPE))
+    small_run.run(videos, tmp_path / "run")
+    assert content(tmp_path / "run") == known
+    out_of_memory = type("OutOfMemoryError", (RuntimeError,), {})  # as torch calls it
+    for error in (MemoryError(), out_of_memory("CUDA out of memory")):
+        monkeypatch.setattr(main, "app", partial(throw, error))
+        assert main._run() == 5
+
+
+def throw(error: BaseException) -> None:
+    raise error
+
+
+def test_f70_a_device_that_is_not_there() -> None:
+    torch = pytest.importorskip("torch")
+    from jostle.detectors.devices import device_for
+
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    assert device_for("auto").type == "cpu"
+    with pytest.raises(ResourceError, match="no CUDA device here; pass --device cpu, or auto") as caught:
+        device_for("cuda")
+    assert (caught.value.fault, caught.value.exit_code) == ("F70", 5)
+
+
+def test_f71_limits_are_named() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 3, hard))
+    try:
+        with pytest.raises(
+            ResourceError, match=rf"open files.*the limit of open files is {used + 3}.*fewer jobs"
+        ) as caught:
+            list(worked(partial(list), [1, 2, 3, 4, 5, 6, 7, 8], 8))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert caught.value.fault == "F71"
+
+
+# What changed since, and who else is there.
+
+
+def test_f73_results_that_were_cut_off_are_not_trusted(
+    videos: dict[str, Path], known: dict[str, bytes], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    small_run.run(videos, out)
+    shutil.rmtree(out / "predictions")
+    results = out / "videos" / "b.npz"
+    results.write_bytes(results.read_bytes()[:-7])
+    done = small_run.run(videos, out)
+    assert done.clean.decoded == 48  # that one, again
+    assert content(out) == known
+    (out / "scores.json").write_text("{}")
+    assert check_run(out).lacking or check_run(out).altered
+    small_run.run(videos, out)
+    assert content(out) == known
+
+
+def test_f74_two_runs_in_one_folder(videos: dict[str, Path], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    small_run.run(videos, out)
+    with Journal(out / "journal.jsonl"), pytest.raises(ResourceError) as caught:
+        small_run.run(videos, out)
+    assert f"process {os.getpid()} on " in str(caught.value)
+    assert caught.value.fault == "F74"
+    small_run.run(videos, out)  # the other one is done
+    (out / ".owner").write_text("elsewhere 1 1999\n")  # a killed process left this, and its number lives on
+    small_run.run(videos, out)
+    assert not (out / ".owner").exists()
+
+
+def test_f75_clocks_may_jump(
+    videos: dict[str, Path], known: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = {name: Path(shutil.copy(path, tmp_path)) for name, path in videos.items()}
+    now = [2e9]
+
+    def backwards() -> float:
+        now[0] -= 86400
+        return now[0]
+
+    monkeypatch.setattr(time, "time", backwards)
+    monkeypatch.setattr(time, "monotonic", lambda: 7.0)
+    monkeypatch.setattr(time, "perf_counter", lambda: 7.0)
+    small_run.run(there, tmp_path / "run")
+    assert content(tmp_path / "run") == known
+    for path in there.values():
+        os.utime(path, (0, 0))
+    assert small_run.run(there, tmp_path / "run").clean.decoded == 0  # another time, the same bytes
+
+
+# Models of others, and a great many videos.
+
+
+def raising(frames: np.ndarray) -> Segments:
+    raise KeyError("a mistake of theirs")
+
+
+def a_list(frames: np.ndarray) -> Any:
+    return [(0.1, 0.2)]
+
+
+def without_scores(frames: np.ndarray) -> Segments:
+    return Segments([0.1], [0.2], [0])
+
+
+def no_numbers(frames: np.ndarray) -> Segments:
+    return Segments([0.1], [0.2], [0], [float("nan")], ("action",))
+
+
+def shown_by(model: Callable[..., Any]) -> DetectingByFrames:
+    return DetectingByFrames(model)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [(raising, "a mistake of theirs"), (a_list, "list"), (without_scores, "no scores"), (no_numbers, "finite|nan")],
+)
+def test_f78_a_model_that_fails_is_named(
+    videos: dict[str, Path], tmp_path: Path, model: Callable[..., Any], said: str
+) -> None:
+    asked = Contestant(partial(shown_by, model), "theirs")
+    with pytest.raises(DataError, match="none of 4 videos could be used"):
+        run_benchmark(RECIPE, data_of(videos), asked, tmp_path / "run", cells=select_cells(RECIPE))
+    lines = [json.loads(line) for line in (tmp_path / "run" / "failures.jsonl").read_text().splitlines()]
+    assert [line["video"] for line in lines] == list(videos)
+    assert all(re.search(said, line["message"]) for line in lines)
+    assert all(line["fault"] == "F78" for line in lines) or model is no_numbers  # which Segments does not hold
+
+
+def vandal(frames: np.ndarray) -> Segments:
+    light = float(frames.astype(np.float64).sum() % 997) / 997
+    frames[:] = 0
+    return Segments([0.1], [1.0 + light / 3], [0], [light], ("action",))
+
+
+def tidy(frames: np.ndarray) -> Segments:
+    return vandal(frames.copy())
+
+
+def test_f78_a_model_that_writes_into_its_input_spoils_nothing(videos: dict[str, Path], tmp_path: Path) -> None:
+    found = []
+    for model in (vandal, tidy):
+        asked = Contestant(partial(shown_by, model), "theirs")
+        run_benchmark(RECIPE, data_of(videos), asked, tmp_path / model.__name__, cells=select_cells(RECIPE))
+        found.append(content(tmp_path / model.__name__))
+    assert found[0] == found[1]
+
+
+def test_f79_a_journal_grows_by_the_line(tmp_path: Path) -> None:
+    sizes = []
+    line = {"event": "video", "video": "v_00000", "sha256": "0" * 64, "size": 1, "changed_ns": 1, "source": "0" * 64}
+    for count in (10_000, 100_000):
+        path = tmp_path / f"{count}.jsonl"
+        path.write_text("".join(json.dumps(line | {"video": f"v_{i:05}"}) + "\n" for i in range(count)))
+        state = State.of(read_events(path))
+        assert len(state.videos) == count
+        assert state.videos["v_09999"]["video"] == "v_09999"
+        with Journal(path) as journal:
+            before = path.stat().st_size
+            journal.note(line)
+            sizes.append(path.stat().st_size - before)
+    assert sizes[0] == sizes[1]
+
+
+def test_f72_other_videos_are_refused_with_a_difference(videos: dict[str, Path], tmp_path: Path) -> None:
+    small_run.run(videos, tmp_path / "run")
+    with pytest.raises(SourceChanged, match=r"seed was 0, now 3.*Name another folder") as caught:
+        small_run.run(videos, tmp_path / "run", seed=3)
+    assert caught.value.exit_code == 6

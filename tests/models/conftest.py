@@ -1,0 +1,8 @@
+"""The tiny networks can be imported by their own name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,206 @@
+"""VideoMAE V2 through transformers: public weights find their places, and the features are the transformer's."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jostle.detectors.checkpoints import read_weights
+from jostle.errors import BadValue, CheckpointError, MissingExtra
+from jostle.models.extractor import Extractor, ExtractorKind, extractors, filled, load_extractor
+from jostle.models.input_spec import InputSpec
+from jostle.models.videomae_v2 import VideoMaeV2, VideoMaeV2Config, translated
+
+needs_transformers = pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
+)
+TINY = VideoMaeV2Config(frames=4, size=28, patch=14, dim=24, layers=3, heads=2, mlp_dim=40)
+
+
+def public_shapes(config: VideoMaeV2Config, classes: int = 5) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of the public checkpoints."""
+    d, m = config.dim, config.mlp_dim
+    shapes: dict[str, tuple[int, ...]] = {
+        "patch_embed.proj.weight": (d, 3, 2, config.patch, config.patch),
+        "patch_embed.proj.bias": (d,),
+    }
+    for i in range(config.layers):
+        block = {
+            "norm1.weight": (d,), "norm1.bias": (d,), "attn.q_bias": (d,), "attn.v_bias": (d,),
+            "attn.qkv.weight": (3 * d, d), "attn.proj.weight": (d, d), "attn.proj.bias": (d,),
+            "norm2.weight": (d,), "norm2.bias": (d,),
+            "mlp.fc1.weight": (m, d), "mlp.fc1.bias": (m,), "mlp.fc2.weight": (d, m), "mlp.fc2.bias": (d,),
+        }  # fmt: skip
+        shapes |= {f"blocks.{i}.{name}": shape for name, shape in block.items()}
+    end = {"fc_norm.weight": (d,), "fc_norm.bias": (d,), "head.weight": (classes, d), "head.bias": (classes,)}
+    return shapes | end
+
+
+def public_weights(config: VideoMaeV2Config = TINY) -> dict[str, Tensor]:
+    drawn = torch.Generator().manual_seed(1)
+    made = {}
+    for name, shape in public_shapes(config).items():
+        spread = 0.3 if len(shape) > 1 else 0.5
+        made[name] = torch.randn(shape, generator=drawn) * spread + (1.0 if "norm" in name and "weight" in name else 0)
+    return made
+
+
+def places(count: int, dim: int) -> Tensor:
+    """(count, dim): sines in even columns and cosines in odd ones, ever slower."""
+    column = torch.arange(dim, dtype=torch.float64)
+    angle = torch.arange(count, dtype=torch.float64)[:, None] / 10000 ** (2 * (column // 2) / dim)
+    return torch.where(column % 2 == 0, angle.sin(), angle.cos())
+
+
+def restated(weights: dict[str, Tensor], clips: Tensor, config: VideoMaeV2Config) -> Tensor:
+    """(B, dim) of (B, T, 3, H, W): the transformer written out, in double precision."""
+    w = {name: tensor.double() for name, tensor in weights.items()}
+    d, heads = config.dim, config.heads
+    cubes = F.conv3d(
+        clips.double().transpose(1, 2), w["patch_embed.proj.weight"], w["patch_embed.proj.bias"],
+        stride=(2, config.patch, config.patch),
+    )  # fmt: skip
+    x = cubes.flatten(2).transpose(1, 2)
+    x = x + places(x.shape[1], d)
+    for i in range(config.layers):
+        b = {name.removeprefix(f"blocks.{i}."): tensor for name, tensor in w.items()}
+        y = F.layer_norm(x, (d,), b["norm1.weight"], b["norm1.bias"], 1e-6)
+        q, k, v = (y @ part.T for part in (b["attn.qkv.weight"][at : at + d] for at in (0, d, 2 * d)))
+        q, v = q + b["attn.q_bias"], v + b["attn.v_bias"]
+        mixed = []
+        for h in range(heads):
+            mine = slice(h * d // heads, (h + 1) * d // heads)
+            weight = (q[..., mine] @ k[..., mine].transpose(1, 2) / (d // heads) ** 0.5).softmax(-1)
+            mixed.append(weight @ v[..., mine])
+        x = x + torch.cat(mixed, -1) @ b["attn.proj.weight"].T + b["attn.proj.bias"]
+        y = F.layer_norm(x, (d,), b["norm2.weight"], b["norm2.bias"], 1e-6)
+        y = F.gelu(y @ b["mlp.fc1.weight"].T + b["mlp.fc1.bias"])
+        x = x + y @ b["mlp.fc2.weight"].T + b["mlp.fc2.bias"]
+    return F.layer_norm(x.mean(1), (d,), w["fc_norm.weight"], w["fc_norm.bias"], 1e-6)
+
+
+def tiny(**changes: object) -> ExtractorKind:
+    spec = InputSpec(frames=4, stride=4, resize=(28, 28), size=28, layout="TCHW", antialias=False)
+    return ExtractorKind(
+        "tiny", partial(VideoMaeV2, TINY), spec, 24, 4, "", most_frames=4, translate=translated, **changes
+    )  # type: ignore[arg-type]
+
+
+@needs_transformers
+@pytest.mark.parametrize("prefix", ["", "module.encoder.", "backbone.", "model.backbone."])
+def test_features_are_those_of_the_transformer_written_out(prefix: str) -> None:
+    public = public_weights()
+    network = filled(tiny(), {prefix + name: tensor for name, tensor in public.items()}).eval()
+    clips = torch.rand(3, 4, 3, 28, 28, generator=torch.Generator().manual_seed(2))
+    with torch.inference_mode():
+        made = network.features(clips)  # type: ignore[operator]
+    expected = restated(public, clips, TINY)
+    assert made.shape == (3, 24)
+    assert (made - expected).abs().max() < 1e-5
+    assert expected.std() > 0.1
+
+
+@needs_transformers
+@pytest.mark.parametrize("inside", ["model", "module", None])
+def test_a_file_as_the_trainers_write_it(inside: str | None, tmp_path: Path) -> None:
+    public = public_weights()
+    half = {name: tensor.half() for name, tensor in public.items()}
+    torch.save({inside: half, "epoch": 3} if inside else half, tmp_path / "vit_g.pth")
+    extractor = Extractor(tiny(), filled(tiny(), read_weights(tmp_path / "vit_g.pth")))
+    frames = np.random.default_rng(0).integers(0, 256, (3, 4, 40, 60, 3), np.uint8)
+    made = extractor(frames)
+    # Frames are squeezed to a square, and only divided by 255.
+    squeezed = F.interpolate(
+        torch.from_numpy(frames).flatten(0, 1).permute(0, 3, 1, 2).float() / 255, (28, 28), mode="bilinear"
+    ).reshape(3, 4, 3, 28, 28)
+    expected = restated({name: tensor.float() for name, tensor in half.items()}, squeezed, TINY)
+    assert np.abs(made - expected.numpy()).max() < 1e-5
+    assert made.tobytes() == np.concatenate([extractor(frames[i : i + 1]) for i in range(3)]).tobytes()
+
+
+@needs_transformers
+@pytest.mark.slow
+def test_the_giant_has_a_billion_weights_and_all_find_their_place() -> None:
+    config = VideoMaeV2Config()
+    shapes = public_shapes(config, classes=710)
+    counted = sum(int(np.prod(shape)) for name, shape in shapes.items() if not name.startswith("head."))
+    assert counted == 1_011_610_752
+    kind = extractors["videomae_v2_g"]
+    network = filled(kind, {name: torch.empty(shape, device="meta") for name, shape in shapes.items()})
+    keys = sum(p.numel() for name, p in network.named_parameters() if name.endswith("key.bias"))  # in some versions
+    assert sum(p.numel() for p in network.parameters()) - keys == counted
+    assert kind.dim == config.dim
+
+
+def test_what_it_wants_to_see() -> None:
+    thumos, anet = extractors["videomae_v2_g"], extractors["videomae_v2_g_anet"]
+    assert (thumos.spec.frames, thumos.spec.stride, thumos.spec.resize, thumos.dim) == (16, 4, (224, 224), 1408)
+    assert (anet.spec.frames, anet.spec.stride, anet.dim) == (16, 16, 1408)
+    prepared = thumos.spec.prepare(np.full((16, 30, 50, 3), 51, np.uint8))
+    assert prepared.shape == (1, 16, 3, 224, 224)
+    assert torch.allclose(prepared, torch.tensor(0.2))
+
+
+class Named(nn.Module):
+    """Has the names of a network and nothing else."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self.names = names
+
+    def state_dict(self, *args: object, **kwargs: object) -> dict[str, Tensor]:  # type: ignore[override]
+        return {name: torch.zeros(1) for name in self.names}
+
+
+def test_the_fused_tensor_is_taken_apart_and_keys_have_no_bias() -> None:
+    layer = "transformer.encoder.layer.0.attention.attention"
+    weights = {
+        "blocks.0.attn.qkv.weight": torch.arange(12.0).reshape(6, 2),
+        "blocks.0.attn.q_bias": torch.tensor([1.0, 2.0]),
+        "blocks.0.attn.v_bias": torch.tensor([3.0, 4.0]),
+    }
+    made = translated(weights, Named())
+    assert made[f"{layer}.query.weight"].tolist() == [[0, 1], [2, 3]]
+    assert made[f"{layer}.key.weight"].tolist() == [[4, 5], [6, 7]]
+    assert made[f"{layer}.value.weight"].tolist() == [[8, 9], [10, 11]]
+    assert (made[f"{layer}.query.bias"].tolist(), made[f"{layer}.value.bias"].tolist()) == ([1, 2], [3, 4])
+    assert f"{layer}.key.bias" not in made
+    older = translated(weights, Named(f"{layer}.key.bias"))
+    assert older[f"{layer}.key.bias"].tolist() == [0, 0]
+
+
+def test_weights_from_before_fine_tuning_are_refused() -> None:
+    with pytest.raises(CheckpointError, match=r"they have decoder\.norm\.weight; the fine-tuned ones") as error:
+        translated({"decoder.norm.weight": torch.zeros(2)}, Named())
+    assert error.value.fault == "F54"
+
+
+@needs_transformers
+def test_weights_of_another_size_are_refused() -> None:
+    weights = public_weights()
+    weights["blocks.1.attn.qkv.weight"] = torch.zeros(7, 24)
+    with pytest.raises(CheckpointError, match="belong to another network"):
+        filled(tiny(), weights)
+    with pytest.raises(CheckpointError, match="Missing key"):
+        filled(tiny(), {"fc_norm.weight": torch.zeros(24)})
+
+
+def test_without_transformers_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingExtra, match=r"videomae_v2_g needs packages .*jostle\[hf\]"):
+        load_extractor("videomae_v2_g", weights={})
+
+
+def test_windows_have_the_one_length_it_knows() -> None:
+    with pytest.raises(BadValue, match="a clip must have 16 frames, not 8"):
+        load_extractor("videomae_v2_g", weights={}, frames=8)
+    with pytest.raises(BadValue, match="VideoMAEv2"):
+        load_extractor("videomae_v2_g")

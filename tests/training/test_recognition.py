@@ -1,0 +1,174 @@
+"""Training recognisers: it learns, goes on after a stop with the same bytes, and treatments are what they say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_clips import FRAMES, made_config, write_clips
+
+from jostle.api import load_recogniser
+from jostle.api import train as api_train
+from jostle.corrupting.spec import Spec
+from jostle.detectors.checkpoints import read_metadata, read_weights
+from jostle.errors import BadValue, DataError, ResourceError, SourceChanged, UnknownName
+from jostle.settings import settings_as_dict
+from jostle.training import clips as clips_module
+from jostle.training.clips import Preparation, load_clips, videos_of
+from jostle.training.loop import Trainer, train
+from jostle.training.reading import read_training
+from jostle.training.recognition import fit_head, scored
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_clips(tmp_path_factory.mktemp("clips") / "set")
+
+
+class Stop(Exception):
+    pass
+
+
+def stop_at(wanted: int):
+    def on_step(step: int, total: int) -> None:
+        if step == wanted:
+            raise Stop
+
+    return on_step
+
+
+def rows(folder: Path, event: str) -> list[dict]:
+    return [row for row in map(json.loads, (folder / "log.jsonl").read_text().splitlines()) if row["event"] == event]
+
+
+def test_it_learns_and_the_weights_know_what_they_are(clips: Path, tmp_path: Path) -> None:
+    done = train(made_config(clips, optimiser={"epochs": 14}), tmp_path)
+    losses = [row["total"] for row in rows(tmp_path, "step")]
+    assert np.mean(losses[-3:]) < 0.6 * np.mean(losses[:3])
+    assert done.score == max(row["accuracy"] for row in rows(tmp_path, "score"))
+    assert done.score > 0.8
+    model = load_recogniser("tiny_clips", weights=done.weights)
+    assert model.classes == ("left", "right")
+    _, videos = videos_of(made_config(clips).data, "val", seeds=(0,))
+    shown = load_clips(videos, Preparation(FRAMES), cache=tmp_path, jobs=1)
+    right = model(shown.frames[:, 0]).argmax(1) == shown.labels
+    assert right.mean() > 0.8
+    assert read_metadata(done.weights)["recogniser"] == "tiny_clips"
+
+
+ROUGH = {
+    "corruptions": {"specs": ["ucf101-p/gaussian_noise", "kinetics-c/contrast:2"], "draws": 2},
+    "noise": {"std": 0.1, "share": 0.5},
+    "patterns": {"share": 0.5, "count": 4},
+}
+
+
+@pytest.mark.parametrize("changes", [{}, ROUGH], ids=["clean", "rough"])
+def test_a_stopped_run_ends_with_the_same_bytes(clips: Path, tmp_path: Path, changes: dict) -> None:
+    config = made_config(clips, save_every=0.0, **changes)
+    whole = train(config, tmp_path / "whole")
+    for stop in (2, 5):
+        with pytest.raises(Stop):
+            train(config, tmp_path / "stopped", on_step=stop_at(stop))
+    again = train(config, tmp_path / "stopped")
+    assert whole.weights.read_bytes() == again.weights.read_bytes()
+    assert rows(tmp_path / "whole", "step") == rows(tmp_path / "stopped", "step")
+    with pytest.raises(SourceChanged, match="other settings or data"):
+        train(replace(config, seed=4), tmp_path / "whole")
+
+
+def test_another_seed_begins_with_other_weights(clips: Path, tmp_path: Path) -> None:
+    one, other, same = (
+        Trainer(made_config(clips, seed=seed), tmp_path).learner.model.state_dict()["seen.weight"] for seed in (0, 1, 0)
+    )
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+
+
+def test_training_goes_on_from_weights_with_other_classes_in_the_last_layer(clips: Path, tmp_path: Path) -> None:
+    first = train(made_config(clips), tmp_path / "first")
+    learner = Trainer(made_config(clips, weights=str(first.weights), seed=9), tmp_path / "next").learner
+    kept, now = read_weights(first.weights), learner.model.state_dict()
+    assert torch.equal(kept["classifier.weight"], now["classifier.weight"].cpu())
+    fit_head(learner.model, 7)
+    assert learner.model.classifier.out_features == 7
+    with pytest.raises(BadValue, match="has no linear layer"):
+        fit_head(torch.nn.Conv2d(1, 1, 1), 2)
+
+
+def test_a_share_of_the_clips_is_held_out(clips: Path, tmp_path: Path) -> None:
+    learner = Trainer(made_config(clips, data={"select": 0.25}), tmp_path).learner
+    assert learner.counts == {"learn": 18, "choose": 6}
+    assert not set(learner.learn.clips.names) & set(learner.choose.clips.names)
+    assert scored(learner.model, learner.choose).shape == (6, 2)
+
+
+def test_a_bad_step_leaves_no_trace(clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = Trainer(made_config(clips), tmp_path)
+    honest, calls = trainer.learner.loss_of, []
+
+    def sometimes(rows: list[int], epoch: int) -> torch.Tensor:
+        calls.append(1)
+        loss = honest(rows, epoch)
+        if len(calls) == 2:
+            trainer.learner.model.norm.running_mean.data.fill_(torch.nan)
+            return loss * torch.nan
+        return loss
+
+    monkeypatch.setattr(trainer.learner, "loss_of", sometimes)
+    done = trainer.run()
+    assert done.skipped == 1
+    assert all(torch.isfinite(value).all() for value in read_weights(done.weights).values())
+
+
+def test_settings_come_from_a_file_whose_task_says_what_they_are(clips: Path, tmp_path: Path) -> None:
+    plain = settings_as_dict(made_config(clips))
+    lines = [f"task = {json.dumps(plain['task'])}", f"recogniser = {json.dumps(plain['recogniser'])}", 'device = "cpu"']
+    for table in ("data", "optimiser"):
+        lines.append(f"[{table}]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in plain[table].items() if value is not None]
+    (tmp_path / "run.toml").write_text("\n".join(lines))
+    done = api_train(tmp_path / "run.toml", tmp_path / "run", overrides=["optimiser.epochs=0"])
+    assert done.steps == 3
+    (tmp_path / "odd.toml").write_text('task = "tracking"')
+    with pytest.raises(BadValue, match="task is one of detection, recognition, not 'tracking'"):
+        api_train(tmp_path / "odd.toml", tmp_path / "odd")
+    with pytest.raises(BadValue, match="no such setting: did you mean noise"):
+        api_train(tmp_path / "run.toml", tmp_path / "odd", overrides=["nois.std=1"])
+
+
+def test_what_cannot_be_trained_is_refused(clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BadValue, match="would choose the model on the test set"):
+        made_config(clips, data={"select": "test"})
+    with pytest.raises(BadValue, match="24 training clips are fewer than one step needs"):
+        train(made_config(clips, optimiser={"batch": 64}), tmp_path)
+    with pytest.raises(BadValue, match="loss = 'worst' is for sets of frames"):
+        train(made_config(clips, loss="worst"), tmp_path)
+    with pytest.raises(UnknownName, match="did you mean gaussian_noise"):
+        train(made_config(clips, corruptions={"specs": ["gausian_noise"]}), tmp_path)
+    with pytest.raises(BadValue, match="has no setting"):
+        train(made_config(clips, input={"colour": "bgr"}), tmp_path)
+    (clips / "val" / "up").mkdir()
+    try:
+        source = next((clips / "val" / "left").glob("*.mp4"))
+        (clips / "val" / "up" / "val_up_00.mp4").write_bytes(source.read_bytes())
+        with pytest.raises(DataError, match=r"'val' has classes that are not learned: up"):
+            train(made_config(clips), tmp_path)
+    finally:
+        (clips / "val" / "up" / "val_up_00.mp4").unlink()
+        (clips / "val" / "up").rmdir()
+    usage = clips_module.shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(clips_module.shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(ResourceError, match=r"the pixels of 24 clips take .* lower corruptions.draws"):
+        train(made_config(clips, data={"cache": str(tmp_path / "none")}), tmp_path)
+
+
+def test_the_example_is_a_training_file() -> None:
+    config = read_training(Path(__file__).parents[2] / "examples" / "robust-recogniser.toml")
+    assert config.task == "recognition"
+    for text in config.corruptions.specs:
+        Spec.parse(text)
