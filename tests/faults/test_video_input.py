@@ -230,6 +230,33 @@ def test_F05_bit_flips_in_the_middle(kind: str, clean: dict[str, Path], tmp_path
         assert np.array_equal(backward[::-1], first), "damaged frames are the same every time"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mp4", "mkv"])
+def test_F05_noticed_damage_looks_the_same_on_any_number_of_threads(
+    kind: str, clean: dict[str, Path], tmp_path: Path
+) -> None:
+    with av.open(str(clean[kind])) as container:
+        payloads = [bytes(p) for p in container.demux(video=0) if p.size]
+    rng = np.random.default_rng(5)
+    noticed = 0
+    for number in range(60):
+        payload = payloads[rng.integers(3, len(payloads) - 3)]
+        hurt = bytearray(payload)
+        for place in rng.integers(6, len(hurt), 12):
+            hurt[place] ^= 0x5A
+        path = tmp_path / f"{number}.{kind}"
+        path.write_bytes(clean[kind].read_bytes().replace(payload, bytes(hurt)))
+        found = []
+        for threads in (1, 4, 4):
+            decode._surveys.clear()
+            with Reader(path, threads=threads) as reader:
+                found.append((reader.pts.tobytes(), reader.block(0, len(reader)).tobytes(), tuple(reader.damage)))
+        if found[0][2]:  # flips that no decoder notices are another picture, not damage
+            noticed += 1
+            assert len(set(found)) == 1
+    assert noticed > 20
+
+
 def fuzz(clean: dict[str, Path], folder: Path, rounds: int) -> dict[str, int]:
     """Open files with mutated headers; every outcome must be frames or an error of ours."""
     outcomes = {"read": 0, "refused": 0}

@@ -55,7 +55,8 @@ class Reader:
     Args:
         path: a local video file.
         limits: what the file may claim.
-        threads: decoding threads; None takes one for each core. Pixels do not depend on it.
+        threads: decoding threads; None takes one for each core. Pixels do not depend on it, but for a stream whose
+            damage no decoder notices.
         strict: refuse a file with any damage.
         keep: smallest share of the promised frames that must decode.
         progress: called with (frames looked at, frames expected) during the first pass over a file.

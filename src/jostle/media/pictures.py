@@ -56,9 +56,10 @@ class Pictures:
         depends on which threads had finished.
         """
         survey = self._pass(keep, single_thread=self._threads == 1)
-        if survey.damaged and not survey.single_thread:
+        suspect = survey.damaged
+        if suspect and not survey.single_thread:
             survey = self._pass(keep, single_thread=True)
-        survey.single_thread = survey.damaged
+        survey.single_thread = suspect
         self.adopt(survey)
         return survey
 
@@ -78,6 +79,9 @@ class Pictures:
         sizes: set[tuple[int, int, str]] = set()
         deadline = time.monotonic() + self._limits.max_open_s
         container, stream = self._open(single_thread=single_thread)
+        if not single_thread:
+            # Threads mark damage too late to be relied on, but what a decoder refuses is always told.
+            stream.codec_context.options = {"err_detect": "explode"}
         with container:
 
             def note_packet(packet: Packet[VideoStream]) -> None:
