@@ -12,7 +12,7 @@ demo: .venv/.stamp
 test: lint types
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-test-all: lint types .venv/.ray .venv-peer/.stamp
+test-all: lint types .venv/.ray .venv/.browser .venv-peer/.stamp
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not peer"
 	$(PEER)/python -m pytest tests/reference -m peer -p no:cacheprovider
 
@@ -44,6 +44,11 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv \
 	  && UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet -c constraints.txt -e ".[dev]" \
 	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+# Pages are tested in a real browser; where none can be had, their tests say so and are skipped.
+.venv/.browser: .venv/.stamp
+	command -v chromium || command -v chromium-browser || $(BIN)/playwright install chromium || true
 	touch $@
 
 # Ray is large, and only tests and benchmarks of the cluster need it.

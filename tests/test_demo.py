@@ -49,8 +49,9 @@ def test_the_demo_scores_what_it_writes(data: Dataset, tmp_path: Path) -> None:
     recipe = benchmarks["puppets-c"]
     both = {how: contestant_for(recipe, data, AskedModel(DETECTOR, weights=how), "cpu") for how in TREATMENTS}
     done = write_demo(tmp_path / "demo", data, both, progress=lambda what, *_: told.add(what))
-    assert told == {"looking at 16 states of each", "knocking a film about"}
-    assert done.page.stat().st_size > 100_000
+    assert told == {"looking at 16 states of each", "writing the report", "knocking a film about"}
+    assert done.gallery.stat().st_size > 100_000
+    assert "clean" in done.report.read_text(encoding="utf-8")
     for how, kept in done.results.items():
         scores = json.loads((tmp_path / "demo" / how / "scores.json").read_text())
         assert scores["benchmark"] == "puppets-c"

@@ -23,7 +23,7 @@ FLOORS = (
     {"training", "benchmarks"},
     {"evaluation", "doctor"},
     {"findings"},
-    {"pages", "viewer"},
+    {"pages", "viewer", "trackers", "cards"},
     {"demo"},
     {"api"},
     {""},

@@ -13,6 +13,7 @@ from jostle.benchmarks.recipe import benchmarks
 from jostle.benchmarks.selection import select_cells
 from jostle.corrupting.corruption import corruptions
 from jostle.evaluation.sweep import Models, run_together
+from jostle.pages.report import write_report
 from jostle.shipped import TREATMENTS, detector_weights, weights_file
 
 if TYPE_CHECKING:
@@ -40,11 +41,15 @@ class Demo:
     """What the demo made.
 
     Attributes:
-        page: shows every corruption.
+        report: compares the two runs.
+        gallery: a page that shows every corruption.
+        runs: the folder of each run, by how its detector was trained.
         results: the scores of each detector, as its run has them, by how it was trained.
     """
 
-    page: Path
+    report: Path
+    gallery: Path
+    runs: dict[str, Path]
     results: dict[str, dict[str, Any]]
 
 
@@ -57,7 +62,7 @@ def write_demo(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Demo:
-    """Run the shipped detectors on the videos of a data set, each into `<folder>/<how trained>/`; write the pages.
+    """Run the shipped detectors on the videos of a data set, each into `<folder>/<how trained>/`; write two pages.
 
     Args:
         contestants: what each detector is known by, by how it was trained.
@@ -69,19 +74,21 @@ def write_demo(
     folder.mkdir(parents=True, exist_ok=True)
     recipe = benchmarks[BENCHMARK]
     cells = select_cells(recipe)
+    folders = {how: folder / how for how in contestants}
     runs = run_together(
         recipe,
         data,
         contestants,
         _models,
-        {how: folder / how for how in contestants},
+        folders,
         cells=cells,
         seed=seed,
         jobs=jobs,
         progress=tell(f"looking at {len(cells)} states of each"),
     )
-    page = _page(folder, data, seed, tell("knocking a film about"))
-    return Demo(page, {how: run.scores for how, run in runs.items()})
+    report = write_report(list(folders.values()), folder / "report.html", progress=tell("writing the report"))
+    gallery = _gallery(folder, data, seed, tell("knocking a film about"))
+    return Demo(report, gallery, folders, {how: run.scores for how, run in runs.items()})
 
 
 def _models() -> Models:
@@ -99,7 +106,7 @@ def _models() -> Models:
     return Models(load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR))), detectors, one_thread)
 
 
-def _page(folder: Path, data: Dataset, seed: int, tell: Callable[[int, int], None]) -> Path:
+def _gallery(folder: Path, data: Dataset, seed: int, tell: Callable[[int, int], None]) -> Path:
     """Corrupt a clip every way there is; write the clips, a contact sheet and the page."""
     from jostle.corrupting.apply import corrupt_clip
     from jostle.corrupting.gallery import sheet_rows
@@ -130,7 +137,7 @@ def _page(folder: Path, data: Dataset, seed: int, tell: Callable[[int, int], Non
         exhibits.append(Exhibit(kind, found.family, found.level, found.summary.replace("`", ""), path))
     rows = sheet_rows(clean, [Spec.parse(kind) for kind in names], seed=seed)
     sheet = write_png(draw_sheet(rows, ["clean", *"12345"]), folder / "sheet.png")
-    return write_gallery(folder / "index.html", exhibits, clips / "clean.mp4", sheet)
+    return write_gallery(folder / "gallery.html", exhibits, clips / "clean.mp4", sheet)
 
 
 def _clip(data: Dataset) -> tuple[str, Clip]:

@@ -51,6 +51,12 @@ class DataError(JostleError):
     """Annotations, predictions or a folder of data that cannot be used."""
 
 
+class Incomparable(DataError):
+    """Results that must not stand side by side: of other benchmarks, or measured by another ground truth."""
+
+    exit_code = 6
+
+
 class MediaError(JostleError):
     """A video that cannot be read, or one that cannot be written."""
 

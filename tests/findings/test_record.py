@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import jostle
+from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, UnknownName
 from jostle.findings.record import RunRecord
 
@@ -43,6 +44,16 @@ def test_detection(detection: Path) -> None:
     again = jostle.diagnose(record.predictions("clean"), record.truth, style="thumos14").to_dict()
     assert diagnosis["false_positives"] == again["false_positives"]
     assert set(diagnosis["cells"]) == set(record.cells[1:])
+
+
+def test_classes_that_do_not_occur_are_remembered(tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    videos = small_run.write_videos(tmp_path / "videos")
+    truth = small_run.TRUTH.with_classes(("never", "action"))
+    small_run.run(videos, tmp_path / "run", data=Dataset("folder", "test", Path("data"), (truth,), videos))
+    found = RunRecord.read(tmp_path / "run").truth
+    assert found.classes == ("never", "action")
+    assert found.fingerprint == truth.fingerprint
 
 
 def test_recognition(tmp_path: Path) -> None:

@@ -8,9 +8,12 @@ from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sh
 from jostle.api.data import load_dataset
 from jostle.api.demonstrating import demo
 from jostle.api.detecting import detect, load_detector, train
+from jostle.api.diffing import diff
 from jostle.api.extracting import extract, load_extractor
 from jostle.api.listing import doctor, names
+from jostle.api.publishing import card, track
 from jostle.api.recognising import load_recogniser
+from jostle.api.reporting import report
 from jostle.api.running import plan, run
 from jostle.api.scoring import (
     compare,
@@ -24,9 +27,11 @@ from jostle.api.scoring import (
     score,
 )
 from jostle.api.verifying import verify
+from jostle.api.viewing import view
 
 __all__ = [
     "build",
+    "card",
     "compare",
     "convert",
     "corrupt",
@@ -35,6 +40,7 @@ __all__ = [
     "demo",
     "detect",
     "diagnose",
+    "diff",
     "doctor",
     "extract",
     "load_dataset",
@@ -49,10 +55,13 @@ __all__ = [
     "plan_build",
     "pm_k",
     "read",
+    "report",
     "robustness",
     "run",
     "score",
     "sheet",
+    "track",
     "train",
     "verify",
+    "view",
 ]

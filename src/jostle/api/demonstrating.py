@@ -22,7 +22,7 @@ def demo(out: str | Path = "demo", *, seed: int = 0, jobs: int | None = None, pr
     """The whole loop on the embedded data set: films made, corrupted, looked at by two detectors, and scored.
 
     Args:
-        out: folder for predictions, scores and a page that shows every corruption.
+        out: folder for two runs, a report about them, and a page that shows every corruption.
         seed: of the films and of all corruptions.
         jobs: processes; by default one a core.
         progress: called with (what is being done, how much is done, how much there is).

@@ -4,12 +4,16 @@ from jostle.cli import (  # each puts its verbs into the program
     building,
     corrupting,
     detecting,
+    diffing,
     extracting,
     generating,
     looking,
+    publishing,
+    reporting,
     running,
     scoring,
     verifying,
+    viewing,
 )
 from jostle.cli.app import app
 from jostle.cli.main import main
@@ -19,11 +23,15 @@ __all__ = [
     "building",
     "corrupting",
     "detecting",
+    "diffing",
     "extracting",
     "generating",
     "looking",
     "main",
+    "publishing",
+    "reporting",
     "running",
     "scoring",
     "verifying",
+    "viewing",
 ]

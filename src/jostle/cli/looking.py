@@ -64,7 +64,9 @@ def demo(
     with voice.stages() as advance:
         done = api.demo(out, seed=seed, jobs=jobs, progress=advance)
     if as_json:
-        voice.show_json({"format": 1, "page": str(done.page), "results": done.results})
+        pages = {"report": str(done.report), "gallery": str(done.gallery)}
+        runs = {how: str(folder) for how, folder in done.runs.items()}
+        voice.show_json({"format": 1, **pages, "runs": runs, "results": done.results})
         return
     kept = list(done.results.values())
     rows = [[kept[0]["metric"], *(f"trained {how}" for how in done.results)]]
@@ -75,4 +77,8 @@ def demo(
     rows.append(["relative robustness", *(percent(one["relative_robustness"]) for one in kept)])
     for line in lines_of(rows):
         voice.show(line)
-    voice.show(voice.shown(str(done.page)))
+    where = " ".join(voice.shown(str(folder)) for folder in done.runs.values())
+    voice.remark(f"every corruption there is: {voice.shown(str(done.gallery))}")
+    voice.remark(f"the videos, clean and struck side by side: jostle view {where}")
+    voice.remark("the report, to be opened in a browser:")
+    voice.show(voice.shown(str(done.report)))

@@ -12,6 +12,7 @@ from jostle.cli import voice
 from jostle.cli.app import app
 from jostle.cli.live import time_of, watching
 from jostle.cli.options import Device, Json, Quiet, Seed, Verbose, Workers
+from jostle.cli.sparklines import glance_lines
 from jostle.cli.tables import lines_of, percent
 
 if TYPE_CHECKING:
@@ -128,6 +129,9 @@ def _show(done: Run, as_json: bool) -> None:
         rows.append(["mean corrupted", percent(scores["mean_corrupted"]), percent(scores["relative_robustness"])])
     for line in lines_of(rows):
         voice.show(line)
+    if voice.drawing():
+        for line in ("", *glance_lines(scores)):
+            voice.show(line)
     counted = scores["counted"]
     if counted["cells"] < counted["of"]:
         voice.remark(f"the means are over {counted['cells']} of the benchmark's {counted['of']} cells")

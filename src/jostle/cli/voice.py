@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, Literal
 
+Colour = Literal["green", "red"]
+_COLOURS = {"green": 32, "red": 31}
 _quiet = False
 verbosity = 0
 
@@ -25,6 +28,22 @@ def quiet() -> bool:
 
 def show(text: str) -> None:
     sys.stdout.write(text + "\n")
+
+
+def drawing() -> bool:
+    """Whether results may have colours and little pictures: on a terminal that has the letters, without `NO_COLOR`."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    try:
+        "▁█".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def painted(text: str, colour: Colour) -> str:
+    """Text in a colour where results may have one."""
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if drawing() else text
 
 
 def show_json(value: Any) -> None:

@@ -30,6 +30,10 @@ class DetectionTask(Task[Segments]):
         return self.data.truth.videos
 
     @property
+    def classes(self) -> Sequence[str]:
+        return self.data.truth.classes
+
+    @property
     def fingerprint(self) -> str:
         return self.data.truth.fingerprint
 

@@ -216,7 +216,8 @@ def _begin(folder: RunFolder, origin: Origin, task: Task[Any]) -> None:
         if not folder.check(origin, builds()):
             if any(not path.name.startswith(".") for path in folder.path.iterdir()):
                 raise DataError(f"{folder.path}: holds something that is no run; name a new or an empty folder")
-            about = {"format": FORMAT, **origin.to_dict(), "videos": len(task.videos), "versions": builds()}
+            about = {"format": FORMAT, **origin.to_dict(), "videos": len(task.videos), "classes": list(task.classes)}
+            about["versions"] = builds()
             write_text(folder.about, [json.dumps(about, indent=1), "\n"])
         if not folder.truth.exists():
             task.write_truth(folder.truth)

@@ -43,6 +43,11 @@ class Task(ABC, Generic[Found]):
     def videos(self) -> Sequence[str]:
         """Ids that are annotated, in their order."""
 
+    @property
+    def classes(self) -> Sequence[str]:
+        """Classes of detections, also those that do not occur; none where the files of predictions name them."""
+        return ()
+
     def looks_at(self, name: str) -> bool:
         """Whether there is anything to look at in a video."""
         return True

@@ -82,7 +82,7 @@ class RunRecord:
     @cached_property
     def truth(self) -> Truth:
         """The annotated segments of the videos that were looked at; for runs of detection."""
-        whole = read_truth(self._file("truth.json"))
+        whole = read_truth(self._file("truth.json")).with_classes(self.about["classes"])
         return whole.of_videos(self.predictions(CLEAN).videos) if CLEAN in self.cells else whole
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -203,6 +203,21 @@ class Truth:
             and tuple(s for s, kept in zip(self.all_segments, rows, strict=True) if kept),
             left_out=left_out,
         )
+
+    def with_classes(self, names: Sequence[str]) -> Truth:
+        """The same instances, counted by another list of classes, which may have some that do not occur.
+
+        Raises:
+            BadValue: if a class that occurs is not on it.
+        """
+        lacking = [name for name in self.classes if name not in names]
+        if lacking:
+            raise BadValue(f"the list of classes lacks {', '.join(lacking)}")
+        index = {name: i for i, name in enumerate(names)}
+        label = np.array([index[name] for name in self.classes], np.int32)[self.label]
+        known = dict(zip(self.classes, self.label_ids or (), strict=bool(self.label_ids)))
+        ids = tuple(known[name] for name in names) if len(known) == len(names) else None
+        return replace(self, classes=tuple(names), label=label, label_ids=ids)
 
     def of_videos(self, names: Collection[str]) -> Truth:
         """These videos only, with what is annotated in them; every class stays."""

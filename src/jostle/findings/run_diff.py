@@ -1,0 +1,205 @@
+"""Two runs of one benchmark, cell by cell: what the second has over the first, and how sure that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import Incomparable
+from jostle.findings.cell_tables import comparison_table
+from jostle.findings.comparison import Comparison, Difference, compared, surveys_of
+from jostle.findings.draws import DRAWS, LEVEL
+from jostle.findings.record import RunRecord
+from jostle.findings.run_names import run_names
+from jostle.findings.survey import Progress, Survey, looked_at
+from jostle.findings.tables import Column, Table
+
+MARK = "*"  # beside a difference whose interval leaves 0 out
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two runs.
+
+    Attributes:
+        name: short, and not the other's.
+        folder: where it lies.
+        model: what ran.
+        weights: fingerprint of its weights, None where nothing is known of them.
+        truth: fingerprint of the ground truth that it was scored by.
+        seed: of its corruptions.
+        cells_alone: cells that the other run lacks, which are not compared.
+        videos: how many it has looked at; those that the other has not are left out.
+    """
+
+    name: str
+    folder: Path
+    model: str
+    weights: str | None
+    truth: str
+    seed: int
+    cells_alone: tuple[str, ...]
+    videos: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return vars(self) | {"folder": str(self.folder), "cells_alone": list(self.cells_alone)}
+
+
+@dataclass(frozen=True)
+class RunDiff:
+    """The second of two runs less the first.
+
+    Attributes:
+        benchmark: that both are runs of.
+        metric: that cells are measured by.
+        videos: that both have looked at, and that everything is measured on.
+        videos_of: how many are annotated.
+        counted: cells that the means are over.
+        counted_of: how many of the benchmark's cells count.
+        comparison: the differences, with intervals from drawing the same videos for both.
+        draws: how many; 0 where there are no intervals.
+        seed: of the draws.
+    """
+
+    benchmark: str
+    metric: str
+    first: Side
+    second: Side
+    videos: int
+    videos_of: int
+    counted: int
+    counted_of: int
+    comparison: Comparison
+    draws: int
+    seed: int
+
+    @property
+    def same_truth(self) -> bool:
+        """Whether one ground truth has measured both."""
+        return self.first.truth == self.second.truth
+
+    @property
+    def rows(self) -> tuple[Difference, ...]:
+        """Clean, every shared cell, and the means where there are any."""
+        means = (self.comparison.corrupted, self.comparison.relative) if self.counted else ()
+        return (self.comparison.clean, *self.comparison.cells, *means)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What has to be known to read the numbers."""
+        said = []
+        if not self.same_truth:
+            said.append("the runs were scored by different ground truths, each by its own: the difference is of both")
+        for side in (self.first, self.second):
+            if side.videos > self.videos:
+                said.append(
+                    f"left out, as only {side.name} has looked at them: {side.videos - self.videos} of the videos"
+                )
+            if side.cells_alone:
+                listed = ", ".join(side.cells_alone[:3]) + (", ..." if len(side.cells_alone) > 3 else "")
+                said.append(f"left out, as only {side.name} has them: {len(side.cells_alone)} of the cells ({listed})")
+        if 0 < self.counted < self.counted_of:
+            said.append(f"the means are over {self.counted} of the benchmark's {self.counted_of} cells")
+        if self.videos < self.videos_of:
+            said.append(f"scored on {self.videos} of {self.videos_of} videos")
+        if self.first.seed != self.second.seed:
+            said.append(f"corruptions were drawn with seeds {self.first.seed} and {self.second.seed}: not the same")
+        if self.draws and any(row.clear for row in self.rows):
+            said.append(f"{MARK} the {100 * LEVEL:g} % interval leaves 0 out")
+        return tuple(said)
+
+    def table(self) -> Table:
+        """One row a cell, then the means; what is clear is marked in the last column."""
+        plain = comparison_table(self.comparison, self.first.name, self.second.name)
+        kept = {row.what: row for row in self.rows}
+        rows = tuple((*row, MARK if kept[str(row[0])].clear else "") for row in plain.rows if row[0] in kept)
+        title = f"{self.benchmark}, {self.metric}: {self.second.name} less {self.first.name}"
+        return Table(title, (*plain.columns, Column("")), rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; values are fractions."""
+        return {
+            "format": 1,
+            "benchmark": self.benchmark,
+            "metric": self.metric,
+            "first": self.first.to_dict(),
+            "second": self.second.to_dict(),
+            "same_truth": self.same_truth,
+            "coverage": {"videos": self.videos, "of": self.videos_of},
+            "interval": {"level": LEVEL, "resamples": self.draws, "seed": self.seed} if self.draws else None,
+            "clean": _told(self.comparison.clean),
+            "mean_corrupted": _told(self.comparison.corrupted),
+            "relative_robustness": _told(self.comparison.relative),
+            "counted": {"cells": self.counted, "of": self.counted_of},
+            "cells": [{"cell": row.what, **_told(row)} for row in self.comparison.cells],
+        }
+
+
+def diff_runs(
+    first: RunRecord,
+    second: RunRecord,
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+    any_truth: bool = False,
+    progress: Progress | None = None,
+) -> RunDiff:
+    """Compare two runs on the videos and the cells that both have.
+
+    Args:
+        draws: of the videos, for the intervals; 0 for none.
+        any_truth: also compare runs that were scored by different ground truths, each by its own.
+        progress: called with (cells done, cells in all).
+
+    Raises:
+        Incomparable: if they are runs of different benchmarks, or of different ground truths.
+    """
+    records = (first, second)
+    try:
+        one, other = surveys_of(records, draws=draws, seed=seed, any_truth=any_truth, progress=progress)
+    except Incomparable as error:
+        if first.about["fingerprint"] == second.about["fingerprint"]:
+            error.add_note("any_truth=True, on the command line --any-truth, compares them all the same")
+        raise
+    names = run_names(records)
+    return RunDiff(
+        benchmark=first.about["benchmark"],
+        metric=first.scores["metric"],
+        first=_side(names[0], one, other),
+        second=_side(names[1], other, one),
+        videos=len(one.videos),
+        videos_of=max(record.scores["coverage"]["of"] for record in records),
+        counted=len(set(one.counted) & set(other.counted)),
+        counted_of=sum(cell["counted"] for cell in first.about["content"]["cells"]),
+        comparison=compared(one, other),
+        draws=len(one.drawn),
+        seed=seed,
+    )
+
+
+def _side(name: str, own: Survey, other: Survey) -> Side:
+    about = own.record.about
+    return Side(
+        name=name,
+        folder=own.record.folder,
+        model=about["model"],
+        weights=about["weights"],
+        truth=about["truth"],
+        seed=about["seed"],
+        cells_alone=tuple(cell for cell in own.cells if cell not in other.place),
+        videos=len(looked_at(own.record)),
+    )
+
+
+def _told(row: Difference) -> dict[str, Any]:
+    ends = row.difference.interval
+    return {
+        "first": row.one,
+        "second": row.other,
+        "difference": row.difference.value,
+        "interval": None if ends is None else list(ends),
+        "clear": row.clear,
+        "share_below": row.share_below,
+    }

@@ -1,0 +1,24 @@
+"""What runs and their benchmarks are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jostle.benchmarks.recipe import benchmarks
+from jostle.findings.record import RunRecord
+
+
+def benchmark_title(record: RunRecord) -> str:
+    """The benchmark as papers print it; one of the user's own by its name."""
+    name = str(record.about["benchmark"])
+    return benchmarks[name].title if name in benchmarks else name
+
+
+def run_names(records: Sequence[RunRecord]) -> list[str]:
+    """Short names that tell runs apart: the model, or the folder where two have one model."""
+    models = [str(record.about["model"]) for record in records]
+    folders = [record.folder.resolve().name for record in records]
+    for names in (models, folders):
+        if len(set(names)) == len(names):
+            return names
+    return [f"{folder} ({i})" for i, folder in enumerate(folders, 1)]

@@ -1,0 +1,70 @@
+// What tests ask of a page. One expression: functions by name.
+({
+  // The number of the frame that a video or a picture shows, read from its stripes; -1 where it is black.
+  frameOf(video) {
+    const canvas = document.createElement('canvas');
+    canvas.width = video.videoWidth || video.naturalWidth;
+    canvas.height = video.videoHeight || video.naturalHeight;
+    const pen = canvas.getContext('2d', { willReadFrequently: true });
+    pen.drawImage(video, 0, 0);
+    const lit = (i) => pen.getImageData(Math.floor(((i + 0.5) * canvas.width) / 8), canvas.height >> 1, 1, 1).data[1] >= 128;
+    if (!lit(7)) return -1;
+    return [0, 1, 2, 3, 4, 5, 6].reduce((number, i) => number | (lit(i) ? 1 << i : 0), 0);
+  },
+
+  // How bright a video is on the whole.
+  light(video) {
+    const canvas = document.createElement('canvas');
+    canvas.width = canvas.height = 1;
+    const pen = canvas.getContext('2d', { willReadFrequently: true });
+    pen.drawImage(video, 0, 0, 1, 1);
+    return pen.getImageData(0, 0, 1, 1).data[1];
+  },
+
+  // The least contrast of a text with what is behind it, by the formula of WCAG, and where.
+  contrast() {
+    const canvas = document.createElement('canvas');
+    canvas.width = canvas.height = 1;
+    const pen = canvas.getContext('2d', { willReadFrequently: true });
+    const rgba = (colour) => {
+      pen.clearRect(0, 0, 1, 1);
+      pen.fillStyle = colour;
+      pen.fillRect(0, 0, 1, 1);
+      return [...pen.getImageData(0, 0, 1, 1).data];
+    };
+    const linear = (v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+    const bright = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+    let least = [99, ''];
+    for (const node of document.querySelectorAll('body *:not(option)')) {
+      const says = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+      if (!says || !node.checkVisibility() || node.closest('svg, .screen .frame')) continue;
+      let home = node;
+      while (home && rgba(getComputedStyle(home).backgroundColor)[3] < 255) home = home.parentElement;
+      const front = bright(rgba(getComputedStyle(node).color));
+      const back = bright(rgba(getComputedStyle(home || document.body).backgroundColor));
+      const ratio = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
+      if (ratio < least[0]) least = [ratio, `${node.tagName} ${node.className} ${node.textContent.slice(0, 30)}`];
+    }
+    return least;
+  },
+
+  // Controls that a screen reader would have no name for.
+  nameless() {
+    const named = (node) => node.ariaLabel || node.textContent.trim() || (node.labels && node.labels.length);
+    const controls = [...document.querySelectorAll('button, select, input, a, video')];
+    return controls.filter((node) => node.checkVisibility() && !named(node)).map((node) => node.outerHTML);
+  },
+
+  apart() {
+    const [one, other] = document.querySelectorAll('video');
+    return Math.abs(one.currentTime - other.currentTime);
+  },
+
+  headings: () => [...document.querySelectorAll('main h1, main h2, main h3')].map((node) => Number(node.tagName[1])),
+
+  // Both players are there, and have arrived where they were sent.
+  arrived: () => {
+    const videos = [...document.querySelectorAll('video')];
+    return videos.length === 2 && videos.every((video) => video.readyState >= 2 && !video.seeking);
+  },
+})

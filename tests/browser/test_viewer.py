@@ -1,0 +1,386 @@
+"""The viewer in a real browser: linked players, keys, the timeline, hostile labels; nothing leaves this machine."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import numpy as np
+import pytest
+
+from jostle.media.encode import Writer
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "viewer"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+
+import small_recognition
+import small_run
+from served import Served, served
+
+pytestmark = pytest.mark.slow
+
+FRAMES, FPS, BITS = 72, 24, 7
+CELL = "thumos14-c-black_frame-3"
+HOSTILE = "<img src=x onerror=\"document.title='owned'\">"
+PROBES = (Path(__file__).parent / "probes.js").read_text()
+
+
+def write_film(path: Path) -> Path:
+    """A film whose every frame says its number: seven stripes of bits, and one that is always white."""
+    with Writer(path, size=(64, 128), fps=FPS, quality=10) as writer:
+        for number in range(FRAMES):
+            bits = [number >> i & 1 for i in range(BITS)] + [1]
+            row = np.repeat(np.array(bits, np.uint8) * 215 + 20, 16)
+            writer.write(np.ascontiguousarray(np.broadcast_to(row[None, :, None], (64, 128, 3))))
+    return path
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Served]:
+    """A viewer of a run of each kind, one of them with hostile labels and without its videos."""
+    root = tmp_path_factory.mktemp("browser")
+    (root / "films").mkdir()
+    films = {name: write_film(root / "films" / f"{name}.mp4") for name in small_run.NAMES}
+    small_run.run(films, root / "detection")
+    small_recognition.run(films, root / "recognition")
+    small_recognition.run(films, root / "frames", task="frames", cells=["clean", "gaussian_noise:2"])
+    hostile = shutil.copytree(root / "detection", root / "hostile")
+    shutil.rmtree(hostile / "videos")
+    for path in [
+        hostile / "run.json",
+        hostile / "truth.json",
+        hostile / "journal.jsonl",
+        *hostile.glob("predictions/*"),
+    ]:
+        text = path.read_text().replace(str(root / "films"), str(root / "gone"))
+        path.write_text(text.replace('"action"', json.dumps(HOSTILE)).replace('"leaning"', json.dumps(HOSTILE)))
+    runs = [root / name for name in ("detection", "recognition", "frames", "hostile")]
+    with served(root / "cache", *runs) as found:
+        yield found
+
+
+@dataclass
+class Visit:
+    """A page, and all that went wrong on it."""
+
+    page: Any
+    origin: str
+    wrong: list[str] = field(default_factory=list)
+    answers: list[tuple[str, int]] = field(default_factory=list)
+
+    def open(self, path: str, wanted: str = "h1") -> None:
+        self.page.goto(self.origin + path)
+        self.page.wait_for_selector(wanted)
+
+    def probe(self, name: str, on: Any = None) -> Any:
+        """What a function of probes.js says, of an element or of the page."""
+        return self.page.evaluate(f"(node) => {PROBES.strip()}.{name}(node)", on)
+
+    @property
+    def query(self) -> dict[str, list[str]]:
+        """What the address says after its question mark."""
+        return parse_qs(self.page.evaluate("location.search.slice(1)"))
+
+    def until(self, what: str | Callable[[], Any], within_s: float = 30.0) -> Any:
+        """Wait for an expression or a claim to hold; playwright's own way is against the policy of the pages."""
+        end = time.monotonic() + within_s
+        while not (found := what() if callable(what) else self.page.evaluate(what)):
+            assert time.monotonic() < end, f"never true: {what}"
+            time.sleep(0.03)
+        return found
+
+    def open_video(self, query: str = "", cell: str = CELL, video: str = "a") -> None:
+        self.open(f"/runs/detection/cells/{cell}/videos/{video}{query}", ".timeline")
+        self.until(lambda: self.probe("arrived"))
+
+    def settled(self) -> tuple[int, int]:
+        """The frames that the two players show, once they have arrived."""
+        self.until(lambda: self.probe("arrived"))
+        time.sleep(0.15)  # the picture follows the event
+        clean, corrupted = (self.probe("frameOf", video) for video in self.page.query_selector_all("video"))
+        return clean, corrupted
+
+    @property
+    def frame(self) -> int:
+        """The frame that the page says it is at."""
+        return int(self.page.inner_text(".clock").partition("frame ")[2].split()[0])
+
+
+@pytest.fixture
+def visit(browser: Any, there: Served, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    context = browser.new_context(**getattr(request, "param", {"viewport": {"width": 1200, "height": 900}}))
+    made = Visit(context.new_page(), there.origin)
+    made.page.on("console", lambda said: made.wrong.append(said.text) if said.type in ("error", "warning") else None)
+    made.page.on("pageerror", lambda error: made.wrong.append(str(error)))
+    made.page.on("response", lambda answer: made.answers.append((answer.url, answer.status)))
+    context.on(
+        "request",
+        lambda asked: made.wrong.append(asked.url) if not asked.url.startswith(there.origin + "/") else None,
+    )
+    made.page.goto(f"{there.origin}/?token={there.token}")
+    yield made
+    context.close()
+    assert made.wrong == []
+
+
+def test_from_the_heat_map_to_a_video(visit: Visit) -> None:
+    visit.open("/runs/detection", ".heatmap")
+    assert "token" not in visit.page.url
+    visit.until(lambda: " to " in visit.page.inner_text(".numbers"))  # the intervals arrive
+    visit.page.click(f"a[href$='{CELL}']")
+    visit.page.wait_for_selector("table.videos")
+    losses = [float(text) for text in visit.page.locator("td.strong").all_inner_texts()]
+    assert losses == sorted(losses, reverse=True)
+    visit.page.click("table.videos tbody a >> nth=0")
+    visit.page.wait_for_selector(".timeline")
+    assert "/videos/" in visit.page.url
+
+
+def test_both_players_step_together_frame_by_frame(visit: Visit) -> None:
+    visit.open_video()
+    assert visit.settled() == (0, 0)
+    for key, wanted in (
+        (".", 1),
+        (".", 2),
+        (".", 3),
+        (",", 2),
+        ("ArrowRight", 2 + FPS),
+        ("ArrowLeft", 2),
+        ("End", FRAMES - 1),
+    ):
+        visit.page.keyboard.press(key)
+        assert visit.settled() == (wanted, wanted)
+        assert visit.frame == wanted
+    visit.page.keyboard.press(".")
+    assert visit.settled() == (FRAMES - 1, FRAMES - 1)
+    visit.page.keyboard.press("Home")
+    for _ in range(9):  # faster than the players can follow
+        visit.page.keyboard.press(".")
+    assert visit.settled() == (9, 9)
+
+
+def test_the_players_run_together(visit: Visit) -> None:
+    visit.open_video()
+    visit.page.keyboard.press(" ")
+    visit.until("document.querySelector('video').currentTime > 0.8")
+    assert visit.probe("apart") < 0.25
+    assert visit.page.inner_text("button.play") == "Pause"
+    visit.page.keyboard.press(" ")
+    clean, corrupted = visit.settled()
+    assert clean == visit.frame > 10
+    assert corrupted in (clean, -1)
+    visit.page.keyboard.press("]")
+    assert visit.page.input_value(".controls select") == "1.5"
+    visit.page.keyboard.press(" ")
+    visit.until("document.querySelector('video').playbackRate >= 1.3")
+    visit.until(lambda: visit.page.inner_text("button.play") == "Play")  # it ends by itself
+    assert visit.settled()[0] == FRAMES - 1
+
+
+def test_the_corrupted_frames_are_marked_and_black(visit: Visit) -> None:
+    visit.open_video()
+    told = visit.page.evaluate(f"fetch('/media/detection/{CELL}/a.json').then((answer) => answer.json())")
+    (start, end), *_ = told["film"]["struck"]
+    visit.until("document.querySelectorAll('.strike-cap').length > 0")
+    assert visit.page.locator(".screen >> nth=1 >> .badge").is_hidden()
+    visit.page.keyboard.press("s")
+    first = round(start * FPS)
+    assert visit.settled() == (first, -1)
+    assert visit.page.locator(".screen >> nth=1 >> .badge").is_visible()
+    visit.page.keyboard.press(",")
+    assert visit.settled() == (first - 1, first - 1)
+    assert visit.page.locator(".screen >> nth=1 >> .badge").is_hidden()
+    for _ in range(round((end - start) * FPS) + 1):
+        visit.page.keyboard.press(".")
+    assert visit.settled() == (round(end * FPS), round(end * FPS))
+
+
+def test_a_click_on_the_timeline_seeks(visit: Visit) -> None:
+    visit.open_video()
+    box = visit.page.locator(".inner").bounding_box()
+    duration = FRAMES / FPS
+    for share in (0.25, 0.75, 0.0):
+        visit.page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] - 4)
+        wanted = int(share * duration * FPS + 1e-6)
+        shown = visit.settled()[0]
+        assert abs(shown - wanted) <= 1
+        assert shown == visit.frame
+    visit.page.mouse.move(box["x"] + 0.1 * box["width"], box["y"] + box["height"] - 4)
+    visit.page.mouse.down()
+    visit.page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + box["height"] - 4, steps=12)
+    visit.page.mouse.up()
+    assert abs(visit.settled()[0] - FRAMES // 2) <= 1
+
+
+def test_hovering_tells_overlap_and_kind(visit: Visit) -> None:
+    visit.open_video("?score=0")
+    visit.page.locator(".detection rect").first.hover()
+    said = visit.page.inner_text(".tip")
+    assert "tIoU" in said
+    assert "kind" in said
+    assert "score" in said
+
+
+def test_the_threshold_hides_what_is_less_sure(visit: Visit) -> None:
+    visit.open_video("?score=0")
+    assert visit.page.locator(".detection").count() == 4
+    visit.page.locator("input[type=range]").focus()
+    visit.page.keyboard.press("End")
+    assert visit.page.locator(".detection").count() == 0
+    visit.until(lambda: visit.query.get("score") == ["1"])
+
+
+def test_the_address_says_what_is_shown(visit: Visit) -> None:
+    visit.open_video("?t=1.0&score=0.2")
+    assert visit.settled()[0] == FPS
+    visit.page.keyboard.press(".")
+    visit.until(lambda: visit.query["t"] == [f"{25 / 24:.3f}"])
+    visit.page.reload()
+    visit.page.wait_for_selector(".timeline")
+    assert visit.settled()[0] == FPS + 1
+    assert visit.page.input_value("input[type=range]") == "0.2"
+    visit.page.select_option("select[aria-label=Corruption]", "freeze-3")
+    visit.page.wait_for_url("**/cells/freeze-3/videos/a?score=0.2")
+
+
+def test_keys_are_explained_and_lead_to_other_videos(visit: Visit) -> None:
+    visit.open_video()
+    visit.page.keyboard.press("?")
+    assert "one frame back" in visit.page.inner_text("dialog[open]")
+    visit.page.keyboard.press(".")
+    assert visit.frame == 0  # behind the list nothing moves
+    visit.page.keyboard.press("Escape")
+    visit.until(lambda: visit.page.locator("dialog[open]").count() == 0)
+    order = visit.page.evaluate(f"fetch('/runs/detection/cells/{CELL}.json').then((a) => a.json())")["videos"]
+    visit.open_video(video=order[0]["key"])
+    visit.until("fetch(location.pathname + '.json').then((a) => a.json()).then((told) => told.rank !== null)")
+    visit.page.reload()
+    visit.page.wait_for_selector(".timeline")
+    visit.page.keyboard.press("n")
+    visit.page.wait_for_url(f"**/videos/{order[1]['key']}*")
+
+
+def test_videos_come_in_parts(visit: Visit) -> None:
+    visit.open_video()
+    assert {status for url, status in visit.answers if url.endswith(".mp4")} == {206}
+
+
+def test_the_gallery(visit: Visit) -> None:
+    visit.open("/runs/detection/gallery?profile=imagenet-c&corruption=imagenet-c-brightness&severity=1")
+    visit.until(lambda: visit.probe("arrived"))
+
+    def light() -> int:
+        return visit.probe("light", visit.page.query_selector_all("video")[1])
+
+    weak = visit.until(light)
+    visit.page.locator("input[type=range]").focus()
+    visit.page.keyboard.press("End")
+    visit.until("document.querySelectorAll('video')[1].src.includes('brightness-5')")
+    visit.until(lambda: visit.probe("arrived"))
+    visit.until(lambda: light() > weak + 20)
+    visit.until(lambda: visit.query["severity"] == ["5"])
+    visit.page.keyboard.press("Home")
+    assert visit.page.inner_text(".slider output") == "clean"
+
+
+def test_recognition_and_frames(visit: Visit) -> None:
+    visit.open("/runs/recognition/cells/kinetics-c-motion_blur-1/videos/b", "table.answers")
+    assert visit.page.locator("tr.true").count() == 1
+    visit.open("/runs/frames/cells/gaussian_noise-2/videos/c", ".sets")
+    visit.until(lambda: visit.probe("arrived"))
+    visit.page.click(".shot.anchor >> nth=0")
+    visit.until(lambda: visit.frame == 20)
+    assert visit.page.locator(".shot.now.anchor").count() == 2
+
+
+def test_labels_stay_text_and_a_video_that_is_gone_is_said(visit: Visit) -> None:
+    visit.open("/runs/hostile", ".heatmap")
+    assert HOSTILE in visit.page.inner_text("h1")
+    visit.open(f"/runs/hostile/cells/{CELL}/videos/a?score=0", ".timeline")
+    visit.until(lambda: "no longer there" in visit.page.inner_text(".screen >> nth=1"))
+    visit.page.locator(".action rect").first.hover()
+    assert HOSTILE in visit.page.inner_text(".tip")
+    visit.page.locator("summary").click()
+    assert HOSTILE in visit.page.inner_text("details table")
+    assert visit.page.locator("img[src=x]").count() == 0
+    assert "owned" not in visit.page.title()
+
+
+def test_a_video_that_the_browser_cannot_play_is_shown_frame_by_frame(visit: Visit) -> None:
+    visit.page.route("**/*.mp4", lambda route: route.fulfill(body=b"no video", content_type="video/mp4"))
+    visit.open(f"/runs/detection/cells/{CELL}/videos/a", ".timeline")
+    ready = "[...document.querySelectorAll('.screen img')].every((i) => i.complete && i.naturalWidth === 128)"
+    for key, wanted in (("ArrowRight", FPS), (".", FPS + 1)):
+        visit.page.keyboard.press(key)
+        asked = f"[...document.querySelectorAll('.screen img')].every((i) => i.src.endsWith('frame={wanted}'))"
+        visit.until(asked)
+        visit.until(ready)
+        stills = visit.page.query_selector_all(".screen img")
+        assert visit.frame == visit.probe("frameOf", stills[0]) == wanted
+
+
+def test_an_address_without_a_page(visit: Visit) -> None:
+    visit.open("/runs/walk", "[role=alert]")
+    assert "nothing at this address" in visit.page.inner_text("main")
+    visit.wrong = [text for text in visit.wrong if "404" not in text]  # the browser notes what it was answered
+
+
+DARK = {"color_scheme": "dark", "viewport": {"width": 1200, "height": 900}}
+PHONE = {"viewport": {"width": 380, "height": 760}, "has_touch": True, "is_mobile": True}
+PATHS = (
+    "/runs/detection",
+    f"/runs/detection/cells/{CELL}",
+    f"/runs/detection/cells/{CELL}/videos/a",
+    "/runs/detection/gallery",
+)
+
+
+@pytest.mark.parametrize("visit", [{}, DARK], indirect=True, ids=["light", "dark"])
+def test_text_can_be_read(visit: Visit) -> None:
+    for path in PATHS:
+        visit.open(path, "h1")
+        visit.until("document.querySelectorAll('.quiet').length > 0")
+        ratio, where = visit.probe("contrast")
+        assert ratio >= 4.5, f"{path}: {where}"
+
+
+@pytest.mark.parametrize("visit", [DARK], indirect=True)
+def test_dark_mode(visit: Visit) -> None:
+    visit.open("/runs/detection")
+    red, green, blue = visit.page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+    assert max(red, green, blue) < 64
+
+
+@pytest.mark.parametrize("visit", [PHONE], indirect=True)
+def test_a_phone_is_wide_enough(visit: Visit) -> None:
+    for path in PATHS:
+        visit.open(path, "h1")
+        assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+def test_every_control_has_a_name_and_every_page_one_heading(visit: Visit) -> None:
+    for path in (*PATHS, "/"):
+        visit.open(path, "h1")
+        assert visit.page.locator("h1").count() == 1
+        assert visit.probe("nameless") == []
+        levels = visit.probe("headings")
+        assert levels[0] == 1
+        assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
+
+
+def test_everything_can_be_reached_by_keyboard(visit: Visit) -> None:
+    visit.open("/runs/detection", ".heatmap")
+    squares = visit.page.locator(".square").count()
+    reached = set()
+    for _ in range(60):
+        visit.page.keyboard.press("Tab")
+        reached.add(visit.page.evaluate("document.activeElement.getAttribute('href')"))
+    assert sum("/cells/" in (href or "") for href in reached) == squares + 1  # and the link to the clean cell

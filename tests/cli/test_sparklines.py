@@ -1,0 +1,81 @@
+"""Little bars after a run, where there is a terminal to draw on."""
+
+from __future__ import annotations
+
+import io
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostle.cli import running, voice
+from jostle.cli.sparklines import BARS, glance_lines, sparkline
+from jostle.metrics.robustness import robustness
+
+CELLS = {"kinetics-c/fog:1": 0.64, "kinetics-c/fog:3": 0.4, "black_frame:1": 0.8, "black_frame:3": 0.9}
+
+
+def scores(clean: float = 0.8, cells: dict[str, float] | None = None) -> dict[str, Any]:
+    told = robustness(clean, CELLS if cells is None else cells, percent=False).to_dict()
+    more = {"metric": "mAP@0.5", "beside": [], "clean_more": {}, "coverage": {"videos": 2, "of": 2}}
+    return told | more | {"counted": {"cells": 4, "of": 4}}
+
+
+@given(st.lists(st.floats(0, 1), min_size=1), st.floats(0, 1), st.floats(0, 1))
+def test_a_higher_value_never_has_a_lower_bar(values: list[float], low: float, high: float) -> None:
+    bars = [BARS.index(letter) for letter in sparkline(sorted(values), low, high)]
+    assert bars == sorted(bars)
+    assert len(bars) == len(values)
+
+
+def test_a_line_a_corruption() -> None:
+    lines = [line.split() for line in glance_lines(scores())]
+    assert lines[1] == ["fog", "█▅▁", "52.00", "65.00"]
+    assert lines[2] == ["black", "frame", "███", "85.00", "106.25"]
+    assert lines[-1] == ["bars:", "clean", "and", "each", "severity,", "from", "40.00", "to", "80.00"]
+
+
+def test_a_small_loss_looks_small() -> None:
+    told = glance_lines(scores(0.8, {"fog:1": 0.79, "fog:2": 0.78}))
+    assert told[1].split()[1] == "███"
+
+
+def test_a_clean_score_of_nothing_and_no_cells() -> None:
+    assert glance_lines(scores(0.0, {"fog:1": 0.0}))[1].split() == ["fog", "██", "0.00", "n/a"]
+    assert glance_lines(scores() | {"cells": []}) == []
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "drawn"),
+    [("TERM", "xterm", True), ("NO_COLOR", "1", False), ("NO_COLOR", "", True), ("TERM", "dumb", False)],
+)
+def test_where_it_is_drawn(name: str, value: str, drawn: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for other in ("TERM", "NO_COLOR"):
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv(name, value)
+    assert voice.drawing() is drawn
+    work = SimpleNamespace(joined=1)
+    running._show(SimpleNamespace(scores=scores(), folder="run", clean=work, cells=work), False)
+    assert ("█▅▁" in sys.stdout.getvalue()) is drawn  # type: ignore[attr-defined]
+
+
+def test_not_where_letters_or_a_terminal_are_lacking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys, "stdout", io.StringIO())
+    assert not voice.drawing()
+    plain = Terminal()
+    plain.encoding = "ascii"  # type: ignore[misc]
+    monkeypatch.setattr(sys, "stdout", plain)
+    assert not voice.drawing()
+    assert voice.painted("a", "red") == "a"

@@ -1,0 +1,59 @@
+"""`report`, as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from jostle.cli.main import _run
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "findings"))
+
+from made_runs import made_run
+
+
+def jostle(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["jostle", *words])
+    return _run()
+
+
+def test_a_page_and_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made_run(tmp_path / "one", videos=4)
+    made_run(tmp_path / "two", videos=4, model="firmer", weakness=0.3)
+    monkeypatch.chdir(tmp_path)
+    assert jostle(monkeypatch, "report", "one", "two", "--csv", "cells.csv", "--bootstrap", "20") == 0
+    told = capsys.readouterr()
+    assert told.out == "report.html\n"
+    assert "MB; open it in a browser" in told.err
+    assert "<!doctype html>" in (tmp_path / "report.html").read_text()[:2000]
+    lines = (tmp_path / "cells.csv").read_text().splitlines()
+    assert lines[0].startswith("run,cell,mAP@0.3:0.7 (%),95 % interval low (%)")
+    assert len(lines) == 1 + 2 * (5 + 1)
+
+
+def test_json_and_quiet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    made_run(tmp_path / "run", "recognition", videos=4)
+    out = tmp_path / "r.html"
+    assert jostle(monkeypatch, "report", str(tmp_path / "run"), "-o", str(out), "--json", "-q") == 0
+    told = capsys.readouterr()
+    facts = {"format": 1, "report": str(out), "bytes": out.stat().st_size, "csv": None}
+    assert facts.items() <= json.loads(told.out).items()
+    assert told.err == ""
+
+
+def test_what_cannot_be_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert jostle(monkeypatch, "report", str(tmp_path), "-o", str(tmp_path / "r.html")) == 3
+    assert "no run.json there; give the folder that `jostle run` wrote" in capsys.readouterr().err
+    folder = made_run(tmp_path / "run", videos=3)
+    assert jostle(monkeypatch, "report", str(folder), "-o", str(tmp_path / "no" / "r.html"), "--bootstrap", "0") == 3
+    assert "its folder does not exist" in capsys.readouterr().err
+    (folder / "scores.json").write_text("{")
+    assert jostle(monkeypatch, "report", str(folder), "-o", str(tmp_path / "r.html")) == 3
+    assert "scores.json: damaged; delete it" in capsys.readouterr().err

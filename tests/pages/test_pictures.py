@@ -1,0 +1,69 @@
+"""Strips show what is struck beside what was there, and a page takes only so many."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from made_runs import made_run
+
+from jostle.findings.drops import video_drops
+from jostle.findings.record import RunRecord
+from jostle.findings.survey import survey
+from jostle.pages.pictures import SHOTS, strip_of
+from jostle.pages.worst import Album
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
+
+from numpy_extractor import write_video
+
+CELL = "thumos14-c/black_frame:1"
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+    folder = tmp_path_factory.mktemp("pictures")
+    return RunRecord.read(made_run(folder / "run", source=write_video(folder / "film.mkv", 580)))
+
+
+def picture(address: str) -> np.ndarray:
+    kind, _, data = address.partition(",")
+    assert kind == "data:image/jpeg;base64"
+    made = cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR)
+    assert made is not None
+    return made
+
+
+def test_struck_frames_are_among_the_shots_and_are_struck(record: RunRecord) -> None:
+    strip = strip_of(record, "video_0003", CELL, (9.0, 17.0))
+    assert len(strip.shots) == SHOTS
+    assert [shot.time_s for shot in strip.shots] == sorted(shot.time_s for shot in strip.shots)
+    hit = [shot for shot in strip.shots if shot.struck]
+    assert hit  # one or two of 192 frames, which an even choice would miss
+    for shot in strip.shots:
+        clean, corrupted = picture(shot.clean), picture(shot.corrupted)
+        assert clean.shape == corrupted.shape == (*strip.size, 3)
+        assert clean.mean() > 20
+        assert (corrupted.mean() < 3) == shot.struck
+        assert any(a <= shot.time_s < b for a, b in strip.struck) == shot.struck
+    assert strip.clip.startswith("data:video/mp4;base64,")
+    assert strip.without_clip().weight < strip.weight
+
+
+def test_an_album_stops_when_it_is_full(record: RunRecord) -> None:
+    found = survey(record)
+    drop = video_drops(found)[0]
+    full = strip_of(record, drop.name, drop.worst_cell)
+    album = Album(full.without_clip().weight + 10)
+    first, _ = album.strip(found, drop, None)
+    assert first is not None
+    assert not first.clip
+    assert album.left_out == 1
+    album.strip(found, drop, None)
+    nothing, why = album.strip(found, drop, None)
+    assert nothing is None
+    assert "as many as it can carry" in why

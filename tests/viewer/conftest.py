@@ -1,0 +1,74 @@
+"""Small runs of each kind, and a viewer of them that is asked without a network."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from jostle.viewer.server import viewer_app
+from jostle.viewer.shelf import Shelf
+from jostle.viewer.store import MediaStore
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+
+import small_recognition
+import small_run
+
+PORT, TOKEN = 8123, "secret-of-the-test"
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'&"
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A run of detection, one of recognition and one of frames, with their videos."""
+    root = tmp_path_factory.mktemp("runs")
+    (root / "films").mkdir()
+    films = small_run.write_videos(root / "films")
+    small_run.run(films, root / "detection")
+    small_recognition.run(films, root / "recognition")
+    small_recognition.run(films, root / "frames", task="frames", cells=["clean", "gaussian_noise:2"])
+    return {name: root / name for name in ("detection", "recognition", "frames", "films")}
+
+
+@pytest.fixture(scope="session")
+def hostile(runs: dict[str, Path]) -> Path:
+    """The run of detection with a label, a video and a model whose names are HTML."""
+    folder = runs["detection"].with_name("hostile")
+    shutil.copytree(runs["detection"], folder, ignore=shutil.ignore_patterns("videos"))
+    for path in (*folder.glob("*.json*"), *folder.glob("predictions/*")):
+        text = path.read_text(encoding="utf-8")
+        if path.name != "scores.json":
+            for name in ("action", "a", "leaning"):
+                text = text.replace(f'"{name}"', json.dumps(HOSTILE))
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MediaStore]:
+    made = MediaStore(tmp_path / "cache")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def stranger(runs: dict[str, Path], hostile: Path, store: MediaStore) -> Iterator[TestClient]:
+    """A client that does not know the token."""
+    shelf = Shelf([runs["detection"], runs["recognition"], runs["frames"], hostile])
+    app = viewer_app(shelf, store, token=TOKEN, port=PORT)
+    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", follow_redirects=False) as client:
+        yield client
+
+
+@pytest.fixture
+def client(stranger: TestClient) -> TestClient:
+    """A client that has opened the printed address."""
+    answer = stranger.get("/", params={"token": TOKEN})
+    assert answer.status_code == 303
+    return stranger
