@@ -10,22 +10,15 @@ import typer
 from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
-from jostle.cli.options import Json, Quiet, Seed, Verbose, Workers
+from jostle.cli.options import BenchmarkName, Cells, DataFolder, Json, Quiet, Seed, Verbose, Workers
 
 
 @app.command(help="Write the corrupted videos of a benchmark; what is there is kept.")
 def build(
-    benchmark: Annotated[
-        str, typer.Argument(metavar="BENCHMARK", help="See `jostle names benchmarks`; or a .toml file.")
-    ],
+    benchmark: BenchmarkName,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The root of the written set.")],
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="Folder with annotations and videos.")
-    ] = None,
-    cells: Annotated[
-        str | None,
-        typer.Option("--cells", metavar="SPEC,...", help="Only these; a corruption, a cell, group:NAME or all."),
-    ] = None,
+    data: DataFolder = None,
+    cells: Cells = None,
     lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1, in .mkv.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
     seed: Seed = 0,

@@ -35,3 +35,11 @@ Device = Annotated[
     Literal["auto", "cpu", "cuda"],
     typer.Option("--device", help="Where networks run; auto: a GPU if there is one."),
 ]
+BenchmarkName = Annotated[
+    str, typer.Argument(metavar="BENCHMARK", help="See `jostle names benchmarks`; or a .toml file.")
+]
+DataFolder = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Folder with annotations and videos.")]
+Cells = Annotated[
+    str | None,
+    typer.Option("--cells", metavar="SPEC,...", help="Only these; a corruption, a cell, group:NAME or all."),
+]

@@ -11,7 +11,7 @@ from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
 from jostle.cli.live import time_of, watching
-from jostle.cli.options import Device, Json, Quiet, Seed, Verbose, Workers
+from jostle.cli.options import BenchmarkName, Cells, DataFolder, Device, Json, Quiet, Seed, Verbose, Workers
 from jostle.cli.sparklines import glance_lines
 from jostle.cli.tables import lines_of, percent
 
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 @app.command(help="Run a benchmark on a model; a run that was stopped goes on.")
 def run(
-    benchmark: Annotated[
-        str, typer.Argument(metavar="BENCHMARK", help="See `jostle names benchmarks`; or a .toml file.")
-    ],
+    benchmark: BenchmarkName,
     model: Annotated[
         str,
         typer.Option(
@@ -52,16 +50,11 @@ def run(
         Literal["model", "benchmark"],
         typer.Option("--clips", help="Whose frames and sizes a clip has: the model's own or the benchmark's."),
     ] = "model",
-    data: Annotated[
-        Path | None, typer.Option("--data", metavar="DIR", help="Folder with annotations and videos.")
-    ] = None,
+    data: DataFolder = None,
     engine: Annotated[
         str, typer.Option("--engine", metavar="E", help="Where the work is done: local or ray.")
     ] = "local",
-    cells: Annotated[
-        str | None,
-        typer.Option("--cells", metavar="SPEC,...", help="Only these; a corruption, a cell, group:NAME or all."),
-    ] = None,
+    cells: Cells = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Look at failed videos again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     seed: Seed = 0,
