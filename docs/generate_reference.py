@@ -106,14 +106,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.diagnosis.sensitivity": ("Sensitivity", "Extent"),
     "jostle.diagnosis.false_negatives": ("FalseNegatives",),
     "jostle.diagnosis.characteristics": ("Characteristic", "Instances"),
-    "jostle.report.diagnosis_figures": (
+    "jostle.figures.diagnosis_figures": (
         "draw_diagnosis",
         "draw_false_positives",
         "draw_sensitivity",
         "draw_false_negatives",
         "draw_clean_against_corrupted",
     ),
-    "jostle.report.score_figures": ("draw_precision_recall", "draw_class_drops", "mean_curve"),
+    "jostle.figures.score_figures": ("draw_precision_recall", "draw_class_drops", "mean_curve"),
     "jostle.detectors.detector": ("Detector", "Variant", "detector"),
     "jostle.detectors.config": ("DetectorConfig",),
     "jostle.detectors.actionformer": ("ActionFormerConfig",),

@@ -17,7 +17,7 @@ FLOORS = (
     {"errors", "builds"},
     {"parcels"},
     {"types", "registry", "seeds", "settings", "progress", "compiled", "cache", "shipped", "workers"},
-    {"metrics", "detectors", "models", "datasets", "report", "runs", "media", "cluster"},
+    {"metrics", "detectors", "models", "datasets", "figures", "runs", "media", "cluster"},
     {"diagnosis", "corrupting", "puppets"},
     {"corruptions", "extraction"},
     {"training", "benchmarks"},
@@ -118,3 +118,10 @@ def test_corruptions_work_without_pyav() -> None:
         "        raise AssertionError(spec)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_no_public_name_is_that_of_a_room() -> None:
+    """Importing anything from a room would put the room in place of the verb: `jostle.report` would be no function."""
+    import jostle
+
+    assert not set(jostle.__all__) & set(FLOOR)

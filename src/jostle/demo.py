@@ -111,9 +111,9 @@ def _gallery(folder: Path, data: Dataset, seed: int, tell: Callable[[int, int], 
     from jostle.corrupting.apply import corrupt_clip
     from jostle.corrupting.gallery import sheet_rows
     from jostle.corrupting.spec import Spec
+    from jostle.figures.gallery import Exhibit, write_gallery
+    from jostle.figures.sheet import draw_sheet, write_png
     from jostle.media.encode import Writer
-    from jostle.report.gallery import Exhibit, write_gallery
-    from jostle.report.sheet import draw_sheet, write_png
 
     clips = folder / "clips"
     clips.mkdir(parents=True, exist_ok=True)

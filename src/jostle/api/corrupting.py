@@ -168,7 +168,7 @@ def sheet(
     """
     from jostle.api.listing import names
     from jostle.corrupting.gallery import SHEET_FRAMES, sheet_rows
-    from jostle.report.sheet import draw_sheet, write_png
+    from jostle.figures.sheet import draw_sheet, write_png
 
     specs = _specs(spec or names("corruptions"))
     if isinstance(source, Clip):

@@ -270,8 +270,8 @@ def _ids(path: Path | None) -> frozenset[str]:
 
 
 def _draw_scores(scores: list[Score], folder: Path) -> None:
+    from jostle.figures.score_figures import draw_class_drops, draw_precision_recall, mean_curve
     from jostle.metrics.mean_ap import precision_recall
-    from jostle.report.score_figures import draw_class_drops, draw_precision_recall, mean_curve
 
     first = scores[0]
     present = [i for i, count in enumerate(first.truth.counts) if count]
@@ -293,7 +293,7 @@ def _draw_scores(scores: list[Score], folder: Path) -> None:
 def _draw_diagnoses(made: list[Diagnosis], shown: dict[str, Any], folder: Path) -> None:
     import json
 
-    from jostle.report.diagnosis_figures import draw_clean_against_corrupted, draw_diagnosis
+    from jostle.figures.diagnosis_figures import draw_clean_against_corrupted, draw_diagnosis
 
     written = draw_diagnosis(shown, folder)
     if len(made) > 1:

@@ -11,7 +11,7 @@ from jostle.corrupting.apply import masks_for
 from jostle.corrupting.placement import Placement, Timeline
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource, TimeStage, chain
-from jostle.report.sheet import Picture, Row
+from jostle.figures.sheet import Picture, Row
 from jostle.types.clip import Clip
 from jostle.types.segments import Segments
 

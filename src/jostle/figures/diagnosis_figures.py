@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.report.figures import (
+from jostle.figures.style import (
     BLACK,
     BLUE,
     FORMATS,

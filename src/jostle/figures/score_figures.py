@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.errors import BadValue
-from jostle.report.figures import BLACK, BLUE, FORMATS, GREEN, GREY, ORANGE, PINK, RED, SKY, canvas, letter, save
+from jostle.figures.style import BLACK, BLUE, FORMATS, GREEN, GREY, ORANGE, PINK, RED, SKY, canvas, letter, save
 
 Curve = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 LINES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), (PINK, ":"), (SKY, "-"), (RED, "--"), (BLACK, "-."))

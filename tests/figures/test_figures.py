@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadValue, MissingExtra
-from jostle.report import figures
-from jostle.report.diagnosis_figures import ERRORS, OUTCOMES, draw_clean_against_corrupted, draw_diagnosis
-from jostle.report.score_figures import draw_class_drops, draw_precision_recall, mean_curve
+from jostle.figures import style
+from jostle.figures.diagnosis_figures import ERRORS, OUTCOMES, draw_clean_against_corrupted, draw_diagnosis
+from jostle.figures.score_figures import draw_class_drops, draw_precision_recall, mean_curve
 
 
 def diagnosis(*, empty: bool = False) -> dict:
@@ -89,4 +89,4 @@ def test_outcomes_differ_in_colour_or_hatching_to_every_eye(kind: str) -> None:
     for one, other in itertools.pairwise(paints):  # those that touch in a bar differ in both
         assert np.abs(seen(one.colour, BLIND[kind]) - seen(other.colour, BLIND[kind])).max() > 0.1
         assert one.hatch != other.hatch
-    assert figures.FORMATS == ("png", "pdf", "svg")
+    assert style.FORMATS == ("png", "pdf", "svg")

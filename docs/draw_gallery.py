@@ -1,0 +1,83 @@
+"""Draws the gallery of all corruptions and writes its page: python docs/draw_gallery.py
+
+A film of the puppets is the model, so that nothing is needed but jostle. Names and sentences are those of the
+registry; `tests/test_gallery.py` checks that page and pictures are what this script makes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PIL import Image
+
+from jostle.corrupting.corruption import Corruption, corruptions
+from jostle.corrupting.gallery import SHEET_FRAMES, sheet_rows
+from jostle.corrupting.spec import Spec
+from jostle.figures.sheet import draw_sheet
+from jostle.puppets.film import FPS, SIZE
+from jostle.puppets.untrimmed import Video
+from jostle.types.clip import Clip
+
+DOCS = Path(__file__).resolve().parent
+PAGE = DOCS / "gallery.md"
+IMAGES = DOCS / "images" / "gallery"
+FAMILIES = ("noise", "blur", "weather", "light", "camera", "occlusion", "digital", "compression", "transmission",
+            "order", "rate", "mix")  # fmt: skip
+VIDEO, MIDDLE_S = Video(0, "test", 2), 69.0  # somebody pulls a crate along a beach
+QUALITY = 82
+
+HEAD = """% Written by docs/draw_gallery.py; change the code it is made from instead.
+
+# All corruptions
+
+The {count} corruptions of jostle's own table, each at its five severities, on one frame of a film of the
+[puppets](how-to/use-the-puppets.md). A few strike only part of a clip: the orange bar says which. Where the order or
+the rate of frames is changed, the curve says which frame is shown when: time runs to the right, and a clean clip would
+be the straight line from the lower left to the upper right. What is lost in transmission hits some frames and spares
+others; the one shown may be among the lucky. Where so few bits are left that the H.264 encoder writes next to nothing,
+the decoder shows grey.
+
+The [reference](reference/index.md) has the value behind every severity, and the tables of the papers. `jostle sheet`
+draws such a picture of any video; the gallery of [`jostle view`](how-to/view-a-run.md) moves.
+"""
+
+
+def main(page: Path = PAGE, images: Path = IMAGES) -> list[Path]:
+    """Write the page and a picture for each family; the paths of the files."""
+    images.mkdir(parents=True, exist_ok=True)
+    page.write_text(page_text(), encoding="utf-8")
+    return [page, *(draw_family(family, images) for family in FAMILIES)]
+
+
+def members(family: str) -> list[Corruption]:
+    """The corruptions of a family, by name."""
+    return [found for found in corruptions.values() if found.family == family]
+
+
+def page_text() -> str:
+    """The page: for each family its picture, and a sentence on each of its corruptions."""
+    lines = [HEAD.format(count=len(corruptions))]
+    for family in FAMILIES:
+        shown = ", ".join(found.name for found in members(family))
+        alt = f"Clean and at severities 1 to 5: {shown}"
+        lines += [f"## {family.capitalize()}", "", f"![{alt}](images/gallery/{family}.jpg)", ""]
+        lines += [f"- `{found.name}`: {found.summary}" for found in members(family)]
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def draw_family(family: str, folder: Path) -> Path:
+    """A line of pictures for each corruption of a family: clean, then severities 1 to 5."""
+    middle = round(MIDDLE_S * float(FPS))
+    lo = middle - SHEET_FRAMES // 2
+    clip = Clip.at_rate(VIDEO.film().draw(lo, lo + SHEET_FRAMES), FPS)
+    specs = [Spec.parse(found.name) for found in members(family)]
+    sheet = draw_sheet(sheet_rows(clip, specs, video_id=VIDEO.id), ["clean", *"12345"], width=SIZE[1])
+    target = folder / f"{family}.jpg"
+    Image.fromarray(sheet).save(target, quality=QUALITY, subsampling=0, optimize=True)
+    return target
+
+
+if __name__ == "__main__":
+    for path in main():
+        print(path)
