@@ -170,7 +170,7 @@ class RecognitionConfig:
         loss: `own` learns from each clip, of sets of frames from the anchor; `worst` from the frame of a set whose loss
             is largest, the pm-k loss of Shankar et al. (2021).
         smoothing: of the labels.
-        weights: a file to start from, `clean` or `robust` for those that come with jostle; `none` to start from
+        weights: a file to start from, or `clean` or `robust` where such come with jostle; `none` to start from
             chance. Where it knows other classes, only the last layer is begun anew.
         seed: of the first weights, the order and everything that is drawn in training.
         score_every: epochs between two scores; the last epoch is always scored.
