@@ -69,6 +69,7 @@ class Guesser:
     annotations: Any
     weakness: float
     fails: tuple[str, ...] = ()
+    knows: float = 0.9
 
     def __call__(self, order: Order) -> Looked[Any]:
         if order.name in self.fails:
@@ -95,7 +96,7 @@ class Guesser:
         if isinstance(self.annotations, VideoLabels):
             place = self.annotations.videos.index(order.name)
             scores = rng.random(len(self.annotations.classes)).astype(np.float32)
-            scores[self.annotations.label[place]] += np.float32(0.9 - harm)
+            scores[self.annotations.label[place]] += np.float32(self.knows and self.knows - harm)
             return scores
         classes = 1 + max(k for labels in self.annotations.labels.values() for k in labels)
         rows = rng.random((len(order.frames), classes)).astype(np.float32)
@@ -104,8 +105,8 @@ class Guesser:
         return rows
 
 
-def _guesser(annotations: Any, weakness: float, fails: tuple[str, ...]) -> Guesser:
-    return Guesser(annotations, weakness, fails)
+def _guesser(annotations: Any, weakness: float, fails: tuple[str, ...], knows: float) -> Guesser:
+    return Guesser(annotations, weakness, fails, knows)
 
 
 def made_run(
@@ -120,6 +121,7 @@ def made_run(
     source: Path | None = None,
     seed: int = 0,
     fails: tuple[str, ...] = (),
+    knows: float = 0.9,
 ) -> Path:
     """A run folder; the videos are files that hold none, or all of them `source`."""
     recipe, annotations = recipe_of(task, cells), annotations_of(task, videos, classes)
@@ -130,6 +132,6 @@ def made_run(
         for file in files.values():
             file.write_bytes(b"no video")
     data = Dataset("folder", "test", folder, (annotations,), files)
-    contestant = Contestant(partial(_guesser, annotations, weakness, fails), model)
+    contestant = Contestant(partial(_guesser, annotations, weakness, fails, knows), model)
     run_benchmark(recipe, data, contestant, out, cells=select_cells(recipe, None), seed=seed, jobs=1)
     return out

@@ -14,6 +14,8 @@ from made_runs import HOSTILE, made_run
 
 import jostle
 from jostle.errors import BadValue, DataError, MissingExtra
+from jostle.findings.offsets import OffsetErrors
+from jostle.pages.error_charts import draw_offsets
 from jostle.pages.report import write_report
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
@@ -167,6 +169,20 @@ def test_recognition_and_frames(tmp_path: Path) -> None:
     assert "hang on which frame it is shown" in "".join(page.words)
     assert any(facts.get("id") == "offsets" for _, facts in page.tags)
     assert not any(facts.get("id") == "map" for _, facts in page.tags)
+
+
+def test_a_model_that_guesses_is_not_praised(tmp_path: Path) -> None:
+    made_run(tmp_path / "rec", "recognition", videos=30, knows=0.0)
+    page = check_whole(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=100))
+    assert "cannot be told from guessing on clean video" in "".join(page.words)
+    made_run(tmp_path / "good", "recognition", videos=30)
+    page = check_whole(write_report([tmp_path / "good"], tmp_path / "good.html", draws=100))
+    assert "guessing" not in "".join(page.words)
+
+
+def test_offsets_as_far_as_benchmarks_have_them() -> None:
+    errors = OffsetErrors("clean", 10, 5, 0.8, None, 0.5, None, dict.fromkeys(range(-10, 11), 0.1))
+    assert "+10" in draw_offsets([("model", errors)])
 
 
 def test_one_video_one_class(tmp_path: Path) -> None:

@@ -130,13 +130,13 @@ class Scale:
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Round numbers between two, about so many.
 
-    >>> ticks(0, 1), ticks(0, 0.17, 3)
-    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 0.05, 0.1, 0.15])
+    >>> ticks(0, 1), ticks(0, 0.17, 3), ticks(-10, 10, 4)
+    ([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [0.0, 0.05, 0.1, 0.15], [-10.0, -5.0, 0.0, 5.0, 10.0])
     """
     if not high > low:
         return [low]
     rough = (high - low) / about
-    size = 10 ** math.floor(math.log10(rough))
+    size = 10.0 ** math.floor(math.log10(rough))
     step = min((size * factor for factor in (1, 2, 5, 10)), key=lambda width: abs(width - rough))
     first = math.ceil(low / step - 1e-9)
     return [round(i * step, 12) for i in range(first, math.floor(high / step + 1e-9) + 1)]

@@ -33,6 +33,11 @@ def verdict_of(found: Survey, model: str) -> str:
             f"{model} scores {percent(clean.value)} ({metric}) on clean video, so what is left of that under "
             f"corruption cannot be said; corrupted it scores {percent(mean.value)}."
         )
+    if clean.value is not None and (clean.interval or (clean.value,))[0] <= guessing(found):
+        return (
+            f"{model} cannot be told from guessing on clean video ({percent(clean.value)} {metric}), so what is left "
+            f"under corruption says nothing; corrupted it scores {percent(mean.value)}."
+        )
     said = next(words for least, words in WORDS if left.value >= least)
     worst = min(found.counted, key=lambda cell: found.value[found.place[cell]])
     corruption, severity = split_cell(worst)
@@ -42,6 +47,14 @@ def verdict_of(found: Survey, model: str) -> str:
         f"{percent(mean.value)} of {percent(clean.value)}. Hardest is {short_name(corruption)}{at}, "
         f"where {percent(float(found.value[found.place[worst]]))} is left."
     )
+
+
+def guessing(found: Survey) -> float:
+    """The accuracy that guesses would have, all classes as likely; 0 where that is not what is measured."""
+    content = found.record.about["content"]
+    if found.record.task != "recognition" or content["metric"] != "top_k_accuracy":
+        return 0.0
+    return float(content["k"]) / max(len(found.record.labels.classes), 1)
 
 
 def frames_verdict(found: OffsetErrors, model: str) -> str:
