@@ -18,7 +18,7 @@ def test_without_the_token_nothing_is_told(stranger: TestClient) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "x", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "é", "%00"])
-def test_a_wrong_token_is_refused(stranger: TestClient, wrong: str) -> None:
+def test_F81_a_wrong_token_is_refused(stranger: TestClient, wrong: str) -> None:
     answer = stranger.get("/", params={"token": wrong})
     assert answer.status_code == 403
     assert "set-cookie" not in answer.headers
@@ -44,7 +44,7 @@ def test_the_token_leads_to_no_other_host(stranger: TestClient) -> None:
 @pytest.mark.parametrize(
     "host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", "127.0.0.1:1", f"127.0.0.1.evil.example:{PORT}", ""]
 )
-def test_a_foreign_host_is_refused(client: TestClient, host: str) -> None:
+def test_F81_a_foreign_host_is_refused(client: TestClient, host: str) -> None:
     assert client.get("/index.json", headers={"host": host}).status_code == 403
 
 
@@ -59,7 +59,7 @@ def test_a_foreign_host_is_refused(client: TestClient, host: str) -> None:
         {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"},
     ],
 )
-def test_a_page_of_somebody_else_is_refused(client: TestClient, headers: dict[str, str]) -> None:
+def test_F81_a_page_of_somebody_else_is_refused(client: TestClient, headers: dict[str, str]) -> None:
     assert client.get("/index.json", headers=headers).status_code == 403
 
 

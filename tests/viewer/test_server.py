@@ -223,7 +223,7 @@ STEPS = (
         "/media/detection/clean//etc/passwd.mp4",
     ],
 )
-def test_no_path_leads_out(client: TestClient, form: str) -> None:
+def test_F80_no_path_leads_out(client: TestClient, form: str) -> None:
     for step in STEPS:
         status, body = asked_as_it_is(client.app, form.replace("{}", step))
         assert status == 404, step
@@ -231,7 +231,7 @@ def test_no_path_leads_out(client: TestClient, form: str) -> None:
         assert "import" not in body
 
 
-def test_a_link_in_the_run_leads_nowhere(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
+def test_F80_a_link_in_the_run_leads_nowhere(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
     """Only the ids of the loaded run lead to files: a file that is put beside them does not."""
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
     (folder / "predictions" / "passwd.json").symlink_to("/etc/passwd")
@@ -242,7 +242,7 @@ def test_a_link_in_the_run_leads_nowhere(runs: dict[str, Path], tmp_path: Path, 
         assert client.get("/media/run/passwd/a.mp4").status_code == 404
 
 
-def test_labels_are_data_and_never_part_of_a_page(client: TestClient) -> None:
+def test_F82_labels_are_data_and_never_part_of_a_page(client: TestClient) -> None:
     run = twin(client, "/runs/hostile.json")
     assert run["run"]["model"] == HOSTILE
     videos = twin(client, f"/runs/hostile/cells/{CELL}.json")["videos"]
@@ -258,7 +258,7 @@ def test_labels_are_data_and_never_part_of_a_page(client: TestClient) -> None:
     assert "onerror" not in wrong.text
 
 
-def test_scripts_never_read_text_as_html() -> None:
+def test_F82_scripts_never_read_text_as_html() -> None:
     for name, data in _files().items():
         text = data.decode()
         for way in (
@@ -277,7 +277,7 @@ def test_scripts_never_read_text_as_html() -> None:
         assert not any(f" on{event}=" in text for event in ("click", "load", "error"))
 
 
-def test_media_that_vanish_leave_the_page_alone(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
+def test_F84_media_that_vanish_leave_the_page_alone(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
     folder, films = tmp_path / "run", tmp_path / "films"
     shutil.copytree(runs["detection"], folder)
     shutil.copytree(runs["films"], films)
@@ -301,7 +301,7 @@ def test_media_that_vanish_leave_the_page_alone(runs: dict[str, Path], tmp_path:
         assert state(client, address)["state"] == "ready"
 
 
-def test_a_run_that_is_still_written(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
+def test_F85_a_run_that_is_still_written(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
     scores = (folder / "scores.json").read_bytes()
     (folder / "scores.json").unlink()

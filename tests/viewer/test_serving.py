@@ -44,7 +44,7 @@ def memory_of(process: int) -> int:
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def test_a_port_that_is_taken(runs: dict[str, Path]) -> None:
+def test_F85_a_port_that_is_taken(runs: dict[str, Path]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(ResourceError, match=f"port {port} is taken by another program; leave --port away"):
@@ -73,7 +73,7 @@ def test_the_program(runs: dict[str, Path], tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_listens_on_this_machine_only(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_F81_it_listens_on_this_machine_only(runs: dict[str, Path], tmp_path: Path) -> None:
     with served(tmp_path, runs["detection"]) as there:
         port = int(there.origin.rpartition(":")[2])
         bound = [
@@ -84,8 +84,8 @@ def test_it_listens_on_this_machine_only(runs: dict[str, Path], tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_thousand_requests_at_once(runs: dict[str, Path], tmp_path: Path) -> None:
-    """F83: every one is answered or told to come again, and neither memory nor handles run away."""
+def test_F83_a_thousand_requests_at_once(runs: dict[str, Path], tmp_path: Path) -> None:
+    """Every one is answered or told to come again, and neither memory nor handles run away."""
     with served(tmp_path, runs["detection"]) as there:
         address = f"/media/detection/{CELL}/a"
         end = time.monotonic() + 60
