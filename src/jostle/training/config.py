@@ -14,6 +14,25 @@ TEST_NAMES = ("test", "testing")
 LEARN_FROM = ("clean", "corrupted", "both")
 
 
+def check_select(select: str | float, train: str, learned: str) -> None:
+    """Raise unless an epoch would be chosen by something that is neither learned from nor tested on.
+
+    Args:
+        learned: what a share is held out of, in words.
+    """
+    if not isinstance(select, str):
+        if not 0 <= select < 1:
+            raise BadValue(f"data: select is a subset or a share from 0 to below 1, got {select}")
+        return
+    if select.casefold() in TEST_NAMES:
+        raise BadValue(
+            f"data: select = {select!r} would choose the model on the test set; name another subset, or hold out a "
+            f"share of the {learned}, as in select = 0.1"
+        )
+    if select.casefold() == train.casefold():
+        raise BadValue(f"data: select and train are both {train!r}; a model is not chosen by what it learned")
+
+
 @dataclass(frozen=True)
 class DropConfig:
     """FrameDrop without decoding: frames are struck in what the extractor saw of each, and windows are joined anew.
@@ -75,15 +94,7 @@ class DataConfig:
     visible: float = 0.5
 
     def __post_init__(self) -> None:
-        if isinstance(self.select, str) and self.select.casefold() in TEST_NAMES:
-            raise BadValue(
-                f"data: select = {self.select!r} would choose the model on the test set; name another subset, or hold "
-                "out a share of the training videos, as in select = 0.1"
-            )
-        if not isinstance(self.select, str) and not 0 <= self.select < 1:
-            raise BadValue(f"data: select is a subset or a share from 0 to below 1, got {self.select}")
-        if isinstance(self.select, str) and self.select.casefold() == self.train.casefold():
-            raise BadValue(f"data: select and train are both {self.train!r}; a model is not chosen by what it learned")
+        check_select(self.select, self.train, "training videos")
         if len(self.crop) != 2 or not 0 < self.crop[0] <= self.crop[1] <= 1:
             raise BadValue(f"data: crop is two shares, the least first, as in [0.9, 1.0]; got {list(self.crop)}")
         if self.corrupted is not None and self.drop is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jostle.errors import BadValue
-from jostle.training.config import TEST_NAMES
+from jostle.training.config import check_select
 from jostle.training.optimisation import OptimiserConfig
 
 
@@ -46,15 +46,7 @@ class ClipsConfig:
     jobs: int = 0
 
     def __post_init__(self) -> None:
-        if isinstance(self.select, str) and self.select.casefold() in TEST_NAMES:
-            raise BadValue(
-                f"data: select = {self.select!r} would choose the model on the test set; name another subset, or hold "
-                "out a share of the clips, as in select = 0.1"
-            )
-        if not isinstance(self.select, str) and not 0 <= self.select < 1:
-            raise BadValue(f"data: select is a subset or a share from 0 to below 1, got {self.select}")
-        if isinstance(self.select, str) and self.select.casefold() == self.train.casefold():
-            raise BadValue(f"data: select and train are both {self.train!r}; a model is not chosen by what it learned")
+        check_select(self.select, self.train, "clips")
         if len(self.span) != 2 or not 0 < self.span[0] <= self.span[1] <= 1:
             raise BadValue(f"data: span is two shares, the least first, as in [0.7, 1.0]; got {list(self.span)}")
         if not 0 <= self.shift < 0.5:
