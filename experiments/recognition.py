@@ -13,6 +13,7 @@ import json
 import multiprocessing
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -232,23 +233,32 @@ def shares(told: np.ndarray, label: np.ndarray) -> list[float]:
 
 
 def ship(work: Path) -> None:
-    """Copy the weights of the first seed into the package, in half precision."""
+    """Copy the weights of the first seed into the package."""
+    ship_weights(
+        {
+            f"{recogniser}-{name}": work / "runs" / Run(recogniser, treatment, 0).folder
+            for recogniser in RECOGNISERS
+            for name, treatment in SHIPPED.items()
+        }
+    )
+
+
+def ship_weights(folders: Mapping[str, Path]) -> None:
+    """Copy the last weights of runs into the package, in half precision and under these names."""
     import torch
 
     from jostle.detectors.checkpoints import read_metadata, read_weights, write_weights
     from jostle.shipped import FOLDER
 
     size = 0
-    for recogniser in RECOGNISERS:
-        for name, treatment in SHIPPED.items():
-            path = work / "runs" / Run(recogniser, treatment, 0).folder / "last.safetensors"
-            weights = read_weights(path)
-            half = {key: value.half() if value.is_floating_point() else value for key, value in weights.items()}
-            assert all(torch.isfinite(value).all() for value in half.values()), f"{path}: too large for half precision"
-            out = FOLDER / f"{recogniser}-{name}.safetensors"
-            write_weights(half, out, metadata=read_metadata(path))
-            size += out.stat().st_size
-    print(json.dumps({"files": len(RECOGNISERS) * len(SHIPPED), "bytes": size}))
+    for name, folder in folders.items():
+        path = folder / "last.safetensors"
+        half = {key: value.half() if value.is_floating_point() else value for key, value in read_weights(path).items()}
+        assert all(torch.isfinite(value).all() for value in half.values()), f"{path}: too large for half precision"
+        out = FOLDER / f"{name}.safetensors"
+        write_weights(half, out, metadata=read_metadata(path))
+        size += out.stat().st_size
+    print(json.dumps({"files": len(folders), "bytes": size}))
 
 
 if __name__ == "__main__":

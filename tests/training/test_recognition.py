@@ -16,6 +16,7 @@ from jostle.api import train as api_train
 from jostle.corrupting.spec import Spec
 from jostle.detectors.checkpoints import read_metadata, read_weights
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged, UnknownName
+from jostle.models.puppet_recognisers import NETWORKS
 from jostle.settings import settings_as_dict
 from jostle.training import clips as clips_module
 from jostle.training.clips import Preparation, load_clips, videos_of
@@ -94,10 +95,29 @@ def test_training_goes_on_from_weights_with_other_classes_in_the_last_layer(clip
     learner = Trainer(made_config(clips, weights=str(first.weights), seed=9), tmp_path / "next").learner
     kept, now = read_weights(first.weights), learner.model.state_dict()
     assert torch.equal(kept["classifier.weight"], now["classifier.weight"].cpu())
-    fit_head(learner.model, 7)
+    fit_head(learner.model, "classifier", 7)
     assert learner.model.classifier.out_features == 7
+
+
+@pytest.mark.parametrize("name", sorted(NETWORKS))
+def test_the_layer_that_makes_scores_is_begun_anew_wherever_it_stands(name: str) -> None:
+    network = NETWORKS[name](16)
+    others = {key: value.clone() for key, value in network.state_dict().items() if "classifier" not in key}
+    fit_head(network, "classifier", 5)
+    assert network.eval()(torch.zeros(1, 3, 16, 112, 112)).shape == (1, 5)
+    assert all(torch.equal(value, network.state_dict()[key]) for key, value in others.items())
+
+
+def test_heads_of_other_networks() -> None:
+    """The last linear layer where no name is known, and a convolution as S3D has it."""
+    plain = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
+    fit_head(plain, "", 6)
+    assert (plain[0].out_features, plain[2].out_features) == (4, 6)
+    convolved = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.Conv3d(8, 400, 1))
+    fit_head(convolved, "1", 6)
+    assert convolved(torch.zeros(1, 8, 2, 2, 2)).shape == (1, 6, 2, 2, 2)
     with pytest.raises(BadValue, match="has no linear layer"):
-        fit_head(torch.nn.Conv2d(1, 1, 1), 2)
+        fit_head(torch.nn.Conv2d(1, 1, 1), "", 2)
 
 
 def test_a_share_of_the_clips_is_held_out(clips: Path, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ class RecognitionLearner(Learner):
             made = start_from(config.recogniser, config.weights, config.input)
             if made.spec is None or not isinstance(made.network, nn.Module):
                 raise BadValue(f"{config.recogniser} cannot be trained: it is no torch module, or wants to see nothing")
-            fit_head(made.network, len(self.classes))
+            fit_head(made.network, made.head, len(self.classes))
         return made.spec, made.network.to(self.processes.device)
 
 
@@ -208,19 +208,27 @@ def _tuples(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
 
 
-def fit_head(network: nn.Module, classes: int) -> None:
-    """Begin the last linear layer anew if it tells another number of classes apart.
+def fit_head(network: nn.Module, head: str, classes: int) -> None:
+    """Begin the layer that makes scores anew if it tells another number of classes apart.
+
+    Args:
+        head: its name; if empty, it is the last linear one.
 
     Raises:
         BadValue: if the network has no such layer.
     """
-    linear = [(name, module) for name, module in network.named_modules() if isinstance(module, nn.Linear)]
-    if not linear:
+    linear = [name for name, module in network.named_modules() if isinstance(module, nn.Linear)]
+    if not head and not linear:
         raise BadValue(f"{type(network).__name__} has no linear layer to tell {classes} classes apart with")
-    name, last = linear[-1]
-    if last.out_features != classes:
-        parent, _, leaf = name.rpartition(".")
-        setattr(network.get_submodule(parent), leaf, nn.Linear(last.in_features, classes, bias=last.bias is not None))
+    parent, _, leaf = (head or linear[-1]).rpartition(".")
+    last = network.get_submodule(head or linear[-1])
+    if isinstance(last, nn.Linear) and last.out_features != classes:
+        new: nn.Module = nn.Linear(last.in_features, classes, bias=last.bias is not None)
+    elif isinstance(last, nn.Conv3d) and last.out_channels != classes:
+        new = nn.Conv3d(last.in_channels, classes, (1, 1, 1), bias=last.bias is not None)
+    else:
+        return
+    setattr(network.get_submodule(parent), leaf, new)
 
 
 @torch.inference_mode()

@@ -1,0 +1,161 @@
+"""Frame classifiers on similar frames: trained on anchors, with noise, and with the pm-k loss.
+
+    python -m experiments.frames WORK study weights
+
+Runs that are done already are skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.measuring import measure_all
+from experiments.recognition import ship_weights
+from jostle.settings import make_settings
+from jostle.training.recognition_config import RecognitionConfig
+
+CLASSIFIER = "puppet_frames"
+SEEDS = (0, 1, 2)
+STEPS = ("study", "weights")
+K = 10
+
+DATA: dict[str, Any] = {
+    "dataset": "puppets-frames",
+    "train": "training",
+    "select": 0.0,
+    "seeds": [0, 1, 2],
+    "mirror": True,
+    "shift": 0.1,
+    "k": K,
+}
+OPTIMISER: dict[str, Any] = {"lr": 3e-3, "warmup_epochs": 2, "epochs": 60, "batch": 64, "average": 0.99}
+TREATMENTS: dict[str, dict[str, Any]] = {
+    "anchors": {},
+    "noise": {"noise": {"std": 0.1}},
+    "worst": {"loss": "worst"},
+}
+SHIPPED = {"clean": "anchors", "robust": "worst"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run."""
+
+    treatment: str
+    seed: int
+
+    @property
+    def folder(self) -> str:
+        return f"frames-{self.treatment}-{self.seed}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path, help="folder for frames and runs")
+    parser.add_argument("steps", nargs="+", choices=STEPS)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that draw and decode")
+    parser.add_argument("--at-once", type=int, default=6, help="runs that share the GPU")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--results", type=Path, default=None)
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
+    if "study" in given.steps:
+        runs = [Run(treatment, seed) for treatment in TREATMENTS for seed in given.seeds]
+        prepare(given.work, given.jobs)
+        print(f"frames: {time.monotonic() - begun:.0f} s", flush=True)
+        results = given.results or given.work / "frames.jsonl"
+        measure_all(runs, partial(measure, work=given.work), results, at_once=given.at_once, said=said)
+    if "weights" in given.steps:
+        folders = {
+            f"{CLASSIFIER}-{name}": given.work / "runs" / Run(treatment, 0).folder
+            for name, treatment in SHIPPED.items()
+        }
+        ship_weights(folders)
+    print(f"all: {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
+    """The settings of one training run."""
+    return make_settings(
+        RecognitionConfig,
+        {
+            "recogniser": CLASSIFIER,
+            "data": {**DATA, "cache": str(work / "clips"), "jobs": jobs},
+            "optimiser": OPTIMISER,
+            "seed": run.seed,
+            "precision": "bfloat16",
+            "save_every": 1e9,
+            **TREATMENTS[run.treatment],
+        },
+    )
+
+
+def prepare(work: Path, jobs: int) -> None:
+    """Have the frames to learn from and those to test with drawn and decoded before the runs need them."""
+    from jostle.training.recognition import load_split
+
+    config = settings_for(Run("anchors", 0), work, jobs=jobs)
+    load_split(config)
+    test_sets(config)
+
+
+def test_sets(config: RecognitionConfig) -> Any:
+    """The anchors of the test set, each with the frames around it; itself in the place of those unlike it."""
+    from jostle.models.puppet_frames import SPEC
+    from jostle.training.clips import Preparation, load_clips, videos_of
+    from jostle.training.recognition_config import CorruptionsConfig
+
+    _, videos = videos_of(config.data, "test", seeds=(0,))
+    clean = Preparation.of(config.data, CorruptionsConfig(), SPEC)
+    assert config.data.cache is not None
+    return load_clips(videos, clean, cache=Path(config.data.cache), jobs=config.data.jobs)
+
+
+def said(record: dict[str, Any]) -> str:
+    """The two numbers of a run that one looks at first."""
+    return f"anchors {100 * record['right_within'][0]:.1f} pm-{K} {100 * record['right_within'][K]:.1f}"
+
+
+def measure(run: Run, work: Path) -> dict[str, Any]:
+    """Train a classifier, and count the anchors of the test set that it gets right together with all around them."""
+    import torch
+
+    from jostle.detectors.checkpoints import read_weights
+    from jostle.models.puppet_frames import CLASSES, SPEC, FrameClassifier
+    from jostle.training.loop import train
+    from jostle.training.recognition import scored
+    from jostle.training.showing import Showing
+
+    begun = time.monotonic()
+    folder, config = work / "runs" / run.folder, settings_for(run, work)
+    done = train(config, folder)
+    trained = time.monotonic()
+    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    network = FrameClassifier(CLASSES)
+    network.load_state_dict(read_weights(done.weights))
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    network.to(device)
+    sets = test_sets(config)
+    showing = Showing(sets, SPEC, device)
+    told = [scored(network, showing, steps=(step,)).argmax(1) for step in range(2 * K + 1)]
+    right = np.stack(told, 1) == sets.labels[:, None]  # (anchors, 2 K + 1)
+    within = [float(right[:, K - k : K + k + 1].all(1).mean()) for k in range(K + 1)]
+    return {
+        "run": asdict(run),
+        "right_within": [round(share, 5) for share in within],
+        "anchors": len(right),
+        "seconds": [round(trained - begun, 1), round(time.monotonic() - trained, 1)],
+    }
+
+
+if __name__ == "__main__":
+    main()
