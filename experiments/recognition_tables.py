@@ -89,6 +89,43 @@ def family_table(results: Results) -> str:
     return table(["recogniser", "trained", *FAMILY], rows)
 
 
+def corruption_table(results: Results) -> str:
+    """Each corruption of Kinetics-C, learned clean and with noise."""
+    names = [name for family, names in FAMILY.items() if family.startswith("C ") for name in names]
+    rows = []
+    for recogniser in RECOGNISERS:
+        for treatment in ("clean", "noise"):
+            records = results.of(recogniser, treatment)
+            if records:
+                means = [np.mean([mean(r, cells_of([name])) for r in records]) for name in names]
+                rows.append([NAMES[recogniser], treatment, *(f"{value:.0f}" for value in means)])
+    return table(["recogniser", "trained", *(_words(name) for name in names)], rows)
+
+
+def transfer_table(results: Results) -> str:
+    """Learned from a mix at severities 1 to 3: the same cells, the same corruptions at severity 5, and all others."""
+    learned = set(TREATMENTS["mix"]["corruptions"]["specs"])
+    cells = [cell for cell in SETS["UCF101-P"] if cell.rpartition(":")[0] in learned]
+    groups = (
+        [cell for cell in cells if not cell.endswith(":5")],
+        [cell for cell in cells if cell.endswith(":5")],
+        [cell for cell in SETS["UCF101-P"] if cell not in cells],
+        SETS["Kinetics-C"],
+    )
+    rows = []
+    for recogniser in RECOGNISERS:
+        for treatment in ("clean", "mix"):
+            records = results.of(recogniser, treatment)
+            if records:
+                rows.append([NAMES[recogniser], treatment, *(spread(mean(r, g) for r in records) for g in groups)])
+    head = ["learned from, 1 and 3", "the same at 5", "others of UCF101-P", "Kinetics-C"]
+    return table(["recogniser", "trained", *head], rows)
+
+
+def _words(corruption: str) -> str:
+    return corruption.partition("/")[2].replace("_", " ")
+
+
 def order_table(results: Results) -> str:
     """Perturbations of time: classes that only the order tells apart, the others, and how often twins are swapped."""
     rows = []
@@ -102,9 +139,7 @@ def order_table(results: Results) -> str:
                 parts = [np.mean([mean(r, cells, what) for r in records]) for what in (ORDERED, OTHERS, SWAPPED)]
                 row.append(" / ".join(f"{part:.0f}" for part in parts))
             rows.append(row)
-    return table(
-        ["recogniser", "trained", "clean", *(name.partition("/")[2].replace("_", " ") for name in TEMPORAL)], rows
-    )
+    return table(["recogniser", "trained", "clean", *map(_words, TEMPORAL)], rows)
 
 
 def single_table(results: Results) -> str:
@@ -127,6 +162,8 @@ def single_table(results: Results) -> str:
 TABLES: dict[str, Callable[[Results], str]] = {
     "main": main_table,
     "families": family_table,
+    "corruptions": corruption_table,
+    "transfer": transfer_table,
     "order": order_table,
     "singles": single_table,
 }

@@ -188,7 +188,7 @@ def test_a_bad_video_of_a_folder_is_set_aside(jostled, world: Path, tmp_path: Pa
     [
         (["extract", "none.mp4", *NET, "-o", "x"], 3, "no such file"),
         (["extract", "videos", "--extractor", "pupet_net", "-o", "x"], 2, "did you mean puppet_net"),
-        (["extract", "videos", "--extractor", "puppet_c3d", "-o", "x"], 2, "give its weights: a file that"),
+        (["extract", "videos", "--extractor", "puppet_c3d", "-o", "x"], 2, "give its weights: clean or robust"),
         (["extract", "videos", "--extractor", "puppet_c4d", "-o", "x"], 2, "did you mean puppet_c3d"),
         (["extract", "videos", *NET, "-o", "x", "-c", "fog", "--released-fault", "early"], 2, "did you mean early-row"),
         (["extract", "videos", *NET, "-o", "x", "--released-fault", "early-row"], 2, "name a corruption as well"),

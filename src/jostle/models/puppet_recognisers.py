@@ -20,7 +20,7 @@ SPEC = InputSpec(
     frames=16, stride=16, resize=(112, 112), size=112, mean=(0.45, 0.45, 0.45), std=(0.25, 0.25, 0.25), step=5
 )
 CLASSES = 16
-SOURCE = "a file that jostle train wrote"
+SOURCE = "clean or robust, which come with jostle, or a file that jostle train wrote"
 HEAD = "classifier.bias"
 
 Size = tuple[int, int, int]  # over time, height, width

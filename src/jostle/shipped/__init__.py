@@ -1,4 +1,4 @@
-"""Weights that come with jostle: where each file lies. They are made by `python -m experiments.puppets`."""
+"""Weights that come with jostle: where each file lies. They are made by `experiments/`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,40 @@
+"""The recognisers that come with jostle know puppets they never saw, and `robust` stands what `clean` does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import jostle
+from jostle.puppets.film import CLASSES, trimmed
+from jostle.puppets.splits import CASTS
+from jostle.training.clips import even
+from jostle.types.clip import Clip, Frames
+
+NAMES = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided")
+
+
+@pytest.fixture(scope="module")
+def clips() -> Frames:
+    """(16, 16, H, W, 3): one clip of each class, of puppets of the test's cast, in a film that no subset has."""
+    films = [trimmed(7, f"shipped_{label}", label=label, puppet=CASTS["test"][i]) for i, label in enumerate(CLASSES)]
+    return np.stack([[film.draw(int(t), int(t) + 1)[0] for t in even(film.frames, 16)] for film in films])
+
+
+@pytest.fixture(scope="module")
+def grainy(clips: Frames) -> Frames:
+    at = np.arange(16) / 24
+    return np.stack([jostle.corrupt(Clip(c, at, 24.0), "ucf101-p/gaussian_noise:2", seed=0).frames for c in clips])
+
+
+def right(name: str, weights: str, clips: Frames) -> int:
+    model = jostle.load_recogniser(name, weights=weights)
+    assert model.classes == CLASSES
+    return int((model(clips).argmax(1) == np.arange(16)).sum())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_they_tell_what_a_puppet_does(name: str, clips: Frames, grainy: Frames) -> None:
+    assert right(name, "clean", clips) >= 14
+    assert right(name, "robust", clips) >= 14
+    assert right(name, "robust", grainy) > right(name, "clean", grainy)

@@ -1,0 +1,54 @@
+"""The part of the page of results that is about recognisers says what was measured."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+
+import pytest
+from experiments.recognition import RECOGNISERS, SEEDS, SHIPPED, SINGLE, SINGLES, TREATMENTS, Run
+from experiments.recognition_cells import CELLS
+from experiments.recognition_tables import TABLES, Results, filled
+from experiments.tables import PAGE
+
+from jostle.shipped import shipped_names, weights_file
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Results()
+
+
+def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert filled(page, results) == page
+
+
+def test_every_table_is_on_the_page() -> None:
+    named = re.findall(r"<!-- recognition: (\w+) -->", PAGE.read_text(encoding="utf-8"))
+    assert sorted(named) == sorted(TABLES)
+
+
+def test_every_run_of_the_study_was_measured_once_in_every_cell(results: Results) -> None:
+    runs = [Run(name, treatment, seed) for name in RECOGNISERS for treatment in TREATMENTS for seed in SEEDS]
+    runs += [Run(SINGLE, treatment, seed) for treatment in SINGLES for seed in SEEDS]
+    measured = [tuple(record["run"].values()) for record in results.records]
+    assert sorted(measured) == sorted(tuple(asdict(run).values()) for run in runs)
+    assert all(tuple(record["cells"]) == CELLS for record in results.records)
+
+
+def test_a_changed_record_shows(results: Results) -> None:
+    page = "<!-- recognition: main -->\nold\n<!-- end -->"
+    once = filled(page, results)
+    cell = results.records[0]["cells"]["clean"]
+    cell[0] += 0.1
+    try:
+        assert filled(page, results) != once
+    finally:
+        cell[0] -= 0.1
+
+
+def test_the_recognisers_come_with_jostle_in_under_eight_megabytes() -> None:
+    names = [f"{recogniser}-{name}" for recogniser in RECOGNISERS for name in SHIPPED]
+    assert set(names) <= set(shipped_names())
+    assert sum(weights_file(name).stat().st_size for name in names) < 8_000_000
