@@ -60,6 +60,72 @@ def test_equal_frames_give_equal_bytes(suffix: str, codec: str, tmp_path: Path, 
     assert (tmp_path / f"one.{suffix}").read_bytes() == (tmp_path / f"two.{suffix}").read_bytes()
 
 
+def boxes(path: Path) -> list[str]:
+    """The outermost boxes of an mp4, in the order in which they lie in the file."""
+    data, found, at = path.read_bytes(), [], 0
+    while at < len(data):
+        found.append(data[at + 4 : at + 8].decode("ascii"))
+        at += int.from_bytes(data[at : at + 4], "big") or len(data)
+    return found
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mov"])
+def test_an_index_at_the_front_leaves_pictures_times_and_sound_alone(
+    suffix: str, tmp_path: Path, frames: list[Frame]
+) -> None:
+    source = with_sound(tmp_path / "source.mp4", "aac")
+    ticks = [tick * tick + 3 for tick in range(60)]
+    plain, front, again = (tmp_path / f"{name}.{suffix}" for name in ("plain", "front", "again"))
+    write(plain, frames, ticks, time_base=Fraction(1, 90000), audio_from=source)
+    for path in (front, again):
+        write(path, frames, ticks, time_base=Fraction(1, 90000), audio_from=source, faststart=True)
+    assert boxes(plain).index("mdat") < boxes(plain).index("moov")
+    assert boxes(front).index("moov") < boxes(front).index("mdat")
+    assert front.read_bytes() == again.read_bytes()
+    assert sound_packets(front) == sound_packets(plain)
+    with Reader(plain) as one, Reader(front) as other:
+        assert np.array_equal(one.block(0, 60), other.block(0, 60))
+        assert one.ticks.tolist() == other.ticks.tolist()
+        assert (one.first_tick, one.time_base) == (other.first_tick, other.time_base)
+
+
+def test_only_mp4_and_mov_have_an_index_to_move(tmp_path: Path, frames: list[Frame]) -> None:
+    for suffix in ("mkv", "avi"):
+        write(tmp_path / f"plain.{suffix}", frames)
+        write(tmp_path / f"front.{suffix}", frames, faststart=True)
+        assert (tmp_path / f"plain.{suffix}").read_bytes() == (tmp_path / f"front.{suffix}").read_bytes()
+
+
+def test_a_stop_after_the_index_has_moved_leaves_the_target_as_it_was(
+    tmp_path: Path, frames: list[Frame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "a.mp4"
+    target.write_bytes(b"precious")
+    monkeypatch.setattr(os, "fsync", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(target, frames, faststart=True)
+    assert target.read_bytes() == b"precious"
+    assert os.listdir(tmp_path) == ["a.mp4"]
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def key_frames(path: Path) -> list[int]:
+    with av.open(str(path)) as container:
+        return [number for number, frame in enumerate(container.decode(video=0)) if frame.key_frame]
+
+
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+def test_key_frames_lie_no_further_apart_than_asked_for(codec: str, tmp_path: Path, frames: list[Frame]) -> None:
+    still = [frames[0]] * 60  # nothing that would make the encoder start anew by itself
+    write(tmp_path / "usual.mp4", still, codec=codec)
+    write(tmp_path / "close.mp4", still, codec=codec, gop=10)
+    assert key_frames(tmp_path / "usual.mp4") == [0]
+    assert key_frames(tmp_path / "close.mp4") == [0, 10, 20, 30, 40, 50]
+
+
 def test_bytes_do_not_depend_on_what_lay_in_memory(tmp_path: Path) -> None:
     # x264's AVX-512 code reads memory it never wrote; glibc can fill fresh memory to show it.
     program = """
@@ -230,6 +296,8 @@ def test_bad_requests_are_refused_before_any_work(tmp_path: Path, frames: list[F
         write(tmp_path / "a.txt", frames)
     with pytest.raises(BadValue, match=r"lossless video goes into \.mkv"):
         write(tmp_path / "a.mp4", frames, codec="ffv1")
+    with pytest.raises(BadValue, match="gop must be at least one frame, got 0"):
+        write(tmp_path / "a.mp4", frames, gop=0)
     with pytest.raises(BadValue, match="codec must be one of"):
         write(tmp_path / "a.mp4", frames, codec="vhs")
     with pytest.raises(BadValue, match=r"shape \(48, 64, 3\), got uint8 of \(10, 10, 3\)"):

@@ -92,6 +92,7 @@ def corrupt_video(
             fps=reader.fps,
             time_base=reader.time_base,
             codec="ffv1" if lossless and Path(out).suffix else None,
+            faststart=True,
             audio_from=source if keeps_time else None,
         )
         with writer:

@@ -17,6 +17,8 @@ from jostle.types.clip import Frame, checked_rate
 
 CodecName = Literal["h264", "h265", "ffv1", "images"]
 
+GOP = 60  # frames from key frame to key frame: two seconds of usual video; part of what fixes the bytes of a file
+
 _counter = itertools.count()
 
 
@@ -39,6 +41,10 @@ class Writer:
         codec: "h264", "h265", "ffv1" (lossless, in .mkv) or "images" (a folder of PNG and `times.json`);
             None chooses by the path: a name without extension is a folder, anything else H.264.
         quality: constant rate factor of H.264 (default 16) or H.265 (default 18); lower is better.
+        gop: the most frames from one key frame of H.264 or H.265 to the next. Fewer make for quicker seeking, a
+            larger file and, the coding being lossy, slightly other pixels.
+        faststart: put the index of an mp4 or mov before its pictures, so that a browser plays while it loads. The
+            finished file is moved once more on the disk; its pictures stay the same.
         audio_from: a file whose first audio stream is copied untouched.
         metadata: tags to write into the file.
 
@@ -56,6 +62,8 @@ class Writer:
         time_base: Fraction | None = None,
         codec: CodecName | None = None,
         quality: float | None = None,
+        gop: int = GOP,
+        faststart: bool = False,
         audio_from: PathLike | None = None,
         metadata: dict[str, str] | None = None,
     ) -> None:
@@ -63,6 +71,8 @@ class Writer:
         self._size = (int(size[0]), int(size[1]))
         if min(self._size) < 1:
             raise BadValue(f"size must be (height, width) in pixels, got {size}")
+        if gop < 1:
+            raise BadValue(f"gop must be at least one frame, got {gop}")
         self.fps = checked_rate(fps)
         self.time_base = time_base or 1 / self.fps
         self.codec: CodecName = codec or ("images" if not self.path.suffix else "h264")
@@ -86,6 +96,8 @@ class Writer:
                 time_base=self.time_base,
                 codec=self.codec,
                 quality=quality,
+                gop=gop,
+                faststart=faststart,
                 audio_from=audio_from,
                 metadata=metadata or {},
             )

@@ -47,6 +47,8 @@ class VideoFile(Sink):
         time_base: Fraction,
         codec: str,
         quality: float | None,
+        gop: int,
+        faststart: bool,
         audio_from: PathLike | None,
         metadata: dict[str, str],
     ) -> None:
@@ -66,7 +68,11 @@ class VideoFile(Sink):
         self._time_base = time_base
         self._sound: _Sound | None = None
         muxer = _MUXERS[suffix]
-        options = {"movie_timescale": str(_timescale(time_base))} if muxer in ("mp4", "mov") else {}
+        options = {}
+        if muxer in ("mp4", "mov"):
+            options["movie_timescale"] = str(_timescale(time_base))
+            if faststart:
+                options["movflags"] = "+faststart"
         self._container: OutputContainer | None = av.open(
             f"file:{os.path.abspath(temporary)}", "w", format=muxer, options=options
         )
@@ -74,7 +80,8 @@ class VideoFile(Sink):
             # Without this flag muxers write random identifiers and their version.
             self._container.flags |= _BITEXACT
             self._container.metadata.update(metadata)
-            self._stream = self._video_stream(_CODECS[codec], size, pixel_format, _options(codec, quality), fps)
+            settings = _options(codec, quality, gop)
+            self._stream = self._video_stream(_CODECS[codec], size, pixel_format, settings, fps)
             if audio_from is not None:
                 self._sound = self._opened_sound(audio_from)
                 self.has_sound = self._sound is not None
@@ -143,11 +150,12 @@ class VideoFile(Sink):
         """Remove the file."""
         if self._sound:
             self._sound.close()
+        # Before it is closed: a file without a name is not rewritten for the sake of its index.
+        self.temporary.unlink(missing_ok=True)
         if self._container is not None:
             with contextlib.suppress(av.FFmpegError, OSError, ValueError):
                 self._container.close()
             self._container = None
-        self.temporary.unlink(missing_ok=True)
 
 
 class _Sound:
@@ -193,10 +201,10 @@ class _Sound:
         self._container.close()
 
 
-def _options(codec: str, quality: float | None) -> dict[str, str]:
+def _options(codec: str, quality: float | None, gop: int) -> dict[str, str]:
     if codec == "ffv1":
         return {"level": "3", "slices": "4", "slicecrc": "1", "g": "1"}
-    return {"crf": f"{_QUALITY[codec] if quality is None else quality:g}", "preset": "veryfast", "g": "60"}
+    return {"crf": f"{_QUALITY[codec] if quality is None else quality:g}", "preset": "veryfast", "g": str(gop)}
 
 
 def _timescale(time_base: Fraction) -> int:

@@ -1,0 +1,45 @@
+"""One corrupted file out of one file: what a browser and another program find in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.corrupting.spec import Spec
+from jostle.corrupting.video import corrupt_video
+from jostle.media.decode import read
+from jostle.media.encode import Writer
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source.mp4"
+    y, x = np.mgrid[:48, :64]
+    with Writer(path, size=(48, 64), fps=25) as writer:
+        for t in range(30):
+            writer.write(np.stack([(x * 3 + t) % 256, (y * 5 + t) % 256, (x + y) * 2], -1).astype(np.uint8))
+    return path
+
+
+def test_a_corrupted_file_plays_while_it_loads(source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.mp4"
+    corrupt_video(source, [Spec.parse("brightness:2")], out)
+    data = out.read_bytes()
+    assert 0 < data.index(b"moov") < data.index(b"mdat")
+    # A file that is written as plainly as can be has the same pictures: only the index lies elsewhere.
+    lossless = tmp_path / "lossless.mkv"
+    corrupt_video(source, [Spec.parse("brightness:2")], lossless, lossless=True)
+    plain = tmp_path / "plain.mp4"
+    with Writer(plain, size=(48, 64), fps=25) as writer:
+        for frame in read(lossless).frames:
+            writer.write(frame)
+    assert np.array_equal(read(out).frames, read(plain).frames)
+    assert plain.read_bytes().index(b"mdat") < plain.read_bytes().index(b"moov")
+
+
+def test_a_file_that_is_written_twice_is_the_same_file(source: Path, tmp_path: Path) -> None:
+    for name, jobs in (("one.mp4", 1), ("two.mp4", 2)):
+        corrupt_video(source, [Spec.parse("shot_noise:3")], tmp_path / name, jobs=jobs)
+    assert (tmp_path / "one.mp4").read_bytes() == (tmp_path / "two.mp4").read_bytes()
