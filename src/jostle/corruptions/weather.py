@@ -62,8 +62,9 @@ def fog(
     cites="yi2021",
 )
 def rain(frame: Frame, shower: tuple[int, int, float], at: Moment, *, over_time: OverTime = "moving") -> Frame:
-    """Streaks of rain under a darkened sky: (pixels a drop, streak length, contrast left).
+    """Falling rain: light streaks across a frame that has lost contrast, as under an overcast sky.
 
+    `shower` is (pixels of the frame for each drop, length of a streak, share of the contrast left).
     Moving rain falls at its own speed, slanted by a wind that shifts slowly, and its length is for a frame 224 pixels
     high; redrawn rain is Mini Kinetics-C's, whose streaks all lean by one pixel.
     """
@@ -101,7 +102,11 @@ def rain(frame: Frame, shower: tuple[int, int, float], at: Moment, *, over_time:
     cites="hendrycks2019",
 )
 def snow(frame: Frame, fall: tuple[float, ...], at: Moment, *, over_time: OverTime = "moving") -> Frame:
-    """Flakes drawn out along their fall, over a whitened frame: (mean, sd, zoom, threshold, radius, sigma, mix)."""
+    """Falling snow: white flakes, blurred along their fall, over a frame that turns pale.
+
+    `fall` is (mean, standard deviation and enlargement of the noise that flakes are made of, the least value that is a
+    flake, radius and sigma of their blur, share of the frame that does not turn pale).
+    """
     height, width = frame.shape[:2]
     key = texture_key(at, over_time)
     flakes = _flakes(height, width, *fall[:6], key=key)
@@ -146,7 +151,7 @@ def frost(frame: Frame, blend: tuple[float, float], at: Moment, *, over_time: Ov
     cites="hendrycks2019",
 )
 def spatter(frame: Frame, splash: tuple[float, ...], at: Moment, *, over_time: OverTime = "still") -> Frame:
-    """Drops of water or mud on the lens: (mean, sd, blur, threshold, gain, whether it is mud)."""
+    """Drops of water or mud on the lens; `splash` is (mean, sd, blur, threshold, gain, whether it is mud)."""
     height, width = frame.shape[:2]
     mean, sd, blur, threshold, gain, is_mud = splash
     drawn = _mud if is_mud else _water
