@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,12 +13,17 @@ import numpy as np
 import pytest
 
 from jostle import api
+from jostle.benchmarks.recipe import Group
 from jostle.errors import DataError
+from jostle.evaluation.runner import Contestant, run_benchmark
 from jostle.findings.record import RunRecord
 from jostle.findings.screening import cell_of, order_for, screened, spans_of, struck_frames
+from jostle.types.segments import Segments
+from jostle.types.truth import Truth
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
 
+import small_recognition
 import small_run
 
 CELL = "thumos14-c/black_frame:3"
@@ -75,6 +82,41 @@ def test_a_video_that_is_gone_is_named(run: Path) -> None:
         order_for(record, "z", CELL)
 
 
-def test_recognition_does_not_say_where_actions_are(recognition: RunRecord) -> None:
-    with pytest.raises(DataError, match="does not keep where in video_0000 the action is"):
-        order_for(recognition, "video_0000", CELL)
+ACTIONS = Truth.from_segments({"a": Segments.from_pairs([(0.2, 0.6), (1.2, 1.9)]), "b": Segments.from_pairs([])})
+
+
+@pytest.mark.parametrize(("task", "videos"), [("recognition", "abc"), ("frames", "a")])
+def test_a_cell_that_strikes_part_of_a_clip_is_made_again(task: str, videos: str, tmp_path: Path) -> None:
+    films = small_recognition.write_videos(tmp_path)
+    labels = small_recognition.data_of(films, task)
+    data = replace(labels, annotations=(*labels.annotations, ACTIONS))
+    recipe = replace(
+        small_recognition.RECIPE if task == "recognition" else small_recognition.FRAME_RECIPE,
+        groups=(Group("main", cells=(CELL,)),),
+    )
+    look = small_recognition.recognising if task == "recognition" else small_recognition.seeing_frames
+    run_benchmark(recipe, data, Contestant(look, "weigher"), tmp_path / "run", cells=recipe.cells, seed=3)
+    record = RunRecord.read(tmp_path / "run")
+    for video in videos:  # one with two actions, one with none at all, and one of which nothing is known
+        own = ACTIONS.actions.get(video)
+        with screened(record, video, CELL) as (footage, cell):
+            pts, fps = footage.clean.pts, footage.clean.fps
+            clean = footage.clean.block(0, len(footage.clean))
+            made = footage.under(cell).block(0, len(footage.clean))
+        told = api.corrupt(clean.copy(), CELL, seed=3, video_id=video, segments=own, fps=float(fps))
+        np.testing.assert_array_equal(made, told)
+        struck = struck_frames(record, video, CELL, pts, fps)
+        np.testing.assert_array_equal((made != clean).any(axis=(1, 2, 3)), struck)
+        assert len(spans_of(struck, pts, fps)) == {"a": 2, "b": 0, "c": 1}[video]
+
+
+def test_a_run_from_before_places_were_kept_says_what_to_do(recognition: RunRecord, tmp_path: Path) -> None:
+    shutil.copytree(recognition.folder, tmp_path / "old")
+    truth = tmp_path / "old" / "truth.json"
+    told = json.loads(truth.read_text())
+    assert told.pop("actions") == {}
+    truth.write_text(json.dumps(told))
+    old = RunRecord.read(tmp_path / "old")
+    with pytest.raises(DataError, match=r"where in video_0000 the action is; delete .*truth\.json, and the same"):
+        order_for(old, "video_0000", CELL)
+    assert order_for(recognition, "video_0000", CELL).segments is None  # the whole clip counts as one action

@@ -67,3 +67,13 @@ def test_an_album_stops_when_it_is_full(record: RunRecord) -> None:
     nothing, why = album.strip(found, drop, None)
     assert nothing is None
     assert "as many as it can carry" in why
+
+
+def test_a_clip_of_recognition_is_struck_where_its_run_struck_it(tmp_path: Path) -> None:
+    film = write_video(tmp_path / "film.mkv", 100)
+    strip = strip_of(
+        RunRecord.read(made_run(tmp_path / "run", "recognition", videos=3, source=film)), "video_0001", CELL
+    )
+    assert [picture(shot.corrupted).mean() < 3 for shot in strip.shots] == [shot.struck for shot in strip.shots]
+    ((start, end),) = strip.struck
+    assert start <= strip.end_s / 2 < end  # nobody said where the action is, so the middle is that of the clip

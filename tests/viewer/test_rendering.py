@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from fractions import Fraction
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
 
@@ -89,6 +92,18 @@ def test_an_odd_video_becomes_one_that_every_browser_plays(tmp_path: Path) -> No
     assert (facts.width, facts.height, facts.pixel_format, facts.codec) == (46, 32, "yuv420p", "h264")
 
 
+def test_a_player_can_jump(tmp_path: Path) -> None:
+    with Writer(tmp_path / "still.mkv", size=(32, 48), fps=10) as writer:
+        for _ in range(35):
+            writer.write(np.full((32, 48, 3), 90, np.uint8))
+    rendered(Excerpt("still", None, 0, tmp_path / "still.mkv"), tmp_path / "out.mp4")
+    with av.open(str(tmp_path / "out.mp4")) as film:
+        keys = [number for number, frame in enumerate(film.decode(video=0)) if frame.key_frame]
+    assert keys == [0, 10, 20, 30]  # one a second
+    data = (tmp_path / "out.mp4").read_bytes()
+    assert data.index(b"moov") < data.index(b"mdat")  # the index comes first
+
+
 def test_uneven_times_are_told_one_by_one() -> None:
     class Uneven:
         size, fps, pts = (4, 4), Fraction(10), np.array([0.0, 0.1, 0.25, 0.3])
@@ -142,3 +157,22 @@ def test_a_rendering_can_be_stopped(runs: dict[str, Path], tmp_path: Path) -> No
     with pytest.raises(Cancelled):
         showing(runs["detection"], "a", "freeze:3").render(tmp_path / "a.mp4", lambda _: None, check)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_cell_that_strikes_part_of_a_clip_of_recognition(runs: dict[str, Path], tmp_path: Path) -> None:
+    cell = "thumos14-c/black_frame:1"
+    work = showing(runs["recognition"], "a", cell)
+    film = rendered(work, tmp_path / "a.mp4")
+    assert film.struck is not None
+    ((start, end),) = film.struck
+    assert 0 < start < end < film.end_s
+    clip = jostle.read(tmp_path / "a.mp4")
+    dark = clip.frames.mean(axis=(1, 2, 3)) < 8
+    assert dark.tolist() == [start <= t < end for t in clip.pts]
+    moved = tmp_path / "moved"
+    shutil.copytree(runs["recognition"], moved)
+    truth = json.loads((moved / "truth.json").read_text())
+    (moved / "truth.json").write_text(json.dumps(truth | {"actions": {"a": [[0.1, 0.5]]}}))
+    other = showing(moved, "a", cell)
+    assert other.key != work.key
+    assert rendered(other, tmp_path / "other.mp4").struck != film.struck

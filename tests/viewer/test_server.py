@@ -13,6 +13,10 @@ from urllib.parse import quote, unquote
 import pytest
 from starlette.testclient import TestClient
 
+from jostle.findings.draws import DRAWS
+from jostle.findings.record import RunRecord
+from jostle.findings.survey import survey
+from jostle.findings.wording import verdict_of
 from jostle.viewer import shelf as shelf_module
 from jostle.viewer.server import _files, viewer_app
 from jostle.viewer.shelf import Shelf
@@ -81,7 +85,8 @@ def test_the_run(client: TestClient, runs: dict[str, Path]) -> None:
         cell["cell"]: cell["value"] for cell in scores["cells"]
     }
     assert told["severities"] == [1, 3]
-    assert "leaning has mAP@0.3:0.7" in told["verdict"]
+    record = RunRecord.read(runs["detection"])
+    assert told["verdict"] == verdict_of(survey(record, draws=DRAWS), "leaning")
 
 
 def test_the_videos_of_a_cell_by_damage(client: TestClient) -> None:
@@ -331,6 +336,18 @@ def test_a_run_with_a_damaged_file_says_so(runs: dict[str, Path], tmp_path: Path
         assert CELL in told["message"]
         assert told["numbers"]["clean"]["interval"] is None
         assert client.get(f"/runs/run/cells/{CELL}.json").status_code == 503
+
+
+def test_a_run_without_its_labels_shows_what_is_left(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
+    folder = shutil.copytree(runs["recognition"], tmp_path / "run")
+    (folder / "truth.json").unlink()
+    app = viewer_app(Shelf([folder]), store, token=TOKEN, port=PORT)
+    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
+        client.get("/", params={"token": TOKEN})
+        told = twin(client, "/runs/run.json")
+        assert "truth.json: not there" in told["message"]
+        assert told["verdict"] == ""
+        assert told["rows"]
 
 
 def test_the_survey_is_waited_for(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,13 +15,13 @@ import numpy as np
 from jostle.benchmarks.recipe import Cell
 from jostle.datasets.frame_sets import FrameSets
 from jostle.datasets.writing import write_text
+from jostle.evaluation.action_places import known_actions, places_of
 from jostle.evaluation.class_match import Scores
 from jostle.evaluation.score_tables import read_table, write_table
 from jostle.evaluation.task import Array, Measured, Task
 from jostle.evaluation.work import Order
 from jostle.metrics.pm_k import pm_k
 from jostle.types.segments import Segments
-from jostle.types.truth import Truth
 
 
 class FramesTask(Task[Scores]):
@@ -47,7 +47,8 @@ class FramesTask(Task[Scores]):
         whole = self.data.frames
         sets = {anchor: list(others) for anchor, others in whole.sets.items()}
         labels = {frame: whole.labels[frame] for frame in whole.frames}
-        write_text(path, [json.dumps({"format": 1, "sets": sets, "labels": labels}), "\n"])
+        actions = places_of(self._actions, self.videos)
+        write_text(path, [json.dumps({"format": 1, "sets": sets, "labels": labels, "actions": actions}), "\n"])
 
     @cached_property
     def _sets(self) -> FrameSets:
@@ -63,8 +64,7 @@ class FramesTask(Task[Scores]):
 
     @cached_property
     def _actions(self) -> dict[str, Segments]:
-        truth = next((part for part in self.data.annotations if isinstance(part, Truth)), None)
-        return {} if truth is None else truth.actions
+        return known_actions(self.data)
 
     def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int) -> Order:
         return Order(name, path, cells, seed, self._actions.get(name), self._frames_of[name])

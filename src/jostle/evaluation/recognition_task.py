@@ -15,6 +15,7 @@ import numpy as np
 from jostle.benchmarks.recipe import Cell
 from jostle.datasets.writing import write_text
 from jostle.errors import BadValue
+from jostle.evaluation.action_places import known_actions, places_of
 from jostle.evaluation.class_match import Scores
 from jostle.evaluation.score_tables import read_table, write_table
 from jostle.evaluation.task import Array, Measured, Task
@@ -24,7 +25,6 @@ from jostle.metrics.intervals import clopper_pearson
 from jostle.metrics.video_classification import video_classification
 from jostle.types.columns import Flags
 from jostle.types.segments import Segments
-from jostle.types.truth import Truth
 from jostle.types.video_labels import VideoLabels
 
 ALSO = 5  # top-5 is given beside top-1
@@ -52,9 +52,7 @@ class RecognitionTask(Task[Scores]):
 
     @cached_property
     def _actions(self) -> dict[str, Segments]:
-        """Where the action lies in each clip, if the data set says so; else the whole clip counts as one."""
-        truth = next((part for part in self.data.annotations if isinstance(part, Truth)), None)
-        return {} if truth is None else truth.actions
+        return known_actions(self.data)
 
     @cached_property
     def _classes_of(self) -> dict[str, list[int]]:
@@ -66,7 +64,9 @@ class RecognitionTask(Task[Scores]):
     def write_truth(self, path: Path) -> None:
         classes = self.labels.classes
         videos = {name: [classes[k] for k in self._classes_of.get(name, [])] for name in self.videos}
-        write_text(path, [json.dumps({"format": 1, "classes": list(classes), "videos": videos}, indent=1), "\n"])
+        actions = places_of(self._actions, self.videos)
+        told = {"format": 1, "classes": list(classes), "videos": videos, "actions": actions}
+        write_text(path, [json.dumps(told, indent=1), "\n"])
 
     def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int) -> Order:
         return Order(name, path, cells, seed, self._actions.get(name))

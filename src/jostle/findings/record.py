@@ -15,10 +15,12 @@ from jostle.benchmarks.recipe import CLEAN, safe
 from jostle.datasets.files import read_predictions, read_truth
 from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import DataError, UnknownName
+from jostle.evaluation.action_places import actions_at
 from jostle.evaluation.score_tables import read_table
 from jostle.runs.folder import RunFolder
 from jostle.runs.journal import read_events
 from jostle.types.predictions import Predictions
+from jostle.types.segments import Segments
 from jostle.types.truth import Truth
 from jostle.types.video_labels import VideoLabels
 
@@ -100,6 +102,12 @@ class RunRecord:
         """Sets of frames; for runs of pm-k."""
         found = _json(self._file("truth.json"), "run again into a new folder")
         return FrameSets(found["sets"], found["labels"])
+
+    @cached_property
+    def actions(self) -> dict[str, Segments] | None:
+        """Where actions lie in videos of which that is known; for runs of recognition and pm-k. None in older runs."""
+        places = _json(self._file("truth.json"), "run again into a new folder").get("actions")
+        return None if places is None else actions_at(places)
 
     @cached_property
     def diagnosis(self) -> dict[str, Any] | None:

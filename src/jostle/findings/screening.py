@@ -101,9 +101,14 @@ def _actions(record: RunRecord, video: str, cell: str) -> Segments | None:
     steps: list[dict[str, Any]] = next(
         (one["done"] for one in record.about["content"]["cells"] if one["cell"] == cell), []
     )
-    if any(step["placement"] != WHOLE for step in steps):
-        raise DataError(f"{cell}: a run of {record.task} does not keep where in {video} the action is")
-    return None
+    if all(step["placement"] == WHOLE for step in steps):
+        return None
+    if record.actions is None:
+        raise DataError(
+            f"{cell}: this run does not say where in {video} the action is; delete {record.folder / 'truth.json'}, and "
+            "the same `jostle run` writes it anew"
+        )
+    return record.actions.get(video)
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,8 @@ from jostle.findings.comparison import Comparison
 from jostle.findings.draws import Estimate
 from jostle.findings.drops import Drop
 from jostle.findings.grid import Grid, short_name
-from jostle.pages.drawing import Drawing, Scale, cut, percent, run_paint, ticks, width_of
+from jostle.findings.wording import percent
+from jostle.pages.drawing import Drawing, Scale, cut, run_paint, ticks, width_of
 from jostle.types.columns import Floats
 
 # Shares of the clean score that are lost, at which the colour of a square steps on: the same on every page, so that

@@ -18,6 +18,7 @@ from jostle.findings.profile import ErrorProfile, Side, error_profile
 from jostle.findings.record import RunRecord
 from jostle.findings.survey import Survey
 from jostle.findings.tables import Table
+from jostle.findings.wording import between, comparison_verdict, percent, verdict_of
 from jostle.pages.charts import (
     MOST_CLASSES,
     Curve,
@@ -29,9 +30,7 @@ from jostle.pages.charts import (
     draw_heat_map,
 )
 from jostle.pages.contents import Detail, Figure, Figures, Head, Headline, Making, Pair
-from jostle.pages.drawing import percent
 from jostle.pages.error_charts import draw_buckets, draw_impact, draw_offsets, draw_profile
-from jostle.pages.wording import between, comparison_verdict, frames_verdict, verdict_of
 
 LISTED = 50  # rows of the longer tables
 HURT = 5  # classes and videos in the detail of a cell
@@ -51,7 +50,6 @@ def head_of(found: Survey, name: str) -> Head:
             Headline(f"pm-{own.k}", Estimate(own.pm_k, own.pm_k_interval)),
             Headline("drop, in points", Estimate(own.drop)),
         )
-        verdict = frames_verdict(own, name)
     else:
         metric = scores["metric"]
         numbers = (
@@ -59,13 +57,12 @@ def head_of(found: Survey, name: str) -> Head:
             Headline(f"corrupted {metric}", found.corrupted()),
             Headline("relative robustness", found.relative()),
         )
-        verdict = verdict_of(found, name)
     cells = f", {counted['cells']} of {counted['of']} cells" if counted["of"] else ""
     said = f"{coverage['videos']} of {coverage['of']} videos{cells}"
     if len(found.videos) < coverage["videos"]:
         said += f"; compared on the {len(found.videos)} that all runs have"
     whole = coverage["videos"] == coverage["of"] and counted["cells"] == counted["of"]
-    return Head(name, verdict, numbers, said, whole)
+    return Head(name, verdict_of(found, name), numbers, said, whole)
 
 
 def map_of(found: Survey, name: str, run: int) -> tuple[Figure | None, list[Detail]]:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from jostle.findings.draws import Estimate
 from jostle.findings.tables import Table
 from jostle.findings.timeline import Timeline
-from jostle.pages.drawing import percent
+from jostle.findings.wording import between, percent
 from jostle.pages.pictures import Strip
-from jostle.pages.wording import between
 
 
 @dataclass(frozen=True)

@@ -157,11 +157,6 @@ def cut(words: str, most: int) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 
-def percent(value: float | None, digits: int = 1) -> str:
-    """A fraction as a percentage, `n/a` where there is none."""
-    return "n/a" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
-
-
 def _written(attributes: dict[str, Number | str]) -> str:
     parts = []
     for name, value in attributes.items():

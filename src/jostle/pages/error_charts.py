@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from jostle.diagnosis.false_positives import ERRORS, KINDS
 from jostle.findings.offsets import OffsetErrors
 from jostle.findings.profile import Side
-from jostle.pages.drawing import Drawing, Scale, cut, percent, run_paint, ticks, width_of
+from jostle.findings.wording import percent
+from jostle.pages.drawing import Drawing, Scale, cut, run_paint, ticks, width_of
 
 NAMES = {
     "true_positive": "right",

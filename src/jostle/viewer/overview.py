@@ -8,8 +8,10 @@ from typing import Any
 from jostle.benchmarks.recipe import CLEAN
 from jostle.errors import DataError
 from jostle.findings.draws import Estimate
-from jostle.findings.grid import Grid, grid_of, short_name
+from jostle.findings.grid import grid_of, short_name
+from jostle.findings.record import RunRecord
 from jostle.findings.survey import Survey
+from jostle.findings.wording import verdict_of
 from jostle.metrics.robustness import split_cell
 from jostle.viewer.naming import cell_key
 from jostle.viewer.shelf import Shelf, Snapshot, Unfinished, Waiting
@@ -67,7 +69,7 @@ def heading(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def run_page(snapshot: Snapshot) -> dict[str, Any]:
-    """The verdict and the heat map; intervals are null until they are worked out."""
+    """The verdict and the heat map; intervals are null until they are worked out, and the verdict does without."""
     record, scores = snapshot.record, snapshot.record.scores
     problem, found = None, None
     try:
@@ -81,7 +83,7 @@ def run_page(snapshot: Snapshot) -> dict[str, Any]:
         "page": "run",
         "title": f"{record.about['model']} on {record.about['benchmark']}",
         "run": heading(snapshot),
-        "verdict": verdict(snapshot, grid),
+        "verdict": _verdict(record if found is None else found, record.about["model"]),
         "numbers": {
             "clean": _number(scores["clean"], None if found is None else found.of(CLEAN)),
             "corrupted": _number(scores["mean_corrupted"], None if found is None else found.corrupted()),
@@ -110,21 +112,11 @@ def run_page(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def verdict(snapshot: Snapshot, grid: Grid) -> str:
-    """What corruption does to a model, in a sentence or two."""
-    record, scores = snapshot.record, snapshot.record.scores
-    model, metric, clean = record.about["model"], scores["metric"], scores["clean"]
-    begin = f"{model} has {metric} {100 * clean:.1f} % on clean video"
-    left = scores["relative_robustness"]
-    if left is None or not grid.rows:
-        return f"{begin}."
-    said = f"{begin} and keeps {100 * left:.1f} % of that on the mean of {scores['counted']['cells']} corrupted cells."
-    values = {cell: record.values[cell] for cell in record.counted if record.values.get(cell) is not None}
-    if not values:
-        return said
-    worst = min(values, key=lambda cell: values[cell])
-    rest = f", {100 * values[worst] / clean:.1f} % of clean" if clean else ""
-    return f"{said} Worst is {_lowered(title_of(worst))}: {100 * values[worst]:.1f} %{rest}."
+def _verdict(found: Survey | RunRecord, model: str) -> str:
+    try:
+        return verdict_of(found, model)
+    except DataError:  # a file is gone: the page says which, and shows what is left
+        return ""
 
 
 def cell_page(snapshot: Snapshot, cell: str, *, show: int = SHOWN) -> dict[str, Any]:
@@ -186,10 +178,6 @@ def title_of(cell: str) -> str:
     corruption, severity = split_cell(cell) if cell != CLEAN else (cell, None)
     name = short_name(corruption if severity is not None else cell)
     return name[:1].upper() + name[1:] + (f", severity {severity}" if severity is not None else "")
-
-
-def _lowered(title: str) -> str:
-    return title[:1].lower() + title[1:]
 
 
 def finite(value: float | None) -> float | None:

@@ -20,6 +20,7 @@ from jostle.corrupting.scene import Mask
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource, Source, chain
 from jostle.errors import DataError, MediaError
+from jostle.evaluation.action_places import places_of
 from jostle.evaluation.footage import Footage
 from jostle.findings.record import RunRecord
 from jostle.findings.screening import order_for, spans_of, struck_frames
@@ -28,10 +29,11 @@ from jostle.media.encode import Writer
 from jostle.media.images import ImageSequence
 from jostle.types.clip import Clip, Frames
 
-FORMAT = 1  # of what is rendered; a new one makes all of it again
+FORMAT = 2  # of what is rendered; a new one makes all of it again
 BLOCK_BYTES, BLOCK_FRAMES = 16 * 2**20, 32
 EXCERPT_S, EXCERPT_BYTES = 4.0, 256 * 2**20  # of a video in the gallery: so long, and never more pixels than that
 LOOKING = 0.3  # what part of the work the first look at a file is
+KEY_S = 1.0  # the most between key frames: a player that jumps decodes from the last one, twice over for two players
 EVEN = 0.25  # of a frame: how far times may lie from an even rate that a player still hits every frame
 
 Progress = Callable[[float], None]
@@ -88,7 +90,12 @@ class Showing:
         """A name for the result: another source, seed, recipe or annotation gives another."""
         about = self.record.about
         done = [cell["done"] for cell in about["content"]["cells"] if cell["cell"] == self.cell]
-        return _key(self.path, "cell", self.video, about["seed"], about["truth"], done)
+        return _key(self.path, "cell", self.video, about["seed"], about["truth"], done, self._places())
+
+    def _places(self) -> list[list[float]] | None:
+        """Where the actions lie that a cell may strike; of a run of detection the fingerprint of its truth says so."""
+        known = {} if self.record.task == "detection" else self.record.actions or {}
+        return places_of(known, [self.video]).get(self.video)
 
     def render(self, out: Path, progress: Progress, check: Callable[[], None]) -> Film:
         """Write the video, unless browsers play the source as it is.
@@ -227,7 +234,8 @@ def _write(
     ticks, base = clock or (list(range(len(source))), 1 / source.fps)
     width, height = film.size
     step = min(max(BLOCK_BYTES // (height * width * 3), 1), BLOCK_FRAMES)
-    with Writer(out, size=(height, width), fps=source.fps, time_base=base) as writer:
+    gop = max(round(KEY_S * source.fps), 1)
+    with Writer(out, size=(height, width), fps=source.fps, time_base=base, gop=gop, faststart=True) as writer:
         for lo in range(0, len(source), step):
             check()
             for number, frame in enumerate(_even(source.block(lo, min(lo + step, len(source))), width, height), lo):

@@ -26,10 +26,11 @@ export function indexPage(main, data) {
 }
 
 export function runPage(main, data) {
+  const verdict = el('p', { class: 'verdict' });
   const numbers = el('dl', { class: 'numbers' });
   put(main,
     el('h1', {}, data.run.model, el('span', { class: 'quiet' }, ` on ${data.run.benchmark}`)),
-    el('p', { class: 'verdict' }, data.verdict),
+    verdict,
     numbers,
     data.message ? el('p', { class: 'message', role: 'alert' }, data.message) : null,
     data.coverage.videos < data.coverage.of
@@ -46,6 +47,7 @@ export function runPage(main, data) {
   show(data);
 
   function show(told) {
+    verdict.textContent = told.verdict;
     const shown = [['Clean', told.numbers.clean], ['Corrupted, mean', told.numbers.corrupted], ['Relative robustness', told.numbers.relative]];
     numbers.replaceChildren(...shown.map(([name, number]) => el('div', {},
       el('dt', {}, name),

@@ -1,0 +1,155 @@
+"""What a run says in a sentence, the same wherever it is said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jostle.benchmarks.recipe import CLEAN
+from jostle.findings.comparison import Comparison
+from jostle.findings.draws import Estimate
+from jostle.findings.grid import short_name
+from jostle.findings.offsets import OffsetErrors, offset_errors
+from jostle.findings.record import RunRecord
+from jostle.findings.survey import Survey
+from jostle.metrics.robustness import split_cell
+
+# What is left of the clean score, at least, and what is said of it.
+WORDS = (
+    (1.0, "does not flinch"),
+    (0.97, "hardly flinches"),
+    (0.90, "holds up"),
+    (0.75, "stumbles"),
+    (0.50, "is badly shaken"),
+    (0.0, "falls over"),
+)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a verdict on a run goes by.
+
+    Attributes:
+        metric: its name.
+        clean: the score on clean video.
+        corrupted: the mean over the cells that count; None without any.
+        relative: what is left of the clean score; None where that is 0.
+        cells: the value of each cell that counts.
+        tried: whether there is any cell but the clean one.
+        guessing: the score that guesses would have.
+    """
+
+    metric: str
+    clean: Estimate
+    corrupted: float | None
+    relative: float | None
+    cells: Mapping[str, float]
+    tried: bool
+    guessing: float
+
+    @classmethod
+    def of(cls, found: Survey | RunRecord) -> Standing:
+        """By a survey, which may be of fewer videos than the run; by the run's own scores where there is none yet."""
+        if isinstance(found, RunRecord):
+            scores, ends = found.scores, found.scores["clean_more"].get("interval")
+            return cls(
+                scores["metric"],
+                Estimate(scores["clean"], None if ends is None else (ends[0], ends[1])),
+                scores["mean_corrupted"],
+                scores["relative_robustness"],
+                {cell: value for cell in found.counted if (value := found.values[cell]) is not None},
+                len(found.values) > 1,
+                guessing(found),
+            )
+        return cls(
+            found.record.scores["metric"],
+            found.of(CLEAN),
+            found.corrupted().value,
+            found.relative().value,
+            {cell: own for cell in found.counted if (own := found.of(cell).value) is not None},
+            len(found.cells) > 1,
+            guessing(found.record),
+        )
+
+
+def verdict_of(found: Survey | RunRecord, model: str) -> str:
+    """One run in a sentence or two."""
+    record = found if isinstance(found, RunRecord) else found.record
+    offsets = offset_errors(record)
+    if offsets and not found.counted:
+        return frames_verdict(offsets[0], model)
+    run = Standing.of(found)
+    clean, mean, left = run.clean, run.corrupted, run.relative
+    scored = f"{model} scores {percent(clean.value)} ({run.metric}) on clean video"
+    if mean is None:
+        return f"{scored}; {'no corruption that counts was' if run.tried else 'no corruption was'} tried."
+    if left is None:
+        return (
+            f"{scored}, so what is left of that under corruption cannot be said; corrupted it scores {percent(mean)}."
+        )
+    if clean.value is not None and (clean.interval or (clean.value,))[0] <= run.guessing:
+        return (
+            f"{model} cannot be told from guessing on clean video ({percent(clean.value)} {run.metric}), so what is "
+            f"left under corruption says nothing; corrupted it scores {percent(mean)}."
+        )
+    said = next(words for least, words in WORDS if left >= least)
+    worst = min(run.cells, key=lambda cell: run.cells[cell])
+    corruption, severity = split_cell(worst)
+    at = f" at severity {severity}" if severity is not None else ""
+    return (
+        f"{model} {said}: under corruption it keeps {percent(left, 0)} % of its clean {run.metric}, "
+        f"{percent(mean)} of {percent(clean.value)}. Hardest is {short_name(corruption)}{at}, "
+        f"where {percent(run.cells[worst])} is left."
+    )
+
+
+def guessing(record: RunRecord) -> float:
+    """The accuracy that guesses would have, all classes as likely; 0 where that is not what is measured."""
+    content = record.about["content"]
+    if record.task != "recognition" or content["metric"] != "top_k_accuracy":
+        return 0.0
+    return float(content["k"]) / max(len(record.labels.classes), 1)
+
+
+def frames_verdict(found: OffsetErrors, model: str) -> str:
+    """One run of pm-k in a sentence."""
+    return (
+        f"{model} is right on {percent(found.accuracy)} % of the anchors, and on {percent(found.pm_k)} % when it must "
+        f"also be right on every similar frame within {found.k}: {percent(found.drop)} points hang on which frame it "
+        "is shown."
+    )
+
+
+def comparison_verdict(found: Comparison, one: str, other: str) -> str:
+    """Two runs in a sentence."""
+    told = [
+        (found.relative, "% of the clean score under corruption"),
+        (found.corrupted, "under corruption"),
+        (found.clean, "on clean video"),
+    ]
+    gap, what = next((pair for pair in told if pair[0].difference.value is not None), told[-1])
+    if gap.difference.value is None:
+        return f"{other} and {one} have nothing in common that was scored."
+    sure = (
+        "other videos would hardly turn that round"
+        if gap.clear
+        else "with other videos it might be the other way round"
+    )
+    ends = "" if gap.difference.interval is None else f" {between(gap.difference)}; {sure}"
+    return (
+        f"{other} {'keeps' if gap is found.relative else 'scores'} {percent(gap.other)} {what}, {one} "
+        f"{percent(gap.one)}: {abs(100 * gap.difference.value):.1f} points "
+        f"{'more' if gap.difference.value >= 0 else 'less'}{ends}."
+    )
+
+
+def between(found: Estimate, digits: int = 1) -> str:
+    """An interval in brackets, empty where there is none."""
+    ends = found.interval
+    return "" if ends is None else f"[{100 * ends[0]:.{digits}f}, {100 * ends[1]:.{digits}f}]"
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A fraction as a percentage, `n/a` where there is none."""
+    return "n/a" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
