@@ -195,6 +195,8 @@ def told_spec(**changes: Any) -> dict[str, Any]:
         (Recogniser(Small(2), SPEC, classes=("run", "jump")), {}, "does not know 1 of the data set's 2 classes: walk"),
         (own_models.colours, {"weights": "w.pth"}, "weights go with the name"),
         (own_models.colours, {"extractor": "puppet_net"}, "an extractor makes features for detectors"),
+        (own_models.colours, {"rule": "released"}, "say how features are made, and tiny-p is of recognition"),
+        (own_models.colours, {"released_faults": ["early-row"]}, "say how features are made"),
         (Recogniser(Small(), SPEC), {"spec": SPEC}, "has its InputSpec already"),
         ("puppet_c3d", {"spec": SPEC}, "brings its InputSpec along"),
         ("temporalmaxer", {}, "temporalmaxer is a detector"),
@@ -261,11 +263,77 @@ def test_detectors_of_ones_own(here: Path, tmp_path: Path) -> None:
     assert about["extractor_weights"].startswith("sha256:")
 
 
+FAULTS: Any = ("skipped-window", "early-row")
+BLACK = "predictions/thumos14-c-black_frame-3.json"
+
+
+@pytest.mark.parametrize(("rule", "faults", "rows"), [("all", (), 7), ("released", FAULTS, 6)])
+def test_a_run_sees_the_features_that_extract_writes(
+    here: Path, tmp_path: Path, rule: Any, faults: Any, rows: int
+) -> None:
+    seen = []
+
+    def model(features: np.ndarray, duration: float) -> jostle.Segments:
+        seen.append(np.array(features))
+        return own_models.from_features(features, duration=duration)
+
+    windows = {"rule": rule, "released_faults": faults}
+    asked = {"data": here / "long", "extractor": "puppet_net", "device": "cpu", **windows}
+    recipe = here / "tiny-c.toml"
+    planned = api.plan(recipe, model=own_models.from_features, out=tmp_path / "run", **asked)
+    assert planned["estimate"]["windows"] == rows
+    done = jostle.run(recipe, model=model, out=tmp_path / "run", **asked)
+    assert (done.clean.joined, len(seen)) == (rows, 2)
+    about = told(tmp_path / "run")
+    assert (about["rule"], about["released_faults"]) == (rule, sorted(faults))
+    clean, black = seen
+    truth = {"truth": here / "long" / "truth.json", "device": "cpu"}
+    jostle.extract(here / "long", "puppet_net", tmp_path / "clean", rule=rule, **truth)
+    spec = "thumos14-c/black_frame:3"
+    jostle.extract(here / "long", "puppet_net", tmp_path / "black", spec=spec, **windows, **truth)
+    assert clean.tobytes() == np.load(tmp_path / "clean" / "one.npy").tobytes()
+    assert black.tobytes() == np.load(tmp_path / "black" / "one.npy").tobytes()
+    assert not np.array_equal(clean, black)
+
+    jostle.run(recipe, model=model, out=tmp_path / "run", **asked | {"released_faults": [*faults, *faults]})
+    for other in ({"rule": "released-json"}, {"released_faults": ["early-row"]}):
+        for again in (jostle.run, api.plan):
+            with pytest.raises(SourceChanged, match=f"{next(iter(other))} was .*, now"):
+                again(recipe, model=model, out=tmp_path / "run", **asked | other)
+    assert len(seen) == 2
+
+
+@pytest.mark.slow
+def test_rule_and_faults_go_to_every_worker(here: Path, tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    (tmp_path / "data").mkdir()
+    entry = json.loads((here / "long" / "truth.json").read_text())["database"]["one"]
+    (tmp_path / "data" / "truth.json").write_text(json.dumps({"database": dict.fromkeys("ab", entry)}))
+    for seed, name in enumerate("ab"):
+        write_video(tmp_path / "data" / f"{name}.mkv", 40, seed=seed)
+    asked = {"data": tmp_path / "data", "extractor": "puppet_net", "device": "cpu", "model": "own_models:from_features"}
+    windows = {"rule": "released", "released_faults": FAULTS}
+    recipe = here / "tiny-c.toml"
+    jostle.run(recipe, out=tmp_path / "all", jobs=1, **asked)
+    state = random.getstate()
+    for out, how in (("one", {"jobs": 1}), ("two", {"jobs": 2}), ("ray", {"jobs": 2, "engine": "ray"})):
+        jostle.run(recipe, out=tmp_path / out, **how, **windows, **asked)
+    random.setstate(state)  # Ray draws from it
+    kept = {
+        out: [(tmp_path / out / file).read_bytes() for file in ("run.json", "predictions/clean.json", BLACK)]
+        for out in ("all", "one", "two", "ray")
+    }
+    assert kept["one"] == kept["two"] == kept["ray"]
+    assert all(here != there for here, there in zip(kept["all"], kept["one"], strict=True))
+
+
 @pytest.mark.parametrize(
     ("model", "asked", "said"),
     [
         ("puppet_c3d", {}, "puppet_c3d is a recogniser"),
         (own_models.from_frames, {"spec": SPEC}, "spec says what a recogniser wants"),
+        (own_models.from_frames, {"rule": "released"}, "from_frames looks at frames unless an extractor is named"),
+        (own_models.from_frames, {"extractor_weights": "w.pt"}, "looks at frames unless an extractor is named"),
         (jostle.load_detector("temporalmaxer"), {}, "finds actions in features; name what makes them"),
         (3, {}, "is called on frames or features"),
     ],
@@ -273,6 +341,17 @@ def test_detectors_of_ones_own(here: Path, tmp_path: Path) -> None:
 def test_detectors_that_do_not_fit(here: Path, tmp_path: Path, model: Any, asked: dict[str, Any], said: str) -> None:
     with pytest.raises(BadValue, match=said):
         jostle.run(here / "tiny-c.toml", model=model, data=here / "long", out=tmp_path / "run", **asked)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [({"rule": "realeased"}, "did you mean released"), ({"released_faults": ["early"]}, "did you mean early-row")],
+)
+def test_windows_that_nobody_makes(here: Path, tmp_path: Path, asked: dict[str, Any], said: str) -> None:
+    usual: dict[str, Any] = {"data": here / "long", "extractor": "puppet_net", "out": tmp_path / "run"}
+    with pytest.raises(UnknownName, match=said):
+        jostle.run(here / "tiny-c.toml", model=own_models.from_features, **usual, **asked)
     assert not (tmp_path / "run").exists()
 
 
@@ -304,5 +383,7 @@ def test_frames_of_imagenet_vid(tmp_path: Path) -> None:
     assert scores(tmp_path / "run").shape == (6, 30)
     assert told(tmp_path / "run")["shown"]["classes"] == "by number"
     clips = Recogniser(Small(30), SPEC)
+    with pytest.raises(BadValue, match="say how features are made, and imagenet-vid-robust is of frames"):
+        jostle.run("imagenet-vid-robust", model=zebras, data=tmp_path / "data", out=tmp_path / "bad", rule="released")
     with pytest.raises(BadValue, match="takes clips of 4 frames, and imagenet-vid-robust shows single ones"):
         jostle.run("imagenet-vid-robust", model=clips, data=tmp_path / "data", out=tmp_path / "bad")

@@ -88,6 +88,34 @@ def test_a_broken_video_is_set_aside(
     assert "two: set aside" in said.err
 
 
+def test_the_windows_of_the_released_programs(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run finds what `detect` finds in the features that `extract` makes with the same words."""
+    rule, faults = ("--rule", "released"), ("--released-fault", "skipped-window", "--released-fault", "early-row")
+    words = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "-j", "1", "--device", "cpu")
+    assert say(monkeypatch, *words, "--dry-run") == 0
+    assert "with 24 windows" in capsys.readouterr().out
+    assert say(monkeypatch, *words, *rule, *faults, "--dry-run") == 0
+    assert "with 22 windows" in capsys.readouterr().out
+    assert say(monkeypatch, *words, *rule, *faults) == 0
+    about = json.loads((here / "out" / "run.json").read_text())
+    assert (about["rule"], about["released_faults"]) == ("released", ["early-row", "skipped-window"])
+
+    video = ("data", "--extractor", "puppet_net", "--truth", "data/truth.json", "-j", "1", "--device", "cpu")
+    for cell, more in (("clean", ()), ("thumos14-c-black_frame-3", ("-c", "thumos14-c/black_frame:3", *faults))):
+        assert say(monkeypatch, "extract", *video, *rule, *more, "-o", cell) == 0
+        assert say(monkeypatch, "detect", cell, "--detector", *MODEL[1:], "--device", "cpu", "-o", f"{cell}.json") == 0
+        found = json.loads((here / f"{cell}.json").read_text())["results"]
+        assert [len(one) > 0 for one in found.values()] == [True, True]
+        assert json.loads((here / "out" / "predictions" / f"{cell}.json").read_text())["results"] == found
+    capsys.readouterr()
+
+    for other, said in ((faults, "rule was 'released', now 'all'"), (rule, "released_faults was ['early-row', 'sk")):
+        assert say(monkeypatch, *words, *other) == 6
+        assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

@@ -10,14 +10,20 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import small_run
 from small_recognition import RECIPE, SAMPLING, Weigher, data_of, recognising, write_videos
+from small_run import TwoParts
 
+from jostle.benchmarks.recipe import CLEAN_CELL
 from jostle.errors import BadValue, DataError
 from jostle.evaluation.class_match import ClassMatch
+from jostle.evaluation.detecting import DetectingByFeatures
 from jostle.evaluation.estimate import estimated, first_look
 from jostle.evaluation.recognition import Recognising
 from jostle.evaluation.run_state import State, planned
 from jostle.evaluation.tasks import task_of
+from jostle.evaluation.work import Order
+from jostle.extraction.windows import Rule
 from jostle.runs.folder import RunFolder
 
 
@@ -38,7 +44,25 @@ def test_what_a_plan_may_cost(videos: dict[str, Path], tmp_path: Path) -> None:
     assert cost["clean_s"] == pytest.approx(4 * first.seconds / 2)
     assert cost["all_s"] == pytest.approx(7 * cost["clean_s"])
     assert cost["disk_bytes"] == 2 * 28 * 12
+    assert cost["windows"] is None  # clips are no windows
     assert estimated(plan, None, 2)["estimate"] is None
+
+
+@pytest.mark.parametrize(
+    ("fps", "rule", "rows"), [(None, "all", 21), (None, "released", 20), (None, "released-json", 19), (50.0, "all", 45)]
+)
+def test_windows_are_counted_as_they_will_be_made(tmp_path: Path, fps: float | None, rule: Rule, rows: int) -> None:
+    videos = small_run.write_videos(tmp_path)  # 48 frames at 25 a second
+    orders = tuple(Order(name, path, (CLEAN_CELL,), 0) for name, path in videos.items())
+    look = DetectingByFeatures(TwoParts(8, 2, fps), small_run.Leaning(), rule=rule)
+    first = first_look(lambda: look, orders, timed=True)
+    assert first is not None
+    assert first.windows == 4 * rows == sum(look(order).clean.joined for order in orders)
+    (tmp_path / "d.mkv").write_bytes(b"not a video at all")
+    first = first_look(lambda: look, orders, timed=True)
+    assert first is not None
+    assert first.windows == 3 * rows
+    assert first_look(lambda: look, orders).windows is None  # type: ignore[union-attr]
 
 
 class Broken(Weigher):

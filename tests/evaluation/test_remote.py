@@ -31,6 +31,10 @@ def look() -> DetectingByFeatures:
     return small_run.looking()
 
 
+def released_look() -> DetectingByFeatures:
+    return replace(look(), rule="released", released_faults=("early-row",))
+
+
 def counting_look() -> DetectingByFrames:
     return DetectingByFrames(lit)
 
@@ -71,11 +75,16 @@ def told(results: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("load", [look, counting_look])
+@pytest.mark.parametrize("load", [look, released_look, counting_look])
 def test_stand_ins_find_the_same(orders: list[Order], load: Callable[[], Any]) -> None:
     near = told(worked(Attempting(load), orders, 1))
     far = told(worked(Attempting(partial(look_from_afar, Elsewhere(load))), orders, 1))
     assert near == far
+
+
+def test_rule_and_faults_go_along() -> None:
+    stand_in = look_from_afar(Elsewhere(released_look))
+    assert (stand_in.rule, stand_in.released_faults) == ("released", ("early-row",))
 
 
 class Heavy:

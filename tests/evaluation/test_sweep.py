@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from jostle.evaluation.runner import Contestant, Run, run_benchmark
 from jostle.evaluation.sweep import Detecting, Models, run_together
 from jostle.evaluation.video_detection import detect_videos
 from jostle.evaluation.work import Looked, Order
-from jostle.extraction.folder import Corrupting
+from jostle.extraction.folder import Corrupting, features_of
+from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.types import Segments, Truth
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
@@ -70,6 +72,30 @@ def test_each_cell_is_that_of_the_corrupted_video(videos: dict[str, Path]) -> No
         scores = [found[name].found[cell.name]["plus"].score[0] for name in "abc"]
         assert scores == alone.score.tolist()
         assert [found[name].found[cell.name]["minus"].score[0] for name in "abc"] == (-alone.score).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rule", "faults"),
+    [("released", ()), ("released-json", ("skipped-window",)), ("released", ("early-row", "skipped-window"))],
+)
+def test_each_cell_is_as_the_released_programs_make_it(
+    videos: dict[str, Path], rule: Rule, faults: tuple[ReleasedFault, ...]
+) -> None:
+    detecting = Detecting(replace(models(), rule=rule, released_faults=faults))
+    differ = 0
+    for name in "ab":
+        path = videos[name]
+        found = detecting(Order(name, path, CELLS, 3, SEGMENTS[name]))
+        rows = (60 - 8 - (rule == "released-json")) // 2
+        assert found.clean.joined == rows
+        assert found.cells.joined < rows * (len(CELLS) - 1)  # not every window is computed again
+        for cell in CELLS:
+            corrupting = Corrupting(cell.specs, cell.placement, seed=3, segments=SEGMENTS)
+            about = {"video_id": name, "corrupting": corrupting, "rule": rule}
+            whole = features_of(path, TwoParts(8, 2), released_faults=faults, **about)[0].features
+            assert found.found[cell.name]["plus"].score[0] == float(whole.sum())
+            differ += not np.array_equal(whole, features_of(path, TwoParts(8, 2), **about)[0].features)
+    assert bool(differ) == bool(faults)
 
 
 def test_a_video_is_decoded_once_and_struck_frames_are_seen_once(videos: dict[str, Path]) -> None:

@@ -12,7 +12,7 @@ from made_runs import made_run
 from jostle.findings.offsets import offset_errors
 from jostle.findings.record import RunRecord
 from jostle.findings.survey import Survey, survey
-from jostle.findings.wording import WORDS, frames_verdict, guessing, percent, verdict_of
+from jostle.findings.wording import WORDS, frames_verdict, guessing, percent, verdict_of, windows_said
 
 
 def with_values(found: Survey, clean: float, corrupted: float) -> Survey:
@@ -75,3 +75,12 @@ def test_frames_by_themselves(tmp_path: Path) -> None:
     told = frames_verdict(offset_errors(record)[0], "m")
     assert verdict_of(record, "m") == verdict_of(survey(record), "m") == told
     assert "similar frame within 3" in told
+
+
+def test_windows_are_told_of_only_where_they_are_unusual() -> None:
+    assert windows_said({}) is None
+    assert windows_said({"rule": None, "released_faults": []}) is None
+    assert windows_said({"rule": "all", "released_faults": []}) is None
+    assert windows_said({"rule": "released", "released_faults": []}) == "released"
+    faulty = {"rule": "all", "released_faults": ["early-row", "skipped-window"]}
+    assert windows_said(faulty) == "all, with the faults early-row and skipped-window"

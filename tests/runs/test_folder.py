@@ -12,7 +12,8 @@ from jostle.errors import DataError, SourceChanged
 from jostle.runs.folder import Origin, RunFolder
 
 ORIGIN = Origin(
-    "b-c", "sha256:1", {}, "m", "sha256:2", "file", "e", None, None, "cpu", 0, "folder", "test", "sha256:3", ("x",)
+    *("b-c", "sha256:1", {}, "m", "sha256:2", "file", "e", None, "released", ("early-row",)),
+    *(None, "cpu", 0, "folder", "test", "sha256:3", ("x",)),
 )
 
 BUILDS = {"python": "3.12.1", "av": "18.1.0"}

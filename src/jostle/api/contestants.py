@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset
     from jostle.evaluation.class_match import ClassMatch, Projection
     from jostle.evaluation.detecting import DetectingByFeatures, DetectingByFrames
+    from jostle.evaluation.detection import FeatureDetector
     from jostle.evaluation.frame_recognition import SeeingFrames
     from jostle.evaluation.recognition import Recognising
     from jostle.evaluation.runner import Contestant
+    from jostle.extraction.windows import ReleasedFault, Rule
     from jostle.models.input_spec import InputSpec
     from jostle.models.recogniser import Recogniser
 
@@ -42,6 +44,7 @@ class AskedModel:
         weights: of a name.
         extractor: makes features for a detector.
         extractor_weights: its checkpoint.
+        rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
         spec: what a `torch.nn.Module` or a callable wants to see.
         input: fields of the `InputSpec` to change.
         clips: whether frames and sizes of a clip are the model's own or the benchmark's.
@@ -51,6 +54,8 @@ class AskedModel:
     weights: str | Path | None = None
     extractor: str | None = None
     extractor_weights: str | Path | None = None
+    rule: Rule = "all"
+    released_faults: Sequence[ReleasedFault] = ()
     spec: InputSpec | None = None
     input: Mapping[str, Any] | None = None
     clips: ClipsFrom = "model"
@@ -98,13 +103,13 @@ def _detection(data: Dataset, asked: AskedModel, device: str, here: bool) -> Con
     own = _own(asked)
     if own is None:
         return _registered_detector(asked, data.truth, device, here)
-    extractor_weights = _extractor_weights(asked.extractor, asked.extractor_weights)
-    load = partial(_own_detector, own, asked.extractor, extractor_weights, device)
+    features = None if asked.extractor is None else _features(asked, asked.extractor)
+    if features is None:
+        _refuse_features(asked, f"{own.name} looks at frames unless an extractor is named, --extractor NAME")
+    load = partial(_own_detector, own, features, device)
     if here:
         load()
-    return Contestant(
-        load, own.name, *own.identity(), extractor=asked.extractor, extractor_weights=_fingerprint(extractor_weights)
-    )
+    return Contestant(load, own.name, *own.identity(), **({} if features is None else features.known))
 
 
 def _registered_detector(asked: AskedModel, truth: Truth, device: str, here: bool) -> Contestant:
@@ -123,64 +128,85 @@ def _registered_detector(asked: AskedModel, truth: Truth, device: str, here: boo
             f"{found}: does not say whose features it was trained on; name the extractor, --extractor NAME; "
             "`jostle names extractors` lists them"
         )
-    extractor_weights = _extractor_weights(extractor, asked.extractor_weights)
-    load = partial(_detector, model, found, extractor, extractor_weights, device, truth)
+    features = _features(asked, extractor)
+    load = partial(_detector, model, found, features, device, truth)
     if here:
         load()  # whatever is wrong with the weights is wrong before the first video
-    known = _fingerprint(extractor_weights)
-    return Contestant(load, model, file_fingerprint(found), "file", extractor, known)
+    return Contestant(load, model, file_fingerprint(found), "file", **features.known)
 
 
-def _extractor_weights(extractor: str | None, weights: str | Path | None) -> Path | None:
+@dataclass(frozen=True)
+class _Features:
+    """What makes features for a detector, and of which windows."""
+
+    extractor: str
+    weights: Path | None
+    rule: Rule
+    released_faults: tuple[ReleasedFault, ...]
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What a contestant is known by on their account."""
+        from jostle.extraction.store import file_fingerprint
+
+        weights = None if self.weights is None else file_fingerprint(self.weights)
+        windows = {"rule": self.rule, "released_faults": self.released_faults}
+        return {"extractor": self.extractor, "extractor_weights": weights, **windows}
+
+    def looking(self, detector: FeatureDetector, device: str) -> DetectingByFeatures:
+        """One thread each: the bits then do not depend on the machine or the number of processes."""
+        from jostle.evaluation.detecting import DetectingByFeatures
+
+        makes = load_extractor(self.extractor, weights=self.weights, device=device)
+        return DetectingByFeatures(makes, detector, _one_thread(), self.rule, self.released_faults)
+
+
+def _features(asked: AskedModel, extractor: str) -> _Features:
+    from jostle.extraction.windows import WindowGrid
+
+    weights = None if asked.extractor_weights is None else Path(asked.extractor_weights)
     if weights is None and extractor in shipped_names():
-        return weights_file(str(extractor))
-    return None if weights is None else Path(weights)
+        weights = weights_file(extractor)
+    faults = tuple(sorted(set(asked.released_faults)))
+    WindowGrid(1, 1, asked.rule, faults)  # says what is wrong with them
+    return _Features(extractor, weights, asked.rule, faults)
 
 
-def _fingerprint(path: Path | None) -> str | None:
-    from jostle.extraction.store import file_fingerprint
+def _refuse_features(asked: AskedModel, why: str) -> None:
+    """Raise if somebody says how features are to be made where none are."""
+    if asked.extractor_weights is not None or asked.rule != "all" or asked.released_faults:
+        raise BadValue(f"extractor weights, rule and released faults say how features are made, and {why}")
 
-    return None if path is None else file_fingerprint(path)
 
-
-def _detector(
-    model: str, weights: Path, extractor: str, extractor_weights: Path | None, device: str, truth: Truth
-) -> DetectingByFeatures:
-    """The networks, one thread each: the bits then do not depend on the machine or the number of processes."""
-    from jostle.evaluation.detecting import DetectingByFeatures
-
+def _detector(model: str, weights: Path, features: _Features, device: str, truth: Truth) -> DetectingByFeatures:
     detector = load_detector(model, weights=weights)
     name_classes(detector, truth)
     detector.to(device)
-    return DetectingByFeatures(
-        load_extractor(extractor, weights=extractor_weights, device=device), detector, _one_thread()
-    )
+    return features.looking(detector, device)
 
 
-def _own_detector(
-    own: Model, extractor: str | None, extractor_weights: Path | None, device: str
-) -> DetectingByFeatures | DetectingByFrames:
-    from jostle.evaluation.detecting import CalledDetector, DetectingByFeatures, DetectingByFrames
+def _own_detector(own: Model, features: _Features | None, device: str) -> DetectingByFeatures | DetectingByFrames:
+    from jostle.evaluation.detecting import CalledDetector, DetectingByFrames
 
     model = own.get()
     detects = hasattr(model, "detect")
     if not detects and not callable(model):
         raise BadValue(f"{own.name}: a detector is called on frames or features, or has a method detect")
-    if extractor is None:
+    if features is None:
         if detects:
             raise BadValue(f"{own.name}: finds actions in features; name what makes them, --extractor NAME")
         return DetectingByFrames(model, _one_thread())
-    makes = load_extractor(extractor, weights=extractor_weights, device=device)
     if detects and hasattr(model, "to"):
         model.to(device)
-    return DetectingByFeatures(makes, model if detects else CalledDetector(model), _one_thread())
+    return features.looking(model if detects else CalledDetector(model), device)
 
 
 def _recognition(recipe: Recipe, data: Dataset, asked: AskedModel, device: str) -> Contestant:
     from jostle.evaluation.runner import Contestant
 
-    if asked.extractor is not None or asked.extractor_weights is not None:
+    if asked.extractor is not None:
         raise BadValue(f"an extractor makes features for detectors, and {recipe.name} is of {recipe.task}")
+    _refuse_features(asked, f"{recipe.name} is of {recipe.task}, which needs none")
     own = _own(asked)
     if own is None:
         if asked.spec is not None:

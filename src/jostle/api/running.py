@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset
     from jostle.evaluation.runner import Contestant, Run
     from jostle.evaluation.watching import Watch
+    from jostle.extraction.windows import ReleasedFault, Rule
     from jostle.models.input_spec import InputSpec
 
 Progress = Callable[[int, int], None]
@@ -32,6 +33,8 @@ def run(
     weights: str | Path | None = None,
     extractor: str | None = None,
     extractor_weights: str | Path | None = None,
+    rule: Rule = "all",
+    released_faults: Sequence[ReleasedFault] = (),
     spec: InputSpec | None = None,
     input: Mapping[str, Any] | None = None,
     clips: Literal["model", "benchmark"] = "model",
@@ -60,6 +63,8 @@ def run(
         weights: of a name; for what comes with jostle also `clean` or `robust`.
         extractor: makes features for a detector; by default the one that the weights were trained on.
         extractor_weights: its checkpoint, if not the one that comes with jostle.
+        rule: how the windows of features are counted; see `jostle.extraction.windows.WindowGrid`.
+        released_faults: faults of the THUMOS14-C extractors to repeat; see there as well.
         spec: what a module or callable wants to see. A callable without one gets whole frames as they are.
         input: fields of a recogniser's `InputSpec` to change.
         clips: whether frames and sizes of a clip are the `model`'s own or those of the `benchmark`.
@@ -70,7 +75,7 @@ def run(
         watch: called with the state of all cells after each video.
 
     Raises:
-        SourceChanged: if `out` holds a run of another benchmark, model, data or seed; the message says what differs.
+        SourceChanged: if `out` holds a run of another benchmark, model, rule, data or seed; the message says which.
         BadValue: if the model does not fit the benchmark or its classes those of the data.
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
@@ -81,7 +86,7 @@ def run(
     from jostle.evaluation.tasks import task_of
 
     need_torch("running a model")
-    asked = (model, weights, extractor, extractor_weights, spec, input, clips)
+    asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
     with place_of(engine, device, jobs, many=isinstance(model, str)) as place:
         known = _looked_up(benchmark, data, cells, place, asked)
         if known.recipe.task != "detection" and place.here:
@@ -115,6 +120,8 @@ def plan(
     weights: str | Path | None = None,
     extractor: str | None = None,
     extractor_weights: str | Path | None = None,
+    rule: Rule = "all",
+    released_faults: Sequence[ReleasedFault] = (),
     spec: InputSpec | None = None,
     input: Mapping[str, Any] | None = None,
     clips: Literal["model", "benchmark"] = "model",
@@ -132,7 +139,7 @@ def plan(
     from jostle.evaluation.runner import plan_benchmark
 
     need_torch("running a model")
-    asked = (model, weights, extractor, extractor_weights, spec, input, clips)
+    asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
     with place_of("local", device, jobs, many=isinstance(model, str)) as place:
         known = _looked_up(benchmark, data, cells, place, asked)
         made = plan_benchmark(

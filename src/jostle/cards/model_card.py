@@ -10,6 +10,7 @@ from jostle.findings.cell_labels import cell_labels
 from jostle.findings.record import RunRecord
 from jostle.findings.run_names import benchmark_title
 from jostle.findings.tables import Column, Table, Value, markdown_escape, shown
+from jostle.findings.wording import windows_said
 
 TASKS = {
     "detection": ("temporal-action-detection", "Temporal action detection"),
@@ -105,6 +106,7 @@ def facts_table(record: RunRecord) -> Table:
         "weights": about["weights"],
         "features": about["extractor"],
         "features' weights": about["extractor_weights"],
+        "windows": windows_said(about),
         "seed": about["seed"],
         "versions": ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -16,11 +16,13 @@ from jostle.cli.options import (
     Json,
     PlacementOption,
     Quiet,
+    ReleasedFaults,
     Seed,
     SpecOption,
     TruthOption,
     Verbose,
     VideoId,
+    WindowRule,
     Workers,
 )
 
@@ -47,18 +49,8 @@ def extract(
     keep_frames: Annotated[
         bool, typer.Option("--keep-frames", help="Also write what was seen of each frame, to DIR/frames.")
     ] = False,
-    rule: Annotated[
-        Literal["all", "released", "released-json"],
-        typer.Option("--rule", help="Which windows: all full ones, or as many as THUMOS14-C's programs make."),
-    ] = "all",
-    released_fault: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--released-fault",
-            metavar="FAULT",
-            help="Repeat a fault of THUMOS14-C's programs: skipped-window, early-row; several apply.",
-        ),
-    ] = None,
+    rule: WindowRule = "all",
+    released_fault: ReleasedFaults = None,
     stride: Annotated[
         int | None, typer.Option("--stride", min=1, help="Frames from one window to the next, if not as usual.")
     ] = None,

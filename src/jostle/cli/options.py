@@ -31,6 +31,18 @@ TruthOption = Annotated[
 VideoId = Annotated[
     str | None, typer.Option("--video-id", metavar="ID", help="Id of the video; by default its file name.")
 ]
+WindowRule = Annotated[
+    Literal["all", "released", "released-json"],
+    typer.Option("--rule", help="Which windows: all full ones, or as many as THUMOS14-C's programs make."),
+]
+ReleasedFaults = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--released-fault",
+        metavar="FAULT",
+        help="Repeat a fault of THUMOS14-C's programs: skipped-window, early-row; several apply.",
+    ),
+]
 Device = Annotated[
     Literal["auto", "cpu", "cuda"],
     typer.Option("--device", help="Where networks run; auto: a GPU if there is one."),

@@ -11,7 +11,19 @@ from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
 from jostle.cli.live import time_of, watching
-from jostle.cli.options import BenchmarkName, Cells, DataFolder, Device, Json, Quiet, Seed, Verbose, Workers
+from jostle.cli.options import (
+    BenchmarkName,
+    Cells,
+    DataFolder,
+    Device,
+    Json,
+    Quiet,
+    ReleasedFaults,
+    Seed,
+    Verbose,
+    WindowRule,
+    Workers,
+)
 from jostle.cli.sparklines import glance_lines
 from jostle.cli.tables import lines_of, percent
 
@@ -42,6 +54,8 @@ def run(
     extractor_weights: Annotated[
         Path | None, typer.Option("--extractor-weights", metavar="F", help="Its weights, if not those of jostle.")
     ] = None,
+    rule: WindowRule = "all",
+    released_fault: ReleasedFaults = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--input", metavar="KEY=VALUE", help="Change what a recogniser is shown, as in frames=8."),
@@ -74,6 +88,8 @@ def run(
         "weights": weights,
         "extractor": extractor,
         "extractor_weights": extractor_weights,
+        "rule": rule,
+        "released_faults": released_fault or (),
         "input": parsed_pairs(settings) if settings else None,
         "clips": clips,
         "cells": None if cells is None else cells.split(","),
@@ -104,9 +120,10 @@ def _show_plan(told: dict[str, Any]) -> None:
         f"{len(told['failed'])} videos failed before"
     )
     if cost := told["estimate"]:
+        windows = "" if cost["windows"] is None else f" with {cost['windows']} windows"
         voice.show(
-            f"about {time_of(cost['clean_s'])} for the clean videos, {time_of(cost['all_s'])} if every cell takes as "
-            f"long, with {cost['jobs']} at once; {cost['disk_bytes'] / 1e6:.1f} MB on the disk"
+            f"about {time_of(cost['clean_s'])} for the clean videos{windows}, {time_of(cost['all_s'])} if every cell "
+            f"takes as long, with {cost['jobs']} at once; {cost['disk_bytes'] / 1e6:.1f} MB on the disk"
         )
 
 

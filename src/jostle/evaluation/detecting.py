@@ -20,6 +20,7 @@ from jostle.evaluation.sweep import Detecting, Models
 from jostle.evaluation.work import Looked, Order, asked
 from jostle.extraction.engine import Cost
 from jostle.extraction.extractor import FeatureExtractor
+from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.types.segments import Segments
 
 MOST_BYTES = 8 * 2**30  # of the frames of a video, all of which such a model is handed at once
@@ -27,14 +28,21 @@ MOST_BYTES = 8 * 2**30  # of the frames of a video, all of which such a model is
 
 @dataclass(frozen=True)
 class DetectingByFeatures:
-    """Looks at a video through an extractor; features are computed where a cell changed something."""
+    """Looks at a video through an extractor; features are computed where a cell changed something.
+
+    Attributes:
+        rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
+    """
 
     extractor: FeatureExtractor
     detector: FeatureDetector
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    rule: Rule = "all"
+    released_faults: tuple[ReleasedFault, ...] = ()
 
     def __call__(self, order: Order) -> Looked[Segments]:
-        looked = Detecting(Models(self.extractor, {"": self.detector}, self.guard))(order)
+        models = Models(self.extractor, {"": self.detector}, self.guard, self.rule, self.released_faults)
+        looked = Detecting(models)(order)
         return Looked({cell: found[""] for cell, found in looked.found.items()}, looked.clean, looked.cells)
 
 

@@ -9,8 +9,11 @@ from typing import Any
 
 from jostle.benchmarks.recipe import CLEAN_CELL
 from jostle.errors import BadValue, DataError, JostleError
+from jostle.evaluation.detecting import DetectingByFeatures
 from jostle.evaluation.run_state import Plan, claimed_frames
 from jostle.evaluation.work import Look, Order
+from jostle.extraction.windows import WindowGrid
+from jostle.media.probe import probe
 
 AGAIN_S = 2.0  # what took less is looked at twice, as the first time loads and compiles things
 TRIED = 3  # videos, where some cannot be used
@@ -25,18 +28,20 @@ class FirstLook:
         frames: that were looked at.
         seconds: that it took.
         bytes: that what was found takes up, in one cell.
+        windows: of all the videos, clean, of which features are made; None where none are, or nobody asked.
     """
 
     frames: int
     seconds: float
     bytes: int
+    windows: int | None = None
 
 
 def first_look(load: Callable[[], Look[Any]], orders: tuple[Order, ...], *, timed: bool = False) -> FirstLook | None:
     """Look at the first of some videos that can be used, clean; None if none can.
 
     Args:
-        timed: whether the time that it takes is of interest.
+        timed: whether what it takes is of interest.
 
     Raises:
         BadValue: if the model does not fit, as when it has other classes.
@@ -56,7 +61,7 @@ def first_look(load: Callable[[], Look[Any]], orders: tuple[Order, ...], *, time
             failed = error
             continue
         size = sum(getattr(one, "nbytes", 0) for one in found.values())
-        return FirstLook(_frames(some), seconds, size)
+        return FirstLook(_frames(some), seconds, size, _windows(look, orders) if timed else None)
     if isinstance(failed, DataError) and failed.fault == "F78":
         raise failed
     return None
@@ -78,6 +83,7 @@ def estimated(plan: Plan, first: FirstLook | None, jobs: int) -> dict[str, Any]:
         "estimate": {
             "jobs": jobs,
             "frames_per_s": rate,
+            "windows": first.windows,
             "clean_s": once / rate / jobs,
             "all_s": in_cells / rate / jobs,
             "disk_bytes": 2 * told["looks"] * first.bytes,  # of each video, and of each cell
@@ -88,6 +94,20 @@ def estimated(plan: Plan, first: FirstLook | None, jobs: int) -> dict[str, Any]:
 def _timed(look: Look[Any], order: Order) -> tuple[dict[str, Any], float]:
     begin = time.perf_counter()
     return look(order).found, time.perf_counter() - begin
+
+
+def _windows(look: Look[Any], orders: tuple[Order, ...]) -> int | None:
+    """The windows of clean videos, by the frames that the files claim."""
+    if not isinstance(look, DetectingByFeatures):
+        return None
+    spec, counted = look.extractor.spec, 0
+    grid = WindowGrid(spec.frames, spec.stride, look.rule)
+    for order in orders:
+        if frames := claimed_frames(order.path):
+            counted += grid.count(
+                frames if spec.fps is None else max(int(frames / probe(order.path).fps * spec.fps), 1)
+            )
+    return counted
 
 
 def _frames(order: Order) -> int:

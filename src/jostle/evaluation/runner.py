@@ -43,6 +43,7 @@ from jostle.evaluation.watching import Watch, Watching
 from jostle.evaluation.work import Attempting, Engine, Look, Looked, Order
 from jostle.extraction.engine import Cost
 from jostle.extraction.store import file_fingerprint, source_state
+from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.runs.folder import FORMAT, Origin, RunFolder
 from jostle.runs.journal import Event, Journal, read_events
 from jostle.workers import worked
@@ -82,6 +83,8 @@ class Contestant:
         weights_from: what that is the fingerprint of.
         extractor: the name of what makes features for a detector.
         extractor_weights: fingerprint of those weights.
+        rule: how the windows of features are counted; None where there are none.
+        released_faults: of the THUMOS14-C extractors, which are repeated.
         shown: how frames become the input of a recogniser, as plain values.
         device: that it runs on.
     """
@@ -92,6 +95,8 @@ class Contestant:
     weights_from: str = "nothing"
     extractor: str | None = None
     extractor_weights: str | None = None
+    rule: Rule | None = None
+    released_faults: tuple[ReleasedFault, ...] = ()
     shown: dict[str, Any] | None = None
     device: str = "cpu"
 
@@ -200,6 +205,8 @@ def _origin(task: Task[Any], contestant: Contestant, seed: int) -> Origin:
         contestant.weights_from,
         contestant.extractor,
         contestant.extractor_weights,
+        contestant.rule,
+        contestant.released_faults,
         contestant.shown,
         contestant.device,
         seed,

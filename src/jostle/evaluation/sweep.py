@@ -18,6 +18,7 @@ from jostle.evaluation.runner import Contestant, Run, run_benchmark
 from jostle.evaluation.work import Attempting, Engine, Looked, Order, Result
 from jostle.extraction.engine import Cost, VideoFeatures
 from jostle.extraction.extractor import FeatureExtractor
+from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.media.decode import Reader
 from jostle.types.segments import Segments
 from jostle.workers import worked
@@ -33,11 +34,14 @@ class Models:
         extractor: makes features.
         detectors: by name; each looks at the same features.
         guard: a context to work in, such as one that keeps a library to one thread.
+        rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
     """
 
     extractor: FeatureExtractor
     detectors: Mapping[str, FeatureDetector]
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    rule: Rule = "all"
+    released_faults: tuple[ReleasedFault, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,8 @@ def _look(order: Order, models: Models) -> Looked[ByDetector]:
         video = VideoFeatures(
             reader,
             models.extractor,
+            rule=models.rule,
+            released_faults=models.released_faults,
             seed=order.seed,
             video_id=order.name,
             segments=order.segments,

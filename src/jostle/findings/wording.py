@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from jostle.benchmarks.recipe import CLEAN
 from jostle.findings.comparison import Comparison
@@ -142,6 +143,14 @@ def comparison_verdict(found: Comparison, one: str, other: str) -> str:
         f"{percent(gap.one)}: {abs(100 * gap.difference.value):.1f} points "
         f"{'more' if gap.difference.value >= 0 else 'less'}{ends}."
     )
+
+
+def windows_said(about: Mapping[str, Any]) -> str | None:
+    """Which windows features were made of, by what a run says of itself; None if as usual, or if there are none."""
+    rule, faults = about.get("rule"), about.get("released_faults") or ()
+    if rule in (None, "all") and not faults:
+        return None
+    return f"{rule}, with the faults {' and '.join(faults)}" if faults else str(rule)
 
 
 def between(found: Estimate, digits: int = 1) -> str:

@@ -18,7 +18,7 @@ from jostle.findings.profile import ErrorProfile, Side, error_profile
 from jostle.findings.record import RunRecord
 from jostle.findings.survey import Survey
 from jostle.findings.tables import Table
-from jostle.findings.wording import between, comparison_verdict, percent, verdict_of
+from jostle.findings.wording import between, comparison_verdict, percent, verdict_of, windows_said
 from jostle.pages.charts import (
     MOST_CLASSES,
     Curve,
@@ -251,6 +251,8 @@ def making_of(record: RunRecord, name: str) -> Making:
     ]
     if about["extractor"]:
         facts.append(("extractor", f"{about['extractor']}, {about['extractor_weights'] or 'unknown'}"))
+    if windows := windows_said(about):
+        facts.append(("windows", windows))
     if about["shown"]:
         facts.append(("shown to the model", ", ".join(f"{key} {value}" for key, value in about["shown"].items())))
     facts.append(("scored by", _rules(about["content"])))

@@ -27,6 +27,8 @@ class Origin:
         weights_from: what that is the fingerprint of: a file, a folder, tensors, or nothing.
         extractor: the name of what makes features for a detector; None where nothing does.
         extractor_weights: fingerprint of the extractor's weights.
+        rule: how the windows of features are counted; None where there are none.
+        released_faults: of the THUMOS14-C extractors, which were repeated.
         shown: how frames become the input of a recogniser, and how its classes were matched; None for others.
         device: that the model ran on: another gives other last digits.
         seed: of every random draw.
@@ -44,6 +46,8 @@ class Origin:
     weights_from: str
     extractor: str | None
     extractor_weights: str | None
+    rule: str | None
+    released_faults: tuple[str, ...]
     shown: dict[str, Any] | None
     device: str
     seed: int
@@ -54,7 +58,7 @@ class Origin:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return asdict(self) | {"missing": list(self.missing)}
+        return asdict(self) | {"released_faults": list(self.released_faults), "missing": list(self.missing)}
 
 
 @dataclass(frozen=True)
