@@ -14,7 +14,7 @@ from jostle.benchmarks.selection import select_cells
 from jostle.corrupting.corruption import corruptions
 from jostle.evaluation.sweep import Models, run_together
 from jostle.pages.report import write_report
-from jostle.shipped import TREATMENTS, detector_weights, weights_file
+from jostle.shipped import TREATMENTS, trained_weights, weights_file
 
 if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset
@@ -100,7 +100,7 @@ def _models() -> Models:
 
     detectors = {}
     for how in TREATMENTS:
-        path = detector_weights(DETECTOR, how)
+        path = trained_weights(DETECTOR, how)
         names = tuple(json.loads(read_metadata(path)["classes"]))
         detectors[how] = load_detector(DETECTOR, weights=path, class_names=names)
     return Models(load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR))), detectors, one_thread)

@@ -12,7 +12,7 @@ import jostle
 from jostle.cli.main import _run
 from jostle.detectors.checkpoints import read_metadata
 from jostle.errors import BadValue
-from jostle.shipped import detector_weights
+from jostle.shipped import trained_weights
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
 
@@ -39,7 +39,7 @@ MODEL = ("--model", "temporalmaxer_puppets", "--weights", "clean")
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data").mkdir()
     database = {}
-    classes = json.loads(read_metadata(detector_weights("temporalmaxer_puppets", "clean"))["classes"])
+    classes = json.loads(read_metadata(trained_weights("temporalmaxer_puppets", "clean"))["classes"])
     for i, name in enumerate(("one", "two")):
         write_video(tmp_path / "data" / f"{name}.mkv", 60, seed=i)
         actions = [{"label": label, "segment": [0.2, 1.9], "label_id": i} for i, label in enumerate(classes)]

@@ -16,7 +16,7 @@ from jostle.api.models import Given, Imported, Model, NamedRecogniser, is_place
 from jostle.benchmarks.recipe import Recipe
 from jostle.benchmarks.sampling import Sampling
 from jostle.errors import BadValue
-from jostle.shipped import TREATMENTS, detector_weights, shipped_names, weights_file
+from jostle.shipped import TREATMENTS, shipped_names, trained_weights, weights_file
 from jostle.types.truth import Truth
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _registered_detector(asked: AskedModel, truth: Truth, device: str, here: boo
     if asked.weights is None:
         hint = f"; {' or '.join(TREATMENTS)} come with jostle" if f"{model}-{TREATMENTS[0]}" in shipped_names() else ""
         raise BadValue(f"{model} has to be given weights, by --weights{hint}")
-    found = detector_weights(model, asked.weights)
+    found = trained_weights(model, asked.weights)
     extractor = asked.extractor or read_metadata(found).get("extractor")
     if not extractor:
         raise BadValue(

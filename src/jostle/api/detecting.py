@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.api.corrupting import SegmentsLike
 from jostle.errors import BadValue, JostleError, MissingExtra
-from jostle.shipped import detector_weights
+from jostle.shipped import trained_weights
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
 
@@ -45,7 +45,7 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
     from jostle.detectors.detector import load_detector as load
 
     if weights is not None:
-        weights = detector_weights(name, weights)
+        weights = trained_weights(name, weights)
         kept = read_metadata(weights)
         if kept.get("detector") == name:
             own = json.loads(kept.get("settings", "{}"))

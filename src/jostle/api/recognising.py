@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.api.detecting import need_torch
-from jostle.shipped import TREATMENTS, detector_weights
+from jostle.shipped import trained_weights
 
 if TYPE_CHECKING:
     from jostle.models.recogniser import Recogniser
@@ -48,6 +48,4 @@ def load_recogniser(name: str, *, weights: str | Path | None = None, device: str
 
 def recogniser_weights(name: str, weights: str | Path | None) -> Path | None:
     """The file or folder that `weights` means for a recogniser."""
-    if weights is None:
-        return None
-    return detector_weights(name, weights) if str(weights) in TREATMENTS else Path(weights)
+    return None if weights is None else trained_weights(name, weights)

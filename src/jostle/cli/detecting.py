@@ -181,9 +181,9 @@ def _is_video(source: Path, prefix: str, suffix: str) -> bool:
 def _extractor_of(detector: str, weights: str, source: Path) -> str:
     """The extractor whose features a detector was trained on, if its weights say so."""
     from jostle.detectors.checkpoints import read_metadata
-    from jostle.shipped import detector_weights
+    from jostle.shipped import trained_weights
 
-    name = read_metadata(detector_weights(detector, weights)).get("extractor")
+    name = read_metadata(trained_weights(detector, weights)).get("extractor")
     if not name:
         raise BadValue(
             f"{source}: of video, features have to be made first: say by what, --extractor NAME; "

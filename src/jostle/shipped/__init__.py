@@ -7,7 +7,7 @@ from pathlib import Path
 from jostle.errors import UnknownName
 
 FOLDER = Path(__file__).parent
-TREATMENTS = ("clean", "robust")  # how a shipped detector was trained
+TREATMENTS = ("clean", "robust")  # how a shipped model was trained
 
 
 def shipped_names() -> list[str]:
@@ -26,16 +26,16 @@ def weights_file(name: str) -> Path:
     return FOLDER / f"{name}.safetensors"
 
 
-def detector_weights(detector: str, weights: str | Path) -> Path:
-    """The file that `weights` means for a detector: `clean` or `robust` for those that come with jostle, or a path.
+def trained_weights(model: str, weights: str | Path) -> Path:
+    """The file that `weights` means for a model: `clean` or `robust` for those that come with jostle, or a path.
 
     Raises:
-        UnknownName: if no weights come with jostle for this detector.
+        UnknownName: if no weights come with jostle for this model.
     """
     if str(weights) not in TREATMENTS:
         return Path(weights)
-    name = f"{detector}-{weights}"
+    name = f"{model}-{weights}"
     if name not in shipped_names():
         known = [other.removesuffix(f"-{weights}") for other in shipped_names() if other.endswith(f"-{weights}")]
-        raise UnknownName("detector with weights that come with jostle", detector, known)
+        raise UnknownName("model with weights that come with jostle", model, known)
     return weights_file(name)

@@ -20,7 +20,7 @@ from jostle.errors import BadValue, DataError
 from jostle.models.input_spec import InputSpec
 from jostle.models.recogniser import Recogniser, Scores, changed, load_recogniser, recognisers
 from jostle.seeds import key_for, rng_for
-from jostle.shipped import detector_weights
+from jostle.shipped import trained_weights
 from jostle.training.clips import Clips, Preparation, VideoClip, load_clips, videos_of
 from jostle.training.learner import Learner, Losses, steps_in, with_average
 from jostle.training.optimisation import Average
@@ -194,7 +194,7 @@ def load_spec(config: RecognitionConfig) -> InputSpec:
 def start_from(name: str, weights: str | None, changes: Mapping[str, Any]) -> Recogniser:
     """A recogniser to be trained: with the weights of a file, or else begun anew by chance."""
     if weights is not None:
-        return load_recogniser(name, weights=read_weights(detector_weights(name, weights)), **_tuples(changes))
+        return load_recogniser(name, weights=read_weights(trained_weights(name, weights)), **_tuples(changes))
     made = load_recogniser(name, weights="random", **_tuples(changes))
     if isinstance(made.network, nn.Module):
         for module in made.network.modules():
