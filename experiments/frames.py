@@ -1,19 +1,21 @@
-"""Frame classifiers on similar frames: trained on anchors, with noise, and with the pm-k loss.
+"""Frame classifiers on similar frames: trained on anchors, with noise, on whole sets, and with the pm-k loss.
 
-    python -m experiments.frames WORK study weights
+    python -m experiments.frames WORK start study weights
 
-Runs that are done already are skipped.
+Steps and runs that are done already are skipped. `start` needs a GPU and the frames of `study` the cores: named
+together they work side by side.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,26 +24,31 @@ from experiments.recognition import ship_weights
 from jostle.settings import make_settings
 from jostle.training.recognition_config import RecognitionConfig
 
+if TYPE_CHECKING:
+    from experiments.frames_start import DrawnFrames
+
 CLASSIFIER = "puppet_frames"
 SEEDS = (0, 1, 2)
-STEPS = ("study", "weights")
+STEPS = ("start", "study", "weights")
 K = 10
 
 DATA: dict[str, Any] = {
     "dataset": "puppets-frames",
     "train": "training",
     "select": 0.0,
-    "seeds": [0, 1, 2],
+    "seeds": [0],
     "mirror": True,
     "shift": 0.1,
     "k": K,
 }
-OPTIMISER: dict[str, Any] = {"lr": 3e-3, "warmup_epochs": 2, "epochs": 60, "batch": 64, "average": 0.99}
+OPTIMISER: dict[str, Any] = {"lr": 1e-4, "warmup_epochs": 1, "epochs": 8, "batch": 64, "average": 0.98}
 TREATMENTS: dict[str, dict[str, Any]] = {
     "anchors": {},
     "noise": {"noise": {"std": 0.1}},
+    "all": {"loss": "all"},
     "worst": {"loss": "worst"},
 }
+START = "start"  # no treatment: the weights that all begin with
 SHIPPED = {"clean": "anchors", "robust": "worst"}
 
 
@@ -62,16 +69,26 @@ def main() -> None:
     parser.add_argument("work", type=Path, help="folder for frames and runs")
     parser.add_argument("steps", nargs="+", choices=STEPS)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that draw and decode")
-    parser.add_argument("--at-once", type=int, default=6, help="runs that share the GPU")
+    parser.add_argument("--at-once", type=int, default=13, help="runs that share the GPU")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--results", type=Path, default=None)
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
+    drawn = draw_first(given.work, given.jobs) if "start" in given.steps else None
+    preparing = multiprocessing.get_context("spawn").Process(target=prepare, args=(given.work, given.jobs))
     if "study" in given.steps:
-        runs = [Run(treatment, seed) for treatment in TREATMENTS for seed in given.seeds]
-        prepare(given.work, given.jobs)
-        print(f"frames: {time.monotonic() - begun:.0f} s", flush=True)
+        preparing.start()
+    if drawn is not None:
+        from experiments.frames_start import learn_to_see
+
+        learn_to_see(drawn, start_of(given.work))
+        print(f"network to begin with: {time.monotonic() - begun:.0f} s", flush=True)
+    if "study" in given.steps:
+        preparing.join()
+        assert preparing.exitcode == 0, "the frames to learn from could not be made"
+        print(f"frames to learn from: {time.monotonic() - begun:.0f} s", flush=True)
+        runs = [Run(START, 0), *(Run(treatment, seed) for treatment in TREATMENTS for seed in given.seeds)]
         results = given.results or given.work / "frames.jsonl"
         measure_all(runs, partial(measure, work=given.work), results, at_once=given.at_once, said=said)
     if "weights" in given.steps:
@@ -83,6 +100,23 @@ def main() -> None:
     print(f"all: {time.monotonic() - begun:.0f} s", flush=True)
 
 
+def start_of(work: Path) -> Path:
+    """The weights that every run begins with."""
+    return work / f"start-{CLASSIFIER}.safetensors"
+
+
+def draw_first(work: Path, jobs: int) -> DrawnFrames | None:
+    """The frames that the network begins with; None if it has begun already."""
+    if start_of(work).exists():
+        return None
+    from experiments.frames_start import draw_frames
+
+    begun = time.monotonic()
+    drawn = draw_frames(jobs=jobs)
+    print(f"{len(drawn.label)} drawn frames: {time.monotonic() - begun:.0f} s", flush=True)
+    return drawn
+
+
 def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
     """The settings of one training run."""
     return make_settings(
@@ -91,10 +125,11 @@ def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
             "recogniser": CLASSIFIER,
             "data": {**DATA, "cache": str(work / "clips"), "jobs": jobs},
             "optimiser": OPTIMISER,
+            "weights": str(start_of(work)),
             "seed": run.seed,
             "precision": "bfloat16",
             "save_every": 1e9,
-            **TREATMENTS[run.treatment],
+            **TREATMENTS.get(run.treatment, {}),
         },
     )
 
@@ -126,7 +161,7 @@ def said(record: dict[str, Any]) -> str:
 
 
 def measure(run: Run, work: Path) -> dict[str, Any]:
-    """Train a classifier, and count the anchors of the test set that it gets right together with all around them."""
+    """Train a classifier, and count the anchors of the test set that it gets right together with those around them."""
     import torch
 
     from jostle.detectors.checkpoints import read_weights
@@ -137,11 +172,11 @@ def measure(run: Run, work: Path) -> dict[str, Any]:
 
     begun = time.monotonic()
     folder, config = work / "runs" / run.folder, settings_for(run, work)
-    done = train(config, folder)
+    weights = start_of(work) if run.treatment == START else train(config, folder).weights
     trained = time.monotonic()
     (folder / "checkpoint.safetensors").unlink(missing_ok=True)
     network = FrameClassifier(CLASSES)
-    network.load_state_dict(read_weights(done.weights))
+    network.load_state_dict(read_weights(weights))
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     network.to(device)
     sets = test_sets(config)
@@ -153,6 +188,7 @@ def measure(run: Run, work: Path) -> dict[str, Any]:
         "run": asdict(run),
         "right_within": [round(share, 5) for share in within],
         "anchors": len(right),
+        "commonest": round(float(np.bincount(sets.labels).max() / len(right)), 5),
         "seconds": [round(trained - begun, 1), round(time.monotonic() - trained, 1)],
     }
 

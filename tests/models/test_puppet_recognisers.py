@@ -77,3 +77,14 @@ def test_frames_are_told_one_by_one() -> None:
     model = load_recogniser("puppet_frames", weights="random")
     frames = np.random.default_rng(1).integers(0, 256, (3, 1, 112, 112, 3), np.uint8)
     assert model(frames).shape == (3, 9)
+
+
+def test_a_frame_is_told_by_the_place_that_is_looked_at() -> None:
+    torch.manual_seed(0)
+    network = FrameClassifier(9).eval()
+    seen = torch.rand(1, 64, 14, 14)
+    with torch.inference_mode():
+        network.where.weight.zero_()[0, 0] = 100.0
+        seen[:, 0], seen[:, 0, 3, 5] = 0.0, 1.0
+        alone = network.classifier(seen[:, :, 3, 5])
+        torch.testing.assert_close(network.tell(seen), alone)

@@ -23,37 +23,55 @@ SOURCE = "a file that jostle train wrote"
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions beside which the input passes by, made to fit; half as many places."""
+    """Two 3x3 convolutions beside which the input passes by, made to fit.
 
-    def __init__(self, channels: int, out: int) -> None:
+    Args:
+        stride: 2 for half as many places along each side.
+        reach: places between those that a convolution looks at.
+    """
+
+    def __init__(self, channels: int, out: int, *, stride: int = 2, reach: int = 1) -> None:
         super().__init__()
-        self.first, self.norm = nn.Conv2d(channels, out, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(out)
-        self.second, self.last = nn.Conv2d(out, out, 3, padding=1, bias=False), nn.BatchNorm2d(out)
-        self.around = nn.Sequential(nn.Conv2d(channels, out, 1, stride=2, bias=False), nn.BatchNorm2d(out))
+        self.first = nn.Conv2d(channels, out, 3, stride=stride, padding=reach, dilation=reach, bias=False)
+        self.norm = nn.BatchNorm2d(out)
+        self.second, self.last = nn.Conv2d(out, out, 3, padding=reach, dilation=reach, bias=False), nn.BatchNorm2d(out)
+        self.around = nn.Sequential(nn.Conv2d(channels, out, 1, stride=stride, bias=False), nn.BatchNorm2d(out))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, out, H / 2, W / 2)."""
+        """(N, out, H / stride, W / stride)."""
         inner = self.last(self.second(F.relu(self.norm(self.first(x)))))
         return F.relu(self.around(x) + inner)
 
 
 class FrameClassifier(nn.Module):
-    """A few residual blocks; a prop is small, so the strongest sign of it counts, not the mean of all places."""
+    """A few residual blocks, and a look at the one place that matters: a prop is small, and others lie about."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
         self.stem = nn.Sequential(
             nn.Conv2d(3, 24, 5, stride=2, padding=2, bias=False), nn.BatchNorm2d(24), nn.ReLU(inplace=True)
         )  # (N, 24, 56, 56)
-        self.blocks = nn.Sequential(Block(24, 48), Block(48, 80))  # (N, 80, 14, 14)
+        self.blocks = nn.Sequential(
+            Block(24, 40), Block(40, 64), Block(64, 64, stride=1, reach=2)
+        )  # (N, 64, 14, 14); the last sees whose hand it is
+        self.where = nn.Conv2d(64, 1, 1)
         self.drop = nn.Dropout(0.2)
-        self.classifier = nn.Linear(80, classes)
+        self.classifier = nn.Linear(64, classes)
+
+    def see(self, frames: Tensor) -> Tensor:
+        """(N, 64, 14, 14): what is at each place of (N, 1, 3, 112, 112)."""
+        seen: Tensor = self.blocks(self.stem(frames[:, 0].contiguous(memory_format=torch.channels_last)))
+        return seen
+
+    def tell(self, seen: Tensor) -> Tensor:
+        """(N, classes) logits of what is seen, each place weighted by how sure the network is to look there."""
+        weight = self.where(seen).flatten(2).softmax(2)
+        made: Tensor = self.classifier(self.drop((seen.flatten(2) * weight).sum(2)))
+        return made
 
     def forward(self, frames: Tensor) -> Tensor:
         """(N, classes) logits of (N, 1, 3, 112, 112)."""
-        x = self.blocks(self.stem(frames[:, 0].contiguous(memory_format=torch.channels_last)))
-        made: Tensor = self.classifier(self.drop(x.amax((2, 3))))
-        return made
+        return self.tell(self.see(frames))
 
 
 @recogniser("puppet_frames", spec=SPEC, source=SOURCE)

@@ -89,7 +89,9 @@ class RecognitionLearner(Learner):
         with torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
             logits = self.model(ready)
         losses = F.cross_entropy(logits.float(), labels, label_smoothing=config.smoothing, reduction="none")
-        return losses.view(len(rows), -1).amax(1).mean()  # one loss a clip, or the largest of a set
+        if config.loss == "worst":
+            losses = losses.view(len(rows), -1).amax(1)
+        return losses.mean()
 
     def score(self, average: Average) -> float | None:
         """Share of the clips held out whose class is told right."""
@@ -122,14 +124,14 @@ class RecognitionLearner(Learner):
         """The frames of a set that are learned from; None for clips, of which frames are drawn."""
         config, frames, kept = self.config, self.spec.frames, learn.frames.shape[2]
         if not learn.are_sets:
-            if config.loss == "worst":
-                raise BadValue(f"loss = 'worst' is for sets of frames, and {config.data.dataset} is of clips")
+            if config.loss != "own":
+                raise BadValue(f"loss = {config.loss!r} is for sets of frames, and {config.data.dataset} is of clips")
             return None
         if frames != 1:
             raise BadValue(
                 f"{config.recogniser} sees {frames} frames at once, and {config.data.dataset} is of single ones"
             )
-        return tuple(range(kept)) if config.loss == "worst" else (config.data.k,)
+        return (config.data.k,) if config.loss == "own" else tuple(range(kept))
 
     def _made(self) -> tuple[InputSpec, nn.Module]:
         config = self.config

@@ -159,8 +159,8 @@ class RecognitionConfig:
         noise: likewise.
         patterns: likewise.
         optimiser: how long and how fast.
-        loss: `own` learns from each clip, of sets of frames from the anchor; `worst` from the frame of a set whose loss
-            is largest, the pm-k loss of Shankar et al. (2021).
+        loss: `own` learns from each clip, of sets of frames from the anchor; `all` from every frame of a set alike;
+            `worst` from the one whose loss is largest, the pm-k loss of Shankar et al. (2021).
         smoothing: of the labels.
         weights: a file to start from, or `clean` or `robust` where such come with jostle; `none` to start from
             chance. Where it knows other classes, only the last layer is begun anew.
@@ -181,7 +181,7 @@ class RecognitionConfig:
     noise: NoiseConfig = field(default_factory=NoiseConfig)
     patterns: PatternsConfig = field(default_factory=PatternsConfig)
     optimiser: RecogniserOptimiserConfig = field(default_factory=RecogniserOptimiserConfig)
-    loss: Literal["own", "worst"] = "own"
+    loss: Literal["own", "all", "worst"] = "own"
     smoothing: float = 0.1
     weights: str | None = None
     seed: int = 0
