@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from small_run import TwoParts
 
 from jostle.benchmarks.recipe import CLEAN_CELL
 from jostle.errors import BadValue, DataError
+from jostle.evaluation import estimate
 from jostle.evaluation.class_match import ClassMatch
 from jostle.evaluation.detecting import DetectingByFeatures
 from jostle.evaluation.estimate import estimated, first_look
@@ -46,6 +48,24 @@ def test_what_a_plan_may_cost(videos: dict[str, Path], tmp_path: Path) -> None:
     assert cost["disk_bytes"] == 2 * 28 * 12
     assert cost["windows"] is None  # clips are no windows
     assert estimated(plan, None, 2)["estimate"] is None
+
+
+def test_of_many_videos_some_are_opened_for_all(
+    videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = task_of(RECIPE, data_of(videos))
+    plan = planned(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
+    first = first_look(recognising, plan.orders, timed=True)
+    whole = estimated(plan, first, 2)
+    assert (whole["frames"], whole["opened"]) == (4 * 48, 4)
+    many = replace(plan, orders=plan.orders * 3)
+    opened: list[Path] = []
+    monkeypatch.setattr(estimate, "claimed_frames", lambda path: opened.append(path) or 48)
+    monkeypatch.setattr(estimate, "OPENED", 5)
+    told = estimated(many, first, 2)
+    assert len(opened) == told["opened"] == 5
+    assert told["frames"] == 12 * 48
+    assert told["estimate"]["all_s"] == pytest.approx(3 * whole["estimate"]["all_s"])
 
 
 @pytest.mark.parametrize(

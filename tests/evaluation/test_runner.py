@@ -256,7 +256,7 @@ def test_a_plan_writes_nothing(videos: dict[str, Path], tmp_path: Path) -> None:
     model, out = small_run.contestant(), tmp_path / "run"
     plan = partial(plan_benchmark, RECIPE, data_of(videos), model, out, cells=select_cells(RECIPE))
     told = plan().to_dict()
-    assert (told["videos"], told["looks"], told["frames"]) == (4, 16, 4 * 48)
+    assert (told["videos"], told["looks"]) == (4, 16)
     assert not (tmp_path / "run").exists()
     small_run.run(videos, tmp_path / "run")
     assert plan().to_dict()["videos"] == 0

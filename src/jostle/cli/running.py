@@ -115,8 +115,9 @@ def run(
 
 
 def _show_plan(told: dict[str, Any]) -> None:
+    about = "about " if told["opened"] < told["videos"] else ""
     voice.show(
-        f"{told['videos']} videos, {told['frames']} frames; {len(told['cells'])} cells, {told['looks']} looks; "
+        f"{told['videos']} videos, {about}{told['frames']} frames; {len(told['cells'])} cells, {told['looks']} looks; "
         f"{len(told['failed'])} videos failed before"
     )
     if cost := told["estimate"]:

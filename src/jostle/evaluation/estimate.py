@@ -17,6 +17,7 @@ from jostle.media.probe import probe
 
 AGAIN_S = 2.0  # what took less is looked at twice, as the first time loads and compiles things
 TRIED = 3  # videos, where some cannot be used
+OPENED = 1000  # files at most: to open one takes milliseconds, and some data sets have a hundred thousand
 FRAMES_TRIED = 16  # of a video of which single frames are wanted
 
 
@@ -71,14 +72,19 @@ def estimated(plan: Plan, first: FirstLook | None, jobs: int) -> dict[str, Any]:
     """What a plan may cost: seconds for the clean videos and, if every cell took as long, for all of them.
 
     Codecs take longer than that, and cells that leave most of a video as it was, far less. Codec cells need no room on
-    the disk, as what is encoded is decoded again at once.
+    the disk, as what is encoded is decoded again at once. `frames` is what the files claim, those that cannot be opened
+    none; where there are many, some are opened and taken for all.
     """
-    told = plan.to_dict()
+    some = spread(plan.orders)
+    all_of = len(plan.orders) / max(len(some), 1)
+    claims = [claimed_frames(order.path) for order in some]
+    told = plan.to_dict() | {"frames": round(sum(claims) * all_of), "opened": len(some)}
     if first is None or not first.frames:
         return told | {"estimate": None}
     rate = first.frames / max(first.seconds, 1e-9)
-    once = sum(_frames(order) for order in plan.orders)
-    in_cells = sum(_frames(order) * len(order.cells) for order in plan.orders)
+    looked = [len(order.frames) or claim for order, claim in zip(some, claims, strict=True)]
+    once = sum(looked) * all_of
+    in_cells = sum(frames * len(order.cells) for order, frames in zip(some, looked, strict=True)) * all_of
     return told | {
         "estimate": {
             "jobs": jobs,
@@ -100,14 +106,19 @@ def _windows(look: Look[Any], orders: tuple[Order, ...]) -> int | None:
     """The windows of clean videos, by the frames that the files claim."""
     if not isinstance(look, DetectingByFeatures):
         return None
-    spec, counted = look.extractor.spec, 0
+    spec, counted, some = look.extractor.spec, 0, spread(orders)
     grid = WindowGrid(spec.frames, spec.stride, look.rule)
-    for order in orders:
+    for order in some:
         if frames := claimed_frames(order.path):
             counted += grid.count(
                 frames if spec.fps is None else max(int(frames / probe(order.path).fps * spec.fps), 1)
             )
-    return counted
+    return round(counted * len(orders) / len(some))
+
+
+def spread(orders: tuple[Order, ...]) -> tuple[Order, ...]:
+    """As many as are opened for an estimate, evenly spread over all."""
+    return orders if len(orders) <= OPENED else tuple(orders[i * len(orders) // OPENED] for i in range(OPENED))
 
 
 def _frames(order: Order) -> int:

@@ -79,11 +79,6 @@ class Plan:
     orders: tuple[Order, ...]
     failed: tuple[str, ...]
 
-    @property
-    def frames(self) -> int:
-        """Frames to decode, by what the files claim; one that cannot be opened claims none."""
-        return sum(claimed_frames(order.path) for order in self.orders)
-
     def to_dict(self) -> dict[str, Any]:
         """What would be done, in numbers."""
         return {
@@ -91,7 +86,6 @@ class Plan:
             "cells": [cell.name for cell in self.cells],
             "videos": len(self.orders),
             "looks": sum(len(order.cells) for order in self.orders),
-            "frames": self.frames,
             "failed": list(self.failed),
         }
 
