@@ -32,7 +32,7 @@ from jostle.puppets.splits import CASTS
 from jostle.seeds import key_for, rng_for
 from jostle.training.clips import Indices, even
 
-FILMS = 9000
+FILMS = 7000
 HOLDING = ("raise", "lower", "pick_up", "put_down")  # actions with any prop
 LONG = 3  # one film in so many is as those of the data set; to plan one takes three times as long as a clip
 EACH = 10  # frames of a film, at most
@@ -70,7 +70,7 @@ class Schedule:
         grain: largest noise.
     """
 
-    steps: int = 3000
+    steps: int = 2500
     batch: int = 256
     lr: float = 3e-3
     decay: float = 0.05
