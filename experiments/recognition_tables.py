@@ -10,11 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from experiments.frames import START
+from experiments.frames import TREATMENTS as FRAME_TREATMENTS
 from experiments.recognition import RECOGNISERS, SINGLE, SINGLES, TREATMENTS
 from experiments.recognition_cells import CELLS, FAMILY, SEVERITIES
 from experiments.tables import PAGE, ROOT, spread, table
 
 RESULTS = ROOT / "experiments" / "recognition.jsonl"
+FRAMES = ROOT / "experiments" / "frames.jsonl"
 NAMES = {
     "puppet_c3d": "3D",
     "puppet_r2plus1d": "(2+1)D",
@@ -38,16 +41,21 @@ Record = dict[str, Any]
 
 
 class Results:
-    """All measured runs."""
+    """All measured runs, of clips and of single frames."""
 
-    def __init__(self, path: Path = RESULTS) -> None:
-        self.records: list[Record] = [json.loads(line) for line in path.read_text().splitlines()]
+    def __init__(self) -> None:
+        self.records = _records(RESULTS)
+        self.frames = _records(FRAMES)
 
     def of(self, recogniser: str, treatment: str) -> list[Record]:
         """The runs of a recogniser under a treatment, by seed."""
         wanted = {"recogniser": recogniser, "treatment": treatment}
         found = [record for record in self.records if wanted.items() <= record["run"].items()]
         return sorted(found, key=lambda record: int(record["run"]["seed"]))
+
+
+def _records(path: Path) -> list[Record]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def mean(record: Record, cells: Iterable[str], what: int = ALL) -> float:
@@ -159,6 +167,17 @@ def single_table(results: Results) -> str:
     return table(["trained on", "clean", "Kinetics-C", "itself", "itself, trained clean"], rows)
 
 
+def frames_table(results: Results) -> str:
+    """Anchors that are right, alone and together with all similar frames within 1, 5 and 10."""
+    rows = []
+    for treatment in (START, *FRAME_TREATMENTS):
+        records = [record for record in results.frames if record["run"]["treatment"] == treatment]
+        within = [[100 * value for value in record["right_within"]] for record in records]
+        row = [spread(one[k] for one in within) for k in (0, 1, 5, 10)]
+        rows.append([treatment, *row, spread(one[0] - one[10] for one in within), str(len(records))])
+    return table(["trained", "anchors", "pm-1", "pm-5", "pm-10", "drop", "runs"], rows)
+
+
 TABLES: dict[str, Callable[[Results], str]] = {
     "main": main_table,
     "families": family_table,
@@ -166,6 +185,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "transfer": transfer_table,
     "order": order_table,
     "singles": single_table,
+    "frames": frames_table,
 }
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import asdict
 
 import pytest
+from experiments import frames
 from experiments.recognition import RECOGNISERS, SEEDS, SHIPPED, SINGLE, SINGLES, TREATMENTS, Run
 from experiments.recognition_cells import CELLS
 from experiments.recognition_tables import TABLES, Results, filled
@@ -37,6 +38,11 @@ def test_every_run_of_the_study_was_measured_once_in_every_cell(results: Results
     assert all(tuple(record["cells"]) == CELLS for record in results.records)
 
 
+def test_every_run_on_frames_was_measured_once(results: Results) -> None:
+    runs = [(frames.START, 0), *((treatment, seed) for treatment in frames.TREATMENTS for seed in frames.SEEDS)]
+    assert sorted(tuple(record["run"].values()) for record in results.frames) == sorted(runs)
+
+
 def test_a_changed_record_shows(results: Results) -> None:
     page = "<!-- recognition: main -->\nold\n<!-- end -->"
     once = filled(page, results)
@@ -49,6 +55,6 @@ def test_a_changed_record_shows(results: Results) -> None:
 
 
 def test_the_recognisers_come_with_jostle_in_under_eight_megabytes() -> None:
-    names = [f"{recogniser}-{name}" for recogniser in RECOGNISERS for name in SHIPPED]
+    names = [f"{recogniser}-{name}" for recogniser in (*RECOGNISERS, frames.CLASSIFIER) for name in SHIPPED]
     assert set(names) <= set(shipped_names())
     assert sum(weights_file(name).stat().st_size for name in names) < 8_000_000

@@ -7,6 +7,7 @@ import pytest
 
 import jostle
 from jostle.puppets.film import CLASSES, trimmed
+from jostle.puppets.similar import LABELS
 from jostle.puppets.splits import CASTS
 from jostle.training.clips import even
 from jostle.types.clip import Clip, Frames
@@ -38,3 +39,17 @@ def test_they_tell_what_a_puppet_does(name: str, clips: Frames, grainy: Frames) 
     assert right(name, "clean", clips) >= 14
     assert right(name, "robust", clips) >= 14
     assert right(name, "robust", grainy) > right(name, "clean", grainy)
+
+
+@pytest.mark.parametrize("weights", ["clean", "robust"])
+def test_the_frame_classifier_knows_what_is_held(weights: str) -> None:
+    frames, labels = [], []
+    for i in range(16):
+        film = trimmed(7, f"held_{i}", label=("raise", "put_down")[i % 2], puppet=CASTS["test"][i])
+        held = film.held()
+        t = int(held.area.argmax())
+        frames.append(film.draw(t, t + 1))
+        labels.append(LABELS.index(held.names[t]))
+    model = jostle.load_recogniser("puppet_frames", weights=weights)
+    assert len(set(labels)) > 4
+    assert (model(np.stack(frames)).argmax(1) == labels).sum() >= 13

@@ -19,7 +19,7 @@ SPEC = InputSpec(
     layout="TCHW",
 )
 CLASSES = 9
-SOURCE = "a file that jostle train wrote"
+SOURCE = "clean or robust, which come with jostle, or a file that jostle train wrote"
 
 
 class Block(nn.Module):
