@@ -67,6 +67,12 @@ def test_run_and_verify(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert say(monkeypatch, "verify", "out") == 0
     assert capsys.readouterr().out == "3 cells, 2 of 2 videos\n"
 
+    usual = [word for word in words if word not in ("--weights", "clean")]
+    assert say(monkeypatch, *usual) == 0  # the same run: clean weights are the usual ones
+    assert say(monkeypatch, *usual, "--weights", "robust") == 6
+    other = [word if word != "temporalmaxer_puppets" else "tridet_thumos_i3d" for word in usual]
+    assert say(monkeypatch, *other) == 2
+    assert "has to be given weights, by --weights" in capsys.readouterr().err
     assert say(monkeypatch, *words, "--seed", "1") == 6
     (here / "out" / "predictions" / "clean.json").unlink()
     assert say(monkeypatch, "verify", "out") == 4
@@ -121,7 +127,6 @@ def test_the_windows_of_the_released_programs(
     [
         ({"benchmark": "kinetics-c"}, "recognition"),
         ({"engine": "slurm"}, "engine must be local or ray"),
-        ({"weights": None}, "clean or robust"),
         ({"jobs": 0}, "jobs"),
     ],
 )

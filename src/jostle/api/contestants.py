@@ -16,7 +16,7 @@ from jostle.api.models import Given, Imported, Model, NamedRecogniser, is_place
 from jostle.benchmarks.recipe import Recipe
 from jostle.benchmarks.sampling import Sampling
 from jostle.errors import BadValue
-from jostle.shipped import TREATMENTS, shipped_names, trained_weights, weights_file
+from jostle.shipped import shipped_names, trained_weights, usual_weights, weights_file
 from jostle.types.truth import Truth
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class AskedModel:
 
     Attributes:
         model: a name, `package.module:attribute`, or the thing itself.
-        weights: of a name.
+        weights: of a name; by default the `clean` ones, where such come with jostle.
         extractor: makes features for a detector.
         extractor_weights: its checkpoint.
         rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
@@ -89,6 +89,8 @@ def contestant_for(recipe: Recipe, data: Dataset, asked: AskedModel, device: str
         BadValue: if the model is not one for the benchmark, or its classes are not those of the data set.
         CheckpointError: if the weights do not fit.
     """
+    if asked.weights is None and isinstance(asked.model, str):
+        asked = replace(asked, weights=usual_weights(asked.model))
     if recipe.task == "detection":
         return _detection(data, asked, device, here)
     return _recognition(recipe, data, asked, device)
@@ -119,8 +121,7 @@ def _registered_detector(asked: AskedModel, truth: Truth, device: str, here: boo
 
     model = str(asked.model)
     if asked.weights is None:
-        hint = f"; {' or '.join(TREATMENTS)} come with jostle" if f"{model}-{TREATMENTS[0]}" in shipped_names() else ""
-        raise BadValue(f"{model} has to be given weights, by --weights{hint}")
+        raise BadValue(f"{model} has to be given weights, by --weights: none come with jostle")
     found = trained_weights(model, asked.weights)
     extractor = asked.extractor or read_metadata(found).get("extractor")
     if not extractor:

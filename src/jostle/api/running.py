@@ -60,7 +60,7 @@ def run(
         engine: `local`, processes of this machine, or `ray`, a cluster.
         jobs: videos at once; by default one a core, on a GPU one, and for a model that is no name one. The result
             does not depend on it. For several, the model has to be picklable.
-        weights: of a name; for what comes with jostle also `clean` or `robust`.
+        weights: of a name; for what comes with jostle also `clean`, which is the default, or `robust`.
         extractor: makes features for a detector; by default the one that the weights were trained on.
         extractor_weights: its checkpoint, if not the one that comes with jostle.
         rule: how the windows of features are counted; see `jostle.extraction.windows.WindowGrid`.

@@ -45,7 +45,9 @@ def run(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="The run folder.")],
     weights: Annotated[
         str | None,
-        typer.Option("--weights", metavar="F", help="Its weights; of what comes with jostle also clean, robust."),
+        typer.Option(
+            "--weights", metavar="F", help="Its weights; of what comes with jostle clean (the default) or robust."
+        ),
     ] = None,
     extractor: Annotated[
         str | None,

@@ -26,6 +26,11 @@ def weights_file(name: str) -> Path:
     return FOLDER / f"{name}.safetensors"
 
 
+def usual_weights(model: str) -> str | None:
+    """`clean` for a model whose weights come with jostle, None for any other."""
+    return TREATMENTS[0] if f"{model}-{TREATMENTS[0]}" in shipped_names() else None
+
+
 def trained_weights(model: str, weights: str | Path) -> Path:
     """The file that `weights` means for a model: `clean` or `robust` for those that come with jostle, or a path.
 
