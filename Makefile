@@ -31,6 +31,7 @@ bench: .venv/.ray .venv-peer/.stamp
 	$(BIN)/python -m benchmarks.extraction
 	$(BIN)/python -m benchmarks.puppets
 	$(BIN)/python -m benchmarks.running
+	$(BIN)/python -m benchmarks.run_memory
 
 docs: .venv/.stamp
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
