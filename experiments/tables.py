@@ -53,9 +53,11 @@ def relative(record: Record) -> float:
 
 
 def spread(values: Iterable[float]) -> str:
-    """Mean and standard deviation over runs."""
+    """Mean and standard deviation over runs, in one line wherever it is shown."""
     many = np.array(list(values))
-    return f"{many.mean():.2f} ± {many.std(ddof=1):.2f}" if len(many) > 1 else f"{many.mean():.2f}"
+    if len(many) == 1:
+        return f"{many.mean():.2f}"
+    return f"{many.mean():.2f}\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}{many.std(ddof=1):.2f}"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
