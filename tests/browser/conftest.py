@@ -19,9 +19,12 @@ QUIET = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Debian's chromium, the one that CHROMIUM names, or the one that `playwright install` put there."""
+    """Debian's chromium, the one that CHROMIUM names, or the one that `playwright install` put there.
+
+    One for each module: playwright keeps an event loop going, beside which tests of other rooms could start none.
+    """
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
     path = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
     with sync_api.sync_playwright() as started:

@@ -228,6 +228,7 @@ def test_f64_signals_stop_a_run_that_goes_on_later(folder: Path, numbers: tuple[
         cwd=folder,
         env=tiny_run.environment(TINY_DELAY_S="0.2"),
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # tests may have been begun with nohup
         stderr=subprocess.PIPE,
         text=True,
     )
