@@ -7,12 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-from jostle.detectors.blocks.assignment import Actions
-from jostle.detectors.detector import Detector, load_detector
-from jostle.training.consistency import ConsistencyConfig, consistency_loss
-from jostle.training.optimisation import Average, OptimiserConfig, decaying, learning_rate, make_optimiser
+torch = pytest.importorskip("torch")
+
+from jostle.detectors.blocks.assignment import Actions  # noqa: E402
+from jostle.detectors.detector import Detector, load_detector  # noqa: E402
+from jostle.training.consistency import ConsistencyConfig, consistency_loss  # noqa: E402
+from jostle.training.optimisation import (  # noqa: E402
+    Average,
+    OptimiserConfig,
+    decaying,
+    learning_rate,
+    make_optimiser,
+)
 
 GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "detectors"
 pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no golden data at ../shared/golden/detectors")
