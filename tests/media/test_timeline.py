@@ -29,6 +29,14 @@ def test_single_bad_stamps_are_put_one_step_after_the_one_before() -> None:
     assert notes[1].startswith("1 timestamps are out of order")
 
 
+def test_one_early_frame_moves_no_other() -> None:
+    ticks, _, notes = repaired([0, 10, 20, 50, 30, 40, *range(60, 400, 10)], Fraction(10))
+    assert ticks.tolist() == [0, 10, 20, 25, 30, 40, *range(60, 400, 10)]
+    assert notes == ["1 timestamps are out of order; each is put between its neighbours"]
+    coarse, _, _ = repaired([0, 1, 2, 5, 3, 4, *range(6, 40)], Fraction(1))
+    assert coarse.tolist() == list(range(40)), "without room between ticks, as few frames as possible give way"
+
+
 def test_missing_stamps_at_the_start_count_back_from_the_first_known() -> None:
     ticks, start, _ = repaired([None, None, 25, *range(35, 400, 10)], Fraction(10))
     assert start == 5

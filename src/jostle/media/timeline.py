@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -55,8 +56,9 @@ def repaired(stamps: Sequence[int | None], step: Fraction) -> tuple[Ticks, int, 
 
     Rules, in order. If more than a tenth of the stamps are missing or not later than the one before, no
     stamp is believed and frames follow each other at the nominal rate (AVI files with packed B-frames are
-    such). Otherwise a missing stamp, or one that is not later than the one before, becomes one nominal step
-    after the one before. Last, all stamps are moved so that the first frame is shown at 0.
+    such). Otherwise the longest series of increasing stamps is believed, so that one wrong stamp moves no other frame.
+    A frame without a believed stamp is shown one nominal step after the one before, or sooner if the next
+    believed stamp leaves no room for that. Last, all stamps are moved so that the first frame is shown at 0.
 
     Args:
         stamps: as stored, None where missing.
@@ -64,6 +66,8 @@ def repaired(stamps: Sequence[int | None], step: Fraction) -> tuple[Ticks, int, 
 
     >>> repaired([5, 6, None, 8, 8], Fraction(1))[0].tolist()
     [0, 1, 2, 3, 4]
+    >>> repaired([0, 10, 40, 20, 30, 50], Fraction(10))[0].tolist()
+    [0, 10, 15, 20, 30, 50]
     """
     if not stamps:
         return np.zeros(0, np.int64), 0, []
@@ -81,21 +85,50 @@ def repaired(stamps: Sequence[int | None], step: Fraction) -> tuple[Ticks, int, 
             "frames are shown at the nominal rate"
         )
         return _strictly_increasing(ticks), 0, notes
-    whole_step = max(1, round(step))
-    times: list[int] = []
-    first = next(i for i, stamp in enumerate(stamps) if stamp is not None)
-    previous = known[0] - (first + 1) * whole_step
-    for stamp in stamps:
-        previous = stamp if stamp is not None and stamp > previous else previous + whole_step
-        times.append(previous)
+    times = _filled(stamps, _longest_increasing(stamps), max(1, round(step)))
     if missing:
-        notes.append(f"{missing} timestamps are missing; each is put one nominal step after the one before")
+        notes.append(f"{missing} timestamps are missing; each is put between its neighbours")
     if backward:
-        notes.append(f"{backward} timestamps are out of order; each is put one nominal step after the one before")
+        notes.append(f"{backward} timestamps are out of order; each is put between its neighbours")
     start = times[0]
     if start:
         notes.append(f"the first timestamp is {'negative' if start < 0 else 'not zero'}; times count from it")
     return np.array([tick - start for tick in times], np.int64), start, notes
+
+
+def _longest_increasing(stamps: Sequence[int | None]) -> list[int]:
+    """Places of a longest strictly increasing series among the stamps that are there."""
+    tails: list[int] = []  # the smallest stamp that ends a series of each length
+    places: list[int] = []  # and where it is
+    before: dict[int, int] = {}
+    for place, stamp in enumerate(stamps):
+        if stamp is None:
+            continue
+        length = bisect_left(tails, stamp)
+        if tails[length : length + 1] == [stamp]:
+            continue  # of two equal stamps the first is believed
+        if length:
+            before[place] = places[length - 1]
+        tails[length : length + 1] = [stamp]
+        places[length : length + 1] = [place]
+    series = [places[-1]]
+    while series[-1] in before:
+        series.append(before[series[-1]])
+    return series[::-1]
+
+
+def _filled(stamps: Sequence[int | None], believed: list[int], step: int) -> list[int]:
+    """Strictly increasing ticks that keep the believed stamps wherever whole ticks allow it."""
+    known = [(place, stamp) for place in believed if (stamp := stamps[place]) is not None]
+    first, earliest = known[0]
+    times = [earliest - (first - i) * step for i in range(first)]
+    for (place, stamp), (following, limit) in pairwise([*known, (len(stamps), None)]):
+        assert stamp is not None
+        tick = max(stamp, times[-1] + 1) if times else stamp
+        between = following - place
+        room = step if limit is None else min(step, max(1, (limit - stamp) // between))
+        times.extend(tick + i * room for i in range(between))
+    return times
 
 
 def _strictly_increasing(ticks: Ticks) -> Ticks:
