@@ -11,7 +11,11 @@ import pytest
 
 from jostle.errors import BadValue, SourceChanged
 from jostle.media import decode, pictures, probe
+from jostle.media.colour import ToRgb
 from jostle.media.decode import Reader, read
+from jostle.media.door import Limits
+from jostle.media.ffmpeg import open_input, picture_stream
+from jostle.types.clip import Frame, Frames
 
 KINDS = [
     "h264_b_frames",
@@ -25,6 +29,9 @@ KINDS = [
     "mjpeg_mkv",
 ]
 ONE_FRAME = 64 * 48 * 3 // 2
+# OpenCV converts colours as FFmpeg does by default, which on some processors is up to three grey levels off, and leaves
+# the inverse transform of MPEG-4 and Motion JPEG to the processor, by which their pictures drift.
+FAR = 6
 
 
 @pytest.fixture(autouse=True)
@@ -32,14 +39,36 @@ def fresh_surveys() -> None:
     decode._surveys.clear()
 
 
+def far(frames: Frames, others: Frames) -> int:
+    return int(np.abs(frames.astype(int) - others).max())
+
+
+def from_first_to_last(path: Path) -> list[Frame]:
+    """Frames in the order in which FFmpeg gives them, without an index, a seek or a second thread."""
+    limits = Limits()
+    with open_input(str(path), limits) as container:
+        stream = picture_stream(container, str(path), limits)
+        stream.codec_context.thread_count = 1
+        convert = ToRgb((stream.height, stream.width), 0)
+        return [convert(frame) for frame in container.decode(stream)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frames_are_those_of_another_reader(kind: str, videos: dict[str, Path]) -> None:
+    capture = cv2.VideoCapture(str(videos[kind]))
+    with Reader(videos[kind]) as reader:
+        for frame in reader:
+            read, other = capture.read()
+            assert read
+            assert far(frame, other[..., ::-1]) <= FAR
+        assert not capture.read()[0]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_order_gives_the_frames_of_sequential_reading(
     kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    capture = cv2.VideoCapture(str(videos[kind]))  # an independent decoder, read from first to last
-    expected = []
-    while (step := capture.read())[0]:
-        expected.append(step[1][..., ::-1])
+    expected = from_first_to_last(videos[kind])
     assert len(expected) == 60
     monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
     rng = np.random.default_rng(11)
@@ -187,9 +216,7 @@ def test_the_second_opening_reuses_the_survey(videos: dict[str, Path], monkeypat
 
 
 @pytest.mark.parametrize("kind", ["h264_b_frames", "mpeg4_avi", "vp9_mkv", "h264_vfr"])
-def test_without_pyav_opencv_gives_the_same_pixels(
-    kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pyav_opencv_reads(kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     with Reader(videos[kind]) as reader:
         expected, times = reader.block(0, 60), reader.pts
     for module in (probe, decode):
@@ -197,13 +224,13 @@ def test_without_pyav_opencv_gives_the_same_pixels(
     with Reader(videos[kind]) as reader:
         assert reader.facts.decoder == "opencv"
         assert "PyAV is not installed" in reader.warnings[0]
-        assert np.array_equal(reader.block(0, 60), expected)
-        assert np.array_equal(reader.frame(5), expected[5])
+        assert far(reader.block(0, 60), expected) <= FAR
+        assert np.array_equal(reader.frame(5), reader.block(0, 60)[5])
         np.testing.assert_allclose(reader.pts, times, atol=1e-3)  # OpenCV tells milliseconds
     assert probe.probe(videos[kind]).decoder == "opencv"
 
 
-def test_real_clips_equal_another_decoder(media_folder: Path) -> None:
+def test_real_clips_are_near_those_of_another_reader(media_folder: Path) -> None:
     clips = sorted(path for path in media_folder.iterdir() if path.suffix in (".mp4", ".avi", ".mkv"))
     assert len(clips) > 5
     for path in clips:
@@ -213,7 +240,7 @@ def test_real_clips_equal_another_decoder(media_folder: Path) -> None:
                 there, picture = capture.read()
                 assert there, (path.name, number)
                 if number % 10 == 0:
-                    assert np.array_equal(frame, picture[..., ::-1]), (path.name, number)
+                    assert far(frame, picture[..., ::-1]) <= FAR, (path.name, number)
             assert not capture.read()[0], path.name
             assert reader.pts[0] == 0
             assert (np.diff(reader.pts) > 0).all()

@@ -18,6 +18,7 @@ from av.video.frame import VideoFrame
 
 from jostle.errors import BadValue, MediaError
 from jostle.media.colour import FromRgb, ToRgb
+from jostle.media.decoders import set_up_decoder
 from jostle.media.door import Limits
 from jostle.media.encoders import coding_rate, narrowest, require_encoder, set_up
 from jostle.types.clip import Frame
@@ -116,7 +117,7 @@ def new_decoder(name: str) -> VideoCodecContext:
     assert isinstance(context, VideoCodecContext)
     context.thread_count = 1
     context.flags |= Flags.output_corrupt
-    context.options = {"max_pixels": str(Limits().max_pixels)}
+    set_up_decoder(context, Limits())
     return context
 
 

@@ -1,4 +1,4 @@
-"""Which encoders are installed, and the settings that make each of them give the same bytes every time."""
+"""Which encoders are installed, and the settings that make each give the same bytes every time and everywhere."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from av.video.codeccontext import VideoCodecContext
 
 KNOWN = ("libx264", "libx265", "ffv1", "mpeg1video", "mpeg2video", "mpeg4", "mjpeg", "libvpx-vp9")
+
+_TRANSFORM_CODERS = ("mpeg1video", "mpeg2video", "mpeg4", "mjpeg")
 
 # MPEG-1 and MPEG-2 can write no other rates into their headers.
 _MPEG_RATES = tuple(Fraction(rate) for rate in ("24000/1001", "24", "25", "30000/1001", "30", "50", "60000/1001", "60"))
@@ -49,17 +51,20 @@ def require_encoder(name: str) -> None:
 
 
 def repeatable(encoder: str, options: dict[str, str]) -> dict[str, str]:
-    """`options` with what it takes for equal input to give equal bytes.
+    """`options` with what it takes for equal input to give equal bytes, on every processor.
 
     x264 (build 165) reads memory it never wrote in the AVX-512 code of its macroblock tree, so its output
     changes with whatever lay there. Plain SSE2 has no such fault, runs on every x86-64 machine and gives
-    the bits of the C code. x265 is kept to one pool and one frame at a time, because its threads change its
-    decisions.
+    the bits of the C code, which are also those of the code for ARM. x265 is kept to one pool and one frame at a time,
+    because its threads change its decisions, and does not write a line on the processor into the stream. The MPEG
+    family is told to transform in whole numbers; by default it does so as is fastest on each processor.
     """
     if encoder == "libx264" and platform.machine().lower() in ("x86_64", "amd64"):
         return _joined(options, "x264-params", "asm=sse2")
     if encoder == "libx265":
-        return _joined(options, "x265-params", "pools=1:frame-threads=1:log-level=none")
+        return _joined(options, "x265-params", "pools=1:frame-threads=1:log-level=none:info=0")
+    if encoder in _TRANSFORM_CODERS:
+        return {**options, "dct": "int", "idct": "simple"}
     return options
 
 

@@ -9,6 +9,7 @@ from av.container import InputContainer
 from av.stream import Disposition
 
 from jostle.errors import MediaError
+from jostle.media.decoders import set_up_decoder
 from jostle.media.door import Limits, check_kind, shown_name
 
 if TYPE_CHECKING:
@@ -95,5 +96,5 @@ def picture_stream(container: InputContainer, path: str, limits: Limits) -> Vide
         )
     if stream.time_base is None or stream.time_base <= 0:
         raise MediaError(f"{shown}: its video stream has no time base; remux the file", fault="F13")
-    context.options = {"max_pixels": str(limits.max_pixels)}
+    set_up_decoder(context, limits)
     return stream

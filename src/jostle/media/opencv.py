@@ -1,4 +1,7 @@
-"""Decoding by OpenCV, for machines without PyAV: the same pixels, with fewer facts and slower seeking."""
+"""Decoding by OpenCV, for machines without PyAV: with fewer facts and slower seeking.
+
+Colours are converted by OpenCV's own copy of FFmpeg: the same pixels on x86-64, up to some grey levels off elsewhere.
+"""
 
 from __future__ import annotations
 

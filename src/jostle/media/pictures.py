@@ -81,7 +81,7 @@ class Pictures:
         container, stream = self._open(single_thread=single_thread)
         if not single_thread:
             # Threads mark damage too late to be relied on, but what a decoder refuses is always told.
-            stream.codec_context.options = {"err_detect": "explode"}
+            stream.codec_context.options |= {"err_detect": "explode"}
         with container:
 
             def note_packet(packet: Packet[VideoStream]) -> None:
