@@ -258,6 +258,17 @@ def test_bfloat16_stays_near(name: str, small: Make, rows: Make) -> None:
         assert b.dtype == np.float32
 
 
+@pytest.mark.parametrize("window", [9, 1])
+def test_bfloat16_leaves_no_trace(window: int, small: Make, rows: Make) -> None:
+    """A product of bfloat16 that fails makes torch turn its fast kernels off for good: all later numbers would move."""
+    before = small("actionformer", window=window).raw(rows(40))
+    small("actionformer", window=window, precision="bfloat16").raw(rows(40))
+    assert torch.backends.mkldnn.enabled
+    after = small("actionformer", window=window).raw(rows(40))
+    for a, b in zip(before["cls"], after["cls"], strict=True):
+        assert np.array_equal(a, b)
+
+
 def test_a_cpu_runs_without_compiling() -> None:
     sizes = {"input_dim": 8, "dim": 32, "classes": 3, "max_length": 96, "levels": 4}
     made = load_detector("temporalmaxer", compiled=True, **sizes)

@@ -40,12 +40,19 @@ class ConvAttention(nn.Module):
         """(B, D, columns) of `level` from the normed columns of the level above."""
         mask = level.mask
         q, k, v = (self._projected(name, x, mask) for name in ("query", "key", "value"))  # (B, heads, d, T)
-        if self.reach:
-            mixed = banded_attention(q, k, v, mask, self.reach)
+        if q.is_cpu and q.dtype == torch.bfloat16:
+            # Many processors cannot multiply matrices of bfloat16; torch then warns and takes a slow way round.
+            with torch.autocast("cpu", enabled=False):
+                mixed = self._mixed(q.float(), k.float(), v.float(), mask)
         else:
-            mixed = F.scaled_dot_product_attention(q.mT, k.mT, v.mT, attn_mask=mask[:, :, None]).mT
+            mixed = self._mixed(q, k, v, mask)
         made: Tensor = self.dropout(self.get_submodule("proj")(mixed.flatten(1, 2)))
         return made.mul_(mask.to(made.dtype))
+
+    def _mixed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        if self.reach:
+            return banded_attention(q, k, v, mask, self.reach)
+        return F.scaled_dot_product_attention(q.mT, k.mT, v.mT, attn_mask=mask[:, :, None]).mT
 
     def _projected(self, name: str, x: Tensor, mask: Tensor) -> Tensor:
         x = self.get_submodule(f"{name}_norm")(self.get_submodule(f"{name}_conv")(x, mask), reuse=True)
