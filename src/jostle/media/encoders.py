@@ -54,15 +54,18 @@ def repeatable(encoder: str, options: dict[str, str]) -> dict[str, str]:
     """`options` with what it takes for equal input to give equal bytes, on every processor.
 
     x264 (build 165) reads memory it never wrote in the AVX-512 code of its macroblock tree, so its output
-    changes with whatever lay there. Plain SSE2 has no such fault, runs on every x86-64 machine and gives
-    the bits of the C code, which are also those of the code for ARM. x265 is kept to one pool and one frame at a time,
-    because its threads change its decisions, and does not write a line on the processor into the stream. The MPEG
-    family is told to transform in whole numbers; by default it does so as is fastest on each processor.
+    changes with whatever lay there, and estimates quotients in its code for ARM. Plain SSE2 has no such fault, runs
+    on every x86-64 machine and gives the bits of the C code, which other processors use: three times slower, and the
+    same. x265's tree decides by sums of fractions that compilers round differently even in C, so it is left out. x265
+    is kept to one pool and one frame at a time, because its threads change its decisions, and does not write a line on
+    the processor into the stream. The MPEG family is told to transform in whole numbers; by default it does so as is
+    fastest on each processor.
     """
-    if encoder == "libx264" and platform.machine().lower() in ("x86_64", "amd64"):
-        return _joined(options, "x264-params", "asm=sse2")
+    if encoder == "libx264":
+        has_sse2 = platform.machine().lower() in ("x86_64", "amd64")
+        return _joined(options, "x264-params", "asm=sse2" if has_sse2 else "no-asm=1")
     if encoder == "libx265":
-        return _joined(options, "x265-params", "pools=1:frame-threads=1:log-level=none:info=0")
+        return _joined(options, "x265-params", "pools=1:frame-threads=1:log-level=none:info=0:cutree=0")
     if encoder in _TRANSFORM_CODERS:
         return {**options, "dct": "int", "idct": "simple"}
     return options

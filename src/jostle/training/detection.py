@@ -22,6 +22,7 @@ from jostle.training.consistency import consistency_loss
 from jostle.training.frame_drop import FrameDrop
 from jostle.training.learner import Learner, Losses, steps_in
 from jostle.training.optimisation import Average
+from jostle.training.precision import half_on_gpu
 from jostle.training.processes import Processes
 from jostle.training.selection import Selection, split_videos
 from jostle.training.videos import Sample, crop
@@ -52,7 +53,7 @@ class DetectionLearner(Learner):
         """The losses of a batch; the detector's own, and how far its clean and corrupted answers are apart."""
         config, device = self.config, self.processes.device
         actions = Actions.of([(sample.segments, sample.labels) for sample in samples], device)
-        half = torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "bfloat16")
+        half = half_on_gpu(config.precision, device)
         inputs = {"clean": [sample.features for sample in samples]}
         if config.data.robust:
             inputs["corrupted"] = [sample.corrupted for sample in samples if sample.corrupted is not None]

@@ -25,6 +25,7 @@ from jostle.training.clips import Clips, Preparation, VideoClip, load_clips, vid
 from jostle.training.learner import Learner, Losses, steps_in, with_average
 from jostle.training.optimisation import Average
 from jostle.training.patterns import pattern_shelf
+from jostle.training.precision import half_on_gpu
 from jostle.training.processes import Processes
 from jostle.training.recognition_config import CorruptionsConfig, RecognitionConfig
 from jostle.training.showing import Showing, View, drawn_view, plain_view, prepared
@@ -86,7 +87,7 @@ class RecognitionLearner(Learner):
             shown = shown.flatten(0, 1)[:, None]  # each frame of a set by itself
         ready = prepared(shown, self.spec, noise=config.noise, patterns=patterns)
         labels = torch.from_numpy(clips.labels[rows]).to(device).repeat_interleave(len(shown) // len(rows))
-        with torch.autocast(device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
+        with half_on_gpu(config.precision, device):
             logits = self.model(ready)
         losses = F.cross_entropy(logits.float(), labels, label_smoothing=config.smoothing, reduction="none")
         if config.loss == "worst":
@@ -99,7 +100,7 @@ class RecognitionLearner(Learner):
             return None
         middle = None if self.steps is None else (self.config.data.k,)
         with with_average(self.model, average):
-            logits = scored(self.model, self.choose, half=self.config.precision == "bfloat16", steps=middle)
+            logits = scored(self.model, self.choose, precision=self.config.precision, steps=middle)
         return float((logits.argmax(1) == self.choose.clips.labels).mean())
 
     def described(self) -> dict[str, str]:
@@ -234,14 +235,16 @@ def fit_head(network: nn.Module, head: str, classes: int) -> None:
 
 
 @torch.inference_mode()
-def scored(network: nn.Module, showing: Showing, *, half: bool = False, steps: tuple[int, ...] | None = None) -> Scores:
+def scored(
+    network: nn.Module, showing: Showing, *, precision: str = "float32", steps: tuple[int, ...] | None = None
+) -> Scores:
     """(N, classes) logits of clips as they are, from beginning to end or at some steps."""
     view = plain_view(showing.clips.frames.shape[2], showing.spec.frames) if steps is None else View(0, steps)
     network.eval()
     made = []
     for lo in range(0, len(showing.clips), AT_ONCE):
         rows = range(lo, min(lo + AT_ONCE, len(showing.clips)))
-        with torch.autocast(showing.device.type, torch.bfloat16, enabled=half):
+        with half_on_gpu(precision, showing.device):
             made.append(network(prepared(showing.show(rows, [view] * len(rows)), showing.spec)).float())
     logits: Scores = torch.cat(made).cpu().numpy()
     return logits
