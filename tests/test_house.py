@@ -15,10 +15,10 @@ PACKAGE = ROOT / "src" / "jostle"
 # An import only goes down, and rooms on one floor do not see each other.
 FLOORS = (
     {"errors", "builds"},
-    {"parcels"},
+    {"parcels", "lifeline"},
     {"types", "registry", "seeds", "settings", "progress", "compiled", "cache", "shipped", "workers"},
-    {"metrics", "detectors", "models", "datasets", "figures", "runs", "media", "cluster"},
-    {"diagnosis", "corrupting", "puppets"},
+    {"metrics", "detectors", "models", "datasets", "figures", "media", "cluster"},
+    {"diagnosis", "corrupting", "puppets", "runs"},
     {"corruptions", "extraction"},
     {"training", "benchmarks"},
     {"evaluation", "doctor"},

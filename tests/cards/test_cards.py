@@ -43,12 +43,12 @@ def test_the_card_of_the_model(run: RunRecord, tmp_path: Path) -> None:
     told = {result["dataset"]["config"]: result["metrics"] for result in model["results"]}
     assert list(told) == ["clean", *(f"{cell.split('/')[1].replace(':', '_')}" for cell in CELLS), "corrupted"]
     assert told["clean"] == [
-        {"type": "top_k_accuracy", "name": "top-1 accuracy", "value": pytest.approx(run.scores["clean"])}
+        {"type": "top_k_accuracy", "name": "top-1 accuracy", "value": pytest.approx(run.scores.clean)}
     ]
-    assert [metric["value"] for metric in told["corrupted"]] == [run.scores["mpc"], run.scores["rpc"]]
+    assert [metric["value"] for metric in told["corrupted"]] == [run.scores.mpc, run.scores.rpc]
     assert "<script>" not in body
     assert "4 of 4 videos, 4 of 4 corrupted cells" in body
-    assert run.about["fingerprint"] in body
+    assert run.about.fingerprint in body
 
 
 def test_the_card_of_the_predictions(run: RunRecord, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from jostle.cluster.connection import Cluster
 from jostle.evaluation.remote import look_from_afar
 from jostle.evaluation.run_check import check_run
 from jostle.evaluation.runner import run_benchmark
+from jostle.runs.events import VideoKept
 from jostle.runs.journal import read_events
 
 
@@ -47,7 +48,7 @@ def test_a_run_on_a_cluster(nodes: Any, tmp_path: Path) -> None:
         run_benchmark(small_run.RECIPE, data, there, tmp_path / "lossy", **lossy, **usual)
         assert tiny_run.content(tmp_path / "lossy") == known
     looked_at = [
-        event["video"] for event in read_events(tmp_path / "lossy" / "journal.jsonl") if event["event"] == "video"
+        event.video for event in read_events(tmp_path / "lossy" / "journal.jsonl") if isinstance(event, VideoKept)
     ]
     assert sorted(looked_at) == sorted(videos)  # each is counted once, whoever began it
     assert check_run(tmp_path / "lossy").altered == ()

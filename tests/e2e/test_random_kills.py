@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from tiny_run import NAMES, Starter, command, content, is_gone, write_folder
 
+from jostle.runs.events import VideoKept
 from jostle.runs.journal import read_events
 from jostle.seeds import rng_for
 
@@ -72,7 +73,7 @@ def test_f62_fifty_random_kills(starter: Starter, tmp_path: Path) -> None:
             assert starter.end() == 0
         assert content(out) == known, f"folder {folders} after {kills} kills in {start + 1} starts"
         assert not list(out.rglob(".*")), "something half-written is left"
-        looked_at = [event["video"] for event in read_events(out / "journal.jsonl") if event["event"] == "video"]
+        looked_at = [event.video for event in read_events(out / "journal.jsonl") if isinstance(event, VideoKept)]
         assert set(looked_at) == set(NAMES)
         folders += 1
         if kills >= KILLS:

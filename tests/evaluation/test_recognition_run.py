@@ -24,6 +24,7 @@ from jostle.datasets.frames import read_frame_scores
 from jostle.errors import SourceChanged
 from jostle.evaluation.run_check import check_run
 from jostle.metrics.accuracy import top_k_accuracy
+from jostle.runs.events import VideoKept
 from jostle.runs.journal import read_events
 
 TASKS = pytest.mark.parametrize("task", ["recognition", "frames"])
@@ -37,7 +38,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def looks(folder: Path) -> list[str]:
-    return [event["video"] for event in read_events(folder / "journal.jsonl") if event["event"] == "video"]
+    return [event.video for event in read_events(folder / "journal.jsonl") if isinstance(event, VideoKept)]
 
 
 @pytest.fixture(scope="module")

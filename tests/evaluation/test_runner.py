@@ -26,6 +26,7 @@ from jostle.benchmarks.selection import select_cells
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged
 from jostle.evaluation.run_check import check_run
 from jostle.evaluation.runner import plan_benchmark
+from jostle.runs.events import CellWritten, VideoKept
 from jostle.runs.journal import read_events
 
 FINAL = ("run.json", "scores.json", "failures.jsonl", "predictions")
@@ -38,7 +39,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 def looks(folder: Path) -> list[str]:
-    return [event["video"] for event in read_events(folder / "journal.jsonl") if event["event"] == "video"]
+    return [event.video for event in read_events(folder / "journal.jsonl") if isinstance(event, VideoKept)]
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +148,7 @@ def test_a_deleted_predictions_file_is_done_again_and_nothing_else(
     assert done.clean.decoded == (0 if with_results else 4 * 48)
     after = {file: file.stat().st_mtime_ns for file in (whole / "predictions").iterdir() if file != gone}
     assert before == after
-    again = [event["cell"] for event in read_events(whole / "journal.jsonl") if event["event"] == "cell"][4:]
+    again = [event.cell for event in read_events(whole / "journal.jsonl") if isinstance(event, CellWritten)][4:]
     assert again == [RECIPE.cells[2].name]
 
 

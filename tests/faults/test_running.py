@@ -40,6 +40,7 @@ from jostle.evaluation.detecting import DetectingByFeatures, DetectingByFrames
 from jostle.evaluation.run_check import check_run
 from jostle.evaluation.run_state import State
 from jostle.evaluation.runner import Contestant, run_benchmark
+from jostle.runs.events import VideoKept, plain_event
 from jostle.runs.journal import Journal, read_events
 from jostle.types import Segments
 from jostle.workers import worked
@@ -314,7 +315,7 @@ def test_f66_a_full_disk_loses_nothing(
     ballast.unlink()
     done = small_run.run(videos, out)
     assert read_events(out / "journal.jsonl")[: len(events)] == events
-    kept = sum(event["event"] == "video" for event in events)
+    kept = sum(isinstance(event, VideoKept) for event in events)
     assert done.clean.decoded == 48 * (len(videos) - kept)
     assert content(out) == known
 
@@ -547,16 +548,17 @@ def test_f78_a_model_that_writes_into_its_input_spoils_nothing(videos: dict[str,
 
 def test_f79_a_journal_grows_by_the_line(tmp_path: Path) -> None:
     sizes = []
-    line = {"event": "video", "video": "v_00000", "sha256": "0" * 64, "size": 1, "changed_ns": 1, "source": "0" * 64}
+    event = VideoKept("v_00000", "v.mp4", "0" * 64, (1, 1), ((0, 4),), size=1, changed_ns=1, source="0" * 64)
+    line = plain_event(event)
     for count in (10_000, 100_000):
         path = tmp_path / f"{count}.jsonl"
         path.write_text("".join(json.dumps(line | {"video": f"v_{i:05}"}) + "\n" for i in range(count)))
         state = State.of(read_events(path))
         assert len(state.videos) == count
-        assert state.videos["v_09999"]["video"] == "v_09999"
+        assert state.videos["v_09999"].video == "v_09999"
         with Journal(path) as journal:
             before = path.stat().st_size
-            journal.note(line)
+            journal.note(event)
             sizes.append(path.stat().st_size - before)
     assert sizes[0] == sizes[1]
 

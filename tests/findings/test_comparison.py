@@ -25,7 +25,7 @@ def test_paired_differences_are_those_of_compare(detection: RunRecord, firmer: R
     assert cell.difference.interval == pytest.approx(told.interval.average_map)
     assert cell.share_below == pytest.approx(told.share_worse)
     assert found.relative.difference.value == pytest.approx(
-        firmer.scores["relative_robustness"] - detection.scores["relative_robustness"]
+        firmer.scores.relative_robustness - detection.scores.relative_robustness
     )
     assert found.corrupted.clear
     assert found.clean.difference.value == 0
@@ -54,7 +54,7 @@ def test_strangers_are_refused(detection: RunRecord, recognition: RunRecord, tmp
     other = RunRecord.read(made_run(tmp_path / "fewer", videos=11))
     with pytest.raises(DataError, match="different ground truths, sha256:"):
         surveys_of([detection, other])
-    newer = replace(detection, about=detection.about | {"fingerprint": "sha256:0123456789abcdef"})
+    newer = replace(detection, about=replace(detection.about, fingerprint="sha256:0123456789abcdef"))
     with pytest.raises(DataError, match="different versions of a benchmark"):
         surveys_of([detection, newer])
     one, two = surveys_of([detection, detection])

@@ -28,7 +28,7 @@ def test_every_video_is_there_once(recognition: RunRecord) -> None:
     found = survey(recognition)
     drops = video_drops(found)
     assert sorted(drop.name for drop in drops) == sorted(found.videos)
-    assert np.mean([drop.clean for drop in drops]) == pytest.approx(recognition.scores["clean"])
+    assert np.mean([drop.clean for drop in drops]) == pytest.approx(recognition.scores.clean)
 
 
 def test_nothing_corrupted_nothing_lost(frames: RunRecord) -> None:

@@ -19,8 +19,8 @@ def test_the_profile_is_the_mean_of_the_cells(detection: RunRecord) -> None:
     assert found is not None
     assert told is not None
     assert found.corrupted is not None
-    assert found.clean.totals == told["false_positives"]["totals"]
-    each = [told["cells"][cell]["false_positives"]["impact"]["localization"] for cell in detection.counted]
+    assert found.clean.totals == told.false_positives.totals
+    each = [own.false_positives.impact["localization"] for cell in detection.counted if (own := told.cells[cell])]
     assert found.corrupted.impact["localization"] == pytest.approx(np.mean(each))
     assert sum(share or 0 for share in found.corrupted.shares.values()) == pytest.approx(1)
     assert found.cells == detection.counted
@@ -37,8 +37,8 @@ def test_confusions_grow_with_corruption(recognition: RunRecord) -> None:
     np.testing.assert_allclose(found.clean.sum(axis=1), 1)
     np.testing.assert_allclose(found.corrupted.sum(axis=1), 1)
     count = np.bincount(recognition.labels.label)
-    assert np.average(np.diag(found.clean), weights=count) == pytest.approx(recognition.scores["clean"])
-    assert np.average(np.diag(found.corrupted), weights=count) == pytest.approx(recognition.scores["mean_corrupted"])
+    assert np.average(np.diag(found.clean), weights=count) == pytest.approx(recognition.scores.clean)
+    assert np.average(np.diag(found.corrupted), weights=count) == pytest.approx(recognition.scores.mean_corrupted)
     growth = [one.growth for one in found.grew]
     assert growth
     assert growth == sorted(growth, reverse=True)
@@ -50,7 +50,7 @@ def test_offsets_are_those_of_pm_k(frames: RunRecord, detection: RunRecord) -> N
     found = offset_errors(frames)
     assert [one.cell for one in found] == list(frames.cells)
     assert list(found[0].error) == [-3, -2, -1, 1, 2, 3]
-    assert found[0].pm_k == frames.scores["clean"]
+    assert found[0].pm_k == frames.scores.clean
     assert found[0].drop == pytest.approx(found[0].accuracy - found[0].pm_k)
     assert found[-1].pm_k < found[0].pm_k
     assert len(offsets_table([("run", one) for one in found]).rows) == len(found)
@@ -60,5 +60,5 @@ def test_offsets_are_those_of_pm_k(frames: RunRecord, detection: RunRecord) -> N
 def test_the_table_of_cells_has_every_cell_and_the_mean(detection: RunRecord) -> None:
     table = cells_table([survey(detection)])
     assert [row[1] for row in table.rows] == [*detection.cells, "mean corrupted"]
-    assert table.rows[0][1:5] == (CLEAN, detection.scores["clean"], None, 1.0)
-    assert table.rows[-1][2] == pytest.approx(detection.scores["mean_corrupted"])
+    assert table.rows[0][1:5] == (CLEAN, detection.scores.clean, None, 1.0)
+    assert table.rows[-1][2] == pytest.approx(detection.scores.mean_corrupted)

@@ -6,13 +6,14 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_runs import HOSTILE
 
-from jostle.benchmarks.recipe import benchmarks
+from jostle.benchmarks.recipe import Recipe, benchmarks
 from jostle.errors import DataError
 from jostle.findings.comparison import surveys_of
 from jostle.findings.draws import Estimate
@@ -20,6 +21,9 @@ from jostle.findings.latex_layout import Layout, Number
 from jostle.findings.paper_tables import paper_layouts, write_paper_tables
 from jostle.findings.record import RunRecord
 from jostle.findings.survey import Survey
+from jostle.runs.about import About, Content
+from jostle.runs.scores import CellScore, Counted, Coverage, MoreOfClean, Scores
+from jostle.types.columns import Floats
 
 # Printed by Zeng et al. (2024), tables 1 and C, and by Yi et al. (2021), table 1.
 THUMOS = {
@@ -42,12 +46,23 @@ def surveyed(
     made = []
     for model, (clean, row) in printed.items():
         values = np.array([clean, *map(float, row.split())]) / 100
-        about = {"benchmark": benchmark, "model": model, "extractor": None, "content": recipe.content()}
-        scores = {"metric": recipe.measure, "cells": [{"cell": cell} for cell in cells], "coverage": {"of": videos}}
-        record = RunRecord(Path(model), about, scores)
+        record = RunRecord(Path(model), about_of(recipe, model), scores_of(recipe, cells, values, videos))
         empty = np.zeros((len(values), 0))
         made.append(Survey(record, ("clean", *cells), (), (), values, empty, empty, np.zeros((0, len(values)))))
     return made
+
+
+def about_of(recipe: Recipe, model: str) -> About:
+    content = Content.of(recipe.content())
+    origin = (recipe.name, recipe.fingerprint, content, model, None, "nothing", None, None, None, (), None, "cpu", 0)
+    return About(*origin, recipe.dataset, recipe.subset, "sha256:0", (), 0, (), {}, 1)
+
+
+def scores_of(recipe: Recipe, cells: Sequence[str], values: Floats, videos: int) -> Scores:
+    own = tuple(CellScore(cell, value) for cell, value in zip(cells, values[1:].tolist(), strict=True))
+    means = (float(values[1:].mean()), None, None, None, None)
+    counted, coverage = Counted(len(cells), len(cells)), Coverage(0, videos)
+    return Scores(1, recipe.measure, float(values[0]), MoreOfClean(), own, (), *means, counted, coverage)
 
 
 def numbers(layout: Layout, head: str) -> list[str]:
@@ -185,7 +200,7 @@ def test_frames_have_a_table_of_their_own(frames: RunRecord, tmp_path: Path) -> 
 
 
 def test_nothing_that_counts_is_said(detection: RunRecord, tmp_path: Path) -> None:
-    bare = RunRecord(detection.folder, detection.about, detection.scores | {"cells": []})
+    bare = replace(detection, scores=replace(detection.scores, cells=(), mean_corrupted=None))
     with pytest.raises(DataError, match="no cell counts"):
         write_paper_tables(surveys_of([bare]), tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -35,15 +35,15 @@ def test_detection(detection: Path) -> None:
     assert record.task == "detection"
     assert record.cells == ("clean", "thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "freeze:3")
     assert record.counted == record.cells[1:]
-    assert record.truth.fingerprint == small_run.TRUTH.fingerprint == record.about["truth"]
+    assert record.truth.fingerprint == small_run.TRUTH.fingerprint == record.about.truth
     assert len(record.predictions("freeze:3")) == 8
     assert set(record.sources) == set(small_run.NAMES)
     assert not record.failures
     diagnosis = record.diagnosis
     assert diagnosis is not None
     again = jostle.diagnose(record.predictions("clean"), record.truth, style="thumos14").to_dict()
-    assert diagnosis["false_positives"] == again["false_positives"]
-    assert set(diagnosis["cells"]) == set(record.cells[1:])
+    assert list(diagnosis.false_positives.profile) == again["false_positives"]["profile"]
+    assert set(diagnosis.cells) == set(record.cells[1:])
 
 
 def test_classes_that_do_not_occur_are_remembered(tmp_path: Path) -> None:

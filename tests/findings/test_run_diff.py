@@ -26,8 +26,8 @@ def test_values_are_those_of_the_runs(found: RunDiff, detection: RunRecord, firm
     for row in found.rows[: 1 + len(CELLS)]:
         assert row.one == pytest.approx(detection.values[row.what])
         assert row.other == pytest.approx(firmer.values[row.what])
-    assert found.comparison.corrupted.other == pytest.approx(firmer.scores["mean_corrupted"])
-    assert found.comparison.relative.one == pytest.approx(detection.scores["relative_robustness"])
+    assert found.comparison.corrupted.other == pytest.approx(firmer.scores.mean_corrupted)
+    assert found.comparison.relative.one == pytest.approx(detection.scores.relative_robustness)
 
 
 def test_json_is_plain_and_turns_with_the_runs(found: RunDiff, detection: RunRecord, firmer: RunRecord) -> None:
@@ -109,7 +109,7 @@ def test_F48_another_benchmark_is_refused_even_if_told(detection: RunRecord, rec
 
 
 def test_other_seeds_are_said(detection: RunRecord) -> None:
-    other = replace(detection, about=detection.about | {"seed": 3, "model": "other"})
+    other = replace(detection, about=replace(detection.about, seed=3, model="other"))
     assert "seeds 0 and 3" in " ".join(diff_runs(detection, other, draws=0).remarks)
 
 

@@ -18,6 +18,8 @@ from jostle.errors import DataError
 from jostle.evaluation.runner import Contestant, run_benchmark
 from jostle.findings.record import RunRecord
 from jostle.findings.screening import cell_of, order_for, screened, spans_of, struck_frames
+from jostle.runs.about import About
+from jostle.runs.shape import fitted
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth
 
@@ -60,9 +62,9 @@ def test_the_clean_cell_strikes_nothing(run: Path) -> None:
 
 def test_another_meaning_of_a_name_is_refused(run: Path, tmp_path: Path) -> None:
     record = RunRecord.read(run)
-    about = json.loads(json.dumps(record.about))
+    about = record.about.to_dict()
     about["content"]["cells"][1]["done"][0]["value"] = 77
-    changed = RunRecord(run, about, record.scores)
+    changed = RunRecord(run, fitted(About, about), record.scores)
     with pytest.raises(DataError, match="stood for something else"):
         cell_of(changed, "thumos14-c/black_frame:1")
     with pytest.raises(DataError, match="no cell 'fog:1'"):

@@ -24,8 +24,8 @@ def test_the_values_are_those_of_the_run(task: str, request: pytest.FixtureReque
     found = survey(record)
     for cell, value in record.values.items():
         assert found.value[found.place[cell]] == pytest.approx(value, abs=1e-12)
-    assert found.corrupted().value == pytest.approx(record.scores["mean_corrupted"])
-    assert found.relative().value == pytest.approx(record.scores["relative_robustness"])
+    assert found.corrupted().value == pytest.approx(record.scores.mean_corrupted)
+    assert found.relative().value == pytest.approx(record.scores.relative_robustness)
     assert found.of(CLEAN).interval is None  # no draws were asked for
 
 
@@ -56,7 +56,7 @@ def test_classes_of_a_detector_and_of_a_recogniser(detection: RunRecord, recogni
         assert found.by_class[0, i] == pytest.approx(told.per_class[name].mean())
     shares = survey(recognition)
     videos = np.bincount(recognition.labels.label)
-    assert np.average(shares.by_class[0], weights=videos) == pytest.approx(recognition.scores["clean"])
+    assert np.average(shares.by_class[0], weights=videos) == pytest.approx(recognition.scores.clean)
     assert set(np.unique(shares.by_video)) <= {0.0, 1.0}
 
 

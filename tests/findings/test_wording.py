@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +21,8 @@ def with_values(found: Survey, clean: float, corrupted: float) -> Survey:
     return replace(found, value=value, drawn=np.repeat(value[None], 20, 0))
 
 
-def with_scores(record: RunRecord, **scores: object) -> RunRecord:
-    return RunRecord(record.folder, record.about, record.scores | scores)
+def with_scores(record: RunRecord, **scores: Any) -> RunRecord:
+    return replace(record, scores=replace(record.scores, **scores))
 
 
 @pytest.mark.parametrize("task", ["detection", "recognition", "frames"])
@@ -54,7 +55,7 @@ def test_without_corruptions(tmp_path: Path, detection: RunRecord) -> None:
     for found in (clean, survey(clean)):
         assert verdict_of(found, "m").endswith("on clean video; no corruption was tried.")
     beside = with_scores(
-        detection, cells=[], beside=detection.scores["cells"], mean_corrupted=None, relative_robustness=None
+        detection, cells=(), beside=detection.scores.cells, mean_corrupted=None, relative_robustness=None
     )
     for found in (beside, survey(beside)):
         assert verdict_of(found, "m").endswith("on clean video; no corruption that counts was tried.")
@@ -77,10 +78,9 @@ def test_frames_by_themselves(tmp_path: Path) -> None:
     assert "similar frame within 3" in told
 
 
-def test_windows_are_told_of_only_where_they_are_unusual() -> None:
-    assert windows_said({}) is None
-    assert windows_said({"rule": None, "released_faults": []}) is None
-    assert windows_said({"rule": "all", "released_faults": []}) is None
-    assert windows_said({"rule": "released", "released_faults": []}) == "released"
-    faulty = {"rule": "all", "released_faults": ["early-row", "skipped-window"]}
+def test_windows_are_told_of_only_where_they_are_unusual(detection: RunRecord) -> None:
+    assert windows_said(replace(detection.about, rule=None)) is None
+    assert windows_said(replace(detection.about, rule="all")) is None
+    assert windows_said(replace(detection.about, rule="released")) == "released"
+    faulty = replace(detection.about, rule="all", released_faults=("early-row", "skipped-window"))
     assert windows_said(faulty) == "all, with the faults early-row and skipped-window"

@@ -9,20 +9,30 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import DataError, SourceChanged
-from jostle.runs.folder import Origin, RunFolder
+from jostle.runs.about import About, CellContent, Content, Origin
+from jostle.runs.folder import RunFolder
 
+CONTENT = Content(
+    *(1, "b-c", 1, "folder", "test", "recognition", "top_k_accuracy", 1, None, None, (), None),
+    (CellContent("clean", "", False, ()),),
+)
 ORIGIN = Origin(
-    *("b-c", "sha256:1", {}, "m", "sha256:2", "file", "e", None, "released", ("early-row",)),
+    *("b-c", "sha256:1", CONTENT, "m", "sha256:2", "file", "e", None, "released", ("early-row",)),
     *(None, "cpu", 0, "folder", "test", "sha256:3", ("x",)),
 )
 
 BUILDS = {"python": "3.12.1", "av": "18.1.0"}
 
 
+def told_of(origin: Origin) -> str:
+    own = {field.name: getattr(origin, field.name) for field in dataclasses.fields(origin)}
+    return json.dumps(About(**own, videos=1, classes=(), versions=BUILDS, format=1).to_dict())
+
+
 def test_every_fact_of_the_origin_counts(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     assert not folder.check(ORIGIN, BUILDS)
-    folder.about.write_text(json.dumps({"format": 1} | ORIGIN.to_dict()))
+    folder.about.write_text(told_of(ORIGIN))
     assert folder.check(ORIGIN, BUILDS)
     for field in dataclasses.fields(Origin):
         if field.name != "content":  # the fingerprint stands for it
@@ -33,7 +43,7 @@ def test_every_fact_of_the_origin_counts(tmp_path: Path) -> None:
 
 def test_F72_other_builds_are_refused(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    folder.about.write_text(json.dumps({"format": 1, "versions": BUILDS} | ORIGIN.to_dict()))
+    folder.about.write_text(told_of(ORIGIN))
     assert folder.check(ORIGIN, BUILDS | {"python": "3.13.0", "torch": "2.13.0"})  # neither decides a bit so far
     with pytest.raises(SourceChanged, match=r"av was 18\.1\.0, now 18\.2\.0"):
         folder.check(ORIGIN, BUILDS | {"av": "18.2.0"})

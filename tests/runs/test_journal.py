@@ -9,9 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.errors import ResourceError
+from jostle.runs.events import CellWritten, VideoFailed, VideoKept, VideoList
 from jostle.runs.journal import Journal, read_events
 
-EVENTS = [{"event": "video", "video": "a\nb"}, {"event": "cell", "videos": ["ä", "\u2028"]}, {"event": "failed"}]
+EVENTS = [
+    VideoFailed("a\nb", "DataError", "no video", ""),
+    VideoList("k", ("ä", "\u2028")),
+    CellWritten("clean", "sha256:0", "k"),
+]
+MORE = VideoKept("v", "/v.mp4", "0", (1, 2), ((0, 3),))
 
 
 @given(st.data())
@@ -27,8 +33,8 @@ def test_any_cut_leaves_whole_events(tmp_path_factory: pytest.TempPathFactory, d
     assert read_events(path) == left
     with Journal(path) as journal:
         assert journal.events == left
-        journal.note({"event": "more"})
-    assert read_events(path) == [*left, {"event": "more"}]
+        journal.note(MORE)
+    assert read_events(path) == [*left, MORE]
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:

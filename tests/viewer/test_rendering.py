@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -132,7 +133,7 @@ def test_another_seed_cell_or_source_is_another_video(runs: dict[str, Path], tmp
     work = showing(runs["detection"], "a", "freeze:3")
     copy = tmp_path / "copy.mkv"
     copy.write_bytes(work.path.read_bytes())
-    other = RunRecord(work.record.folder, work.record.about | {"seed": 1}, work.record.scores)
+    other = RunRecord(work.record.folder, replace(work.record.about, seed=1), work.record.scores)
     keys = {
         work.key,
         Showing(work.record, "a", "clean", work.path).key,

@@ -35,12 +35,12 @@ def _metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
     if record.task != "detection":
         known["task_categories"] = [TASKS[record.task][0]]
     return known | {
-        "pretty_name": f"{record.about['model']} on {benchmark_title(record)}: predictions",
+        "pretty_name": f"{record.about.model} on {benchmark_title(record)}: predictions",
         "tags": ["jostle", "robustness", "video", TASKS[record.task][0]],
         "configs": [
             {
                 "config_name": labels[cell],
-                "data_files": [{"split": record.about["subset"], "path": f"predictions/{_file(record, cell)}"}],
+                "data_files": [{"split": record.about.subset, "path": f"predictions/{_file(record, cell)}"}],
             }
             for cell in record.cells
         ],
@@ -49,15 +49,15 @@ def _metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
 
 def _body(record: RunRecord) -> list[str]:
     about = record.about
-    name = about["benchmark"]
+    name = about.benchmark
     title = markdown_escape(benchmark_title(record))
     made = [
-        f"# {markdown_escape(about['model'])} on {title}: predictions",
-        f"What a model said of {about['videos']} videos of {markdown_escape(about['dataset'])} "
-        f"({markdown_escape(about['subset'])}), clean and corrupted: one configuration a cell, each a file of "
+        f"# {markdown_escape(about.model)} on {title}: predictions",
+        f"What a model said of {about.videos} videos of {markdown_escape(about.dataset)} "
+        f"({markdown_escape(about.subset)}), clean and corrupted: one configuration a cell, each a file of "
         f"{_HELD[record.task]}.",
         "**No video is part of this.** The videos belong to their owners; with a copy of them and the recipe, "
-        f"`jostle run {name} --seed {about['seed']}` makes every corrupted frame again.",
+        f"`jostle run {name} --seed {about.seed}` makes every corrupted frame again.",
         "## Cells",
         _cells(record).markdown(),
         "## Recipe",
@@ -71,12 +71,12 @@ def _body(record: RunRecord) -> list[str]:
 
 def _cells(record: RunRecord) -> Table:
     labels = cell_labels(record.cells, "_")
-    steps = {cell["cell"]: cell["done"] for cell in record.about["content"]["cells"]}
+    steps = {one.cell: one.done for one in record.about.content.cells}
     rows: list[tuple[Value, ...]] = []
     for cell in record.cells:
         done = steps[cell]
-        what = ", then ".join(f"{step['corruption']} {step['value']}" for step in done)
-        where = ", ".join(dict.fromkeys(step["placement"] for step in done))
+        what = ", then ".join(f"{step.corruption} {step.value}" for step in done)
+        where = ", ".join(dict.fromkeys(step.placement for step in done))
         rows.append((labels[cell], cell, what or CLEAN, where, _file(record, cell)))
     heads = ("configuration", "cell", "corruption and strength", "frames", "file")
     return Table("Cells", tuple(map(Column, heads)), tuple(rows))

@@ -17,7 +17,6 @@ TASKS = {
     "recognition": ("video-classification", "Video classification"),
     "frames": ("image-classification", "Image classification"),
 }
-_MEANS = (("mPC", "mpc"), ("rPC", "rpc"))
 
 
 def model_card(record: RunRecord, licence: str | None = None) -> str:
@@ -36,7 +35,7 @@ def _metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
         known["pipeline_tag"] = task[0]
     return known | {
         "tags": ["jostle", "robustness", "video", task[0]],
-        "model-index": [{"name": record.about["model"], "results": _results(record)}],
+        "model-index": [{"name": record.about.model, "results": _results(record)}],
     }
 
 
@@ -45,18 +44,19 @@ def _results(record: RunRecord) -> list[dict[str, Any]]:
     about, scores = record.about, record.scores
     task = dict(zip(("type", "name"), TASKS[record.task], strict=True))
     labels = cell_labels(list(record.values), "_")
-    metric = {"type": about["content"]["metric"], "name": scores["metric"]}
-    means = [{"type": name, "name": name, "value": scores[key]} for name, key in _MEANS if scores[key] is not None]
+    metric = {"type": about.content.metric, "name": scores.metric}
+    known = {"mPC": scores.mpc, "rPC": scores.rpc}
+    means = [{"type": name, "name": name, "value": value} for name, value in known.items() if value is not None]
     measured = {labels[cell]: [metric | {"value": value}] for cell, value in record.values.items()}
     return [
         {
             "task": task,
             "dataset": {
-                "type": about["benchmark"],
+                "type": about.benchmark,
                 "name": benchmark_title(record),
                 "config": config,
-                "split": about["subset"],
-                "args": {"recipe": about["fingerprint"]},
+                "split": about.subset,
+                "args": {"recipe": about.fingerprint},
             },
             "metrics": metrics,
         }
@@ -65,17 +65,17 @@ def _results(record: RunRecord) -> list[dict[str, Any]]:
 
 
 def _body(record: RunRecord) -> list[str]:
-    about, scores, coverage = record.about, record.scores, record.scores["coverage"]
-    title, metric = markdown_escape(benchmark_title(record)), markdown_escape(str(scores["metric"]))
-    said = f"On clean video it scores {_percent(scores['clean'])} ({metric})"
-    if scores["mean_corrupted"] is not None:
-        said += f", on corrupted video {_percent(scores['mean_corrupted'])}"
-    if scores["relative_robustness"] is not None:
-        said += f": {_percent(scores['relative_robustness'])} % of it is left"
-    counted = scores["counted"]
-    of = f"{coverage['videos']} of {coverage['of']} videos, {counted['cells']} of {counted['of']} corrupted cells"
+    about, scores, coverage = record.about, record.scores, record.scores.coverage
+    title, metric = markdown_escape(benchmark_title(record)), markdown_escape(str(scores.metric))
+    said = f"On clean video it scores {_percent(scores.clean)} ({metric})"
+    if scores.mean_corrupted is not None:
+        said += f", on corrupted video {_percent(scores.mean_corrupted)}"
+    if scores.relative_robustness is not None:
+        said += f": {_percent(scores.relative_robustness)} % of it is left"
+    counted = scores.counted
+    of = f"{coverage.videos} of {coverage.of} videos, {counted.cells} of {counted.of} corrupted cells"
     return [
-        f"# {markdown_escape(about['model'])} on {title}",
+        f"# {markdown_escape(about.model)} on {title}",
         f"{said}. Measured by jostle on {of}. Values in the head of this card are "
         "fractions, in the table they are percentages.",
         _cells(record).markdown(),
@@ -86,11 +86,11 @@ def _body(record: RunRecord) -> list[str]:
 
 
 def _cells(record: RunRecord) -> Table:
-    clean = record.scores["clean"]
+    clean = record.scores.clean
     rows: list[tuple[Value, ...]] = [
         (cell, value, None if cell == CLEAN or not clean else value / clean) for cell, value in record.values.items()
     ]
-    columns = (Column("cell"), Column(str(record.scores["metric"]), "percent"), Column("of clean", "percent"))
+    columns = (Column("cell"), Column(str(record.scores.metric), "percent"), Column("of clean", "percent"))
     return Table("Cells", columns, tuple(rows))
 
 
@@ -98,17 +98,17 @@ def facts_table(record: RunRecord) -> Table:
     """What a run is a run of, by name and by hash."""
     about = record.about
     facts = {
-        "benchmark": f"{about['benchmark']}, version {about['content']['version']}",
-        "recipe": about["fingerprint"],
-        "ground truth": about["truth"],
-        "data": f"{about['dataset']}, {about['subset']}",
-        "model": about["model"],
-        "weights": about["weights"],
-        "features": about["extractor"],
-        "features' weights": about["extractor_weights"],
+        "benchmark": f"{about.benchmark}, version {about.content.version}",
+        "recipe": about.fingerprint,
+        "ground truth": about.truth,
+        "data": f"{about.dataset}, {about.subset}",
+        "model": about.model,
+        "weights": about.weights,
+        "features": about.extractor,
+        "features' weights": about.extractor_weights,
         "windows": windows_said(about),
-        "seed": about["seed"],
-        "versions": ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
+        "seed": about.seed,
+        "versions": ", ".join(f"{name} {version}" for name, version in about.versions.items()),
     }
     rows = tuple((name, str(value)) for name, value in facts.items() if value is not None)
     return Table("Facts", (Column(""), Column("")), rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -28,6 +28,6 @@ def places_of(actions: Mapping[str, Segments], videos: Iterable[str]) -> Places:
     return {name: np.stack([own.start, own.end], 1).tolist() for name, own in found}
 
 
-def actions_at(places: Mapping[str, Iterable[list[float]]]) -> dict[str, Segments]:
+def actions_at(places: Mapping[str, Iterable[Sequence[float]]]) -> dict[str, Segments]:
     """What `places_of` was given, without the labels, which no placement asks for."""
     return {name: Segments.from_pairs(pairs) for name, pairs in places.items()}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jostle.benchmarks.recipe import safe
+from jostle.benchmarks.recipe import CLEAN, safe
 from jostle.datasets.names import listing
 from jostle.errors import DataError, JostleError
 from jostle.evaluation.run_state import State
@@ -60,32 +59,32 @@ def check_run(path: Path) -> Checked:
         DataError: if it is none.
     """
     about = RunFolder(path).read_about()
-    folder = RunFolder(path, TASKS[about["content"]["task"]].suffix)
+    folder = RunFolder(path, TASKS[about.content.task].suffix)
     altered, lacking = [], []
     try:
         state = State.of(read_events(folder.journal))
     except JostleError as error:
         state, altered = State(), [str(error)]
     whole: dict[str, frozenset[str]] = {}
-    known = {safe(cell["cell"]): cell["cell"] for cell in about["content"]["cells"]}
+    known = {safe(one.cell): one.cell for one in about.content.cells}
     for file in sorted(folder.predictions.glob("[!.]*")):
         written = state.written.get(known.get(file.stem, ""), {})
-        event = written.get(file_fingerprint(file))
+        event = written.get(file_fingerprint(file)) if file.is_file() else None
         if event is None:
             altered.append(f"predictions/{file.name} is not what the run wrote")
         else:
-            whole[event["cell"]] = state.lists[event["list"]]
+            whole[event.cell] = state.lists[event.list]
     for slug, cell in known.items():
         if cell in state.written and not folder.predictions_of(slug).exists():
             lacking.append(f"predictions/{slug}{folder.suffix} was written and is gone")
-    lacking += [f"{video} could not be used: {event['message']}" for video, event in state.failed.items()]
-    if about["missing"]:
-        what = "frames" if about["content"]["task"] == "frames" else "videos"
-        lacking.append(f"{len(about['missing'])} annotated {what} have no file: {listing(about['missing'])}")
+    lacking += [f"{video} could not be used: {event.message}" for video, event in state.failed.items()]
+    if about.missing:
+        what = "frames" if about.content.task == "frames" else "videos"
+        lacking.append(f"{len(about.missing)} annotated {what} have no file: {listing(about.missing)}")
     covered = frozenset.intersection(*whole.values()) if whole else frozenset()
     lacking += [f"{cell} lacks {len(videos ^ covered)} videos" for cell, videos in whole.items() if videos != covered]
     try:
-        scored = _scored(folder)
+        scored = {CLEAN, *(one.cell for one in folder.read_scores().listed)}
     except DataError as error:
         lacking.append(str(error))
     else:
@@ -93,14 +92,4 @@ def check_run(path: Path) -> Checked:
         unwritten = [cell for cell in scored if cell not in whole]
         lacking += [f"scores.json lacks {cell}" for cell in unscored]
         lacking += [f"scores.json has {cell}, which has no predictions" for cell in unwritten]
-    return Checked(path, tuple(whole), len(covered), about["videos"], tuple(altered), tuple(lacking))
-
-
-def _scored(folder: RunFolder) -> set[str]:
-    try:
-        found = json.loads(folder.scores.read_text(encoding="utf-8"))
-        return {"clean", *(cell["cell"] for cell in [*found["cells"], *found["beside"]])}
-    except FileNotFoundError:
-        raise DataError("scores.json is not there yet; the same `jostle run` goes on") from None
-    except (OSError, ValueError, KeyError, TypeError):
-        raise DataError("scores.json is damaged; delete it and run again") from None
+    return Checked(path, tuple(whole), len(covered), about.videos, tuple(altered), tuple(lacking))

@@ -9,7 +9,7 @@ from typing import Any
 from jostle.benchmarks.recipe import CLEAN, Cell, Recipe
 from jostle.evaluation.task import Measured
 from jostle.metrics.robustness import robustness
-from jostle.runs.folder import FORMAT
+from jostle.runs.about import FORMAT
 
 
 def summed_up(

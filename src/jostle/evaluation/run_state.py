@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,8 @@ from jostle.evaluation.work import Found, Order
 from jostle.extraction.store import file_fingerprint, source_state
 from jostle.media.images import ImageSequence
 from jostle.media.probe import probe
+from jostle.runs.events import CellWritten, Event, VideoFailed, VideoKept, VideoList
 from jostle.runs.folder import RunFolder
-from jostle.runs.journal import Event
 
 RESULTS = ".npz"  # of one video
 FEW = 2000  # videos whose kept results may be read again just to be shown
@@ -34,9 +35,9 @@ class State:
         lists: lists of videos, which such lines name by a key: most cells have the same.
     """
 
-    videos: dict[str, Event] = field(default_factory=dict)
-    failed: dict[str, Event] = field(default_factory=dict)
-    written: dict[str, dict[str, Event]] = field(default_factory=dict)
+    videos: dict[str, VideoKept] = field(default_factory=dict)
+    failed: dict[str, VideoFailed] = field(default_factory=dict)
+    written: dict[str, dict[str, CellWritten]] = field(default_factory=dict)
     lists: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
@@ -49,16 +50,16 @@ class State:
 
     def add(self, event: Event) -> None:
         """Take in one more event."""
-        match event["event"]:
-            case "video":
-                self.videos[event["video"]] = event
-                self.failed.pop(event["video"], None)
-            case "failed":
-                self.failed[event["video"]] = event
-            case "list":
-                self.lists[event["key"]] = frozenset(event["videos"])
-            case "cell":
-                self.written.setdefault(event["cell"], {})[event["sha256"]] = event
+        match event:
+            case VideoKept():
+                self.videos[event.video] = event
+                self.failed.pop(event.video, None)
+            case VideoFailed():
+                self.failed[event.video] = event
+            case VideoList():
+                self.lists[event.key] = frozenset(event.videos)
+            case CellWritten():
+                self.written.setdefault(event.cell, {})[event.sha256] = event
 
 
 @dataclass(frozen=True)
@@ -141,34 +142,34 @@ def planned(
 def kept_results(folder: RunFolder, state: State, task: Task[Found], video: str) -> dict[str, Found]:
     """What was found in a video, by cell, as far as the folder still has it."""
     event = state.videos.get(video)
-    held = None if event is None else read_results(results_file(folder, video), event["sha256"])
+    held = None if event is None else read_results(results_file(folder, video), event.sha256)
     return {} if held is None else task.unpacked(*held)
 
 
 def _kept_cells(folder: RunFolder, state: State, task: Task[Any], video: str) -> frozenset[str]:
     """The cells of which something is kept of a video; its file is only read if it is not as it was left."""
-    event = state.videos[video]
+    event, every = state.videos[video], task.recipe.cells
     try:
-        if list(source_state(results_file(folder, video))) == event["kept"]:
-            every = task.recipe.cells
-            return frozenset(every[i].name for lo, hi in event["cells"] for i in range(lo, hi))
+        as_left = source_state(results_file(folder, video)) == event.kept
+        if as_left and all(hi <= len(every) for _, hi in event.cells):
+            return frozenset(every[i].name for lo, hi in event.cells for i in range(lo, hi))
     except JostleError:
         return frozenset()
     return frozenset(kept_results(folder, state, task, video))
 
 
-def spans(numbers: Iterable[int]) -> list[list[int]]:
+def spans(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Numbers as ranges, each with its first and the one after its last.
 
     >>> spans([0, 1, 2, 7])
-    [[0, 3], [7, 8]]
+    [(0, 3), (7, 8)]
     """
-    made: list[list[int]] = []
+    made: list[tuple[int, int]] = []
     for number in sorted(numbers):
         if made and made[-1][1] == number:
-            made[-1][1] += 1
+            made[-1] = (made[-1][0], number + 1)
         else:
-            made.append([number, number + 1])
+            made.append((number, number + 1))
     return made
 
 
@@ -187,12 +188,12 @@ def source_of(path: Path) -> dict[str, Any]:
 
 def _written(folder: RunFolder, state: State, cell: Cell) -> frozenset[str] | None:
     path = folder.predictions_of(cell.slug)
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
-    event = state.written.get(cell.name, {}).get(file_fingerprint(path))
+    event = state.written.get(cell.name, {}).get(file_fingerprint(path)) if path.is_file() else None
     if event is None:
         raise SourceChanged(f"{path}: not what this run wrote; delete it, and the cell is done again")
-    return state.lists[event["list"]]
+    return state.lists[event.list]
 
 
 def claimed_frames(path: Path) -> int:
@@ -206,11 +207,11 @@ def claimed_frames(path: Path) -> int:
     return facts.declared_frames or round((facts.duration_s or 0.0) * facts.fps)
 
 
-def _check_source(name: str, path: Path, event: Event) -> None:
+def _check_source(name: str, path: Path, event: VideoKept) -> None:
     """A file with another time may have been copied; with another content it is another video."""
-    if "source" not in event or not path.is_file():
+    if event.source is None or not path.is_file():
         return
-    if source_state(path) != (event["size"], event["changed_ns"]) and file_fingerprint(path) != event["source"]:
+    if source_state(path) != (event.size, event.changed_ns) and file_fingerprint(path) != event.source:
         raise SourceChanged(
             f"{path}: {shown(name)} is not the video it was when this run looked at it; name another folder, or put "
             "the old file back"

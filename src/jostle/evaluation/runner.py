@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,10 @@ from jostle.evaluation.work import Attempting, Engine, Look, Looked, Order
 from jostle.extraction.engine import Cost
 from jostle.extraction.store import file_fingerprint, source_state
 from jostle.extraction.windows import ReleasedFault, Rule
-from jostle.runs.folder import FORMAT, Origin, RunFolder
-from jostle.runs.journal import Event, Journal, read_events
+from jostle.runs.about import FORMAT, About, Content, Origin
+from jostle.runs.events import CellWritten, Event, VideoFailed, VideoKept, VideoList, plain_event
+from jostle.runs.folder import RunFolder
+from jostle.runs.journal import Journal, read_events
 from jostle.workers import worked
 
 Progress = Callable[[int, int], None]
@@ -199,7 +201,7 @@ def _origin(task: Task[Any], contestant: Contestant, seed: int) -> Origin:
     return Origin(
         recipe.name,
         recipe.fingerprint,
-        recipe.content(),
+        Content.of(recipe.content()),
         contestant.model,
         contestant.weights,
         contestant.weights_from,
@@ -223,9 +225,9 @@ def _begin(folder: RunFolder, origin: Origin, task: Task[Any]) -> None:
         if not folder.check(origin, builds()):
             if any(not path.name.startswith(".") for path in folder.path.iterdir()):
                 raise DataError(f"{folder.path}: holds something that is no run; name a new or an empty folder")
-            about = {"format": FORMAT, **origin.to_dict(), "videos": len(task.videos), "classes": list(task.classes)}
-            about["versions"] = builds()
-            write_text(folder.about, [json.dumps(about, indent=1), "\n"])
+            own = {field.name: getattr(origin, field.name) for field in fields(origin)}
+            about = About(**own, videos=len(task.videos), classes=tuple(task.classes), versions=builds(), format=FORMAT)
+            write_text(folder.about, [json.dumps(about.to_dict(), indent=1), "\n"])
         if not folder.truth.exists():
             task.write_truth(folder.truth)
         for inner in (folder.predictions, folder.videos):
@@ -237,8 +239,7 @@ def _begin(folder: RunFolder, origin: Origin, task: Task[Any]) -> None:
 
 
 def _set_aside(order: Order, error: JostleError, note: Note) -> None:
-    said = {"error": type(error).__name__, "message": str(error), "fault": error.fault}
-    note({"event": "failed", "video": order.name, **said})
+    note(VideoFailed(order.name, type(error).__name__, str(error), error.fault))
 
 
 def _keep(folder: RunFolder, state: State, task: Task[Any], order: Order, result: Looked[Any], note: Note) -> None:
@@ -249,25 +250,21 @@ def _keep(folder: RunFolder, state: State, task: Task[Any], order: Order, result
     checksum = write_results(file, *task.packed(together))
     costs = {"clean": asdict(result.clean), "cells": asdict(result.cells)}
     note(
-        {
-            "event": "video",
-            "video": order.name,
-            "path": str(order.path.absolute()),
-            "sha256": checksum,
-            "kept": source_state(file),
-            "cells": spans(i for i, cell in enumerate(task.recipe.cells) if cell.name in together),
+        VideoKept(
+            order.name,
+            str(order.path.absolute()),
+            checksum,
+            kept=source_state(file),
+            cells=tuple(spans(i for i, cell in enumerate(task.recipe.cells) if cell.name in together)),
             **source_of(order.path),
-            "cost": costs,
-        }
+            cost=costs,
+        )
     )
 
 
 def _write_failures(folder: RunFolder, state: State, task: Task[Any]) -> tuple[dict[str, str], ...]:
-    failures = tuple(
-        {key: state.failed[name][key] for key in ("video", "error", "message", "fault")}
-        for name in usable_videos(task)
-        if name in state.failed
-    )
+    told = [plain_event(state.failed[name]) for name in usable_videos(task) if name in state.failed]
+    failures = tuple({key: one[key] for key in ("video", "error", "message", "fault")} for one in told)
     write_text(folder.failures, [json.dumps(failure) + "\n" for failure in failures])
     return failures
 
@@ -301,8 +298,8 @@ def _write_predictions(
             task.write(new, found[cell.name])
             key = hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
             if key not in state.lists:
-                note({"event": "list", "key": key, "videos": names})
-            note({"event": "cell", "cell": cell.name, "sha256": file_fingerprint(new), "list": key})
+                note(VideoList(key, tuple(names)))
+            note(CellWritten(cell.name, file_fingerprint(new), key))
             os.replace(new, path)
 
 

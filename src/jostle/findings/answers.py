@@ -73,7 +73,7 @@ def answers_of(record: RunRecord, video: str, cell: str, *, most: int = 8) -> An
     return Answers(
         video,
         cell,
-        record.about["content"]["k"] or 1,
+        record.about.content.k or 1,
         bool(right_answers(record, CLEAN, [video])[0]),
         bool(right_answers(record, cell, [video])[0]),
         tuple(
@@ -138,7 +138,7 @@ def frame_answers(record: RunRecord, video: str, cell: str) -> tuple[FrameSetAns
     if not sets:
         raise UnknownName(f"video of {record.folder}", video, record.frames.videos)
     clean, corrupted = (_taken_for(record, which) for which in (CLEAN, cell))
-    held_to_anchor = record.about["content"]["labels_of"] == "anchor"
+    held_to_anchor = record.about.content.labels_of == "anchor"
 
     def answer(frame: str, anchor: str) -> FrameAnswer:
         labels = record.frames.labels[anchor if held_to_anchor else frame]

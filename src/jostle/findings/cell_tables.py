@@ -29,7 +29,7 @@ def cells_table(surveys: Sequence[Survey]) -> Table:
         mean, left = found.corrupted(), found.relative()
         if found.counted:
             rows.append((name, "mean corrupted", mean.value, mean.interval, left.value, "", len(found.videos)))
-    metric = surveys[0].record.scores["metric"]
+    metric = surveys[0].record.scores.metric
     columns = (
         Column("run"),
         Column("cell"),

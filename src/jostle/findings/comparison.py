@@ -63,16 +63,17 @@ def check_comparable(records: Sequence[RunRecord], *, any_truth: bool = False) -
     first = records[0]
     for other in records[1:]:
         for key, what in (("benchmark", "benchmarks"), ("fingerprint", "versions of a benchmark")):
-            if first.about[key] != other.about[key]:
+            own, theirs = getattr(first.about, key), getattr(other.about, key)
+            if own != theirs:
                 raise Incomparable(
-                    f"{first.folder} and {other.folder} are runs of different {what}, {_short(first.about[key])} and "
-                    f"{_short(other.about[key])}; give runs of one",
+                    f"{first.folder} and {other.folder} are runs of different {what}, {_short(own)} and "
+                    f"{_short(theirs)}; give runs of one",
                     fault="F48",
                 )
-        if first.about["truth"] != other.about["truth"] and not any_truth:
+        if first.about.truth != other.about.truth and not any_truth:
             raise Incomparable(
                 f"{first.folder} and {other.folder} were scored by different ground truths, "
-                f"{_short(first.about['truth'])} and {_short(other.about['truth'])}; run both on one",
+                f"{_short(first.about.truth)} and {_short(other.about.truth)}; run both on one",
                 fault="F48",
             )
 

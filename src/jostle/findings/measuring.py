@@ -63,7 +63,7 @@ def right_answers(record: RunRecord, cell: str, videos: Sequence[str]) -> Flags:
     order = {name: i for i, name in enumerate(videos)}
     place = np.array([order[name] for name in labels.videos], np.int64)[labels.video]
     right = np.zeros(len(videos), np.bool_)
-    np.logical_or.at(right, place, within_top_k(rows[place], labels.label, record.about["content"]["k"] or 1))
+    np.logical_or.at(right, place, within_top_k(rows[place], labels.label, record.about.content.k or 1))
     return right
 
 
@@ -101,11 +101,8 @@ def predictions_on(record: RunRecord, cell: str, videos: Sequence[str]) -> Predi
 
 
 def _detection(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
-    content = record.about["content"]
     truth = record.truth.of_videos(videos)
-    found = score(
-        predictions_on(record, cell, videos), truth, protocol=content["protocol"], tious=tuple(content["tious"])
-    )
+    found = score(predictions_on(record, cell, videos), truth, protocol=record.rules, tious=record.about.content.tious)
     place = {name: i for i, name in enumerate(videos)}
     own = [place[name] for name in found.resamples.videos]
     drawn = np.array([found.resamples.weighted(row[own].astype(np.int64)).mean() for row in weights])
@@ -165,13 +162,15 @@ def _recognition(record: RunRecord, cell: str, videos: Sequence[str], weights: W
     count = np.bincount(labels.label, minlength=len(labels.classes))
     hits = np.bincount(labels.label, right[place], minlength=len(labels.classes))
     by_class = np.where(count > 0, hits / np.maximum(count, 1), np.nan)
-    if record.about["content"]["metric"] != "top_k_accuracy":
+    if record.about.content.metric != "top_k_accuracy":
         return Measure(np.nan, by_class, right, np.zeros(0))
     return Measure(float(right.mean()), by_class, right, weights @ right / len(videos))
 
 
 def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
-    content = record.about["content"]
+    k, labels_of = record.about.content.k, record.about.content.labels_of
+    assert k is not None
+    assert labels_of is not None
     names, scores = record.table(cell)
     known = dict(zip(names, scores, strict=True))
     sets = record.frames.without([frame for frame in record.frames.frames if frame not in known])
@@ -181,7 +180,7 @@ def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weight
     right, anchors = np.zeros(len(videos)), np.zeros(len(videos))
     for v, name in enumerate(videos):
         if name in by_video:
-            found = pm_k(known, by_video[name], sets.labels, content["k"], labels_of=content["labels_of"])
+            found = pm_k(known, by_video[name], sets.labels, k, labels_of=labels_of)
             right[v], anchors[v] = found.correct_by_radius[-1], found.anchors
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = weights @ right / (weights @ anchors)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from jostle.benchmarks.recipe import CLEAN
 from jostle.findings.record import RunRecord
+from jostle.runs.scores import PmKScore
 
 
 @dataclass(frozen=True)
@@ -41,24 +41,18 @@ def offset_errors(record: RunRecord) -> list[OffsetErrors]:
     """The errors in every cell, the clean one first; empty for other tasks."""
     if record.task != "frames":
         return []
-    told = [(CLEAN, record.scores["clean_more"]["pm_k"])]
-    told += [(cell["cell"], cell["pm_k"]) for cell in [*record.scores["cells"], *record.scores["beside"]]]
-    return [_errors(cell, found) for cell, found in told]
+    told = [(CLEAN, record.scores.clean_more.pm_k), *((one.cell, one.pm_k) for one in record.scores.listed)]
+    return [_errors(cell, found) for cell, found in told if found is not None]
 
 
-def _errors(cell: str, found: dict[str, Any]) -> OffsetErrors:
-    offsets = sorted((int(offset), share) for offset, share in found["error_by_offset"].items())
+def _errors(cell: str, found: PmKScore) -> OffsetErrors:
     return OffsetErrors(
         cell,
-        found["k"],
-        found["anchors"],
-        found["accuracy"],
-        _pair(found["accuracy_interval"]),
-        found["pm_k"],
-        _pair(found["pm_k_interval"]),
-        dict(offsets),
+        found.k,
+        found.anchors,
+        found.accuracy,
+        found.accuracy_interval,
+        found.pm_k,
+        found.pm_k_interval,
+        dict(sorted(found.error_by_offset.items())),
     )
-
-
-def _pair(ends: list[float] | None) -> tuple[float, float] | None:
-    return None if ends is None else (ends[0], ends[1])

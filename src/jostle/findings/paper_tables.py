@@ -111,11 +111,11 @@ class _Book:
     def title(self) -> str:
         """The benchmark as papers print it, its metric, and what part of it was run if not all, in TeX."""
         first = self.surveys[0]
-        listed = first.record.about["content"]["cells"]
-        facts = [latex_escape(str(first.record.scores["metric"])), r"\%"]
+        listed = first.record.about.content.cells
+        facts = [latex_escape(str(first.record.scores.metric)), r"\%"]
         parts = {
-            "cells": (len(self.cells), sum(cell["counted"] for cell in listed)),
-            "videos": (len(first.videos), first.record.scores["coverage"]["of"]),
+            "cells": (len(self.cells), sum(one.counted for one in listed)),
+            "videos": (len(first.videos), first.record.scores.coverage.of),
         }
         facts += [f"{has} of {of} {what}" for what, (has, of) in parts.items() if has < of]
         return f"{latex_escape(benchmark_title(first.record))} ({', '.join(facts)})"
@@ -124,7 +124,7 @@ class _Book:
         """A table of all runs; the features of detectors have a column where they are known."""
         records = [found.record for found in self.surveys]
         names = run_names(records)
-        features = [record.about["extractor"] for record in records]
+        features = [record.about.extractor for record in records]
         if not any(features):
             return Layout(file, caption, ("Model",), tuple((name,) for name in names), tuple(numbers))
         rows = tuple((name, feature or "") for name, feature in zip(names, features, strict=True))
@@ -133,9 +133,9 @@ class _Book:
 
 def paper_layouts(surveys: Sequence[Survey]) -> list[Layout]:
     """Every layout that the cells of these runs fill; surveys are of the same videos and draws."""
-    listed = surveys[0].record.about["content"]["cells"]
+    listed = surveys[0].record.about.content.cells
     counted = {cell for found in surveys for cell in found.counted}
-    kept = [(cell["cell"], cell["group"]) for cell in listed if cell["cell"] in counted]
+    kept = [(one.cell, one.group) for one in listed if one.cell in counted]
     if not kept:
         return []
     names, groups = zip(*kept, strict=True)

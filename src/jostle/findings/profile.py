@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from jostle.diagnosis.false_positives import ERRORS, KINDS
+from jostle.findings.diagnosed import Buckets, CellDiagnosed
 from jostle.findings.record import RunRecord
-
-Buckets = Mapping[str, Mapping[str, float | None]]  # by characteristic and bucket
 
 
 @dataclass(frozen=True)
@@ -61,13 +59,13 @@ def error_profile(record: RunRecord, cells: Sequence[str] | None = None) -> Erro
         cells: by default those that count.
     """
     told = record.diagnosis
-    if told is None or "false_positives" not in told:
+    if told is None:
         return None
     wanted = record.counted if cells is None else cells
-    known = {cell: found for cell in wanted if (found := told["cells"].get(cell)) is not None}
+    known = {cell: found for cell in wanted if (found := told.cells.get(cell)) is not None}
     return ErrorProfile(
-        told["style"],
-        tuple(told["tious"]),
+        told.style,
+        told.tious,
         _side([told]),
         _side(list(known.values())) if known else None,
         tuple(known),
@@ -75,23 +73,24 @@ def error_profile(record: RunRecord, cells: Sequence[str] | None = None) -> Erro
     )
 
 
-def _side(told: Sequence[Mapping[str, Any]]) -> Side:
-    wrong = [one["false_positives"] for one in told]
-    characteristics = [name for name in told[0]["sensitivity"] if name != "base"]
+def _side(told: Sequence[CellDiagnosed]) -> Side:
+    wrong = [one.false_positives for one in told]
     return Side(
-        shares={kind: _mean(one["profile"][0][kind] for one in wrong) for kind in KINDS},
-        totals={kind: _mean(one["totals"][kind] for one in wrong) for kind in KINDS},
-        impact={kind: _mean(one["impact"][kind] for one in wrong) for kind in ERRORS},
-        base=_mean(one["sensitivity"]["base"] for one in told),
-        sensitivity=_buckets([one["sensitivity"] for one in told], characteristics),
-        missed=_mean(one["false_negatives"]["overall"] for one in told),
-        missed_by=_buckets([one["false_negatives"] for one in told], characteristics),
+        shares={kind: _mean(one.profile[0][kind] for one in wrong) for kind in KINDS},
+        totals={kind: _mean(one.totals[kind] for one in wrong) for kind in KINDS},
+        impact={kind: _mean(one.impact[kind] for one in wrong) for kind in ERRORS},
+        base=_mean(one.base for one in told),
+        sensitivity=_buckets([one.by_bucket for one in told]),
+        missed=_mean(one.missed for one in told),
+        missed_by=_buckets([one.missed_by_bucket for one in told]),
     )
 
 
-def _buckets(told: Sequence[Mapping[str, Any]], characteristics: Sequence[str]) -> Buckets:
+def _buckets(told: Sequence[Buckets]) -> Buckets:
+    """The mean of each bucket of the first over all that know it."""
     return {
-        name: {bucket: _mean(one[name][bucket] for one in told) for bucket in told[0][name]} for name in characteristics
+        name: {bucket: _mean(one.get(name, {}).get(bucket) for one in told) for bucket in buckets}
+        for name, buckets in told[0].items()
     }
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +13,26 @@ import numpy.typing as npt
 from jostle.benchmarks.recipe import CLEAN, safe
 from jostle.datasets.files import read_predictions, read_truth
 from jostle.datasets.frame_sets import FrameSets
-from jostle.errors import DataError, UnknownName
+from jostle.errors import DataError, JostleError, UnknownName
 from jostle.evaluation.action_places import actions_at
 from jostle.evaluation.score_tables import read_table
+from jostle.findings.diagnosed import Diagnosed
+from jostle.metrics.protocol import Protocol, protocols
+from jostle.runs.about import About, Task
+from jostle.runs.events import VideoFailed, VideoKept
 from jostle.runs.folder import RunFolder
 from jostle.runs.journal import read_events
+from jostle.runs.lines import content_of, records_in, refuse_what_is_no_file
+from jostle.runs.scores import Scores
+from jostle.runs.shape import fitted, read_record
+from jostle.runs.truths import LabelledFrames, LabelledVideos
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth
 from jostle.types.video_labels import VideoLabels
 
-Task = Literal["detection", "recognition", "frames"]
+_SCORES_ANEW = "the same `jostle run` goes on and writes it anew"
+_TRUTH_ANEW = "delete it, and the same `jostle run` writes it anew"
 
 
 @dataclass(frozen=True)
@@ -33,13 +41,13 @@ class RunRecord:
 
     Attributes:
         folder: of the run.
-        about: the content of run.json.
-        scores: the content of scores.json.
+        about: what ran.
+        scores: what its predictions are worth.
     """
 
     folder: Path
-    about: dict[str, Any]
-    scores: dict[str, Any]
+    about: About
+    scores: Scores
 
     @classmethod
     def read(cls, path: str | Path) -> RunRecord:
@@ -49,85 +57,97 @@ class RunRecord:
             DataError: if there is none, it is damaged, or it has no scores yet.
         """
         folder = RunFolder(Path(path))
-        about = folder.read_about()
-        return cls(Path(path), about, _json(folder.scores, "the same `jostle run` goes on and writes it"))
+        about, scores = folder.read_about(), folder.read_scores()
+        for one in scores.listed:
+            if about.content.cell(one.cell) is None or one.cell == CLEAN:
+                raise DataError(
+                    f"{folder.scores}: has {one.cell!r}, which is no corrupted cell of {folder.about}; {_SCORES_ANEW}",
+                    fault="F110",
+                )
+        if about.content.task == "frames" and None in (scores.clean_more.pm_k, *(one.pm_k for one in scores.listed)):
+            raise DataError(f"{folder.scores}: a cell has no pm_k; {_SCORES_ANEW}", fault="F110")
+        return cls(Path(path), about, scores)
 
     @property
     def task(self) -> Task:
         """What kind of benchmark it is a run of."""
-        task: Task = self.about["content"]["task"]
-        return task
+        return self.about.content.task
+
+    @property
+    def rules(self) -> Protocol:
+        """Whose rules detections are scored by; for runs of detection."""
+        assert self.about.content.protocol is not None
+        return protocols[self.about.content.protocol]
 
     @property
     def name(self) -> str:
         """The model, and with several runs of one what tells them apart: the folder."""
-        return f"{self.about['model']} ({self.folder.name})"
+        return f"{self.about.model} ({self.folder.name})"
 
     @cached_property
     def cells(self) -> tuple[str, ...]:
         """Cells that have predictions, in the benchmark's order, the clean one first."""
-        return tuple(
-            cell["cell"] for cell in self.about["content"]["cells"] if self._predictions_file(cell["cell"]).exists()
-        )
+        return tuple(one.cell for one in self.about.content.cells if self._predictions_file(one.cell).exists())
 
     @cached_property
     def values(self) -> dict[str, float]:
         """The value of each scored cell, a fraction."""
-        listed = [*self.scores["cells"], *self.scores["beside"]]
-        return {CLEAN: self.scores["clean"]} | {cell["cell"]: cell["value"] for cell in listed}
+        return {CLEAN: self.scores.clean} | {one.cell: one.value for one in self.scores.listed}
 
     @cached_property
     def counted(self) -> tuple[str, ...]:
         """Cells that the means are over."""
-        return tuple(cell["cell"] for cell in self.scores["cells"])
+        return tuple(one.cell for one in self.scores.cells)
 
     @cached_property
     def truth(self) -> Truth:
         """The annotated segments of the videos that were looked at; for runs of detection."""
-        whole = read_truth(self._file("truth.json")).with_classes(self.about["classes"])
+        path = self._truth_file
+        try:
+            whole = read_truth(path).with_classes(self.about.classes)
+        except JostleError as error:  # also a class that the run does not know
+            raise DataError(f"{error}; {_TRUTH_ANEW}", fault="F110") from None
         return whole.of_videos(self.predictions(CLEAN).videos) if CLEAN in self.cells else whole
 
     @cached_property
     def labels(self) -> VideoLabels:
         """The classes of videos; for runs of recognition."""
-        found = _json(self._file("truth.json"), "run again into a new folder")
-        classes = tuple(found["classes"])
-        index = {name: k for k, name in enumerate(classes)}
-        pairs = [(v, index[name]) for v, names in enumerate(found["videos"].values()) for name in names]
+        found = self._labelled_videos
+        index = {name: k for k, name in enumerate(found.classes)}
+        pairs = [(v, index[name]) for v, names in enumerate(found.videos.values()) for name in names]
         video, label = np.array(pairs, np.int32).reshape(-1, 2).T
-        return VideoLabels(tuple(found["videos"]), classes, video, label)
+        return VideoLabels(tuple(found.videos), found.classes, video, label)
 
     @cached_property
     def frames(self) -> FrameSets:
         """Sets of frames; for runs of pm-k."""
-        found = _json(self._file("truth.json"), "run again into a new folder")
-        return FrameSets(found["sets"], found["labels"])
+        return FrameSets(self._labelled_frames.sets, self._labelled_frames.labels)
 
     @cached_property
     def actions(self) -> dict[str, Segments] | None:
         """Where actions lie in videos of which that is known; for runs of recognition and pm-k. None in older runs."""
-        places = _json(self._file("truth.json"), "run again into a new folder").get("actions")
+        places = (self._labelled_frames if self.task == "frames" else self._labelled_videos).actions
         return None if places is None else actions_at(places)
 
     @cached_property
-    def diagnosis(self) -> dict[str, Any] | None:
+    def diagnosis(self) -> Diagnosed | None:
         """Why a detector fails, clean, and under `cells` in every other cell; None for other tasks."""
         path = RunFolder(self.folder).diagnosis
-        return _json(path, "run again, which writes it") if path.exists() else None
+        return read_record(Diagnosed, path, _SCORES_ANEW) if os.path.lexists(path) else None
 
     @cached_property
-    def failures(self) -> tuple[dict[str, Any], ...]:
+    def failures(self) -> tuple[VideoFailed, ...]:
         """Videos that could not be used."""
         path = RunFolder(self.folder).failures
-        return (
-            tuple(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()) if path.exists() else ()
-        )
+        if not os.path.lexists(path):
+            return ()
+        return tuple(records_in(path, content_of(path), partial(fitted, VideoFailed), _SCORES_ANEW))
 
     @cached_property
     def sources(self) -> dict[str, Path]:
         """Where each video lay when it was looked at; it may be gone."""
         events = read_events(RunFolder(self.folder).journal)
-        return {event["video"]: Path(event["path"]) for event in events if event["event"] == "video"}
+        return {event.video: Path(event.path) for event in events if isinstance(event, VideoKept)}
 
     def predictions(self, cell: str) -> Predictions:
         """What a detector found in a cell."""
@@ -135,29 +155,27 @@ class RunRecord:
 
     def table(self, cell: str) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Videos, or frames, and their rows of class scores in a cell."""
-        return read_table(self._predictions_file(cell), "frames" if self.task == "frames" else "videos")
+        path = self._predictions_file(cell)
+        refuse_what_is_no_file(path)
+        return read_table(path, "frames" if self.task == "frames" else "videos")
 
     def _predictions_file(self, cell: str) -> Path:
-        known = [one["cell"] for one in self.about["content"]["cells"]]
-        if cell not in known:
-            raise UnknownName(f"cell of {self.folder}", cell, known)
+        if self.about.content.cell(cell) is None:
+            raise UnknownName(f"cell of {self.folder}", cell, [one.cell for one in self.about.content.cells])
         suffix = ".json" if self.task == "detection" else ".npz"
         return RunFolder(self.folder, suffix).predictions_of(safe(cell))
 
-    def _file(self, name: str) -> Path:
-        path = self.folder / name
+    @property
+    def _truth_file(self) -> Path:
+        path = RunFolder(self.folder).truth
         if not path.exists():
             raise DataError(f"{path}: not there; run again into this folder, which writes it")
         return path
 
+    @cached_property
+    def _labelled_videos(self) -> LabelledVideos:
+        return read_record(LabelledVideos, self._truth_file, _TRUTH_ANEW)
 
-def _json(path: Path, what_helps: str) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: not there; {what_helps}") from None
-    except (OSError, ValueError):
-        raise DataError(f"{path}: damaged; delete it, and {what_helps}") from None
-    if not isinstance(found, dict):
-        raise DataError(f"{path}: damaged; delete it, and {what_helps}")
-    return found
+    @cached_property
+    def _labelled_frames(self) -> LabelledFrames:
+        return read_record(LabelledFrames, self._truth_file, _TRUTH_ANEW)

@@ -160,19 +160,19 @@ def diff_runs(
     try:
         one, other = surveys_of(records, draws=draws, seed=seed, any_truth=any_truth, progress=progress)
     except Incomparable as error:
-        if first.about["fingerprint"] == second.about["fingerprint"]:
+        if first.about.fingerprint == second.about.fingerprint:
             error.add_note("any_truth=True, on the command line --any-truth, compares them all the same")
         raise
     names = run_names(records)
     return RunDiff(
-        benchmark=first.about["benchmark"],
-        metric=first.scores["metric"],
+        benchmark=first.about.benchmark,
+        metric=first.scores.metric,
         first=_side(names[0], one, other),
         second=_side(names[1], other, one),
         videos=len(one.videos),
-        videos_of=max(record.scores["coverage"]["of"] for record in records),
+        videos_of=max(record.scores.coverage.of for record in records),
         counted=len(set(one.counted) & set(other.counted)),
-        counted_of=sum(cell["counted"] for cell in first.about["content"]["cells"]),
+        counted_of=sum(one.counted for one in first.about.content.cells),
         comparison=compared(one, other),
         draws=len(one.drawn),
         seed=seed,
@@ -184,10 +184,10 @@ def _side(name: str, own: Survey, other: Survey) -> Side:
     return Side(
         name=name,
         folder=own.record.folder,
-        model=about["model"],
-        weights=about["weights"],
-        truth=about["truth"],
-        seed=about["seed"],
+        model=about.model,
+        weights=about.weights,
+        truth=about.truth,
+        seed=about.seed,
         cells_alone=tuple(cell for cell in own.cells if cell not in other.place),
         videos=len(looked_at(own.record)),
     )

@@ -10,13 +10,13 @@ from jostle.findings.record import RunRecord
 
 def benchmark_title(record: RunRecord) -> str:
     """The benchmark as papers print it; one of the user's own by its name."""
-    name = str(record.about["benchmark"])
+    name = str(record.about.benchmark)
     return benchmarks[name].title if name in benchmarks else name
 
 
 def run_names(records: Sequence[RunRecord]) -> list[str]:
     """Short names that tell runs apart: the model, or the folder where two have one model."""
-    models = [str(record.about["model"]) for record in records]
+    models = [str(record.about.model) for record in records]
     folders = [record.folder.resolve().name for record in records]
     for names in (models, folders):
         if len(set(names)) == len(names):

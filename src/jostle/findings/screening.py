@@ -12,9 +12,10 @@ import numpy as np
 from jostle.benchmarks.recipe import CLEAN, CLEAN_CELL, Cell
 from jostle.corrupting.apply import masks_for
 from jostle.corrupting.placement import Timeline
+from jostle.corrupting.placement import parse as parse_placement
 from jostle.corrupting.scene import Mask
 from jostle.corrupting.spec import Spec
-from jostle.errors import DataError
+from jostle.errors import DataError, JostleError
 from jostle.evaluation.footage import Footage, footage_of
 from jostle.evaluation.work import Order
 from jostle.findings.record import RunRecord
@@ -32,20 +33,24 @@ def cell_of(record: RunRecord, name: str) -> Cell:
     """
     if name == CLEAN:
         return CLEAN_CELL
-    known: dict[str, dict[str, Any]] = {cell["cell"]: cell for cell in record.about["content"]["cells"]}
-    if name not in known:
-        raise DataError(f"{record.folder}: no cell {name!r}; it has {', '.join(known)}")
-    done = known[name]["done"]
-    specs = [Spec.parse(step["spec"]) for step in done]
+    known = record.about.content.cell(name)
+    if known is None:
+        has = ", ".join(one.cell for one in record.about.content.cells)
+        raise DataError(f"{record.folder}: no cell {name!r}; it has {has}")
+    done = known.done
+    try:
+        specs = [Spec.parse(step.spec) for step in done]
+        for step in done:
+            parse_placement(step.placement)
+    except JostleError as error:
+        raise DataError(f"{record.folder}: {name} cannot be made again: {error}", fault="F110") from None
     for spec, step in zip(specs, done, strict=True):
         now = [spec.entry.corruption, _plain(spec.value), _plain(dict(spec.entry.options))]
-        if now != [step["corruption"], _plain(step["value"]), _plain(step["options"])]:
+        if now != [step.corruption, _plain(step.value), _plain(step.options)]:
             raise DataError(f"{record.folder}: {spec} stood for something else in the version that ran it")
-    places = {step["placement"] for step in done}
-    own = [spec.placement for spec in specs] == [step["placement"] for step in done]
-    return Cell(
-        name, tuple(map(str, specs)), None if own else places.pop(), known[name]["group"], known[name]["counted"]
-    )
+    places = {step.placement for step in done}
+    own = [spec.placement for spec in specs] == [step.placement for step in done]
+    return Cell(name, tuple(map(str, specs)), None if own else places.pop(), known.group, known.counted)
 
 
 def order_for(record: RunRecord, video: str, cell: str) -> Order:
@@ -57,7 +62,7 @@ def order_for(record: RunRecord, video: str, cell: str) -> Order:
     path = record.sources.get(video)
     if path is None or not path.exists():
         raise DataError(f"{video}: the video is no longer at {path}" if path else f"{video}: no video of this run")
-    return Order(video, path, (cell_of(record, cell),), record.about["seed"], _actions(record, video, cell))
+    return Order(video, path, (cell_of(record, cell),), record.about.seed, _actions(record, video, cell))
 
 
 @contextmanager
@@ -77,7 +82,7 @@ def struck_frames(record: RunRecord, video: str, cell: str, pts: Times, fps: Fra
     """
     found = cell_of(record, cell)
     actions = _actions(record, video, cell)
-    timeline = Timeline.of(pts, fps, actions, seed=record.about["seed"], video_id=video)
+    timeline = Timeline.of(pts, fps, actions, seed=record.about.seed, video_id=video)
     struck = np.zeros(len(pts), np.bool_)
     for mask in masks_for(found.parsed, found.placement, timeline):
         struck |= mask
@@ -98,10 +103,8 @@ def spans_of(mask: Mask, pts: Times, fps: Fraction) -> list[tuple[float, float]]
 def _actions(record: RunRecord, video: str, cell: str) -> Segments | None:
     if record.task == "detection":
         return record.truth.actions[video]
-    steps: list[dict[str, Any]] = next(
-        (one["done"] for one in record.about["content"]["cells"] if one["cell"] == cell), []
-    )
-    if all(step["placement"] == WHOLE for step in steps):
+    known = record.about.content.cell(cell)
+    if known is None or all(step.placement == WHOLE for step in known.done):
         return None
     if record.actions is None:
         raise DataError(

@@ -96,15 +96,12 @@ def survey(
     Raises:
         DataError: if there is nothing to go over.
     """
-    if CLEAN not in record.cells:
-        raise DataError(
-            f"{record.folder}: the predictions on clean video are gone; the same `jostle run` makes them again"
-        )
-    chosen = tuple(looked_at(record) if videos is None else videos)
+    own = looked_at(record)
+    chosen = own if videos is None else tuple(videos)
     if not chosen:
         raise DataError(f"{record.folder}: no video was looked at")
     weights = weights_of(chosen, draws, seed)
-    whole = set(chosen) == set(looked_at(record))
+    whole = set(chosen) == set(own)
     measures = []
     for cell in record.cells:
         measure = measured_cell(record, cell, chosen, weights)
@@ -126,7 +123,15 @@ def survey(
 
 
 def looked_at(record: RunRecord) -> tuple[str, ...]:
-    """The videos of the clean cell."""
+    """The videos of the clean cell.
+
+    Raises:
+        DataError: if its predictions are gone.
+    """
+    if CLEAN not in record.cells:
+        raise DataError(
+            f"{record.folder}: the predictions on clean video are gone; the same `jostle run` makes them again"
+        )
     if record.task == "detection":
         return record.truth.videos
     names = record.table(CLEAN)[0]

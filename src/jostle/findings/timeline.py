@@ -15,7 +15,6 @@ from jostle.findings.measuring import predictions_on
 from jostle.findings.record import RunRecord
 from jostle.metrics.alignment import align
 from jostle.metrics.matching import NONE, Segmentation, match
-from jostle.metrics.protocol import protocols
 from jostle.types.columns import Flags
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
@@ -105,9 +104,9 @@ def timeline_of(record: RunRecord, video: str, cell: str, *, tiou: float | None 
         raise BadValue(f"{record.folder}: a run of {record.task} has no detections to lay along a video")
     if video not in record.truth.videos:
         raise UnknownName(f"video of {record.folder}", video, record.truth.videos)
-    tious = record.about["content"]["tious"]
+    tious = record.about.content.tious
     threshold = tious[len(tious) // 2] if tiou is None else tiou
-    rules = protocols[record.about["content"]["protocol"]]
+    rules = record.rules
     truth = rules.prepare(record.truth.of_videos([video]))
     parts = {}
     for which in (CLEAN, cell):
@@ -148,7 +147,7 @@ def _sure(found: Predictions, sure: float) -> Predictions:
 
 def _judged(found: Predictions, truth: Truth, record: RunRecord, tiou: float) -> tuple[list[Detection], Flags]:
     """Every detection of a known class with its kind, and which actions were taken; `action` is a row of the truth."""
-    rules = protocols[record.about["content"]["protocol"]]
+    rules = record.rules
     aligned = align(found, truth)
     taken = np.full(len(aligned), NONE, np.int64)
     if len(truth):

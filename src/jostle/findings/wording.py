@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from jostle.benchmarks.recipe import CLEAN
 from jostle.findings.comparison import Comparison
@@ -15,6 +14,7 @@ from jostle.findings.offsets import OffsetErrors, offset_errors
 from jostle.findings.record import RunRecord
 from jostle.findings.survey import Survey
 from jostle.metrics.robustness import split_cell
+from jostle.runs.about import Origin
 
 # What is left of the clean score, at least, and what is said of it.
 WORDS = (
@@ -53,18 +53,18 @@ class Standing:
     def of(cls, found: Survey | RunRecord) -> Standing:
         """By a survey, which may be of fewer videos than the run; by the run's own scores where there is none yet."""
         if isinstance(found, RunRecord):
-            scores, ends = found.scores, found.scores["clean_more"].get("interval")
+            scores = found.scores
             return cls(
-                scores["metric"],
-                Estimate(scores["clean"], None if ends is None else (ends[0], ends[1])),
-                scores["mean_corrupted"],
-                scores["relative_robustness"],
-                {cell: value for cell in found.counted if (value := found.values[cell]) is not None},
+                scores.metric,
+                Estimate(scores.clean, scores.clean_more.interval),
+                scores.mean_corrupted,
+                scores.relative_robustness,
+                {one.cell: one.value for one in scores.cells},
                 len(found.values) > 1,
                 guessing(found),
             )
         return cls(
-            found.record.scores["metric"],
+            found.record.scores.metric,
             found.of(CLEAN),
             found.corrupted().value,
             found.relative().value,
@@ -107,10 +107,10 @@ def verdict_of(found: Survey | RunRecord, model: str) -> str:
 
 def guessing(record: RunRecord) -> float:
     """The accuracy that guesses would have, all classes as likely; 0 where that is not what is measured."""
-    content = record.about["content"]
-    if record.task != "recognition" or content["metric"] != "top_k_accuracy":
+    content = record.about.content
+    if record.task != "recognition" or content.metric != "top_k_accuracy":
         return 0.0
-    return float(content["k"]) / max(len(record.labels.classes), 1)
+    return (content.k or 1) / max(len(record.labels.classes), 1)
 
 
 def frames_verdict(found: OffsetErrors, model: str) -> str:
@@ -145,9 +145,9 @@ def comparison_verdict(found: Comparison, one: str, other: str) -> str:
     )
 
 
-def windows_said(about: Mapping[str, Any]) -> str | None:
+def windows_said(about: Origin) -> str | None:
     """Which windows features were made of, by what a run says of itself; None if as usual, or if there are none."""
-    rule, faults = about.get("rule"), about.get("released_faults") or ()
+    rule, faults = about.rule, about.released_faults
     if rule in (None, "all") and not faults:
         return None
     return f"{rule}, with the faults {' and '.join(faults)}" if faults else str(rule)

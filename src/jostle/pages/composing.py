@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from jostle.benchmarks.recipe import CLEAN
 from jostle.corrupting.corruption import corruptions
@@ -31,6 +30,7 @@ from jostle.pages.charts import (
 )
 from jostle.pages.contents import Detail, Figure, Figures, Head, Headline, Making, Pair
 from jostle.pages.error_charts import draw_buckets, draw_impact, draw_offsets, draw_profile
+from jostle.runs.about import Content, Step
 
 LISTED = 50  # rows of the longer tables
 HURT = 5  # classes and videos in the detail of a cell
@@ -41,7 +41,7 @@ MOST_CONFUSED = 40  # classes that a matrix can show
 def head_of(found: Survey, name: str) -> Head:
     """The verdict on a run and its three numbers."""
     scores = found.record.scores
-    coverage, counted = scores["coverage"], scores["counted"]
+    coverage, counted = scores.coverage, scores.counted
     offsets = offset_errors(found.record)
     if offsets and not found.counted:
         own = offsets[0]
@@ -51,17 +51,17 @@ def head_of(found: Survey, name: str) -> Head:
             Headline("drop, in points", Estimate(own.drop)),
         )
     else:
-        metric = scores["metric"]
+        metric = scores.metric
         numbers = (
             Headline(f"clean {metric}", found.of(CLEAN)),
             Headline(f"corrupted {metric}", found.corrupted()),
             Headline("relative robustness", found.relative()),
         )
-    cells = f", {counted['cells']} of {counted['of']} cells" if counted["of"] else ""
-    said = f"{coverage['videos']} of {coverage['of']} videos{cells}"
-    if len(found.videos) < coverage["videos"]:
+    cells = f", {counted.cells} of {counted.of} cells" if counted.of else ""
+    said = f"{coverage.videos} of {coverage.of} videos{cells}"
+    if len(found.videos) < coverage.videos:
         said += f"; compared on the {len(found.videos)} that all runs have"
-    whole = coverage["videos"] == coverage["of"] and counted["cells"] == counted["of"]
+    whole = coverage.videos == coverage.of and counted.cells == counted.of
     return Head(name, verdict_of(found, name), numbers, said, whole)
 
 
@@ -77,7 +77,7 @@ def map_of(found: Survey, name: str, run: int) -> tuple[Figure | None, list[Deta
         own, left = found.of(cell), found.relative([cell]).value
         hint = f"{short_name(cell)}: {percent(own.value)} {between(own)}, {percent(left)} % of clean"
         squares[cell] = Square(own.value, left, address[cell], hint)
-    metric = found.record.scores["metric"]
+    metric = found.record.scores.metric
     svg = draw_heat_map(grid, squares, f"{metric} of {name} by corruption and severity")
     figure = Figure(f"map-{run}", name, svg, f"{metric} in each cell; colour is what is lost of the clean score.")
     details = []
@@ -91,7 +91,7 @@ def map_of(found: Survey, name: str, run: int) -> tuple[Figure | None, list[Deta
 def _detail(found: Survey, cell: str, name: str, address: str, ends: tuple[str, str], back: str) -> Detail:
     record = found.record
     own, left, clean = found.of(cell), found.relative([cell]), found.of(CLEAN)
-    metric = record.scores["metric"]
+    metric = record.scores.metric
     facts = [
         (metric, f"{percent(own.value)} {between(own)}"),
         ("clean", f"{percent(clean.value)} {between(clean)}"),
@@ -108,7 +108,7 @@ def _detail(found: Survey, cell: str, name: str, address: str, ends: tuple[str, 
         address,
         f"{short_name(cell)}, {name}",
         tuple(facts),
-        tuple(_step(step) for step in _content(record, cell)["done"]),
+        tuple(_step(step) for one in record.about.content.cells if one.cell == cell for step in one.done),
         drawing,
         drops_table("Classes hurt most", "class", by_class) if by_class else None,
         drops_table("Videos hurt most", "video", by_video) if by_video else None,
@@ -117,16 +117,11 @@ def _detail(found: Survey, cell: str, name: str, address: str, ends: tuple[str, 
     )
 
 
-def _content(record: RunRecord, cell: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(one for one in record.about["content"]["cells"] if one["cell"] == cell)
-    return found
-
-
-def _step(step: dict[str, Any]) -> str:
-    known = step["corruption"] in corruptions
-    said = corruptions[step["corruption"]].summary.replace("`", "") if known else ""
-    options = "".join(f", {key} {value}" for key, value in step["options"].items())
-    return f"{step['spec']}: {said} Strength {step['value']}{options}; placed {step['placement']}."
+def _step(step: Step) -> str:
+    known = step.corruption in corruptions
+    said = corruptions[step.corruption].summary.replace("`", "") if known else ""
+    options = "".join(f", {key} {value}" for key, value in step.options.items())
+    return f"{step.spec}: {said} Strength {step.value}{options}; placed {step.placement}."
 
 
 def curves_of(surveys: Sequence[Survey], names: Sequence[str]) -> Figure | None:
@@ -141,7 +136,7 @@ def curves_of(surveys: Sequence[Survey], names: Sequence[str]) -> Figure | None:
         facets[short_name(corruption)] = [curve for curve in curves if curve is not None]
     if not facets:
         return None
-    metric = surveys[0].record.scores["metric"]
+    metric = surveys[0].record.scores.metric
     svg = draw_curves(facets, names, metric)
     return Figure("severity", "", svg, f"{metric}; bands: 95 % bootstrap over videos.")
 
@@ -242,33 +237,33 @@ def making_of(record: RunRecord, name: str) -> Making:
     about = record.about
     facts = [
         ("folder", str(record.folder)),
-        ("benchmark", f"{about['benchmark']}, version {about['content']['version']}"),
-        ("its fingerprint", about["fingerprint"]),
-        ("data set", f"{about['dataset']}, {about['subset']}; {about['videos']} videos"),
-        ("ground truth", about["truth"]),
-        ("model", about["model"]),
-        ("weights", f"{about['weights'] or 'unknown'} ({about['weights_from']})"),
+        ("benchmark", f"{about.benchmark}, version {about.content.version}"),
+        ("its fingerprint", about.fingerprint),
+        ("data set", f"{about.dataset}, {about.subset}; {about.videos} videos"),
+        ("ground truth", about.truth),
+        ("model", about.model),
+        ("weights", f"{about.weights or 'unknown'} ({about.weights_from})"),
     ]
-    if about["extractor"]:
-        facts.append(("extractor", f"{about['extractor']}, {about['extractor_weights'] or 'unknown'}"))
+    if about.extractor:
+        facts.append(("extractor", f"{about.extractor}, {about.extractor_weights or 'unknown'}"))
     if windows := windows_said(about):
         facts.append(("windows", windows))
-    if about["shown"]:
-        facts.append(("shown to the model", ", ".join(f"{key} {value}" for key, value in about["shown"].items())))
-    facts.append(("scored by", _rules(about["content"])))
-    facts.append(("seed", str(about["seed"])))
-    facts.append(("versions", ", ".join(f"{key} {value}" for key, value in about["versions"].items())))
-    if about["missing"]:
-        facts.append(("without a file", f"{len(about['missing'])}, as {about['missing'][0]}"))
-    failures = tuple((str(one.get("video", "")), str(one.get("message", ""))) for one in record.failures)
+    if about.shown:
+        facts.append(("shown to the model", ", ".join(f"{key} {value}" for key, value in about.shown.items())))
+    facts.append(("scored by", _rules(about.content)))
+    facts.append(("seed", str(about.seed)))
+    facts.append(("versions", ", ".join(f"{key} {value}" for key, value in about.versions.items())))
+    if about.missing:
+        facts.append(("without a file", f"{len(about.missing)}, as {about.missing[0]}"))
+    failures = tuple((one.video, one.message) for one in record.failures)
     return Making(name, tuple((what, str(value)) for what, value in facts), failures)
 
 
-def _rules(content: dict[str, Any]) -> str:
-    said = str(content["metric"])
-    if content["protocol"]:
-        said += f", {content['protocol']} at tIoU {', '.join(f'{tiou:g}' for tiou in content['tious'])}"
-    return said + (f", k {content['k']}" if content["k"] else "")
+def _rules(content: Content) -> str:
+    said = content.metric
+    if content.protocol:
+        said += f", {content.protocol} at tIoU {', '.join(f'{tiou:g}' for tiou in content.tious)}"
+    return said + (f", k {content.k}" if content.k else "")
 
 
 def figures(parts: Sequence[Figure | None]) -> Figures:

@@ -82,7 +82,7 @@ def compose(surveys: Sequence[Survey], progress: Progress | None = None) -> Page
 
     worst = [one for i, found, name in runs for one in worst_of(found, name, i, count, album, tell)]
     pairs = [pair_of(surveys[0], found, (names[0], name), i) for i, found, name in runs[1:]]
-    metric = str(records[0].scores["metric"])
+    metric = str(records[0].scores.metric)
     return Page(
         title=f"{benchmark_title(records[0])}: {', '.join(names)}",
         task=records[0].task,

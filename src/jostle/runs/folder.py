@@ -1,64 +1,17 @@
-"""Where the files of a run lie, and what it is a run of."""
+"""Where the files of a run lie, and the door through which what it is about and its scores are read."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from jostle.errors import DataError, SourceChanged
+from jostle.runs.about import About, Origin
+from jostle.runs.scores import Scores
+from jostle.runs.shape import read_record
 
-FORMAT = 1
 SHOWN = 80  # characters of a value in a message
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What decides the results of a run. A folder holds results of one origin.
-
-    Attributes:
-        benchmark: its name.
-        fingerprint: of the benchmark.
-        content: what the benchmark consists of, as plain values.
-        model: its name.
-        weights: fingerprint of its weights, or None where nothing is known of them.
-        weights_from: what that is the fingerprint of: a file, a folder, tensors, or nothing.
-        extractor: the name of what makes features for a detector; None where nothing does.
-        extractor_weights: fingerprint of the extractor's weights.
-        rule: how the windows of features are counted; None where there are none.
-        released_faults: of the THUMOS14-C extractors, which were repeated.
-        shown: how frames become the input of a recogniser, and how its classes were matched; None for others.
-        device: that the model ran on: another gives other last digits.
-        seed: of every random draw.
-        dataset: the name of the data set.
-        subset: the part of it that is looked at.
-        truth: fingerprint of what is annotated there.
-        missing: ids that are annotated and have no file.
-    """
-
-    benchmark: str
-    fingerprint: str
-    content: dict[str, Any]
-    model: str
-    weights: str | None
-    weights_from: str
-    extractor: str | None
-    extractor_weights: str | None
-    rule: str | None
-    released_faults: tuple[str, ...]
-    shown: dict[str, Any] | None
-    device: str
-    seed: int
-    dataset: str
-    subset: str
-    truth: str
-    missing: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self) | {"released_faults": list(self.released_faults), "missing": list(self.missing)}
 
 
 @dataclass(frozen=True)
@@ -119,21 +72,23 @@ class RunFolder:
         """The predictions of one cell."""
         return self.predictions / f"{slug}{self.suffix}"
 
-    def read_about(self) -> dict[str, Any]:
-        """The content of run.json.
+    def read_about(self) -> About:
+        """What ran.
 
         Raises:
-            DataError: if there is none, or it is damaged.
+            DataError: if there is no run, or what it says of itself is damaged.
         """
-        try:
-            found = json.loads(self.about.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise DataError(f"{self.path}: no run.json there; give the folder that `jostle run` wrote") from None
-        except (OSError, ValueError):
-            raise DataError(f"{self.about}: damaged; start again in a new folder") from None
-        if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise DataError(f"{self.about}: not of format {FORMAT}; another version of jostle wrote it")
-        return found
+        if not self.about.exists() and not self.about.is_symlink():
+            raise DataError(f"{self.path}: no run.json there; give the folder that `jostle run` wrote")
+        return read_record(About, self.about, "give a copy that is whole, or start again in a new folder")
+
+    def read_scores(self) -> Scores:
+        """What the predictions are worth.
+
+        Raises:
+            DataError: if there are no scores yet, or they are damaged.
+        """
+        return read_record(Scores, self.scores, "the same `jostle run` goes on and writes it anew")
 
     def check(self, origin: Origin, versions: Mapping[str, str]) -> bool:
         """Whether a run of this origin, with these versions of libraries, has begun here.
@@ -143,13 +98,13 @@ class RunFolder:
         """
         if not self.about.exists():
             return False
-        before, now = self.read_about(), origin.to_dict()
+        before = self.read_about()
         said = [
-            f"{field.name} was {_short(before.get(field.name))}, now {_short(now[field.name])}"
+            f"{field.name} was {_short(was)}, now {_short(now)}"
             for field in fields(Origin)
-            if field.name != "content" and before.get(field.name) != now[field.name]
+            if field.name != "content" and (was := getattr(before, field.name)) != (now := getattr(origin, field.name))
         ]
-        used = before.get("versions", {})
+        used = before.versions
         said += [
             f"{package} was {used[package]}, now {version}"
             for package, version in versions.items()

@@ -14,17 +14,18 @@ from types import TracebackType
 from typing import Any, Self
 
 from jostle.errors import DataError, ResourceError
-
-Event = dict[str, Any]
+from jostle.runs.events import CellWritten, Event, VideoList, event_of, plain_event
+from jostle.runs.lines import content_of, records_in, refuse_what_is_no_file
+from jostle.runs.shape import Misfit
 
 
 def read_events(path: Path) -> list[Event]:
     """The whole lines of a journal; a last line that was cut off is no event.
 
     Raises:
-        DataError: if a line before the last is no event.
+        DataError: if the file cannot be read, or a line before the last is no event.
     """
-    return _events(path, path.read_bytes() if path.exists() else b"")
+    return _events(path, content_of(path) if os.path.lexists(path) else b"")
 
 
 class Journal:
@@ -37,12 +38,13 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
+            refuse_what_is_no_file(path)
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise DataError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None
         try:
             self._lock()
-            data = path.read_bytes()
+            data = content_of(path)
             self.events = _events(path, data)
             os.ftruncate(self._handle, data.rfind(b"\n") + 1)  # what a killed process left of a line
             self._sign()
@@ -83,7 +85,7 @@ class Journal:
         Raises:
             ResourceError: if the disk is full.
         """
-        line = json.dumps(event, allow_nan=False).encode() + b"\n"
+        line = json.dumps(plain_event(event), allow_nan=False).encode() + b"\n"
         try:
             while line:
                 line = line[os.write(self._handle, line) :]
@@ -106,13 +108,14 @@ class Journal:
 
 
 def _events(path: Path, data: bytes) -> list[Event]:
-    events = []
-    for number, line in enumerate(data.split(b"\n")[:-1], 1):
-        try:
-            event = json.loads(line)
-        except ValueError:
-            event = None
-        if not isinstance(event, dict):
-            raise DataError(f"{path}: line {number} is damaged; take it out, and what it stood for is done again")
-        events.append(event)
-    return events
+    lists: set[str] = set()
+
+    def event(plain: Any) -> Event:
+        made = event_of(plain)
+        if isinstance(made, VideoList):
+            lists.add(made.key)
+        elif isinstance(made, CellWritten) and made.list not in lists:
+            raise Misfit(f"is {made.list!r}, of which no line before tells").under("list")
+        return made
+
+    return list(records_in(path, data, event, "take it out, and what it stood for is done again"))

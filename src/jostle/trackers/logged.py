@@ -44,18 +44,18 @@ class Logged:
 
 def logged(record: RunRecord) -> Logged:
     """What there is to log of a run; a number that has no meaning is left out."""
-    scores, clean = record.scores, record.scores["clean"]
-    listed = [*scores["cells"], *scores["beside"]]
-    metric = record.about["content"]["metric"]
-    tags = cell_labels([cell["cell"] for cell in listed], "/")
+    scores, clean = record.scores, record.scores.clean
+    listed = scores.listed
+    metric = record.about.content.metric
+    tags = cell_labels([one.cell for one in listed], "/")
     scalars = {f"robustness/{metric}/{CLEAN}/0": clean}
-    scalars |= {f"robustness/{metric}/{tags[cell['cell']]}": cell["value"] for cell in listed}
+    scalars |= {f"robustness/{metric}/{tags[one.cell]}": one.value for one in listed}
     return Logged(
         name=record.folder.resolve().name,
-        scalars={tag: float(value) for tag, value in scalars.items() if value is not None},
-        summary={name: float(scores[key]) for name, key in _SUMMARY.items() if scores[key] is not None},
+        scalars=scalars,
+        summary={name: value for name, key in _SUMMARY.items() if (value := getattr(scores, key)) is not None},
         config=_config(record),
-        cells=tuple((cell["cell"], cell["value"], cell["value"] / clean if clean else None) for cell in listed),
+        cells=tuple((one.cell, one.value, one.value / clean if clean else None) for one in listed),
         files=tuple(path for path in _files(record.folder) if path.is_file()),
     )
 
@@ -63,9 +63,9 @@ def logged(record: RunRecord) -> Logged:
 def _config(record: RunRecord) -> dict[str, str | int]:
     about = record.about
     kept = ("benchmark", "fingerprint", "model", "weights", "extractor", "dataset", "subset", "truth", "seed", "videos")
-    made: dict[str, Any] = {name: about[name] for name in kept}
-    made |= {"metric": record.scores["metric"], "task": record.task}
-    made |= {f"version/{package}": version for package, version in about["versions"].items()}
+    made: dict[str, Any] = {name: getattr(about, name) for name in kept}
+    made |= {"metric": record.scores.metric, "task": record.task}
+    made |= {f"version/{package}": version for package, version in about.versions.items()}
     return {name: value for name, value in made.items() if value is not None}
 
 

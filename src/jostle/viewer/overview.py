@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 from jostle.benchmarks.recipe import CLEAN
@@ -35,8 +36,8 @@ def unfinished_page(run: Unfinished) -> dict[str, Any]:
     return {
         "format": 1,
         "page": "unfinished",
-        "title": str(run.about["benchmark"]),
-        "run": {"key": run.key, "benchmark": run.about["benchmark"], "model": run.about["model"]},
+        "title": str(run.about.benchmark),
+        "run": {"key": run.key, "benchmark": run.about.benchmark, "model": run.about.model},
         "message": run.why,
         "done": run.done,
         "of": run.of,
@@ -60,11 +61,11 @@ def heading(snapshot: Snapshot) -> dict[str, Any]:
     record = snapshot.record
     return {
         "key": snapshot.key,
-        "benchmark": record.about["benchmark"],
-        "model": record.about["model"],
+        "benchmark": record.about.benchmark,
+        "model": record.about.model,
         "folder": record.folder.resolve().name,
         "task": record.task,
-        "metric": record.scores["metric"],
+        "metric": record.scores.metric,
     }
 
 
@@ -81,18 +82,18 @@ def run_page(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "format": 1,
         "page": "run",
-        "title": f"{record.about['model']} on {record.about['benchmark']}",
+        "title": f"{record.about.model} on {record.about.benchmark}",
         "run": heading(snapshot),
-        "verdict": _verdict(record if found is None else found, record.about["model"]),
+        "verdict": _verdict(record if found is None else found, record.about.model),
         "numbers": {
-            "clean": _number(scores["clean"], None if found is None else found.of(CLEAN)),
-            "corrupted": _number(scores["mean_corrupted"], None if found is None else found.corrupted()),
-            "relative": _number(scores["relative_robustness"], None if found is None else found.relative()),
+            "clean": _number(scores.clean, None if found is None else found.of(CLEAN)),
+            "corrupted": _number(scores.mean_corrupted, None if found is None else found.corrupted()),
+            "relative": _number(scores.relative_robustness, None if found is None else found.relative()),
         },
         "surveyed": found is not None or problem is not None,
         "message": problem,
-        "coverage": scores["coverage"],
-        "counted": scores["counted"],
+        "coverage": asdict(scores.coverage),
+        "counted": asdict(scores.counted),
         "severities": list(grid.severities),
         "rows": [
             {
@@ -106,8 +107,8 @@ def run_page(snapshot: Snapshot) -> dict[str, Any]:
             }
             for row in grid.rows
         ],
-        "failures": [{"video": one.get("video", ""), "message": one.get("message", "")} for one in record.failures],
-        "seed": record.about["seed"],
+        "failures": [{"video": one.video, "message": one.message} for one in record.failures],
+        "seed": record.about.seed,
         "clean_cell": cell_key(CLEAN),
     }
 
@@ -156,7 +157,7 @@ def cell_page(snapshot: Snapshot, cell: str, *, show: int = SHOWN) -> dict[str, 
 def cell_heading(snapshot: Snapshot, cell: str) -> dict[str, Any]:
     """What every page of a cell has at its head: also where in the benchmark it stands, and what is done to a video."""
     record = snapshot.record
-    known = next(one for one in record.about["content"]["cells"] if one["cell"] == cell)
+    known = record.about.content.cell(cell)
     value, clean = record.values.get(cell), record.values.get(CLEAN)
     return {
         "key": cell_key(cell),
@@ -165,7 +166,7 @@ def cell_heading(snapshot: Snapshot, cell: str) -> dict[str, Any]:
         "clean": cell == CLEAN,
         "value": value,
         "relative": value / clean if value is not None and clean else None,
-        "done": [{"spec": step["spec"], "placement": step["placement"]} for step in known["done"]],
+        "done": [{"spec": step.spec, "placement": step.placement} for step in (known.done if known else ())],
     }
 
 
@@ -219,14 +220,14 @@ def _in_a_line(key: str, run: Snapshot | Unfinished | None) -> dict[str, Any]:
     if isinstance(run, Snapshot):
         scores = run.record.scores
         return heading(run) | {
-            "clean": scores["clean"],
-            "corrupted": scores["mean_corrupted"],
-            "relative": scores["relative_robustness"],
+            "clean": scores.clean,
+            "corrupted": scores.mean_corrupted,
+            "relative": scores.relative_robustness,
         }
     assert run is not None  # its key is on the shelf
     return {
         "key": key,
-        "benchmark": run.about["benchmark"],
-        "model": run.about["model"],
+        "benchmark": run.about.benchmark,
+        "model": run.about.model,
         "message": f"{run.why}: {run.done} of {run.of} videos are done",
     }

@@ -89,8 +89,8 @@ class Showing:
     def key(self) -> str:
         """A name for the result: another source, seed, recipe or annotation gives another."""
         about = self.record.about
-        done = [cell["done"] for cell in about["content"]["cells"] if cell["cell"] == self.cell]
-        return _key(self.path, "cell", self.video, about["seed"], about["truth"], done, self._places())
+        done = [asdict(step) for one in about.content.cells if one.cell == self.cell for step in one.done]
+        return _key(self.path, "cell", self.video, about.seed, about.truth, done, self._places())
 
     def _places(self) -> list[list[float]] | None:
         """Where the actions lie that a cell may strike; of a run of detection the fingerprint of its truth says so."""

@@ -17,6 +17,8 @@ from jostle.findings.draws import DRAWS
 from jostle.findings.drops import Drop, video_drops
 from jostle.findings.record import RunRecord
 from jostle.findings.survey import Survey, looked_at, survey
+from jostle.runs.about import About
+from jostle.runs.events import VideoKept
 from jostle.runs.folder import RunFolder
 from jostle.runs.journal import read_events
 from jostle.types.predictions import Predictions
@@ -110,7 +112,7 @@ class Unfinished:
     """
 
     key: str
-    about: Mapping[str, Any]
+    about: About
     why: str
     done: int
     of: int
@@ -176,7 +178,7 @@ def _unfinished(key: str, folder: Path) -> Unfinished:
     known = RunFolder(folder)
     about = known.read_about()
     try:
-        done = len({event["video"] for event in read_events(known.journal) if event["event"] == "video"})
-    except (DataError, OSError, KeyError):
+        done = len({event.video for event in read_events(known.journal) if isinstance(event, VideoKept)})
+    except DataError:
         done = 0
-    return Unfinished(key, about, f"{known.scores.name} is not there yet", done, int(about.get("videos", 0)))
+    return Unfinished(key, about, f"{known.scores.name} is not there yet", done, about.videos)

@@ -53,7 +53,7 @@ def _detection(snapshot: Snapshot, cell: str, video: str, tiou: float | None) ->
     return {
         "duration": known if known is not None else found.end,
         "tiou": found.tiou,
-        "tious": record.about["content"]["tious"],
+        "tious": record.about.content.tious,
         "score": operating_score(record),
         "actions": [asdict(action) for action in found.actions],
         "clean": _surest(found.clean),
@@ -81,7 +81,7 @@ def _frames(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[
             frame["name"] = frame["frame"].rpartition("/")[2]
             frame["number"] = frame_number(frame["frame"])[1]
         sets.append(told)
-    return {"sets": sets, "k": snapshot.record.about["content"]["k"]}
+    return {"sets": sets, "k": snapshot.record.about.content.k}
 
 
 def _cells(snapshot: Snapshot) -> list[dict[str, Any]]:

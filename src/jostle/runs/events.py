@@ -1,0 +1,87 @@
+"""What a journal tells: one kind of event a record, its name under `event`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from jostle.runs.shape import Count, Misfit, fitted
+
+
+@dataclass(frozen=True)
+class VideoKept:
+    """What was found in a video lies in a file of its own.
+
+    Attributes:
+        video: its name.
+        path: where it lay.
+        sha256: of the file of results.
+        kept: size and time of change of that file.
+        cells: those that it has results of, as ranges in the benchmark's list.
+        size, changed_ns, source: what the video itself is known by; None for a folder of images.
+        cost: what it took, as plain numbers.
+    """
+
+    video: str
+    path: str
+    sha256: str
+    kept: tuple[Count, int]
+    cells: tuple[tuple[Count, Count], ...]
+    size: Count | None = None
+    changed_ns: int | None = None
+    source: str | None = None
+    cost: dict[str, Any] | None = None
+    event: Literal["video"] = "video"
+
+
+@dataclass(frozen=True)
+class VideoFailed:
+    """A video could not be used, and why: the kind of error, its message, and its number among the faults."""
+
+    video: str
+    error: str
+    message: str
+    fault: str
+    event: Literal["failed"] = "failed"
+
+
+@dataclass(frozen=True)
+class VideoList:
+    """A list of videos, which cells name by its key: most have the same."""
+
+    key: str
+    videos: tuple[str, ...]
+    event: Literal["list"] = "list"
+
+
+@dataclass(frozen=True)
+class CellWritten:
+    """The predictions of a cell were written: the file's checksum, and the key of the list of its videos."""
+
+    cell: str
+    sha256: str
+    list: str
+    event: Literal["cell"] = "cell"
+
+
+Event = VideoKept | VideoFailed | VideoList | CellWritten
+_KINDS: dict[str, type[Any]] = {kind.event: kind for kind in (VideoKept, VideoFailed, VideoList, CellWritten)}
+
+
+def event_of(plain: Any) -> Event:
+    """The event that a line of a journal tells.
+
+    Raises:
+        Misfit: if it tells none.
+    """
+    kind = plain.get("event") if isinstance(plain, dict) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise Misfit(f"is none of {', '.join(_KINDS)}").under("event")
+    made: Event = fitted(_KINDS[kind], plain)
+    return made
+
+
+def plain_event(event: Event) -> dict[str, Any]:
+    """Ready for JSON, its kind first."""
+    told = {"event": event.event} | asdict(event)
+    return {key: value for key, value in told.items() if value is not None}
