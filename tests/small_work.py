@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
 import os
 import signal
 import time
@@ -140,6 +142,19 @@ def stubborn(folder: Path) -> Callable[[int], None]:
                 continue
 
     return stay
+
+
+def in_a_long_call(folder: Path) -> Callable[[str], None]:
+    """Busy in compiled code, where no Python runs: with Python's lock let go, or held so that no thread runs either."""
+
+    def call(item: str) -> None:
+        (folder / f"{item}-{os.getpid()}").touch()
+        if item == "holding the lock":
+            ctypes.PyDLL(None).sleep(60)
+        else:
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 1_000_000_000)  # minutes
+
+    return call
 
 
 def lingering(folder: Path) -> Callable[[int], tuple[int, int]]:

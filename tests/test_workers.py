@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from jostle import workers
 from jostle.errors import BadValue, MissingExtra, ResourceError, SourceChanged, UnknownName
+from jostle.lifeline import Lifeline
 from jostle.workers import worked
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -260,6 +261,38 @@ def test_processes_leave_with_their_parent(tmp_path: Path, number: signal.Signal
     assert said.count("Traceback") == (number == signal.SIGINT)
     assert list(folder.iterdir()) == []
     assert is_gone(parent.pid)
+
+
+@pytest.mark.parametrize("how", ["letting the lock go", "holding the lock"])
+def test_f111_processes_in_long_calls_leave_with_their_parent(tmp_path: Path, how: str) -> None:
+    script, folder = tmp_path / "script.py", tmp_path / "out"
+    work = "partial(small_work.in_a_long_call, Path(sys.argv[1]))"
+    script.write_text(SCRIPT.partition("print(")[0] + f"list(worked({work}, [{how!r}] * 2, 2))\n")
+    folder.mkdir()
+    parent = subprocess.Popen([sys.executable, script, folder], start_new_session=True)
+    while len(list(folder.iterdir())) < 2:
+        assert parent.poll() is None
+        time.sleep(0.01)
+    time.sleep(0.2)  # they are in the call by now
+    parent.kill()
+    parent.wait()
+    begun = time.monotonic()
+    assert is_gone(parent.pid)
+    assert time.monotonic() - begun < 4  # a second and a quarter, on a machine that has time
+
+
+def test_f111_whoever_was_let_go_is_not_held(tmp_path: Path) -> None:
+    """The number of a process that is gone may be somebody else's by the time the parent ends."""
+    child = subprocess.Popen(["sleep", "60"])
+    line = Lifeline()
+    line.hold([child.pid])
+    line.hold([])
+    assert line._warden.stdin is not None
+    line._warden.stdin.close()  # as the end of this process would
+    assert line._warden.wait(10) == 0
+    assert child.poll() is None
+    child.kill()
+    child.wait()
 
 
 def is_gone(group: int) -> bool:

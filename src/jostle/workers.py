@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Generic, NoReturn, TypeVar
 
 from jostle.errors import ResourceError
+from jostle.lifeline import FAREWELL_S, Lifeline
 from jostle.parcels import Desk, opened, packed
 
 Item = TypeVar("Item")
@@ -39,7 +40,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.path[:] = {paths!r}
 from jostle.workers import serve
-serve({handle})
+serve({handle}, {parent})
 """
 
 
@@ -139,6 +140,10 @@ class _Crew:
         self.idle: deque[_Worker] = deque()
         self._all: list[_Worker] = []
         self._beginning = beginning
+        try:
+            self._lifeline = Lifeline()
+        except OSError as error:
+            raise _no_more(error) from None
 
     def hire(self, count: int) -> None:
         """Start some more."""
@@ -146,12 +151,14 @@ class _Crew:
             worker = _Worker()
             self._all.append(worker)
             self.idle.append(worker)
+            self._hold()
         for worker in self._all[-count:]:
             worker.give(self._beginning)
 
     def bury(self, worker: _Worker, item: object) -> ResourceError:
         """Take leave of one that died at an item; what there is to say about it."""
         self._all.remove(worker)
+        self._hold()
         what = f"a worker process died {worker.end()} at {str(item)[:SHOWN]}"
         return ResourceError(f"{what}; if memory ran out, run again with fewer jobs", fault="F63")
 
@@ -159,8 +166,14 @@ class _Crew:
         """Let all go, and wait until they are gone."""
         for worker in self._all:
             worker.dismiss()
-        for worker in self._all:
+        leaving, self._all = self._all, []
+        self._hold()
+        for worker in leaving:
             worker.see_off()
+        self._lifeline.release()
+
+    def _hold(self) -> None:
+        self._lifeline.hold(worker.process_id for worker in self._all)
 
 
 class _Worker:
@@ -172,14 +185,17 @@ class _Worker:
             self.pipe, theirs = Pipe()
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _CHILD.format(paths=paths, handle=theirs.fileno())],
+                    [sys.executable, "-c", _CHILD.format(paths=paths, handle=theirs.fileno(), parent=os.getpid())],
                     stdin=subprocess.DEVNULL,
                     stdout=2,  # what anybody prints there is no output of ours
                     pass_fds=[theirs.fileno()],
                 )
         except OSError as error:
-            why = f"{error.strerror}{_limit(error)}"
-            raise ResourceError(f"no more processes can be started ({why}); use fewer jobs", fault="F71") from None
+            raise _no_more(error) from None
+
+    @property
+    def process_id(self) -> int:
+        return self._process.pid
 
     def give(self, order: bytes) -> None:
         """Send what to begin with, then one item after another."""
@@ -214,6 +230,11 @@ class _Worker:
         return f"by signal {-code}" if code < 0 else f"with code {code}"
 
 
+def _no_more(error: OSError) -> ResourceError:
+    why = f"{error.strerror}{_limit(error)}"
+    return ResourceError(f"no more processes can be started ({why}); use fewer jobs", fault="F71")
+
+
 def _limit(error: OSError) -> str:
     """The name and value of the limit that an error speaks of."""
     limits = {errno.EMFILE: ("open files", resource.RLIMIT_NOFILE), errno.EAGAIN: ("processes", resource.RLIMIT_NPROC)}
@@ -223,13 +244,13 @@ def _limit(error: OSError) -> str:
     return f", the limit of {name} is {resource.getrlimit(number)[0]}"
 
 
-def serve(handle: int) -> None:
+def serve(handle: int, parent: int) -> None:
     """Work for the process at the other end of the socket, until it is gone or wants no more. Called in a child."""
     signal.signal(signal.SIGTERM, _leave)
     pipe = Connection(handle)
     os.set_inheritable(handle, False)  # nobody we start holds the socket open
     orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(pipe, orders), daemon=True).start()
+    threading.Thread(target=_listen, args=(pipe, orders, parent), daemon=True).start()
     desk = Desk(orders.get(), INSTEAD)
     while True:
         reply = desk.reply_to(orders.get())
@@ -239,13 +260,13 @@ def serve(handle: int) -> None:
             return
 
 
-def _listen(pipe: Connection, orders: queue.SimpleQueue[bytes]) -> None:
+def _listen(pipe: Connection, orders: queue.SimpleQueue[bytes], parent: int) -> None:
     """Pass orders on. The end of the socket is the end of the parent or of its interest: then leave at once."""
     with contextlib.suppress(EOFError, OSError):
         while True:
             orders.put(pipe.recv_bytes())
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
-    time.sleep(GRACE_S)
+    time.sleep(GRACE_S if os.getppid() == parent else FAREWELL_S)  # nobody waits for an orphan
     os._exit(1)  # something does not let the main thread go
 
 
