@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.errors import ResourceError
 from jostle.runs.events import CellWritten, VideoFailed, VideoKept, VideoList
 from jostle.runs.journal import Journal, read_events
 
@@ -35,13 +34,6 @@ def test_any_cut_leaves_whole_events(tmp_path_factory: pytest.TempPathFactory, d
         assert journal.events == left
         journal.note(MORE)
     assert read_events(path) == [*left, MORE]
-
-
-def test_one_writer_at_a_time(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
-    with Journal(path), pytest.raises(ResourceError, match="another process"):
-        Journal(path)
-    Journal(path).__exit__(None, None, None)
 
 
 def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from small_world import made_config, write_world
 
 from jostle.detectors.checkpoints import read_weights
 from jostle.detectors.detector import load_detector
-from jostle.errors import BadValue, DataError, SourceChanged
+from jostle.errors import BadValue, DataError, ResourceError, SourceChanged
+from jostle.runs.ownership import Ownership
 from jostle.training.loop import Trainer, train
 from jostle.training.state import CHECKPOINT
 
@@ -154,6 +155,40 @@ def test_F96_a_checkpoint_killed_while_it_is_written_leaves_the_one_before(
     assert (tmp_path / "run" / CHECKPOINT).read_bytes() == before
     done = train(config, tmp_path / "run")
     assert done.weights.read_bytes() == train(config, tmp_path / "whole").weights.read_bytes()
+
+
+def test_F114_rows_of_a_run_without_a_checkpoint_are_forgotten(world: Path, tmp_path: Path) -> None:
+    """It begins again from nothing, and a line that was cut off does not swallow the next one."""
+    train(made_config(world), tmp_path / "whole")
+    (tmp_path / "killed").mkdir()
+    (tmp_path / "killed" / "log.jsonl").write_text('{"event": "step", "step": 1, "epoch": 9}\n{"event": "step", "st')
+    train(made_config(world), tmp_path / "killed")
+    logs = [(tmp_path / name / "log.jsonl").read_bytes() for name in ("whole", "killed")]
+    assert logs[0] == logs[1]
+
+
+def test_F114_what_is_under_its_name_is_whole(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the description of a run, and a log that is cut back to its checkpoint."""
+    config = made_config(world, save_every=0.0)
+    with pytest.raises(Stop):
+        train(config, tmp_path / "run", on_step=stop_at(4))
+    placed = []
+    put = os.replace
+
+    def note(source: os.PathLike[str], target: os.PathLike[str]) -> None:
+        placed.append(Path(target).name)
+        put(source, target)
+
+    monkeypatch.setattr(os, "replace", note)
+    train(config, tmp_path / "run")
+    train(config, tmp_path / "new")
+    assert {"log.jsonl", "train.json"} <= set(placed)
+
+
+def test_F115_two_do_not_train_into_one_folder(world: Path, tmp_path: Path) -> None:
+    with Ownership(tmp_path / "run"), pytest.raises(ResourceError, match="another process works in this folder"):
+        train(made_config(world), tmp_path / "run")
+    train(made_config(world), tmp_path / "run")
 
 
 SCRIPT = """

@@ -48,6 +48,7 @@ from jostle.runs.about import FORMAT, About, Content, Origin
 from jostle.runs.events import CellWritten, Event, VideoFailed, VideoKept, VideoList, plain_event
 from jostle.runs.folder import RunFolder
 from jostle.runs.journal import Journal, read_events
+from jostle.runs.ownership import Ownership
 from jostle.workers import worked
 
 Progress = Callable[[int, int], None]
@@ -135,8 +136,7 @@ def run_benchmark(
     task = task_of(recipe, data)
     folder, origin = RunFolder(out, task.suffix), _origin(task, contestant, seed)
     refuse_collisions([file_name_for(name, RESULTS) for name in data.videos], str(out))
-    _begin(folder, origin, task)
-    with Journal(folder.journal) as journal:
+    with Ownership(out), _begun(folder, origin, task) as journal:
         for path in folder.leftovers():
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -219,9 +219,9 @@ def _origin(task: Task[Any], contestant: Contestant, seed: int) -> Origin:
     )
 
 
-def _begin(folder: RunFolder, origin: Origin, task: Task[Any]) -> None:
+def _begun(folder: RunFolder, origin: Origin, task: Task[Any]) -> Journal:
+    """The journal of a folder that is one of this origin's, from now on if it was not."""
     try:
-        folder.path.mkdir(parents=True, exist_ok=True)
         if not folder.check(origin, builds()):
             if any(not path.name.startswith(".") for path in folder.path.iterdir()):
                 raise DataError(f"{folder.path}: holds something that is no run; name a new or an empty folder")
@@ -236,6 +236,7 @@ def _begin(folder: RunFolder, origin: Origin, task: Task[Any]) -> None:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise ResourceError(f"no room on the disk for {folder.path}; free some, then run again") from None
         raise DataError(f"{folder.path}: cannot be used ({error.strerror}); name another folder") from None
+    return Journal(folder.journal)
 
 
 def _set_aside(order: Order, error: JostleError, note: Note) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import fcntl
 import json
 import os
-import platform
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,7 +25,7 @@ def read_events(path: Path) -> list[Event]:
 
 
 class Journal:
-    """A journal open for writing, by one process at a time.
+    """A journal open for writing, by whoever has the ownership of its folder.
 
     Attributes:
         events: what has been noted so far.
@@ -43,41 +39,12 @@ class Journal:
         except OSError as error:
             raise DataError(f"{path}: cannot be written ({error.strerror}); choose another folder") from None
         try:
-            self._lock()
             data = content_of(path)
             self.events = _events(path, data)
             os.ftruncate(self._handle, data.rfind(b"\n") + 1)  # what a killed process left of a line
-            self._sign()
         except BaseException:
             os.close(self._handle)
             raise
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise ResourceError(
-                f"{self._path.parent}: another process works in this folder{self._owner()}; wait for it, or end it",
-                fault="F74",
-            ) from None
-        except OSError:  # some network file systems know no locks
-            pass
-
-    def _sign(self) -> None:
-        """Say whose the lock is. Only the lock counts; a note that a killed process left is written over."""
-        with contextlib.suppress(OSError):
-            self._note_of_owner.write_text(f"{platform.node()} {os.getpid()} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}\n")
-
-    @property
-    def _note_of_owner(self) -> Path:
-        return self._path.with_name(".owner")
-
-    def _owner(self) -> str:
-        try:
-            host, process, since = self._note_of_owner.read_text().split()
-        except (OSError, ValueError):
-            return ""
-        return f" (process {process} on {host}, since {since})"
 
     def note(self, event: Event) -> None:
         """Add an event; it is on the disk when this returns.
@@ -102,8 +69,6 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with contextlib.suppress(OSError):
-            self._note_of_owner.unlink()
         os.close(self._handle)
 
 

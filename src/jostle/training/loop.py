@@ -10,14 +10,17 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 
+from jostle.datasets.writing import write_text
 from jostle.detectors.checkpoints import write_weights
 from jostle.errors import DataError, SourceChanged
+from jostle.runs.ownership import Ownership
 from jostle.seeds import key_for
 from jostle.settings import settings_as_dict
 from jostle.training.config import TrainingConfig
@@ -72,8 +75,15 @@ class Trainer:
         self.steps_an_epoch = self.learner.steps_an_epoch
 
     def run(self, on_step: OnStep | None = None) -> Trained:
-        """Train to the end, from wherever the folder stands."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Train to the end, from wherever the folder stands.
+
+        Raises:
+            ResourceError: if another process trains into the folder, or the disk is full.
+        """
+        with Ownership(self.folder) if self.processes.first else nullcontext():
+            return self._run(on_step)
+
+    def _run(self, on_step: OnStep | None) -> Trained:
         log = Log(self.folder, tensorboard=self.config.tensorboard and self.processes.first)
         self._resume(log)
         total = self.config.optimiser.all_epochs * self.steps_an_epoch
@@ -168,7 +178,8 @@ class Trainer:
                     "fingerprint": fingerprint,
                     "videos": self.learner.counts,
                 }
-                (self.folder / "train.json").write_text(json.dumps(described, indent=2) + "\n", encoding="utf-8")
+                write_text(self.folder / "train.json", [json.dumps(described, indent=2), "\n"])
+                log.trim(0)
             return
         if found.fingerprint != fingerprint:
             raise SourceChanged(

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from jostle.datasets.writing import write_text
 from jostle.detectors.checkpoints import read_metadata, read_weights, write_weights
 from jostle.errors import CheckpointError
 from jostle.training.optimisation import Average
@@ -129,4 +130,4 @@ class Log:
                 continue  # torn by a kill
             if row.get("step", 0) <= step:
                 kept.append(line + "\n")
-        self._path.write_text("".join(kept), encoding="utf-8")
+        write_text(self._path, kept)
