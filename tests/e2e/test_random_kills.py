@@ -1,4 +1,7 @@
-"""F62: `jostle run` is killed at fifty random moments, and every folder ends in the bytes of an undisturbed run."""
+"""F62 and F112: `run`, `build`, `extract`, `train` and `generate` are killed at random moments, and go on.
+
+Every folder ends in the bytes of undisturbed work, and nothing half-written is taken for whole.
+"""
 
 from __future__ import annotations
 
@@ -6,54 +9,91 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
+from small_world import write_world
+from test_detecting_cli import CONFIG
 from tiny_run import NAMES, Starter, command, content, is_gone, write_folder
 
 from jostle.runs.events import VideoKept
 from jostle.runs.journal import read_events
 from jostle.seeds import rng_for
 
-KILLS = 50
-MOST_STARTS = 150  # in case many come too late
+KILLS = {"run": 50, "build": 20, "extract": 20, "train": 20, "generate": 20}
 LINES = len(NAMES) + 4  # of a whole journal: videos and cells
+VERBS = {
+    "build": ["build", "tiny-c.toml", "--data", "data", "-q", "-o"],
+    "extract": ["extract", "data", "--extractor", "puppet_net", "--keep-frames", "--device", "cpu", "-q", "-o"],
+    "train": ["train", "train.toml", "-q", "-o"],
+    "generate": ["generate", "few-clips", "-q", "--root"],
+}
+PASSING = "manifest.jsonl"  # in the order of work, and with times
 
 
 def lines_of(journal: Path) -> int:
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
-def killed(starter: Starter, out: Path, rng: np.random.Generator) -> bool:
-    """Start the run and kill it a random while after a random number of journal lines; False if it was done before."""
-    jobs = int(rng.choice([1, 1, 2]))  # a process for each video takes seconds to load
-    journal = out / "journal.jsonl"
-    begun = lines_of(journal)
-    wanted = int(rng.integers(begun, max(LINES, begun + 1)))
-    wait_s = float(rng.exponential(0.02)) if wanted else float(rng.uniform(0, 0.5))
-    group = starter.start(command(out.name, "-q", jobs=jobs)[3:])
-    while not starter.is_done() and not (journal.exists() and lines_of(journal) >= wanted):
+def killed(starter: Starter, words: list[str], is_time: Callable[[], bool]) -> bool:
+    """Start a command and kill it when it is time; False if it was done before."""
+    group = starter.start(words)
+    while not starter.is_done() and not is_time():
         time.sleep(0.001)
-    time.sleep(wait_s)
     late = starter.is_done()
     if not late:
         os.kill(group, signal.SIGKILL)
     end = starter.end()
-    assert end in ((0, -signal.SIGKILL) if late else (-signal.SIGKILL,)), f"the run ended with {end}"
-    assert is_gone(group), "a worker outlived the run"
+    assert end in ((0, -signal.SIGKILL) if late else (-signal.SIGKILL,)), f"{words[0]} ended with {end}"
+    assert is_gone(group), f"a worker outlived {words[0]}"
     return not late
+
+
+def after_lines(journal: Path, rng: np.random.Generator) -> Callable[[], bool]:
+    """A random while after a random number of journal lines."""
+    begun = lines_of(journal)
+    wanted = int(rng.integers(begun, max(LINES, begun + 1)))
+    wait_s = float(rng.exponential(0.02)) if wanted else float(rng.uniform(0, 0.5))
+    there: list[float] = []
+
+    def is_time() -> bool:
+        if not there and journal.exists() and lines_of(journal) >= wanted:
+            there.append(time.monotonic())
+        return bool(there) and time.monotonic() - there[0] >= wait_s
+
+    return is_time
+
+
+def after_seconds(most: float, rng: np.random.Generator) -> Callable[[], bool]:
+    wait_s, begun = float(rng.uniform(0, most)), time.monotonic()
+    return lambda: time.monotonic() - begun >= wait_s
 
 
 @pytest.fixture
 def starter(tmp_path: Path) -> Iterator[Starter]:
-    started = Starter(write_folder(tmp_path))
+    started = Starter(write_sources(tmp_path))
     yield started
     started.close()
+
+
+def write_sources(root: Path) -> Path:
+    """What all verbs need: videos with annotations, a benchmark, features and a configuration."""
+    write_folder(root)
+    write_world(root / "world")
+    (root / "train.toml").write_text(CONFIG.replace('"clean"', '"world/clean"').replace('"truth', '"world/truth'))
+    return root
+
+
+def whole_files(folder: Path) -> dict[str, bytes]:
+    """The bytes of everything that is there under a name of its own."""
+    files = [path for path in folder.rglob("[!.]*") if path.is_file() and path.name != PASSING]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
 @pytest.mark.slow
@@ -63,21 +103,64 @@ def test_f62_fifty_random_kills(starter: Starter, tmp_path: Path) -> None:
     known = content(tmp_path / "whole")
     rng = rng_for(0, "kills")
     kills = folders = 0
-    for start in range(MOST_STARTS):
+    for start in range(3 * KILLS["run"]):
         out = tmp_path / f"run-{folders}"
-        if killed(starter, out, rng):
+        jobs = int(rng.choice([1, 1, 2]))  # a process for each video takes seconds to load
+        if killed(starter, command(out.name, "-q", jobs=jobs)[3:], after_lines(out / "journal.jsonl", rng)):
             kills += 1
-            if kills < KILLS and rng.random() < 0.75:
+            if kills < KILLS["run"] and rng.random() < 0.75:
                 continue  # kill the same run again
             starter.start(command(out.name, "-q", jobs=1)[3:])
             assert starter.end() == 0
         assert content(out) == known, f"folder {folders} after {kills} kills in {start + 1} starts"
         assert not list(out.rglob(".*")), "something half-written is left"
-        looked_at = [event.video for event in read_events(out / "journal.jsonl") if isinstance(event, VideoKept)]
-        assert set(looked_at) == set(NAMES)
+        events = read_events(out / "journal.jsonl")
+        assert {event.video for event in events if isinstance(event, VideoKept)} == set(NAMES)
         folders += 1
-        if kills >= KILLS:
+        if kills >= KILLS["run"]:
             break
-    assert kills >= KILLS
+    assert kills >= KILLS["run"]
     starter.start(["verify", out.name])
     assert starter.end() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_f112_twenty_random_kills(starter: Starter, tmp_path: Path, verb: str) -> None:
+    def words(out: Path, jobs: int = 1) -> list[str]:
+        return [*VERBS[verb], out.name, *([] if verb == "train" else ["-j", str(jobs)])]
+
+    for first in ("warm", "whole"):  # the first also compiles what is compiled once
+        begun = time.monotonic()
+        starter.start(words(tmp_path / first))
+        assert starter.end() == 0
+        took_s = time.monotonic() - begun
+    known = whole_files(tmp_path / "whole")
+    assert whole_files(tmp_path / "warm") == known
+    rng = rng_for(0, "kills", verb)
+    kills = folders = 0
+    for start in range(4 * KILLS[verb]):
+        out = tmp_path / f"{verb}-{folders}"
+        jobs = int(rng.choice([1, 1, 1, 2]))
+        if killed(starter, words(out, jobs), after_seconds(took_s, rng)):
+            kills += 1
+            half = {name for name, data in whole_files(out).items() if known.get(name) != data}
+            assert half <= GROWING[verb], "a file that is not whole has its final name"
+            if kills < KILLS[verb] and rng.random() < 0.6:
+                continue
+            starter.start(words(out))
+            assert starter.end() == 0
+        assert whole_files(out) == known, f"folder {folders} after {kills} kills in {start + 1} starts"
+        folders += 1
+        if kills >= KILLS[verb]:
+            break
+    assert kills >= KILLS[verb]
+
+
+# Files that are rewritten or appended to as work goes on, each time whole.
+GROWING = {
+    "build": set(),
+    "extract": {"features.json"},
+    "train": {"log.jsonl", "checkpoint.safetensors", "best.safetensors"},
+    "generate": set(),
+}

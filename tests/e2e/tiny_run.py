@@ -149,10 +149,14 @@ class Starter:
 
 def _serve() -> None:
     """Fork for every line that comes, and tell when the child is there and how it ends."""
+
+    import tiny_sets  # noqa: F401  (registers its data set)
+
     import jostle.cli
     import jostle.detectors.devices
     import jostle.evaluation.runner
     import jostle.models.threads
+    import jostle.training.loop
 
     replies = os.dup(1)
     os.dup2(2, 1)

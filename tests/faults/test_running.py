@@ -26,9 +26,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import small_run
 import tiny_run
+from small_disks import fill, small_disk
 from small_run import RECIPE, data_of, write_videos
 
 import jostle
@@ -42,6 +44,7 @@ from jostle.evaluation.run_state import State
 from jostle.evaluation.runner import Contestant, run_benchmark
 from jostle.runs.events import VideoKept, plain_event
 from jostle.runs.journal import Journal, read_events
+from jostle.runs.ownership import Ownership
 from jostle.types import Segments
 from jostle.workers import worked
 
@@ -282,31 +285,17 @@ def test_f65_whatever_has_its_name_is_on_the_disk(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 400 kB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", "size=400k", "jostle-test", str(disk)]
-    if os.geteuid() != 0 or subprocess.run(words, capture_output=True).returncode != 0:
-        pytest.skip("no right to mount a small file system; test_a_full_disk_loses_nothing does it by fault points")
-    yield disk
-    subprocess.run(["umount", "-l", str(disk)], check=True)
-
-
-def fill(disk: Path, left: int) -> Path:
-    """Fill a disk but for so many bytes."""
-    ballast = disk / "ballast"
-    state = os.statvfs(disk)
-    ballast.write_bytes(b"x" * max(state.f_bavail * state.f_frsize - left, 0))
-    return ballast
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", 400) as mounted:
+        yield mounted
 
 
 @pytest.mark.parametrize("left_kb", [0, 8, 24, 32, 40])
 def test_f66_a_full_disk_loses_nothing(
-    small_disk: Path, videos: dict[str, Path], known: dict[str, bytes], left_kb: int
+    disk: Path, videos: dict[str, Path], known: dict[str, bytes], left_kb: int
 ) -> None:
-    ballast = fill(small_disk, left_kb * 1024)
-    out = small_disk / "run"
+    ballast = fill(disk, left_kb * 1024)
+    out = disk / "run"
     with pytest.raises(JostleError, match=r"room|No space") as caught:
         small_run.run(videos, out)
     assert caught.value.exit_code == 5 or not left_kb
@@ -320,19 +309,17 @@ def test_f66_a_full_disk_loses_nothing(
     assert content(out) == known
 
 
-def test_f66_a_full_disk_while_corrupting(small_disk: Path, videos: dict[str, Path]) -> None:
-    ballast = fill(small_disk, 4096)
+def test_f66_a_full_disk_while_corrupting(disk: Path, videos: dict[str, Path]) -> None:
+    ballast = fill(disk, 4096)
     with pytest.raises(JostleError, match=r"room|space") as caught:
-        jostle.corrupt_file(videos["a"], "freeze:3", small_disk / "out.mkv")
+        jostle.corrupt_file(videos["a"], "freeze:3", disk / "out.mkv")
     assert caught.value.exit_code == 5
-    assert [path.name for path in small_disk.iterdir()] == ["ballast"]
+    assert [path.name for path in disk.iterdir()] == ["ballast"]
     ballast.unlink()
-    jostle.corrupt_file(videos["a"], "freeze:3", small_disk / "out.mkv")
+    jostle.corrupt_file(videos["a"], "freeze:3", disk / "out.mkv")
 
 
-def test_f67_where_nothing_can_be_written_nothing_is_begun(
-    small_disk: Path, videos: dict[str, Path], tmp_path: Path
-) -> None:
+def test_f67_where_nothing_can_be_written_nothing_is_begun(disk: Path, videos: dict[str, Path], tmp_path: Path) -> None:
     begun: list[str] = []
 
     def never(*_: object) -> Iterator[Any]:
@@ -340,8 +327,8 @@ def test_f67_where_nothing_can_be_written_nothing_is_begun(
         yield from ()
 
     (tmp_path / "file").write_text("mine")
-    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
-    for place in (tmp_path / "file", tmp_path / "file" / "below", small_disk / "run"):
+    subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
+    for place in (tmp_path / "file", tmp_path / "file" / "below", disk / "run"):
         with pytest.raises(JostleError, match=r"cannot be (used|written)") as caught:
             small_run.run(videos, place, engine=never)
         assert str(place) in str(caught.value)
@@ -458,7 +445,7 @@ def test_f73_results_that_were_cut_off_are_not_trusted(
 def test_f74_two_runs_in_one_folder(videos: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "run"
     small_run.run(videos, out)
-    with Journal(out / "journal.jsonl"), pytest.raises(ResourceError) as caught:
+    with Ownership(out), pytest.raises(ResourceError) as caught:
         small_run.run(videos, out)
     assert f"process {os.getpid()} on " in str(caught.value)
     assert caught.value.fault == "F74"

@@ -1,0 +1,47 @@
+"""F115: two processes at once in one folder. Both end right, or one of them is told that the other is there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from test_random_kills import VERBS, whole_files, write_sources
+from tiny_run import Starter, command, content
+
+ALONE = ("run", "train")  # they write one thing after another, so a second one is refused
+
+
+@pytest.fixture
+def starters(tmp_path: Path) -> Iterator[list[Starter]]:
+    write_sources(tmp_path)
+    started = [Starter(tmp_path), Starter(tmp_path)]
+    yield started
+    for one in started:
+        one.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", ["run", *sorted(VERBS)])
+def test_f115_two_at_once(starters: list[Starter], tmp_path: Path, verb: str) -> None:
+    def words(out: str) -> list[str]:
+        if verb == "run":
+            return command(out, "-q", jobs=1)[3:]
+        return [*VERBS[verb], out, *([] if verb == "train" else ["-j", "1"])]
+
+    read = content if verb == "run" else whole_files
+    ends = []
+    for folder in ("whole", "warm"):
+        starters[folder == "warm"].start(words(folder))
+        assert starters[folder == "warm"].end() == 0
+    for attempt in range(3):
+        out = f"both-{attempt}"
+        for one in starters:
+            one.start(words(out))
+        ends = sorted(one.end() for one in starters)
+        assert ends == ([0, 5] if verb in ALONE else [0, 0])
+        assert read(tmp_path / out) == read(tmp_path / "whole")

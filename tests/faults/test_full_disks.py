@@ -1,0 +1,61 @@
+"""Fault F113: the disk fills up under `build`, `extract`, `train`, `generate`. They say so, lose nothing, and go on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
+
+import tiny_sets
+from small_disks import fill, small_disk
+from test_random_kills import VERBS, whole_files, write_sources
+
+from jostle.cli.main import _run
+
+assert tiny_sets  # registers its data set
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_sources(tmp_path_factory.mktemp("full") / "here")
+
+
+def say(monkeypatch: pytest.MonkeyPatch, root: Path, verb: str, out: Path) -> int:
+    monkeypatch.chdir(root)
+    jobs = [] if verb == "train" else ["-j", "1"]
+    monkeypatch.setattr(sys, "argv", ["jostle", *VERBS[verb], str(out), *jobs])
+    return _run()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", sorted(VERBS))
+def test_f113_a_disk_that_fills_up(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    assert say(monkeypatch, root, verb, tmp_path / "whole") == 0
+    known = whole_files(tmp_path / "whole")
+    size = sum(len(data) for data in known.values())
+    with small_disk(tmp_path / "disk", 4 * size // 1024 + 400) as disk:
+        for part in (0.0, 0.1, 0.3, 0.5, 0.7, 0.9):
+            out = disk / f"out-{part}"
+            ballast = fill(disk, int(part * size))
+            capsys.readouterr()
+            code = say(monkeypatch, root, verb, out)
+            said = capsys.readouterr().err
+            assert code == 5, (part, said)
+            assert "room on the disk" in said or "No space" in said, (part, said)
+            kept = whole_files(out) if out.exists() else {}
+            assert not list(disk.rglob(".*.part-*")), part
+            ballast.unlink()
+            assert say(monkeypatch, root, verb, out) == 0
+            found = whole_files(out)
+            assert found == known, part
+            for name in set(kept) - {"features.json", "log.jsonl", "checkpoint.safetensors", "best.safetensors"}:
+                assert kept[name] == known[name], (part, name)
+            for path in sorted(out.rglob("*"), reverse=True):
+                path.unlink() if not path.is_dir() else path.rmdir()
+            out.rmdir()
