@@ -46,13 +46,12 @@ def killed(starter: Starter, words: list[str], is_time: Callable[[], bool]) -> b
     group = starter.start(words)
     while not starter.is_done() and not is_time():
         time.sleep(0.001)
-    late = starter.is_done()
-    if not late:
+    if not starter.is_done():
         os.kill(group, signal.SIGKILL)
     end = starter.end()
-    assert end in ((0, -signal.SIGKILL) if late else (-signal.SIGKILL,)), f"{words[0]} ended with {end}"
+    assert end in (0, -signal.SIGKILL), f"{words[0]} ended with {end}"
     assert is_gone(group), f"a worker outlived {words[0]}"
-    return not late
+    return end != 0
 
 
 def after_lines(journal: Path, rng: np.random.Generator) -> Callable[[], bool]:

@@ -178,14 +178,6 @@ def results_file(folder: RunFolder, video: str) -> Path:
     return folder.videos / file_name_for(video, RESULTS)
 
 
-def source_of(path: Path) -> dict[str, Any]:
-    """What a video file is known by; a folder of images by nothing but its place."""
-    if not path.is_file():
-        return {}
-    size, changed = source_state(path)
-    return {"size": size, "changed_ns": changed, "source": file_fingerprint(path)}
-
-
 def _written(folder: RunFolder, state: State, cell: Cell) -> frozenset[str] | None:
     path = folder.predictions_of(cell.slug)
     if not os.path.lexists(path):

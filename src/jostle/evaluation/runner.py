@@ -32,7 +32,6 @@ from jostle.evaluation.run_state import (
     kept_results,
     planned,
     results_file,
-    source_of,
     spans,
     usable_videos,
 )
@@ -257,7 +256,7 @@ def _keep(folder: RunFolder, state: State, task: Task[Any], order: Order, result
             checksum,
             kept=source_state(file),
             cells=tuple(spans(i for i, cell in enumerate(task.recipe.cells) if cell.name in together)),
-            **source_of(order.path),
+            **({} if result.source is None else asdict(result.source)),
             cost=costs,
         )
     )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from jostle.benchmarks.recipe import Cell
-from jostle.errors import DataError, JostleError, ResourceError
+from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.extraction.engine import Cost
+from jostle.extraction.store import file_fingerprint, source_state
 from jostle.types.segments import Segments
 
 Found = TypeVar("Found")  # in one video in one cell
@@ -36,6 +37,15 @@ class Order:
 
 
 @dataclass(frozen=True)
+class Source:
+    """What a video file is known by: size, time of change, and checksum."""
+
+    size: int
+    changed_ns: int
+    source: str
+
+
+@dataclass(frozen=True)
 class Looked(Generic[Found]):
     """What was found in one video.
 
@@ -43,11 +53,13 @@ class Looked(Generic[Found]):
         found: by cell.
         clean: what the clean video cost.
         cells: what all other cells cost on top.
+        source: the file that was looked at; None for a folder of images, which is known by its place alone.
     """
 
     found: dict[str, Found]
     clean: Cost
     cells: Cost
+    source: Source | None = None
 
 
 Look = Callable[[Order], Looked[Found]]
@@ -84,13 +96,33 @@ class Attempting(Generic[Found]):
 
         def attempt(order: Order) -> Result[Found]:
             try:
-                return look(order)
+                before = _state(order.path)
+                looked = look(order)
+                return replace(looked, source=None if before is None else _source(order.path, before))
             except ResourceError:
                 raise
             except JostleError as error:
                 return error
 
         return attempt
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    try:
+        return source_state(path) if path.is_file() else None
+    except JostleError:  # whoever looks at it says what is wrong with it
+        return None
+
+
+def _source(path: Path, before: tuple[int, int]) -> Source:
+    """The file as it was from before it was opened until now: what was found is of this one and no other."""
+    checksum = file_fingerprint(path)
+    if source_state(path) != before:
+        raise SourceChanged(
+            f"{path}: changed while it was being looked at; run again with --retry-failed when nothing writes to it",
+            fault="F19",
+        )
+    return Source(*before, checksum)
 
 
 def asked(name: str, model: Callable[[], Found], what: str = "model") -> Found:

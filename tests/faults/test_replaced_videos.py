@@ -1,0 +1,118 @@
+"""Fault F116: a video that is replaced or cut off while it is looked at. Nothing is told of a mixture of two files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
+
+import small_run
+from numpy_extractor import TwoParts, write_video
+from small_run import NAMES, RECIPE, Leaning, data_of
+
+from jostle.benchmarks.selection import select_cells
+from jostle.evaluation.detecting import DetectingByFeatures
+from jostle.evaluation.runner import Run, run_benchmark
+from jostle.extraction.folder import extract_videos
+from jostle.types import Segments
+
+
+def over(path: Path) -> None:
+    """Another video takes its name."""
+    write_video(path.with_name("new.mkv"), 48, seed=77)
+    os.replace(path.with_name("new.mkv"), path)
+
+
+def cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+class Meddling(Leaning):
+    """A detector; the file is changed once its frames have been read and before it answers."""
+
+    def __init__(self, change: Callable[[], None]) -> None:
+        super().__init__()
+        self._change = change
+
+    def detect(self, features: np.ndarray, **facts: Any) -> Segments:
+        self._change()
+        return super().detect(features, **facts)
+
+
+class MeddlingParts(TwoParts):
+    """An extractor under which the file is changed while it is read."""
+
+    def __init__(self, change: Callable[[], None]) -> None:
+        super().__init__(8, 2)
+        self._change = change
+
+    def see(self, frames: np.ndarray) -> np.ndarray:
+        self._change()
+        return super().see(frames)
+
+
+def once(change: Callable[[Path], None], path: Path) -> Callable[[], None]:
+    left = [change]
+
+    def do() -> None:
+        if left:
+            left.pop()(path)
+
+    return do
+
+
+def run_with(load: Callable[[], Any], videos: dict[str, Path], out: Path, **asked: Any) -> Run:
+    contestant = replace(small_run.contestant(), load=load)
+    return run_benchmark(RECIPE, data_of(videos), contestant, out, cells=select_cells(RECIPE), **asked)
+
+
+@pytest.fixture
+def videos(tmp_path: Path) -> dict[str, Path]:
+    return small_run.write_videos(tmp_path)
+
+
+@pytest.mark.parametrize("change", [over, cut])
+@pytest.mark.parametrize("when", ["while it is read", "before the answer"])
+def test_f116_a_run_sets_it_aside(
+    videos: dict[str, Path], tmp_path: Path, change: Callable[[Path], None], when: str
+) -> None:
+    do = once(change, videos[NAMES[0]])
+    if when == "while it is read":
+        load = partial(DetectingByFeatures, MeddlingParts(do), Leaning())
+    else:
+        load = partial(DetectingByFeatures, TwoParts(8, 2), Meddling(do))
+    done = run_with(load, videos, tmp_path / "run")
+    assert [(one["video"], one["fault"]) for one in done.failures] == [(NAMES[0], "F19")]
+    if change is over:
+        again = run_with(load, videos, tmp_path / "run", retry_failed=True)
+        assert again.failures == ()
+        whole = run_with(load, videos, tmp_path / "whole")
+        assert again.scores == whole.scores
+        name = "predictions/clean.json"
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize("change", [over, cut])
+def test_f116_features_of_it_are_not_kept(
+    videos: dict[str, Path], tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    before = Path(shutil.copy(videos[NAMES[0]], tmp_path / "before.mkv"))
+    do = once(change, videos[NAMES[0]])
+    done = extract_videos(videos, lambda: MeddlingParts(do), tmp_path / "out", name="two_parts")
+    assert list(done.set_aside) == [NAMES[0]]
+    assert "changed while it was being read" in done.set_aside[NAMES[0]]
+    assert not (tmp_path / "out" / f"{NAMES[0]}.npy").exists()
+    os.replace(before, videos[NAMES[0]])
+    again = extract_videos(videos, lambda: TwoParts(8, 2), tmp_path / "out", name="two_parts")
+    assert (again.made, dict(again.set_aside)) == ((NAMES[0],), {})
