@@ -47,12 +47,17 @@ def tamperings(run: Path) -> Iterator[Tampering]:
     """All that is done to a run folder, one after the other."""
     for name in FILES:
         if (run / name).exists():
-            yield from _of_values(run, name)
-            yield from (Tampering(name, what, do) for what, do in _whole_files().items())
+            yield from tamperings_with(run, name)
     for folder in ("predictions", "videos"):
         name = min(path.name for path in (run / folder).iterdir())
         for what, do in _whole_files().items():
             yield Tampering(f"{folder}/{name}", what, do)
+
+
+def tamperings_with(folder: Path, name: str) -> Iterator[Tampering]:
+    """All that is done to one file of a folder."""
+    yield from _of_values(folder, name)
+    yield from (Tampering(name, what, do) for what, do in _whole_files().items())
 
 
 def _of_values(run: Path, name: str) -> Iterator[Tampering]:

@@ -15,9 +15,9 @@ import pytest
 import torch
 from small_world import made_config, write_world
 
-from jostle.detectors.checkpoints import read_weights
+from jostle.detectors.checkpoints import read_weights, write_weights
 from jostle.detectors.detector import load_detector
-from jostle.errors import BadValue, DataError, ResourceError, SourceChanged
+from jostle.errors import BadValue, CheckpointError, DataError, ResourceError, SourceChanged
 from jostle.runs.ownership import Ownership
 from jostle.training.loop import Trainer, train
 from jostle.training.state import CHECKPOINT
@@ -189,6 +189,16 @@ def test_F115_two_do_not_train_into_one_folder(world: Path, tmp_path: Path) -> N
     with Ownership(tmp_path / "run"), pytest.raises(ResourceError, match="another process works in this folder"):
         train(made_config(world), tmp_path / "run")
     train(made_config(world), tmp_path / "run")
+
+
+def test_F117_a_checkpoint_that_does_not_say_where_it_stood(world: Path, tmp_path: Path) -> None:
+    config = made_config(world, save_every=0.0)
+    with pytest.raises(Stop):
+        train(config, tmp_path, on_step=stop_at(3))
+    path = tmp_path / CHECKPOINT
+    write_weights(read_weights(path), path, metadata={"progress": '{"stop": 3}'})
+    with pytest.raises(CheckpointError, match="does not say where its run stood; remove it to begin again"):
+        train(config, tmp_path)
 
 
 SCRIPT = """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from jostle.datasets.made_files import fill, recorded
 from jostle.datasets.names import refuse_collisions, shown
 from jostle.datasets.writing import write_text
 from jostle.errors import BadValue, DataError, JostleError, SourceChanged
+from jostle.runs.shape import read_record
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth
 
@@ -182,10 +184,31 @@ def build(
         raise DataError(f"none of {len(plan.copies)} copies could be made: {next(iter(failures.values()))}")
     known = recorded(out)
     hashes = {copy.name: known[copy.name] for copy in plan.copies if copy.name not in failures}
-    before = _read(out).get("files", {}) if (out / ABOUT).exists() else {}  # of cells that were built earlier
+    before = _read(out).files if is_built(out) else {}  # of cells that were built earlier
     about |= {"versions": builds(), "files": dict(sorted((before | hashes).items())), "failures": failures}
     write_text(out / ABOUT, [json.dumps(about, indent=1), "\n"])
     return Built(out, files, failures)
+
+
+@dataclass(frozen=True)
+class _Set:
+    """What jostle.json says of a set of copies, as far as anything reads it.
+
+    Attributes:
+        files: the hash of every copy.
+        failures: copies that could not be made, and why.
+    """
+
+    format: Literal[1]
+    benchmark: str
+    fingerprint: str
+    dataset: str
+    subset: str
+    truth: str | None
+    seed: int
+    lossless: bool
+    files: dict[str, str]
+    failures: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -223,18 +246,20 @@ def check_built(folder: Path, progress: Progress | None = None) -> CheckedCopies
         DataError: if the folder holds no set of copies.
     """
     about = _read(folder)
-    files, altered = about["files"], []
+    files, altered = about.files, []
     for done, (name, sha256) in enumerate(files.items(), 1):
         if not _is(folder / name, sha256):
             altered.append(f"{shown(name)} is not what was written")
         if progress is not None:
             progress(done, len(files))
-    lacking = tuple(f"{shown(name)} could not be made: {why}" for name, why in about["failures"].items())
+    lacking = tuple(f"{shown(name)} could not be made: {why}" for name, why in about.failures.items())
     return CheckedCopies(folder, len(files) - len(altered), len(files), tuple(altered), lacking)
 
 
 def _is(path: Path, sha256: str) -> bool:
     try:
+        if not path.is_file():  # reading a pipe might never end
+            return False
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256
     except OSError:
@@ -243,7 +268,7 @@ def _is(path: Path, sha256: str) -> bool:
 
 def is_built(folder: Path) -> bool:
     """Whether a folder holds a set of copies."""
-    return (folder / ABOUT).is_file()
+    return os.path.lexists(folder / ABOUT)
 
 
 def _about(recipe: Recipe, data: Dataset, plan: BuildPlan, seed: int) -> dict[str, Any]:
@@ -273,21 +298,13 @@ def _check(out: Path, about: Mapping[str, Any]) -> None:
         return
     before = _read(out)
     said = [key for key in ("benchmark", "fingerprint", "dataset", "subset", "truth", "seed", "lossless")
-            if before.get(key) != about[key]]  # fmt: skip
+            if getattr(before, key) != about[key]]  # fmt: skip
     if said:
         raise SourceChanged(f"{out}: holds another set: {', '.join(said)} differ; name another folder")
 
 
-def _read(folder: Path) -> dict[str, Any]:
-    try:
-        found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{folder}: no {ABOUT} there; give a folder that `jostle build` wrote") from None
-    except (OSError, ValueError):
-        raise DataError(f"{folder / ABOUT}: damaged; delete it and build again, which keeps whole copies") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise DataError(f"{folder / ABOUT}: not of format {FORMAT}; another version of jostle wrote it")
-    return found
+def _read(folder: Path) -> _Set:
+    return read_record(_Set, folder / ABOUT, "delete it and build again, which keeps whole copies")
 
 
 def _relative(data: Dataset, name: str, path: Path, *, lossless: bool) -> PurePosixPath:

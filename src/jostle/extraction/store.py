@@ -11,9 +11,8 @@ import hashlib
 import io
 import json
 import time
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from jostle.errors import DataError, SourceChanged
 from jostle.extraction.engine import Extraction
 from jostle.extraction.extractor import Features
 from jostle.media.door import checked_file
+from jostle.runs.shape import Misfit, fitted
 
 FORMAT = 1
 FILE = "features.json"
@@ -86,6 +86,13 @@ class Entry:
     source: tuple[int, int]
     frames_sha256: str | None = None
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Held(Origin):
+    """What features.json holds."""
+
+    videos: dict[str, Entry] = field(kw_only=True)
 
 
 class FeatureStore:
@@ -212,6 +219,8 @@ def read_store(folder: Path) -> tuple[Origin, dict[str, Entry]] | None:
     """
     path = folder / FILE
     try:
+        if path.exists() and not path.is_file():  # reading a pipe might never end
+            raise DataError(f"{path}: not a regular file")
         content = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
@@ -222,18 +231,14 @@ def read_store(folder: Path) -> tuple[Origin, dict[str, Entry]] | None:
     try:
         if content["format"] != FORMAT:
             raise DataError(f"{path}: format {content['format']!r}, this jostle reads {FORMAT}")
-        said = [field.name for field in fields(Origin) if field.name in content or field.default is MISSING]
-        origin = Origin(**{name: _plain(content[name]) for name in said})
-        videos = {
-            normal_id(name): Entry(**{key: _plain(value) for key, value in entry.items()})
-            for name, entry in content["videos"].items()
-        }
+        held = fitted(_Held, content)
+        videos = {normal_id(name): entry for name, entry in held.videos.items()}
         stray = [name for name, entry in videos.items() if entry.file != file_name_for(name, ".npy")]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"{path}: damaged ({type(error).__name__}: {error})") from None
+    except Misfit as error:
+        raise DataError(f"{path}: damaged ({error})", fault="F117") from None
     if stray:
         raise DataError(f"{path}: video {shown(stray[0])} has a file that is not its own")
-    return origin, videos
+    return Origin(**{field.name: getattr(held, field.name) for field in fields(Origin)}), videos
 
 
 def extractor_of(folder: Path) -> str | None:
@@ -267,10 +272,6 @@ def _differences(here: Origin, asked: Origin) -> str:
     before, after = asdict(here), asdict(asked)
     said = [f"{key} is {before[key]!r}, not {after[key]!r}" for key in after if before[key] != after[key]]
     return "; ".join(said) + "; name another folder, or pass --overwrite"
-
-
-def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _write_array(path: Path, array: Features) -> str:

@@ -71,7 +71,7 @@ def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer,
     for name, value in tensors.items():
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = value
-    if set(parts["model"]) != set(model.state_dict()):
+    if set(parts["model"]) != set(model.state_dict()) or set(parts["average"]) != set(average.weights):
         raise CheckpointError(f"{path}: belongs to another detector; train into another folder, or remove it")
     model.load_state_dict(parts["model"])
     for name, value in average.weights.items():
@@ -88,7 +88,10 @@ def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer,
             optimiser.state[parameter] = {
                 key: value.to(there if key == "step" else parameter.device) for key, value in own.items()
             }
-    return Progress(**json.loads(metadata["progress"]))
+    try:
+        return Progress(**json.loads(metadata["progress"]))
+    except (KeyError, TypeError, ValueError):
+        raise CheckpointError(f"{path}: does not say where its run stood; remove it to begin again") from None
 
 
 class Log:
