@@ -18,8 +18,8 @@ def sparkline(values: Sequence[float], low: float, high: float) -> str:
     '█▆▁'
     """
     span = high - low
-    steps = [round((value - low) / span * (len(BARS) - 1)) if span > 0 else len(BARS) - 1 for value in values]
-    return "".join(BARS[min(max(step, 0), len(BARS) - 1)] for step in steps)
+    shares = [(value - low) / span if span > 0 else 1.0 for value in values]  # a tiny span makes them infinite
+    return "".join(BARS[round(min(max(share, 0.0), 1.0) * (len(BARS) - 1))] for share in shares)
 
 
 def glance_lines(scores: dict[str, Any]) -> list[str]:
