@@ -56,4 +56,6 @@ def test_what_cannot_be_reported(
     assert "its folder does not exist" in capsys.readouterr().err
     (folder / "scores.json").write_text("{")
     assert jostle(monkeypatch, "report", str(folder), "-o", str(tmp_path / "r.html")) == 3
-    assert "scores.json: damaged; delete it" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "scores.json: broken JSON at line 1" in said
+    assert "the same `jostle run` goes on and writes it anew" in said
