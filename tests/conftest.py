@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # several workers with a thread pool ea
 os.environ.setdefault("JOSTLE_CODEC_CACHE", "0")  # runs of tests leave no streams in anybody's cache
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+sys.path.insert(0, str(Path(__file__).parent / "golden"))  # what golden numbers were made from, for whoever compares
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

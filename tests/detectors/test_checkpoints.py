@@ -13,14 +13,11 @@ import pytest
 import safetensors
 import safetensors.torch
 import torch
+from by_rule import DETECTORS
+from public_checkpoints import NORMALISER, drawn, opentad_shapes, write_opentad, write_original
 
 from jostle.detectors.checkpoints import differences, read_weights, write_weights
 from jostle.errors import BadValue, CheckpointError, ResourceError
-
-GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "detectors"
-needs_golden = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no golden data at ../shared/golden/detectors")
-ORIGINALS = ("actionformer/epoch_035.pth.tar", "tridet/epoch_039.pth.tar", "temporalmaxer/bestmodel.pth.tar")
-OPENTAD = ("actionformer/epoch_34.pth", "tridet/epoch_37.pth", "temporalmaxer/epoch_50.pth")
 
 
 def some_weights() -> dict[str, torch.Tensor]:
@@ -41,27 +38,18 @@ def assert_same(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor
         torch.testing.assert_close(found[name], tensor, rtol=0, atol=0)
 
 
-@needs_golden
-@pytest.mark.parametrize("name", ORIGINALS)
-def test_an_original_checkpoint_gives_its_averaged_weights(name: str) -> None:
-    path = GOLDEN / name
-    expected = safetensors.torch.load_file(path.parent / "model.safetensors")
-    assert_same(read_weights(path), expected)
-    assert_same(read_weights(path.parent / "model.safetensors"), expected)
-    raw = read_weights(path, ema=False)
-    assert raw.keys() == expected.keys()
-    assert any(not torch.equal(raw[key], expected[key]) for key in raw)
+@pytest.mark.parametrize("name", DETECTORS)
+def test_an_original_checkpoint_gives_its_averaged_weights(name: str, tmp_path: Path) -> None:
+    path = write_original(name, tmp_path)
+    assert_same(read_weights(path), drawn(name))
+    assert_same(read_weights(path, ema=False), drawn(name, averaged=False))
 
 
-@needs_golden
-@pytest.mark.parametrize("name", OPENTAD)
-def test_an_opentad_checkpoint_gives_its_own_names(name: str) -> None:
-    path = GOLDEN / "opentad" / name
-    expected = [line.split() for line in (path.parent / "keys.txt").read_text().splitlines()]
-    weights = read_weights(path)
-    shapes = {name.removeprefix("module."): tuple(int(n) for n in dims) for name, *dims in expected}
-    assert differences(shapes, weights) == ""
-    assert weights["rpn_head.loss_normalizer"].item() == 87.25
+@pytest.mark.parametrize("name", DETECTORS)
+def test_an_opentad_checkpoint_gives_its_own_names(name: str, tmp_path: Path) -> None:
+    weights = read_weights(write_opentad(name, tmp_path))
+    assert differences(opentad_shapes(name), weights) == ""
+    assert weights["rpn_head.loss_normalizer"].item() == NORMALISER
 
 
 @pytest.mark.parametrize("zipped", [True, False], ids=["torch", "legacy"])

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from by_rule import DETECTORS, VIDEOS, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.detectors.nms import hard_nms, soft_nms, vote
 from jostle.errors import BadValue
-
-GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "detectors"
-needs_golden = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no golden data at ../shared/golden/detectors")
 
 EVERY = 10**6
 PUBLISHED = {"sigma": 0.5, "min_score": 0.001}
@@ -29,8 +25,8 @@ AGNOSTIC = (
 
 
 def golden(name: str) -> tuple[Any, tuple[Any, Any, Any]]:
-    data = np.load(GOLDEN / "nms" / f"{name}.npz")
-    if name == "nms_corner":
+    data = stored(f"nms/{name}.npz")
+    if name == "corner":
         data = {key.removeprefix("mixed_"): data[key] for key in data}
     return data, (data["segments"], data["scores"], data["labels"])
 
@@ -42,8 +38,7 @@ def same(found: tuple[Any, Any, Any], data: Any, name: str) -> None:
         np.testing.assert_array_equal(found[2], data[f"{name}_labels"])
 
 
-@needs_golden
-@pytest.mark.parametrize("name", ["nms_50", "nms_500", "nms_3000", "nms_corner"])
+@pytest.mark.parametrize("name", ["50", "500", "3000", "corner"])
 class TestGolden:
     def test_soft(self, name: str) -> None:
         data, given = golden(name)
@@ -82,8 +77,7 @@ class TestGolden:
         same(hard_nms(*given, threshold=0.1, max_segments=200, min_score=0.001), data, "hard_multiclass")
 
 
-@needs_golden
-@pytest.mark.parametrize("name", ["nms_50", "nms_500", "nms_3000"])
+@pytest.mark.parametrize("name", ["50", "500", "3000"])
 @pytest.mark.parametrize("threshold", [0.5, 0.7, 0.9])
 @pytest.mark.parametrize(("key", "weight"), [("af", "score*iou"), ("td", "score")])
 def test_vote(name: str, threshold: float, key: str, weight: Any) -> None:
@@ -92,17 +86,19 @@ def test_vote(name: str, threshold: float, key: str, weight: Any) -> None:
     np.testing.assert_allclose(voted, data[f"vote_{key}_{threshold}"], atol=1e-3)
 
 
-@needs_golden
-@pytest.mark.parametrize("video", ["vid_a", "vid_b"])
-@pytest.mark.parametrize("detector", ["actionformer", "tridet", "temporalmaxer"])
+@pytest.mark.parametrize("video", VIDEOS)
+@pytest.mark.parametrize("detector", DETECTORS)
 def test_final_segments_of_the_originals(detector: str, video: str) -> None:
-    data = np.load(GOLDEN / detector / f"infer_{video}.npz")
-    kept = json.loads((GOLDEN / detector / "config.json").read_text())["test_cfg"]["max_seg_num"]
-    duration = json.loads((GOLDEN / "data" / "annotations.json").read_text())["database"][video]["duration"]
+    golden = stored(f"detectors/{detector}.npz")
+    data = {key.removeprefix(f"{video}_"): value for key, value in golden.items() if key.startswith(video)}
     segments, scores, labels = soft_nms(
-        data["pre_nms_segments"], data["pre_nms_scores"], data["pre_nms_labels"], **PUBLISHED, max_segments=kept
+        data["pre_nms_segments"],
+        data["pre_nms_scores"],
+        data["pre_nms_labels"],
+        **PUBLISHED,
+        max_segments=2000 if detector == "tridet" else 200,
     )
-    seconds = np.clip((segments * 4 + 8) / 30, 0, duration)
+    seconds = np.clip((segments * 4 + 8) / 30, 0, VIDEOS[video][2])
     np.testing.assert_allclose(seconds, data["pred_segments"], atol=1e-5)
     np.testing.assert_allclose(scores, data["pred_scores"], rtol=1e-6)
     np.testing.assert_array_equal(labels, data["pred_labels"])

@@ -2,77 +2,43 @@
 
 from __future__ import annotations
 
-import math
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from by_rule import clip, shapes, stored, weights
 
 from jostle.errors import BadValue, CheckpointError, UnknownName
 from jostle.models import extractors, load_extractor
 from jostle.models.i3d import InceptionI3d, same_padding
 from jostle.models.input_spec import InputSpec, centre_crop, resized, ten_crop
 
-GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "detectors" / "i3d"
-needs_golden = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no golden data at ../shared/golden/detectors/i3d")
 
-# What values a parameter is drawn from: the first pattern found in its name gives centre and half-width.
-RULE = ((r"running_var$", 0.6, 0.5), (r"running_mean$", 0.0, 0.3), (r"\.bias$", 0.0, 0.2))
-
-
-def public_keys() -> list[tuple[str, tuple[int, ...]]]:
-    lines = [line.split() for line in (GOLDEN / "keys.txt").read_text().splitlines()]
-    return [(name, tuple(int(n) for n in dims)) for name, *dims in lines]
+@pytest.fixture(scope="module")
+def golden() -> dict[str, Any]:
+    return stored("i3d/i3d.npz")
 
 
-def made_weights(keys: list[tuple[str, tuple[int, ...]]], *, seed: int, gain: float) -> dict[str, torch.Tensor]:
-    rng = np.random.Generator(np.random.PCG64(seed))
-    made = {}
-    for key, shape in keys:
-        if key.endswith("num_batches_tracked"):
-            made[key] = torch.zeros((), dtype=torch.int64)
-            continue
-        drawn = rng.random(math.prod(shape))
-        found = [(c, a) for pattern, c, a in RULE if re.search(pattern, key)]
-        wide = gain * math.sqrt(3 / math.prod(shape[1:])) if len(shape) > 1 else 0.4
-        centre, half = found[0] if found else (0.0 if len(shape) > 1 else 1.0, wide)
-        made[key] = torch.from_numpy((centre + half * (2 * drawn - 1)).astype(np.float32).reshape(shape))
-    return made
-
-
-def made_clip(frames: int, size: int, seed: int) -> torch.Tensor:
-    rng = np.random.Generator(np.random.PCG64(seed))
-    blocks = rng.random((3, frames // 4, size // 32, size // 32))
-    fine = rng.random((3, frames, size, size))
-    for axis, n in ((1, 4), (2, 32), (3, 32)):
-        blocks = np.repeat(blocks, n, axis=axis)
-    return torch.from_numpy((0.7 * (2 * blocks - 1) + 0.3 * (2 * fine - 1)).astype(np.float32))[None]
-
-
-@needs_golden
-def test_key_layout_is_the_public_one() -> None:
+def test_key_layout_is_the_public_one(golden: dict[str, Any]) -> None:
     found = [(name, tuple(tensor.shape)) for name, tensor in InceptionI3d().state_dict().items()]
-    assert found == public_keys()
+    assert found == list(shapes(golden["keys"].tolist()).items())
 
 
-@needs_golden
-def test_outputs_equal_the_public_implementation() -> None:
-    data = np.load(GOLDEN / "i3d_16x224x224.npz")
+def test_outputs_equal_the_public_implementation(golden: dict[str, Any]) -> None:
     network = InceptionI3d().eval()
-    network.load_state_dict(made_weights(public_keys(), seed=4001, gain=0.9))
+    drawn = weights(golden["keys"].tolist(), seed=4001, gain=0.9)
+    network.load_state_dict({name: torch.from_numpy(value) for name, value in drawn.items()})
     seen: dict[str, torch.Tensor] = {}
     for name in network.stages:
         network.get_submodule(name).register_forward_hook(lambda _m, _x, y, name=name: seen.update({name: y}))
     with torch.inference_mode():
-        features, logits = network(made_clip(16, 224, 91))
+        features, logits = network(torch.from_numpy(clip(16, 224, seed=91)))
     for name, tensor in seen.items():
-        assert tuple(tensor.shape[1:]) == tuple(data[f"shape_{name}"]), name
-        np.testing.assert_allclose(tensor[0].mean((1, 2, 3)), data[f"mean_{name}"], atol=1e-4, err_msg=name)
-    np.testing.assert_allclose(features[0], data["feature"].reshape(1024, 1), atol=1e-4)
-    np.testing.assert_allclose(logits[0], data["logits"], atol=1e-4)
+        assert tuple(tensor.shape[1:]) == tuple(golden[f"shape_{name}"]), name
+        np.testing.assert_allclose(tensor[0].mean((1, 2, 3)), golden[f"mean_{name}"], atol=1e-4, err_msg=name)
+    np.testing.assert_allclose(features[0], golden["feature"].reshape(1024, 1), atol=1e-4)
+    np.testing.assert_allclose(logits[0], golden["logits"], atol=1e-4)
 
 
 @pytest.mark.parametrize("size", [7, 8, 9, 16, 224, 225])

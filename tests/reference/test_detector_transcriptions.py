@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from by_rule import DETECTORS, VIDEOS, features, stored
 
 torch = pytest.importorskip("torch")
-safetensors_torch = pytest.importorskip("safetensors.torch")
 
 from benchmarks.transcriptions.detector_steps import (  # noqa: E402
     candidates,
@@ -20,47 +18,43 @@ from benchmarks.transcriptions.detector_steps import (  # noqa: E402
     suppressed,
 )
 from benchmarks.transcriptions.detectors import Original, Sizes  # noqa: E402
+from public_checkpoints import drawn  # noqa: E402
 
-GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "detectors"
-pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no golden data at ../shared/golden/detectors")
-
-DETECTORS = ("actionformer", "tridet", "temporalmaxer")
 SIZES = {"input_dim": 32, "dim": 64, "classes": 5, "max_length": 576, "mlp": 256, "sgp_mlp": 96}
-LEVELS = 6
 
 
 @pytest.fixture(scope="module", params=DETECTORS)
 def original(request: pytest.FixtureRequest) -> Any:
     with torch.random.fork_rng(devices=[]):
         net = Original(request.param, Sizes(**SIZES, max_segments=2000 if request.param == "tridet" else 200)).eval()
-    net.load_state_dict(safetensors_torch.load_file(GOLDEN / request.param / "model.safetensors"))
+    net.load_state_dict(drawn(request.param))
     return net
 
 
-def features(video: str) -> Any:
-    return torch.from_numpy(np.load(GOLDEN / "data" / "clean" / f"{video}.npy").T.copy())
+def columns(video: str) -> Any:
+    return torch.from_numpy(features(video).T.copy())
 
 
-@pytest.mark.parametrize("video", ["vid_a", "vid_b"])
+@pytest.mark.parametrize("video", VIDEOS)
 def test_outputs_and_predictions(original: Any, video: str) -> None:
-    data = np.load(GOLDEN / original.name / f"infer_{video}.npz")
+    data = stored(f"detectors/{original.name}.npz")
     with torch.inference_mode():
-        outputs = original([features(video)])
-        for level in range(LEVELS):
-            mask = data[f"mask_l{level}"]
-            np.testing.assert_array_equal(outputs["mask"][level][0], mask)
-            np.testing.assert_array_equal(outputs["points"][level], data[f"points_l{level}"])
-            logits, offsets = outputs["cls"][level][0], original.offsets(outputs, level)[0]
-            np.testing.assert_allclose(logits[mask], data[f"cls_logits_l{level}"][mask], atol=5e-5)
-            np.testing.assert_allclose(offsets[mask], data[f"offsets_l{level}"][mask], atol=1e-4)
+        outputs = original([columns(video)])
+        np.testing.assert_array_equal(np.concatenate(outputs["points"]), data["points"])
+        masks = [mask[0].numpy() for mask in outputs["mask"]]
+        assert [int(mask.sum()) for mask in masks] == data[f"{video}_sizes"].tolist()
+        assert [len(mask) for mask in masks] == data[f"{video}_padded"].tolist()
+        logits = [outputs["cls"][level][0][mask] for level, mask in enumerate(masks)]
+        offsets = [original.offsets(outputs, level)[0][mask] for level, mask in enumerate(masks)]
+        np.testing.assert_allclose(np.concatenate(logits), data[f"{video}_cls_logits"], atol=5e-5)
+        np.testing.assert_allclose(np.concatenate(offsets), data[f"{video}_offsets"], atol=1e-4)
         found = candidates(original, outputs, 0)
-    assert len(found[1]) == len(data["pre_nms_scores"])
-    np.testing.assert_allclose(found[1], data["pre_nms_scores"], atol=1e-5)
-    duration = json.loads((GOLDEN / "data" / "annotations.json").read_text())["database"][video]["duration"]
+    assert len(found[1]) == len(data[f"{video}_pre_nms_scores"])
+    np.testing.assert_allclose(found[1], data[f"{video}_pre_nms_scores"], atol=1e-5)
     for suppress in (soft_nms_numpy, soft_nms_compiled):
         segments, scores, labels = suppressed(found, original.sizes.max_segments, suppress)
-        seconds = np.clip((segments * 4 + 8) / 30, 0, duration)
-        expected = data["pred_segments"], data["pred_scores"], data["pred_labels"]
+        seconds = np.clip((segments * 4 + 8) / 30, 0, VIDEOS[video][2])
+        expected = [data[f"{video}_pred_{x}"] for x in ("segments", "scores", "labels")]
         assert partnered((seconds, scores, labels), expected) == len(expected[0]) == len(seconds)
 
 
@@ -75,19 +69,19 @@ def partnered(found: Any, expected: Any) -> int:
 
 
 def test_losses_and_gradients(original: Any) -> None:
-    data = np.load(GOLDEN / original.name / "train.npz")
-    segments, labels = torch.from_numpy(data["segments_grid"]), torch.from_numpy(data["labels"])
-    own = [torch.from_numpy(data["video_of_segment"] == i) for i in range(2)]
+    data = stored(f"detectors/{original.name}.npz")
+    segments, labels = torch.from_numpy(data["train_segments_grid"]), torch.from_numpy(data["train_labels"]).long()
+    own = [torch.from_numpy(data["train_video_of_segment"] == i) for i in range(2)]
     original.normaliser = 100.0
-    outputs = original([features("vid_a"), features("vid_b")])
+    outputs = original([columns(video) for video in VIDEOS])
     made = losses(original, outputs, [segments[rows] for rows in own], [labels[rows] for rows in own])
     for name, key in (("cls", "cls_loss"), ("reg", "reg_loss"), ("total", "final_loss")):
-        assert made[name].item() == pytest.approx(float(data[key]), rel=1e-5)
-    assert original.normaliser == pytest.approx(float(data["loss_normalizer_after"]))
+        assert made[name].item() == pytest.approx(float(data[f"train_{key}"]), rel=1e-5)
+    assert original.normaliser == pytest.approx(float(data["train_loss_normalizer_after"]))
     original.zero_grad()
     made["total"].backward()
     parameters = dict(original.named_parameters())
-    names = (GOLDEN / original.name / "grad_keys.txt").read_text().split()
+    names = data["train_grad_keys"].tolist()
     norms = np.array([0.0 if (g := parameters[name].grad) is None else g.norm().item() for name in names])
-    true = data["grad_norm"] > 1e-5  # below it the true gradient is 0 and the rest is rounding
-    np.testing.assert_allclose(norms[true], data["grad_norm"][true], rtol=1e-3)
+    true = data["train_grad_norm"] > 1e-5  # below it the true gradient is 0 and the rest is rounding
+    np.testing.assert_allclose(norms[true], data["train_grad_norm"][true], rtol=1e-3)

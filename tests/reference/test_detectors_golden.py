@@ -2,87 +2,43 @@
 
 from __future__ import annotations
 
-import math
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
+from by_rule import DETECTORS, SIZES, VIDEOS, features, stored
 
 torch = pytest.importorskip("torch")
+
+from public_checkpoints import NORMALISER, drawn, write_opentad, write_original  # noqa: E402
 
 from jostle.detectors.blocks.assignment import Actions  # noqa: E402
 from jostle.detectors.checkpoints import write_weights  # noqa: E402
 from jostle.detectors.detector import Detector, load_detector  # noqa: E402
 
-GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "detectors"
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "golden" / "detectors"
-NAMES = ("actionformer", "tridet", "temporalmaxer")
-SEEDS = {"actionformer": 1101, "tridet": 1201, "temporalmaxer": 1301}
-VIDEOS = {"vid_a": (400, 11, 53.7333), "vid_b": (576, 21, 77.2)}  # rows, seed, seconds
-SIZES: dict[str, Any] = {"input_dim": 32, "dim": 64, "classes": 5, "max_length": 576, "levels": 6}
-OWN: dict[str, dict[str, Any]] = {
-    "actionformer": {"window": 19, "heads": 4, "mlp_dim": 256},
-    "tridet": {"mlp_dim": 96, "sgp_window": 1, "sgp_k": 5, "bins": 16},
-    "temporalmaxer": {},
-}
-# Centre and half-width of the weights, by the first expression that fits their name.
-RULE = (
-    (r"drop_path_\w+\.scale$", 0.3, 0.2),
-    (r"reg_head\.scale\.\d+\.scale$", 1.0, 0.4),
-    (r"^cls_head\.cls_head\.conv\.bias$", -6.2, 1.5),
-    (r"^(start|end)_head\.cls_head\.conv\.bias$", -1.0, 1.0),
-    (r"^reg_head\.offset_head\.conv\.bias$", 0.4, 0.6),
-    (r"\.bias$", 0.0, 0.2),
-)
 
-
-def drawn_weights(keys: list[str], seed: int) -> dict[str, Any]:
-    rng = np.random.Generator(np.random.PCG64(seed))
-    made = {}
-    for line in keys:
-        name, *dims = line.split()
-        shape = tuple(int(n) for n in dims)
-        norm = len(shape) == 1 or (len(shape) == 3 and shape[0] == 1 and shape[2] == 1)
-        wide = (1.0, 0.4) if norm else (0.0, 1.5 * math.sqrt(3.0 / math.prod(shape[1:])))
-        centre, half = next(((c, a) for pattern, c, a in RULE if re.search(pattern, name)), wide)
-        values = centre + half * (2.0 * rng.random(math.prod(shape)) - 1.0)
-        made[name] = torch.from_numpy(values.astype(np.float32).reshape(shape))
-    return made
-
-
-def features(video: str) -> npt.NDArray[np.float32]:
-    rows, seed, _ = VIDEOS[video]
-    rng = np.random.Generator(np.random.PCG64(seed))
-    amplitude = rng.random(rows)
-    noise = rng.random((rows, 32))
-    return ((0.02 + 1.5 * amplitude * amplitude)[:, None] * (2.0 * noise - 1.0)).astype(np.float32)
-
-
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=DETECTORS)
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
 def golden(name: str) -> dict[str, Any]:
-    with np.load(GOLDEN / f"{name}.npz") as file:
-        return {key: file[key] for key in file.files}
+    return stored(f"detectors/{name}.npz")
 
 
 @pytest.fixture(scope="module")
-def weights(name: str, golden: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def weights(name: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("weights") / f"{name}.safetensors"
-    write_weights(drawn_weights(golden["keys"].tolist(), SEEDS[name]), path)
+    write_weights(drawn(name), path)
     return path
 
 
 def built(name: str, weights: Path, rules: str = "original", **more: Any) -> Detector[Any]:
     if rules == "opentad" and name != "temporalmaxer":
         more["max_segments"] = 2000
-    return load_detector(name, weights=weights, rules=rules, **SIZES, **OWN[name], **more)
+    return load_detector(name, weights=weights, rules=rules, **SIZES[name], **more)
 
 
 def check_raw(detector: Detector[Any], golden: dict[str, Any], video: str, prefix: str = "") -> None:
@@ -156,16 +112,12 @@ def test_losses_targets_and_gradients(name: str, golden: dict[str, Any], weights
             assert gradients[key].grad.norm().item() == pytest.approx(norm, rel=1e-3), key
 
 
-@pytest.mark.parametrize("video", VIDEOS)
-def test_public_checkpoints(name: str, golden: dict[str, Any], video: str) -> None:
+def test_public_checkpoints(name: str, golden: dict[str, Any], tmp_path: Path) -> None:
     """The same numbers from files as the originals and OpenTAD save them, averaged weights chosen, names mapped."""
-    if not SHARED.is_dir():
-        pytest.skip("no checkpoints at ../shared/golden/detectors")
-    sizes = {**SIZES, **OWN[name]}
-    (original,) = (SHARED / name).glob("*.pth.tar")
-    check_raw(load_detector(name, weights=original, **sizes), golden, video)
-    (theirs,) = (SHARED / "opentad" / name).glob("*.pth")
-    detector = load_detector(name, weights=theirs, **sizes)
-    assert detector.config.rules == "opentad"
-    assert detector.loss_normalizer.item() == 87.25
-    check_raw(detector, golden, video, "opentad_")
+    original = load_detector(name, weights=write_original(name, tmp_path), **SIZES[name])
+    theirs = load_detector(name, weights=write_opentad(name, tmp_path), **SIZES[name])
+    assert theirs.config.rules == "opentad"
+    assert theirs.loss_normalizer.item() == NORMALISER
+    for video in VIDEOS:
+        check_raw(original, golden, video)
+        check_raw(theirs, golden, video, "opentad_")

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from by_rule import DETECTORS, SIZES, VIDEOS, features, stored
 
 torch = pytest.importorskip("torch")
 
+from public_checkpoints import drawn  # noqa: E402
+
 from jostle.detectors.blocks.assignment import Actions  # noqa: E402
+from jostle.detectors.checkpoints import write_weights  # noqa: E402
 from jostle.detectors.detector import Detector, load_detector  # noqa: E402
 from jostle.training.consistency import ConsistencyConfig, consistency_loss  # noqa: E402
 from jostle.training.optimisation import (  # noqa: E402
@@ -21,14 +25,6 @@ from jostle.training.optimisation import (  # noqa: E402
     make_optimiser,
 )
 
-GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "detectors"
-pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no golden data at ../shared/golden/detectors")
-
-SIZES: dict[str, dict[str, Any]] = {
-    "actionformer": {"heads": 4, "window": 19, "mlp_dim": 256},
-    "tridet": {"mlp_dim": 96, "sgp_window": 1, "sgp_k": 5, "bins": 16, "input_noise": 0.0},
-    "temporalmaxer": {},
-}
 SCHEDULES = {
     "actionformer": OptimiserConfig(warmup_epochs=5, epochs=30),
     "tridet": OptimiserConfig(warmup_epochs=20, epochs=20),
@@ -36,35 +32,48 @@ SCHEDULES = {
 }
 
 
-def detector(name: str, **changes: Any) -> Detector[Any]:
-    """With the golden weights; only the top is in training mode, as when the goldens were made."""
-    sizes = {"input_dim": 32, "dim": 64, "classes": 5, "max_length": 576} | SIZES[name] | changes
-    made = load_detector(name, weights=GOLDEN / name / "model.safetensors", **sizes)
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("weights")
+    for name in DETECTORS:
+        write_weights(drawn(name), folder / f"{name}.safetensors")
+    return {name: folder / f"{name}.safetensors" for name in DETECTORS}
+
+
+def detector(name: str, weights: Path, **changes: Any) -> Detector[Any]:
+    """Without noise on its input; only the top is in training mode, as when the goldens were made."""
+    quiet = {"input_noise": 0.0} if name == "tridet" else {}
+    made = load_detector(name, weights=weights, **SIZES[name], **quiet, **changes)
     made.train()
     for child in made.children():
         child.eval()
     return made
 
 
-def batch(made: Detector[Any], name: str, features: str) -> tuple[torch.Tensor, torch.Tensor, Actions]:
-    stored = np.load(GOLDEN / name / "train.npz")
-    x, lengths = made.batch([np.load(GOLDEN / "data" / features / f"{video}.npy") for video in ("vid_a", "vid_b")])
-    rows = [stored["video_of_segment"] == i for i in range(2)]
-    return x, lengths, Actions.of([(stored["segments_grid"][r], stored["labels"][r]) for r in rows])
+def batch(
+    made: Detector[Any], golden: dict[str, Any], *, corrupted: bool = False
+) -> tuple[torch.Tensor, torch.Tensor, Actions]:
+    x, lengths = made.batch([features(video, corrupted=corrupted) for video in VIDEOS])
+    segments, labels, video = (golden[f"train_{x}"] for x in ("segments_grid", "labels", "video_of_segment"))
+    return x, lengths, Actions.of([(segments[video == i], labels[video == i]) for i in range(2)])
 
 
-@pytest.mark.parametrize("name", SIZES)
+def part(golden: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {key.removeprefix(prefix): value for key, value in golden.items() if key.startswith(prefix)}
+
+
+@pytest.mark.parametrize("name", DETECTORS)
 def test_learning_rates_are_the_published(name: str) -> None:
-    wanted = np.load(GOLDEN / name / "optim.npz")["lr_published"]
+    wanted = stored(f"detectors/{name}.npz")["optim_lr_published"]
     made = [learning_rate(SCHEDULES[name], step, 10) for step in range(len(wanted))]
     np.testing.assert_allclose(made, wanted, rtol=1e-9, atol=1e-15)
 
 
-@pytest.mark.parametrize("name", SIZES)
-def test_six_steps_change_every_parameter_as_the_original_does(name: str) -> None:
-    wanted = np.load(GOLDEN / name / "optim.npz")
-    keys = [line.split()[0] for line in (GOLDEN / name / "grad_keys.txt").read_text().splitlines() if line.strip()]
-    made = detector(name)
+@pytest.mark.parametrize("name", DETECTORS)
+def test_six_steps_change_every_parameter_as_the_original_does(name: str, weights: dict[str, Path]) -> None:
+    golden = stored(f"detectors/{name}.npz")
+    wanted, keys = part(golden, "optim_"), golden["train_grad_keys"].tolist()
+    made = detector(name, weights[name])
     assert [key in decaying(made) for key in keys] == wanted["decayed"].tolist()
     config = OptimiserConfig(
         lr=1e-3,
@@ -76,7 +85,7 @@ def test_six_steps_change_every_parameter_as_the_original_does(name: str) -> Non
     )
     optimiser, average = make_optimiser(made, config), Average(made, config.average)
     start = {key: value.detach().clone() for key, value in made.state_dict().items()}
-    x, lengths, actions = batch(made, name, "clean")
+    x, lengths, actions = batch(made, golden)
     for step in range(6):
         for group in optimiser.param_groups:
             group["lr"] = learning_rate(config, step, 2)
@@ -112,18 +121,21 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "file", "divergence", "selection", "wide"), CASES)
-def test_consistency_and_its_gradients(name: str, file: str, divergence: Any, selection: Any, wide: bool) -> None:
-    wanted = np.load(GOLDEN / name / f"{file}.npz")
-    made = detector(name, **({"centre_radius": None} if wide else {}))
+@pytest.mark.parametrize(("name", "case", "divergence", "selection", "wide"), CASES)
+def test_consistency_and_its_gradients(
+    name: str, case: str, divergence: Any, selection: Any, wide: bool, weights: dict[str, Path]
+) -> None:
+    golden = stored(f"detectors/{name}.npz")
+    wanted = part(golden, f"{case}_")
+    made = detector(name, weights[name], **({"centre_radius": None} if wide else {}))
     config = ConsistencyConfig(
         selection=selection,
         divergence=divergence,
         weight=float(wanted["trc_weighted"] / wanted["trc"]),
         released_faults=True,
     )
-    x, lengths, actions = batch(made, name, "clean")
-    y, _, _ = batch(made, name, "corrupted")
+    x, lengths, actions = batch(made, golden)
+    y, _, _ = batch(made, golden, corrupted=True)
     clean = made(x, lengths)
     losses = made.loss(clean, actions)
     term = consistency_loss(made, clean, made(y, lengths), actions, config)
@@ -135,7 +147,7 @@ def test_consistency_and_its_gradients(name: str, file: str, divergence: Any, se
     assert losses.regression.item() == pytest.approx(float(wanted["reg_loss"]), abs=1e-5)
     assert total.item() == pytest.approx(float(wanted["final_loss"]), abs=2e-5)
     assert made.loss_normalizer.item() == pytest.approx(float(wanted["loss_normalizer_after"]), rel=1e-6)
-    keys = [line.split()[0] for line in (GOLDEN / name / "grad_keys.txt").read_text().splitlines() if line.strip()]
+    keys = golden["train_grad_keys"].tolist()
     parameters = dict(made.named_parameters())
     norms = [0.0 if parameters[key].grad is None else parameters[key].grad.norm().item() for key in keys]
     np.testing.assert_allclose(norms, wanted["grad_norm"], rtol=1e-3, atol=2e-5)

@@ -1,0 +1,90 @@
+"""What the golden numbers were computed from: weights, features and clips, drawn again from their seeds."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+GOLDEN = Path(__file__).parent
+
+DETECTORS = ("actionformer", "tridet", "temporalmaxer")
+SMALL: dict[str, Any] = {"input_dim": 32, "dim": 64, "classes": 5, "max_length": 576, "levels": 6}
+SIZES: dict[str, dict[str, Any]] = {
+    "actionformer": {**SMALL, "window": 19, "heads": 4, "mlp_dim": 256},
+    "tridet": {**SMALL, "mlp_dim": 96, "sgp_window": 1, "sgp_k": 5, "bins": 16},
+    "temporalmaxer": SMALL,
+}
+SEEDS = {"actionformer": 1101, "tridet": 1201, "temporalmaxer": 1301}  # of the averaged weights; the raw ones have + 1
+VIDEOS = {"vid_a": (400, 11, 53.7333), "vid_b": (576, 21, 77.2)}  # rows, seed, seconds
+
+# Centre and half-width of the weights, by the first expression that fits their name.
+RULE = (
+    (r"running_var$", 0.6, 0.5),
+    (r"running_mean$", 0.0, 0.3),
+    (r"drop_path_\w+\.scale$", 0.3, 0.2),
+    (r"reg_head\.scale\.\d+\.scale$", 1.0, 0.4),
+    (r"^cls_head\.cls_head\.conv\.bias$", -6.2, 1.5),
+    (r"^(start|end)_head\.cls_head\.conv\.bias$", -1.0, 1.0),
+    (r"^reg_head\.offset_head\.conv\.bias$", 0.4, 0.6),
+    (r"\.bias$", 0.0, 0.2),
+)
+
+
+def stored(name: str) -> dict[str, Any]:
+    """The arrays of a golden file."""
+    with np.load(GOLDEN / name) as file:
+        return {key: file[key] for key in file.files}
+
+
+def shapes(keys: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Names of tensors and their shapes, from lines of a name and its sizes."""
+    return {name: tuple(int(n) for n in sizes) for name, *sizes in (line.split() for line in keys)}
+
+
+def weights(keys: Iterable[str], seed: int, gain: float = 1.5) -> dict[str, npt.NDArray[Any]]:
+    """Every tensor in the order of the keys, uniform about its centre."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    made: dict[str, npt.NDArray[Any]] = {}
+    for name, shape in shapes(keys).items():
+        if name.endswith("num_batches_tracked"):
+            made[name] = np.zeros((), np.int64)
+            continue
+        norm = len(shape) == 1 or (len(shape) == 3 and shape[0] == 1 and shape[2] == 1)
+        wide = (1.0, 0.4) if norm else (0.0, gain * math.sqrt(3.0 / math.prod(shape[1:])))
+        centre, half = next(((c, a) for pattern, c, a in RULE if re.search(pattern, name)), wide)
+        values = centre + half * (2.0 * rng.random(math.prod(shape)) - 1.0)
+        made[name] = values.astype(np.float32).reshape(shape)
+    return made
+
+
+def features(video: str, *, corrupted: bool = False) -> npt.NDArray[np.float32]:
+    """Rows of uneven strength; of the corrupted ones, two in five are those of another draw."""
+    rows, seed, _ = VIDEOS[video]
+    made = _rows(rows, seed)
+    if corrupted:
+        struck = np.isin(np.arange(rows) % 5, (1, 2))
+        made[struck] = _rows(rows, seed + 1)[struck]
+    return made
+
+
+def clip(frames: int, size: int, seed: int) -> npt.NDArray[np.float32]:
+    """A clip (1, 3, T, H, W) of coloured blocks with grain, from -1 to 1."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    blocks = rng.random((3, frames // 4, size // 32, size // 32))
+    fine = rng.random((3, frames, size, size))
+    for axis, n in ((1, 4), (2, 32), (3, 32)):
+        blocks = np.repeat(blocks, n, axis=axis)
+    return (0.7 * (2.0 * blocks - 1.0) + 0.3 * (2.0 * fine - 1.0)).astype(np.float32)[None]
+
+
+def _rows(rows: int, seed: int) -> npt.NDArray[np.float32]:
+    rng = np.random.Generator(np.random.PCG64(seed))
+    strength = rng.random(rows)
+    noise = rng.random((rows, 32))
+    return ((0.02 + 1.5 * strength * strength)[:, None] * (2.0 * noise - 1.0)).astype(np.float32)

@@ -1,0 +1,86 @@
+"""Checkpoints laid out as the public programs save them, with the weights that are drawn by rule."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import by_rule
+import numpy as np
+import torch
+
+# File, epoch, warm-up, epochs in all, weight decay.
+ORIGINALS: dict[str, tuple[str, int, int, int, float]] = {
+    "actionformer": ("epoch_035.pth.tar", 35, 5, 35, 0.05),
+    "tridet": ("epoch_039.pth.tar", 39, 20, 40, 0.025),
+    "temporalmaxer": ("bestmodel.pth.tar", 65, 5, 65, 0.05),
+}
+OPENTAD = {"actionformer": ("epoch_34.pth", 34), "tridet": ("epoch_37.pth", 37), "temporalmaxer": ("epoch_50.pth", 50)}
+NORMALISER = 87.25  # what OpenTAD keeps as a buffer of the head
+
+
+def drawn(name: str, *, averaged: bool = True) -> dict[str, torch.Tensor]:
+    """The weights of a detector under the original's names; the raw ones are another draw."""
+    keys = by_rule.stored(f"detectors/{name}.npz")["keys"].tolist()
+    made = by_rule.weights(keys, by_rule.SEEDS[name] + (not averaged))
+    return {key: torch.from_numpy(value) for key, value in made.items()}
+
+
+def write_original(name: str, folder: Path) -> Path:
+    """As the detector's own program does; TemporalMaxer's adds a NumPy scalar, which a careless reader would run."""
+    file, epoch, warmup, epochs, decay = ORIGINALS[name]
+    decayed = by_rule.stored(f"detectors/{name}.npz")["optim_decayed"]
+    groups = [(decay, np.flatnonzero(decayed)), (0.0, np.flatnonzero(~decayed))]
+    content: dict[str, Any] = {
+        "epoch": epoch,
+        "state_dict": OrderedDict(_wrapped(drawn(name, averaged=False))),
+        "scheduler": {"warmup_epochs": warmup, "max_epochs": epochs, "eta_min": 1e-8, "base_lrs": [1e-4, 1e-4]},
+        "optimizer": {
+            "state": {},
+            "param_groups": [{"weight_decay": d, "lr": 0.0, "params": rows.tolist()} for d, rows in groups],
+        },
+        "state_dict_ema": OrderedDict(_wrapped(drawn(name))),
+    }
+    if name == "temporalmaxer":
+        content["mAP"] = np.float64(0.6771)
+    torch.save(content, folder / file)
+    return folder / file
+
+
+def write_opentad(name: str, folder: Path) -> Path:
+    """As OpenTAD does: the same weights under its names, and the normaliser of the loss beside them."""
+    file, epoch = OPENTAD[name]
+    content = {
+        "epoch": epoch,
+        "state_dict": _wrapped(_renamed(name, drawn(name, averaged=False))),
+        "optimizer": {},
+        "scheduler": {},
+        "state_dict_ema": _wrapped(_renamed(name, drawn(name))),
+    }
+    torch.save(content, folder / file)
+    return folder / file
+
+
+def opentad_shapes(name: str) -> dict[str, tuple[int, ...]]:
+    """OpenTAD's names and shapes, in its order."""
+    return {key: shape for key, _, shape in _opentad_keys(name)}
+
+
+def _opentad_keys(name: str) -> list[tuple[str, str, tuple[int, ...]]]:
+    lines = (line.split() for line in by_rule.stored(f"detectors/{name}.npz")["opentad_keys"].tolist())
+    return [(key, original, tuple(map(int, shape))) for key, original, *shape in lines]
+
+
+def _renamed(name: str, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    keys = _opentad_keys(name)
+    return {
+        key: torch.tensor(NORMALISER) if original == "-" else weights[original].reshape(shape)
+        for key, original, shape in keys
+    }
+
+
+def _wrapped(weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Under the names that a network has inside torch's DataParallel."""
+    return {f"module.{key}": value for key, value in weights.items()}
