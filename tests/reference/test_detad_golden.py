@@ -1,4 +1,4 @@
-"""The diagnosis against DETAD's public program: hand-made edge cases, and real and synthetic detections."""
+"""The diagnosis against DETAD's public program: hand-made edge cases, made sets, and real detections."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from jostle.errors import DataError
 from jostle.types.predictions import Predictions
 from jostle.types.truth import CHARACTERISTICS, Truth
 
-GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "diagnosis"
-EDGE = Path(__file__).resolve().parents[1] / "golden" / "diagnosis"
-needs_golden = pytest.mark.skipif(not GOLDEN.is_dir(), reason="no golden data at ../shared/golden/diagnosis")
+HERE = Path(__file__).resolve().parents[1] / "golden" / "diagnosis"
+BESIDE = Path(__file__).resolve().parents[3] / "shared" / "golden" / "diagnosis"
+beside = pytest.mark.skipif(not BESIDE.is_dir(), reason="real annotations are their owners': none at ../shared/golden")
 
 NAMES = {
     "True Positive": "true_positive",
@@ -82,7 +82,7 @@ def same(found: Any, wanted: Any) -> None:
 
 # Edge cases, in the repository.
 
-CASES = sorted(path.name.removesuffix(".gt.json") for path in EDGE.glob("*.gt.json"))
+CASES = sorted(path.name.removesuffix(".gt.json") for path in HERE.glob("*.gt.json"))  # made sets are compressed
 # Where the public program has a fault: the parts it gets wrong or fails at, and what is right.
 BACKGROUND_TWICE: dict[str, Any] = {
     "types": ["true_positive", "background", "background", "true_positive"],
@@ -118,14 +118,14 @@ RIGHT: dict[str, dict[str, Any]] = {
 
 
 def test_there_are_thirteen_edge_cases() -> None:
-    assert len(CASES) == 13 == len(load(EDGE / "expected.json"))
+    assert len(CASES) == 13 == len(load(HERE / "expected.json"))
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case != "unknown_label"])
 def test_edge_case(case: str) -> None:
-    wanted, right = load(EDGE / "expected.json")[case], RIGHT.get(case, {})
-    truth = truth_in(EDGE / f"{case}.gt.json", "testing")
-    found = predictions_in(EDGE / f"{case}.pred.json")
+    wanted, right = load(HERE / "expected.json")[case], RIGHT.get(case, {})
+    truth = truth_in(HERE / f"{case}.gt.json", "testing")
+    found = predictions_in(HERE / f"{case}.pred.json")
     made = diagnose(found, truth)
     assert made.normaliser == wanted["map_all"]["N"]
     assert len(made.instances.rows) == wanted["map_all"]["num_gt"]
@@ -163,13 +163,14 @@ def test_edge_case(case: str) -> None:
 
 def test_unknown_label() -> None:
     """The public program stops at any; here it is counted, and refused only because there is nothing else."""
-    truth = truth_in(EDGE / "unknown_label.gt.json", "testing")
+    truth = truth_in(HERE / "unknown_label.gt.json", "testing")
     with pytest.raises(DataError, match="1 of 1 predictions have a class that the ground truth lacks: Z;"):
-        diagnose(predictions_in(EDGE / "unknown_label.pred.json"), truth)
+        diagnose(predictions_in(HERE / "unknown_label.pred.json"), truth)
 
 
-# Real and synthetic detections, beside the repository.
+# Whole sets: made ones in the repository, and real annotations with real and synthetic detections beside it.
 
+MADE = ("made_thumos14", "made_activitynet")
 SETS = {
     "nogtvideos_thumos14": ".ref",
     "real_autoloc_thumos14": ".ref",
@@ -184,25 +185,47 @@ DIRTY = "synth_sixchar_dirty"  # as shipped: faults 1 (videos emptied) and 3 (a 
 class Golden:
     """One set: what the public program said, and our diagnosis of the same files."""
 
+    said: Any
+    top: Any  # the top 10G predictions in order, with their match and their kind of error for each tIoU
+    matched: Any  # the match of every prediction, in the order of the file
+    truth: Truth
+    predictions: Predictions
+
     def __init__(self, name: str) -> None:
         self.name = name
-        stem = GOLDEN / "out" / f"detad.{name}{SETS[name]}"
+        if name in MADE:
+            self._read_made(name)
+        else:
+            self._read_beside(name)
+        self.style = "thumos14" if self.said["meta"]["mode"] == "thumos" else "activitynet"
+        self.made: Diagnosis = diagnose(self.predictions, self.truth, style=self.style)
+
+    def _read_made(self, name: str) -> None:
+        self.said = load(HERE / f"{name}.json")
+        self.truth = truth_in(HERE / f"{name}.gt.json", self.said["meta"]["subset"])
+        found = self.predictions = predictions_in(HERE / f"{name}.pred.json")
+        top, numbers = self.said["top_10g"], range(len(self.said["matches"]))
+        columns = {column: getattr(found, column)[top["rows"]] for column in ("score", "start", "end")}
+        columns["video"] = np.array(found.videos)[found.video[top["rows"]]]
+        columns["label"] = np.array(found.classes)[found.label[top["rows"]]]
+        self.top = columns | {f"{kind}_{t}": np.array(top[kind][t]) for kind in ("gt", "err") for t in numbers}
+        self.matched = {f"gt_{t}": np.array(self.said["matches"][t]) for t in numbers}
+
+    def _read_beside(self, name: str) -> None:
+        stem = BESIDE / "out" / f"detad.{name}{SETS[name]}"
         self.said = load(stem.with_name(stem.name + ".json"))
         self.top = np.load(stem.with_name(stem.name + ".fp.npz"))
         self.matched = np.load(stem.with_name(stem.name + ".match.npz"))
         meta = self.said["meta"]
-        self.truth = truth_in(GOLDEN / "inputs" / meta["gt"], meta["subset"])
-        self.predictions = predictions_in(GOLDEN / "inputs" / meta["pred"])
-        self.style = "thumos14" if meta["mode"] == "thumos" else "activitynet"
-        self.made: Diagnosis = diagnose(self.predictions, self.truth, style=self.style)
+        self.truth = truth_in(BESIDE / "inputs" / meta["gt"], meta["subset"])
+        self.predictions = predictions_in(BESIDE / "inputs" / meta["pred"])
 
 
-@pytest.fixture(scope="module", params=SETS)
+@pytest.fixture(scope="module", params=[*MADE, *(pytest.param(name, marks=beside) for name in SETS)])
 def golden(request: pytest.FixtureRequest) -> Golden:
     return Golden(request.param)
 
 
-@needs_golden
 def test_facts(golden: Golden) -> None:
     meta, made = golden.said["meta"], golden.made
     assert made.tious.tolist() == meta["tiou"]
@@ -217,7 +240,6 @@ def test_facts(golden: Golden) -> None:
     assert set(made.instances.characteristics) == set(golden.said["gt_buckets"])
 
 
-@needs_golden
 def test_average_precision(golden: Golden) -> None:
     made, emptied = golden.made, golden.truth.keep(np.isin(np.arange(len(golden.truth)), golden.made.instances.rows))
     kept = emptied.counts > 0
@@ -241,7 +263,6 @@ def test_average_precision(golden: Golden) -> None:
     assert (golden.name == DIRTY) == (not kept.all())
 
 
-@needs_golden
 def test_rows_and_matches_of_the_top_10g(golden: Golden) -> None:
     wrong, top, found = golden.made.false_positives, golden.top, golden.predictions
     assert len(wrong.rows) == golden.said["fp"]["num_predictions_top10g"] == golden.made.top_10g.count
@@ -254,7 +275,6 @@ def test_rows_and_matches_of_the_top_10g(golden: Golden) -> None:
         np.testing.assert_array_equal(wrong.matched[t], np.nan_to_num(top[f"gt_{t}"], nan=-1))
 
 
-@needs_golden
 def test_kinds_of_error(golden: Golden) -> None:
     wrong, found = golden.made.false_positives, golden.predictions
     with_truth = {golden.truth.videos[v] for v in golden.truth.video[golden.made.instances.rows]}
@@ -267,7 +287,6 @@ def test_kinds_of_error(golden: Golden) -> None:
         assert golden.name != DIRTY or (wanted[bare] != KINDS.index("background")).any()
 
 
-@needs_golden
 def test_counts_profile_and_impact(golden: Golden) -> None:
     wrong, wanted = golden.made.false_positives, golden.said["fp"]
     assert [split["count"] for split in wrong.profile] == [split["num"] for split in wanted["profile"]]
@@ -288,7 +307,6 @@ def test_counts_profile_and_impact(golden: Golden) -> None:
         assert wrong.impact[name] * kept.mean() == pytest.approx(wanted["impact"][kind], **close)
 
 
-@needs_golden
 def test_sensitivity(golden: Golden) -> None:
     found, wanted = golden.made.sensitivity, golden.said["sensitivity"]
     assert found.base == golden.made.precision.average_map_n
@@ -305,7 +323,6 @@ def test_sensitivity(golden: Golden) -> None:
             same([extent.relative_min, extent.relative_max], [profile["min_over_base"], profile["max_over_base"]])
 
 
-@needs_golden
 def test_false_negatives(golden: Golden) -> None:
     found, wanted = golden.made.false_negatives, golden.said["false_negative"]
     assert found.missed.sum(axis=1).tolist() == wanted["num_unmatched"]
@@ -323,7 +340,6 @@ def test_false_negatives(golden: Golden) -> None:
             assert values == pytest.approx(rates, **close)
 
 
-@needs_golden
 def test_matches_of_all_predictions(golden: Golden) -> None:
     """Not kept by a diagnosis, so matched here as it does."""
     from jostle.metrics.alignment import align
@@ -339,8 +355,9 @@ def test_matches_of_all_predictions(golden: Golden) -> None:
         np.testing.assert_array_equal(by_row, np.nan_to_num(golden.matched[f"gt_{t}"], nan=-1))
 
 
-@needs_golden
-@pytest.mark.parametrize("name", ["synth_sixchar", DIRTY])
+@pytest.mark.parametrize(
+    "name", ["made_activitynet", *(pytest.param(name, marks=beside) for name in ("synth_sixchar", DIRTY))]
+)
 def test_four_annotators(name: str) -> None:
     golden = Golden(name)
     wanted = golden.said["multi_segment"]
@@ -353,7 +370,6 @@ def test_four_annotators(name: str) -> None:
     json.dumps(made.to_dict(), allow_nan=False)
 
 
-@needs_golden
 def test_every_json_is_plain(golden: Golden) -> None:
     said = golden.made.to_dict()
     assert json.loads(json.dumps(said, allow_nan=False)) == said
