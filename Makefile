@@ -1,10 +1,16 @@
 # make demo and make test are all a reader needs; each sets up its own environment.
 PYTHON ?= python3
 BIN := .venv/bin
+PARTS := .venv-parts/bin
 PEER := .venv-peer/bin
 WORKERS ?= 2
+EXTRAS ?= test
+DEMO_EXTRAS := torch,report
+OWN = $(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2])")
+OTHERS = $(filter-out $(OWN),3.11 3.12 3.13)
+PYTHONS ?= $(foreach version,$(OTHERS),$(shell python$(version) -c "print('$(version)')" 2>/dev/null))
 
-.PHONY: demo test test-all lint types bench docs clean
+.PHONY: demo test test-parts test-pythons test-wheel test-all lint types bench docs reference clean
 
 demo: .venv/.stamp
 	$(BIN)/jostle demo --out demo
@@ -12,8 +18,31 @@ demo: .venv/.stamp
 test: lint types
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-test-all: lint types .venv/.ray .venv/.browser .venv-peer/.stamp
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not peer"
+# What skips for want of a part: Ray, transformers, ONNX, TensorBoard, a browser; and torchvision, on its own.
+test-parts: .venv-parts/.stamp
+	$(PARTS)/python -m pytest -n $(WORKERS) --dist loadfile -rs -m "not peer" \
+	  tests/models tests/cluster tests/browser tests/trackers tests/api/test_running.py
+	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -rs -m "not peer" -k torchvision \
+	  tests/models/test_torchvision_models.py tests/models/test_penultimate.py
+
+# The quick tests on every other Python that is found. torch comes along with EXTRAS=dev; it is left out as its ordinary
+# build takes gigabytes, and what needs it is skipped.
+test-pythons: $(PYTHONS:%=.venv-%/.stamp)
+	set -e; for python in $(PYTHONS); do \
+	  echo "Python $$python"; .venv-$$python/bin/python -m pytest -n $(WORKERS) -p no:cacheprovider; done
+
+# The wheel without the checkout: the demo, from an environment that holds nothing else.
+test-wheel: .venv/.stamp
+	rm -rf dist .venv-wheel
+	$(BIN)/python -m hatchling build -t wheel -d dist
+	$(PYTHON) -m venv .venv-wheel
+	$(call install,.venv-wheel,"$$(echo dist/jostle-*.whl)[$(DEMO_EXTRAS)]")
+	cd "$$(mktemp -d)" && $(CURDIR)/.venv-wheel/bin/jostle demo --out demo
+
+test-all: lint types .venv-parts/.stamp .venv-peer/.stamp
+	$(PARTS)/python -m pytest -n $(WORKERS) -m "not peer"
+	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -m "not peer" -k torchvision \
+	  tests/models/test_torchvision_models.py tests/models/test_penultimate.py
 	$(PEER)/python -m pytest tests/reference -m peer -p no:cacheprovider
 
 lint: .venv/.stamp
@@ -23,38 +52,48 @@ lint: .venv/.stamp
 types: .venv/.stamp
 	$(BIN)/mypy
 
-bench: .venv/.ray .venv-peer/.stamp
+bench: .venv-parts/.stamp .venv-peer/.stamp
 	$(PEER)/python -m benchmarks.corruptions
 	$(PEER)/python -m benchmarks.video
 	$(PEER)/python -m benchmarks.scoring
 	$(BIN)/python -m benchmarks.detectors
 	$(BIN)/python -m benchmarks.extraction
 	$(BIN)/python -m benchmarks.puppets
-	$(BIN)/python -m benchmarks.running
+	$(PARTS)/python -m benchmarks.running
 	$(BIN)/python -m benchmarks.run_memory
+
+reference: .venv/.stamp
+	$(BIN)/python docs/generate_reference.py
 
 docs: .venv/.stamp
 	$(BIN)/python -m sphinx -W -q -b html docs docs/_build/html
 
 clean:
-	rm -rf .venv .venv-peer demo docs/_build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-* demo dist docs/_build .mypy_cache .ruff_cache .pytest_cache
 
-# uv is used where it can be had, as it installs in seconds; it is told where pip was told to look.
+# $(call install,environment,what): with uv where it can be had, as it installs in seconds; it is told where pip was told
+# to look.
+install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check uv \
+	  && UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" VIRTUAL_ENV=$(1) $(1)/bin/uv pip install --quiet -c constraints.txt $(2) \
+	  || $(1)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(2)
+
 .venv/.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv \
-	  && UV_FIND_LINKS="$${PIP_FIND_LINKS:-}" VIRTUAL_ENV=.venv $(BIN)/uv pip install --quiet -c constraints.txt -e ".[dev]" \
-	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(call install,.venv,-e ".[dev]")
 	touch $@
 
-# Pages are tested in a real browser; where none can be had, their tests say so and are skipped.
-.venv/.browser: .venv/.stamp
-	command -v chromium || command -v chromium-browser || $(BIN)/playwright install chromium || true
+# torchvision asks for a CUDA build of torch, and where it does not load transformers does not either: it lies aside.
+.venv-parts/.stamp: pyproject.toml constraints.txt
+	test -x $(PARTS)/python || $(PYTHON) -m venv .venv-parts
+	$(call install,.venv-parts,-e ".[parts]")
+	$(PARTS)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps --upgrade \
+	  --target .venv-parts/torchvision torchvision || true
+	command -v chromium || command -v chromium-browser || timeout 300 $(PARTS)/playwright install chromium || true
 	touch $@
 
-# Ray is large, and only tests and benchmarks of the cluster need it.
-.venv/.ray: .venv/.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[ray]"
+.venv-3.%/.stamp: pyproject.toml constraints.txt
+	test -x .venv-3.$*/bin/python || python3.$* -m venv .venv-3.$*
+	$(call install,.venv-3.$*,-e ".[$(EXTRAS)]")
 	touch $@
 
 # imagecorruptions pulls another build of OpenCV and fails on current NumPy; it lives in an environment of its own,

@@ -86,11 +86,8 @@ def test_those_of_transformers(kind: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["r3d_18", "mc3_18", "r2plus1d_18", "s3d", "mvit_v2_s", "swin3d_t"])
+@pytest.mark.usefixtures("torchvision_video")
 def test_those_of_torchvision(name: str) -> None:
-    try:
-        importlib.import_module("torchvision.models.video")
-    except (ImportError, RuntimeError) as error:
-        pytest.skip(f"torchvision does not import here: {error}")
     check(load_recogniser(name, weights="random"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -22,13 +23,6 @@ PRESETS = {
 }
 
 
-def video():  # type: ignore[no-untyped-def]
-    try:
-        return importlib.import_module("torchvision.models.video")
-    except (ImportError, RuntimeError) as error:
-        pytest.skip(f"torchvision does not import here: {error}")
-
-
 def test_without_torchvision_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torchvision.models.video", None)
     with pytest.raises(MissingExtra, match=r"r3d_18 needs packages .*jostle\[torchvision\]"):
@@ -45,8 +39,8 @@ def test_a_torchvision_for_another_torch_is_told_apart(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_specs_are_the_published_presets(name: str) -> None:
-    weights = getattr(video(), PRESETS[name]).KINETICS400_V1
+def test_specs_are_the_published_presets(name: str, torchvision_video: ModuleType) -> None:
+    weights = getattr(torchvision_video, PRESETS[name]).KINETICS400_V1
     preset, spec = weights.transforms(), recognisers[name].spec
     assert spec is not None
     assert preset.crop_size == [spec.size] * len(preset.crop_size)
@@ -61,9 +55,9 @@ def test_specs_are_the_published_presets(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_frames_are_prepared_as_torchvision_does(name: str) -> None:
+def test_frames_are_prepared_as_torchvision_does(name: str, torchvision_video: ModuleType) -> None:
     frames = np.random.default_rng(0).integers(0, 256, (2, 240, 320, 3), np.uint8)
-    preset, spec = getattr(video(), PRESETS[name]).KINETICS400_V1.transforms(), recognisers[name].spec
+    preset, spec = getattr(torchvision_video, PRESETS[name]).KINETICS400_V1.transforms(), recognisers[name].spec
     assert spec is not None
     theirs = preset(torch.tensor(frames).permute(0, 3, 1, 2))
     ours = spec.prepare(frames)[0]
@@ -72,8 +66,8 @@ def test_frames_are_prepared_as_torchvision_does(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["r3d_18", "mc3_18", "r2plus1d_18"])
-def test_random_weights_run_and_others_say_their_classes(name: str) -> None:
-    network = getattr(video(), name)(weights=None, num_classes=3)
+def test_random_weights_run_and_others_say_their_classes(name: str, torchvision_video: ModuleType) -> None:
+    network = getattr(torchvision_video, name)(weights=None, num_classes=3)
     model = load_recogniser(name, weights=network.state_dict(), size=48, resize=48)
     scores = model(np.random.default_rng(0).integers(0, 256, (1, 4, 50, 60, 3), np.uint8))
     assert scores.shape == (1, 3)
@@ -82,8 +76,8 @@ def test_random_weights_run_and_others_say_their_classes(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["s3d", "mvit_v2_s", "swin3d_t"])
-def test_heads_are_where_the_classes_are_counted(name: str) -> None:
-    network = getattr(video(), name)(weights=None, num_classes=3)
+def test_heads_are_where_the_classes_are_counted(name: str, torchvision_video: ModuleType) -> None:
+    network = getattr(torchvision_video, name)(weights=None, num_classes=3)
     model = load_recogniser(name, weights=network.state_dict(), frames=16)
     clip = np.random.default_rng(0).integers(0, 256, (1, 16, 256, 256, 3), np.uint8)
     assert torch.tensor(model(clip)).shape == (1, 3)

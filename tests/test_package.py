@@ -1,0 +1,72 @@
+"""What is handed over: the wheel holds the package and its data and nothing else, and says where it comes from."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import jostle
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src"
+DATA = {".py", ".typed", ".safetensors", ".jinja", ".css", ".js", ".html", ".svg", ".txt"}
+
+# The keys at the top of the Citation File Format that a software citation without a release may use.
+CITATION_KEYS = {
+    *("abstract", "authors", "cff-version", "keywords", "license", "message", "repository-code", "title", "type"),
+    *("url", "version"),
+}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    if importlib.util.find_spec("hatchling") is None:
+        pytest.skip("hatchling is not installed: pip install -e '.[test]'")
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
+    (made,) = folder.glob("*.whl")
+    assert made.name == f"jostle-{jostle.__version__}-py3-none-any.whl"
+    return zipfile.ZipFile(made)
+
+
+def test_the_wheel_holds_the_package_its_data_and_its_papers(wheel: zipfile.ZipFile) -> None:
+    files = {path for path in (SOURCE / "jostle").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    assert {path.suffix for path in files} == DATA
+    info = f"jostle-{jostle.__version__}.dist-info"
+    papers = {f"{info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")}
+    assert set(wheel.namelist()) == {path.relative_to(SOURCE).as_posix() for path in files} | papers
+    for path in files:
+        assert wheel.getinfo(path.relative_to(SOURCE).as_posix()).file_size == path.stat().st_size
+
+
+def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
+    said = wheel.read(f"jostle-{jostle.__version__}.dist-info/METADATA").decode()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for name, url in project["urls"].items():
+        assert f"Project-URL: {name}, {url}\n" in said
+    assert "License-Expression: Apache-2.0\n" in said
+    assert "Requires-Python: >=3.11\n" in said
+    assert (ROOT / "README.md").read_text(encoding="utf-8")[:200] in said
+
+
+def test_the_citation_is_a_citation_of_this_version() -> None:
+    """The rules of the Citation File Format 1.2.0 that a short file can break, without its validator."""
+    yaml = pytest.importorskip("yaml", reason="pyyaml is not installed: pip install -e '.[test]'")
+    said = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {"cff-version", "message", "title", "authors"} <= set(said) <= CITATION_KEYS
+    assert (said["cff-version"], said["type"], said["title"]) == ("1.2.0", "software", project["name"])
+    assert str(said["version"]) == project["version"] == jostle.__version__
+    assert said["license"] == project["license"]
+    assert said["url"] == said["repository-code"] == project["urls"]["Homepage"]
+    assert all(set(author) <= {"name", "website", "email"} and author["name"] for author in said["authors"])
+    for value in (said["message"], said["abstract"], *said["keywords"]):
+        assert isinstance(value, str)
+        assert value
