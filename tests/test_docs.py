@@ -78,10 +78,10 @@ GENERATED = frozenset(GENERATOR.PAGES)
 
 
 def written_pages() -> list[Path]:
-    """The pages somebody wrote by hand, and the readme."""
+    """The pages somebody wrote by hand, and those at the top of the repository."""
     pages = sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)
     made = {DOCS / "reference" / name for name in GENERATED}
-    return [page for page in pages if page not in made] + [ROOT / "README.md"]
+    return [page for page in pages if page not in made] + [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 
 
 PAGES = written_pages()
@@ -98,10 +98,9 @@ def name_of(path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def reference() -> dict[str, str]:
     """The generated pages, by name."""
-    folder = tmp_path_factory.mktemp("reference")
-    return {page.name: page.read_text(encoding="utf-8") for page in GENERATOR.write_pages(folder)}
+    return {name: (DOCS / "reference" / name).read_text(encoding="utf-8") for name in GENERATED}
 
 
 def section(text: str, heading: str) -> str:
@@ -110,6 +109,15 @@ def section(text: str, heading: str) -> str:
     found = re.search(rf"^{re.escape(heading)}$(.*?)(?=^#{{1,{len(level)}}} |\Z)", text, re.DOTALL | re.MULTILINE)
     assert found, f"no section {heading!r}"
     return found[1]
+
+
+def test_the_reference_is_what_the_code_says(reference: dict[str, str], tmp_path: Path) -> None:
+    """In a process of its own, where no test has registered anything; after a change, `make reference`."""
+    subprocess.run([sys.executable, DOCS / "generate_reference.py", tmp_path], check=True, timeout=120)
+    for name, text in reference.items():
+        made = (tmp_path / name).read_text(encoding="utf-8")
+        assert made == text, f"docs/reference/{name} has fallen behind: make reference"
+    assert {path.name for path in (DOCS / "reference").glob("*.md")} == {*reference, "index.md"}
 
 
 def test_every_corruption_is_in_the_reference(reference: dict[str, str]) -> None:
@@ -283,27 +291,16 @@ def slugs(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page: Path, reference: dict[str, str]) -> None:
-    check_links(page.read_text(encoding="utf-8"), page, reference)
-
-
-@pytest.mark.parametrize("name", sorted(GENERATED))
-def test_generated_links_lead_somewhere(name: str, reference: dict[str, str]) -> None:
-    check_links(reference[name], DOCS / "reference" / name, reference)
-
-
-def check_links(text: str, page: Path, reference: dict[str, str]) -> None:
+@pytest.mark.parametrize("page", [*PAGES, *(DOCS / "reference" / name for name in sorted(GENERATED))], ids=name_of)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
     for target in LINK.findall(re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))):
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = target.partition("#")
         there = (page.parent / path).resolve() if path else page
-        if there.parent == DOCS / "reference" and there.name in GENERATED:
-            content = reference[there.name]
-        else:
-            assert there.exists(), f"{name_of(page)} links to {target}, which is not there"
-            content = there.read_text(encoding="utf-8") if there.suffix == ".md" else ""
+        assert there.exists(), f"{name_of(page)} links to {target}, which is not there"
+        content = there.read_text(encoding="utf-8") if there.suffix == ".md" else ""
         assert not anchor or anchor in slugs(content), f"{name_of(page)} links to {target}: no such heading"
 
 
@@ -311,8 +308,7 @@ def test_files_that_are_mentioned_exist() -> None:
     texts = [*PAGES, *SOURCE.rglob("*.py"), ROOT / "CHANGES.md"]
     for path in texts:
         for mention in FILE_NAMED.findall(path.read_text(encoding="utf-8")):
-            made = mention.startswith("docs/reference/") and Path(mention).name in GENERATED
-            assert made or (ROOT / mention).exists(), f"{name_of(path)} mentions {mention}, which is not there"
+            assert (ROOT / mention).exists(), f"{name_of(path)} mentions {mention}, which is not there"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -369,6 +365,33 @@ def test_the_page_on_bringing_a_model_runs() -> None:
     code = "\n\n".join(block for block in shown if "r3d_18" not in block)
     assert code.count("assert ") >= 4
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_what_contributing_adds_in_one_file_is_there(tmp_path: Path) -> None:
+    """Each block as a file of its own, imported in a process of its own, and each new thing put to use."""
+    names = ("corruption", "format", "model", "benchmark")
+    for name, block in zip(names, blocks(ROOT / "CONTRIBUTING.md", "python"), strict=True):
+        (tmp_path / f"added_{name}.py").write_text(block, encoding="utf-8")
+    (tmp_path / "truth.json").write_text(
+        '{"actions": {"v": {"duration": 9, "annotations": [{"segment": [1, 2], "label": "wave"}]}}}', encoding="utf-8"
+    )
+    code = """
+import added_corruption, added_format, added_model, added_benchmark
+import jostle, numpy as np, torch
+from jostle.benchmarks.recipe import benchmarks
+from jostle.models.recogniser import load_recogniser
+
+clip = np.full((2, 40, 48, 3), 200, np.uint8)
+assert (jostle.corrupt(clip, "dimmed_rows:5")[:, ::4] == 90).all()
+assert jostle.load_truth("truth.json").classes == ("wave",)
+weights = {"2.weight": np.eye(3), "2.bias": np.zeros(3)}
+model = load_recogniser("mean_colour", weights={name: torch.tensor(value).float() for name, value in weights.items()})
+assert model(np.zeros((1, 4, 40, 48, 3), np.uint8)).shape == (1, 3)
+assert len(benchmarks["puppets-light"].cells) == 1 + 2 * 5
+"""
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
