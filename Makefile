@@ -20,10 +20,10 @@ test: lint types
 
 # What skips for want of a part: Ray, transformers, ONNX, TensorBoard, a browser; and torchvision, on its own.
 test-parts: .venv-parts/.stamp
-	$(PARTS)/python -m pytest -n $(WORKERS) --dist loadfile -rs -m "not peer" \
-	  tests/models tests/cluster tests/browser tests/trackers tests/api/test_running.py
-	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -rs -m "not peer" -k torchvision \
-	  tests/models/test_torchvision_models.py tests/models/test_penultimate.py
+	$(PARTS)/python -m pytest -n $(WORKERS) -rs -m "not peer" -k "browser or tracker or onnx or transformers or videomae" \
+	  tests/browser tests/trackers tests/models
+	$(PARTS)/python -m pytest -rs -m "not peer" tests/cluster tests/api/test_running.py
+	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -rs -k torchvision tests/models
 
 # The quick tests on every other Python that is found. torch comes along with EXTRAS=dev; it is left out as its ordinary
 # build takes gigabytes, and what needs it is skipped.
@@ -41,8 +41,7 @@ test-wheel: .venv/.stamp
 
 test-all: lint types .venv-parts/.stamp .venv-peer/.stamp
 	$(PARTS)/python -m pytest -n $(WORKERS) -m "not peer"
-	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -m "not peer" -k torchvision \
-	  tests/models/test_torchvision_models.py tests/models/test_penultimate.py
+	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -m "not peer" -k torchvision tests/models
 	$(PEER)/python -m pytest tests/reference -m peer -p no:cacheprovider
 
 lint: .venv/.stamp
@@ -52,7 +51,7 @@ lint: .venv/.stamp
 types: .venv/.stamp
 	$(BIN)/mypy
 
-bench: .venv-parts/.stamp .venv-peer/.stamp
+bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(PEER)/python -m benchmarks.corruptions
 	$(PEER)/python -m benchmarks.video
 	$(PEER)/python -m benchmarks.scoring
