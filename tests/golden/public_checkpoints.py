@@ -29,7 +29,10 @@ def drawn(name: str, *, averaged: bool = True) -> dict[str, torch.Tensor]:
 
 
 def write_original(name: str, folder: Path) -> Path:
-    """As the detector's own program does; TemporalMaxer's adds a NumPy scalar, which a careless reader would run."""
+    """As the detector's own program does, with fewer fields of the schedule and the optimiser.
+
+    TemporalMaxer's adds a NumPy scalar, which a careless reader would run.
+    """
     file, epoch, warmup, epochs, decay = ORIGINALS[name]
     decayed = by_rule.stored(f"detectors/{name}.npz")["optim_decayed"]
     groups = [(decay, np.flatnonzero(decayed)), (0.0, np.flatnonzero(~decayed))]
