@@ -71,6 +71,11 @@ def test_learning_rates_are_the_published(name: str) -> None:
 
 @pytest.mark.parametrize("name", DETECTORS)
 def test_six_steps_change_every_parameter_as_the_original_does(name: str, weights: dict[str, Path]) -> None:
+    """Gradients of the first two steps to 1e-5, of later ones to 5e-4.
+
+    Adam makes more of every rounding with each step. In double precision ActionFormer's norms are up to 4e-6 from the
+    original's in the first two steps and up to 3.2e-4 in the others: so far off the original itself is there.
+    """
     golden = stored(f"detectors/{name}.npz")
     wanted, keys = part(golden, "optim_"), golden["train_grad_keys"].tolist()
     made = detector(name, weights[name])
@@ -97,7 +102,7 @@ def test_six_steps_change_every_parameter_as_the_original_does(name: str, weight
         optimiser.step()
         average.update(made)
         assert losses.total.item() == pytest.approx(wanted["final_loss"][step], rel=2e-5)
-        assert norm.item() == pytest.approx(wanted["grad_norm_total"][step], rel=2e-4)
+        assert norm.item() == pytest.approx(wanted["grad_norm_total"][step], rel=1e-5 if step < 2 else 5e-4)
         assert made.loss_normalizer.item() == pytest.approx(wanted["loss_normalizer"][step], rel=1e-6)
     now = made.state_dict()
     # The true gradient of a key's bias is 0, as softmax does not see it; Adam turns its rounding into arbitrary steps.
