@@ -3,7 +3,6 @@ trained on clean films and one trained to stand firm; then all corruptions there
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +92,7 @@ def write_demo(
 
 def _models() -> Models:
     """The shipped extractor and both detectors, one thread each: the bits then do not depend on the machine."""
-    from jostle.detectors.checkpoints import read_metadata, read_weights
+    from jostle.detectors.checkpoints import read_note, read_weights
     from jostle.detectors.detector import load_detector
     from jostle.models.extractor import load_extractor
     from jostle.models.threads import one_thread
@@ -101,7 +100,7 @@ def _models() -> Models:
     detectors = {}
     for how in TREATMENTS:
         path = trained_weights(DETECTOR, how)
-        names = tuple(json.loads(read_metadata(path)["classes"]))
+        names: list[str] = read_note(path, "classes", [])
         detectors[how] = load_detector(DETECTOR, weights=path, class_names=names)
     return Models(load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR))), detectors, one_thread)
 

@@ -1,4 +1,4 @@
-"""Faults F52-F55: checkpoints that are hostile, damaged, of another network, or contradict themselves."""
+"""Faults F52-F55, F97 and F106: checkpoints that are hostile, damaged, of another network, or contradict themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from jostle.detectors.checkpoints import differences, read_weights, write_weights
+from jostle.detectors.checkpoints import differences, read_note, read_weights, write_weights
 from jostle.errors import CheckpointError
 
 
@@ -90,7 +90,7 @@ def test_f52_the_environment_cannot_switch_safety_off(
     torch.save({"a": Runs(os.system, f"touch {trap}")}, tmp_path / "a.pth")
     refused(tmp_path / "a.pth", "F52")
     # A call that the list of names lets through still meets torch's restricted reader.
-    monkeypatch.setattr("jostle.detectors.checkpoints._check_names", lambda *_: None)
+    monkeypatch.setattr("jostle.detectors.pickled_weights._check_program", lambda *_: None)
     refused(tmp_path / "a.pth", "F53", "torch cannot read it")
     assert not trap.exists()
 
@@ -243,3 +243,62 @@ def test_f55_cut_off_anywhere(tmp_path: Path) -> None:
     for size in range(1, len(data)):
         path.write_bytes(data[:size])
         refused(path, "F55")
+
+
+CLAIMS = {
+    "one value shown often": torch.ones(1).expand(10**11),
+    "a row shown often": torch.ones(1, 4).expand(10**10, 4),
+    "steps that overlap": torch.arange(64.0).as_strided((32, 32), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("zipped", [True, False], ids=["torch", "legacy"])
+@pytest.mark.parametrize("case", CLAIMS)
+def test_f97_a_tensor_that_claims_more_than_the_file_holds(tmp_path: Path, case: str, zipped: bool) -> None:
+    path = tmp_path / "a.pth"
+    torch.save({"state_dict_ema": {"a": torch.ones(3), "b": CLAIMS[case]}}, path, _use_new_zipfile_serialization=zipped)
+    assert path.stat().st_size < 10_000
+    refused(path, "F97", "'b' claims [0-9]+ values .*more than the file holds; save the weights again")
+
+
+def test_f97_turned_views_of_one_tensor_are_not_copied_without_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    held = torch.ones(100, 200)
+    torch.save({str(number): held.T for number in range(50)}, path)
+    refused(path, "F97", "more than the file holds")
+    torch.save({"a": held.T, "b": held}, path)
+    assert read_weights(path)["a"].shape == (200, 100)
+
+
+def nested(levels: int) -> bytes:
+    return b"\x80\x02})" + b"\x85" * levels + b"N" + b"s."
+
+
+def doubled(levels: int) -> bytes:
+    """Each tuple holds the one before it twice."""
+    return b"\x80\x02})q\x00" + b"h\x00\x86q\x00" * levels + b"Ns."
+
+
+@pytest.mark.parametrize("program", [nested(1_000_000), doubled(60)], ids=["deep", "doubled"])
+def test_f97_a_key_that_takes_longer_to_look_at_than_to_write(tmp_path: Path, good: Path, program: bytes) -> None:
+    path = rewritten(
+        good, tmp_path / "bad.pth", lambda entries: [(n, program if n.endswith("data.pkl") else d) for n, d in entries]
+    )
+    refused(path, "F97", "a tuple of more than 10000 parts")
+
+
+def test_f97_pieces_of_an_old_checkpoint_end_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.pth"
+    path.write_bytes(b"\x80\x04\x8d" + struct.pack("<Q", 10**12) + b"short")
+    refused(path, "F53", "cut off or damaged")
+
+
+@pytest.mark.parametrize("note", ["{", "[1]", "[" * 100_000, "7"])
+def test_f106_notes_of_weights_that_are_damaged(tmp_path: Path, note: str) -> None:
+    path = tmp_path / "a.safetensors"
+    write_weights({"a": torch.ones(2)}, path, metadata={"detector": "tridet", "settings": note, "classes": "{}"})
+    for name, usual in (("settings", {}), ("classes", [])):
+        with pytest.raises(CheckpointError, match=f"what it notes as '{name}' is damaged") as caught:
+            read_note(path, name, usual)
+        assert caught.value.fault == "F106"
+    assert read_note(path, "input", {"size": 4}) == {"size": 4}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,15 +40,14 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
         CheckpointError: if the weights do not fit; the message lists the differences.
     """
     need_torch("detectors")
-    from jostle.detectors.checkpoints import read_metadata
+    from jostle.detectors.checkpoints import read_metadata, read_note
     from jostle.detectors.detector import load_detector as load
 
     if weights is not None:
         weights = trained_weights(name, weights)
-        kept = read_metadata(weights)
-        if kept.get("detector") == name:
-            own = json.loads(kept.get("settings", "{}"))
-            names = tuple(json.loads(kept.get("classes", "[]")))
+        if read_metadata(weights).get("detector") == name:
+            own: dict[str, Any] = read_note(weights, "settings", {})
+            names: list[str] = read_note(weights, "classes", [])
             config = own | ({"class_names": names} if names else {}) | config
     return load(name, weights=weights, **config)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,7 @@ def load_recogniser(name: str, *, weights: str | Path | None = None, device: str
         MissingExtra: if the library that the network comes from is not installed.
     """
     need_torch("recognisers")
-    from jostle.detectors.checkpoints import read_metadata, read_weights
+    from jostle.detectors.checkpoints import read_metadata, read_note, read_weights
     from jostle.models.input_spec import InputSpec
     from jostle.models.recogniser import load_recogniser as load
     from jostle.settings import fit_changes
@@ -38,11 +37,10 @@ def load_recogniser(name: str, *, weights: str | Path | None = None, device: str
     found = recogniser_weights(name, weights)
     if found is None or str(found) == "random" or found.is_dir() or found.suffix.lower() == ".onnx":
         return load(name, weights=None if found is None else str(found), device=device, **changes)
-    noted = read_metadata(found)
-    own = json.loads(noted.get("input", "{}")) if noted.get("recogniser") == name else {}
+    own: dict[str, Any] = read_note(found, "input", {}) if read_metadata(found).get("recogniser") == name else {}
     made = load(name, weights=read_weights(found), device=device, **(fit_changes(InputSpec, own, where=name) | changes))
     if not made.classes:
-        made.classes = tuple(json.loads(noted.get("classes", "[]")))
+        made.classes = tuple(map(str, read_note(found, "classes", [])))
     return made
 
 

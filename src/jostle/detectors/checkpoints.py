@@ -1,40 +1,35 @@
 """Weights in and out: safetensors of our own, and the originals' pickled checkpoints read without trusting them.
 
-A `.pth` file is a pickle, a program for a small stack machine. Before anything of it runs, its instructions are
-listed, and a file that names anything beyond tensors and plain containers is refused. What passes goes through
-torch's own restricted reader. There is no way back to the unrestricted one.
+What a checkpoint holds is looked at before it is used: a few bytes can claim a tensor of any size.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
 import json
 import os
-import pickletools
 import re
 import struct
 import warnings
-import zipfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypeVar
 
 import safetensors
 import safetensors.torch
 import torch
-from torch.serialization import safe_globals
 
+from jostle.detectors.pickled_weights import damaged, listed, read_pickled
 from jostle.errors import BadValue, CheckpointError, ResourceError
 
 Weights = dict[str, torch.Tensor]
+T = TypeVar("T")
 
 _MAX_HEADER = 100_000_000  # bytes; the limit of the safetensors format
-_LISTED = 8  # names of each kind that a list of differences shows
 _RAW, _EMA = "state_dict", "state_dict_ema"  # as the originals and OpenTAD call them
 _INNER = ("model", "module")  # as the trainers of TSP and VideoMAE V2 do, which keep much else beside the weights
-_LEGACY_PICKLES = 5  # a checkpoint from before torch 1.6: magic number, protocol, machine, content, storage names
 
 _DTYPES = {
     torch.float64: "F64",
@@ -48,14 +43,6 @@ _DTYPES = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
-# Narrower than what torch's reader allows: nothing that can be told to fill the memory.
-_ALLOWED = re.compile(
-    r"(__builtin__|builtins) set|collections OrderedDict|_codecs encode|argparse Namespace"
-    r"|numpy dtype|numpy\._?core\.multiarray scalar"
-    r"|torch (Size|device|float\d+|bfloat16|int\d+|uint8|bool|[A-Z][a-zA-Z0-9]+Storage)"
-    r"|torch\.storage (Untyped|Typed)Storage|torch\.nn\.parameter Parameter"
-    r"|torch\._utils _rebuild_(tensor|tensor_v2|tensor_v3|parameter)"
-)
 # What a file of the wrong kind begins with.
 _LOOKS = (
     (rb"\s*<(!doctype|html|\?xml)", "a web page: the download was answered by a form or an error"),
@@ -80,7 +67,7 @@ def read_weights(path: str | os.PathLike[str], *, ema: bool = True) -> Weights:
 
     Raises:
         CheckpointError: F52 if it asks for code to be run, F53 if it is damaged or something else, F55 if its
-            safetensors header contradicts itself.
+            safetensors header contradicts itself, F97 if a tensor claims more values than the file holds.
     """
     path = Path(path)
     if not path.is_file():
@@ -93,7 +80,7 @@ def read_weights(path: str | os.PathLike[str], *, ema: bool = True) -> Weights:
     kind = _kind(head, path)
     if kind == "safetensors":
         return _without_prefix(_read_safetensors(path), path)
-    return _without_prefix(_chosen(_read_pickled(path, kind), ema, path), path)
+    return _without_prefix(_chosen(read_pickled(path, kind), ema, path), path)
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
@@ -103,6 +90,26 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
             return dict(file.metadata() or {})
     except (safetensors.SafetensorError, OSError):
         return {}
+
+
+def read_note(path: str | os.PathLike[str], name: str, usual: T) -> T:
+    """The value that a safetensors file keeps as JSON under a name, `usual` where it keeps none.
+
+    Raises:
+        CheckpointError: F106 if it is not JSON, or of another kind than `usual`.
+    """
+    text = read_metadata(path).get(name)
+    if text is None:
+        return usual
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, type(usual)):
+        raise CheckpointError(
+            f"{path}: what it notes as {name!r} is damaged: {text[:60]!r}; fetch or write it again", fault="F106"
+        )
+    return found
 
 
 def write_weights(
@@ -157,20 +164,12 @@ def differences(expected: Mapping[str, Sequence[int]], found: Mapping[str, torch
         if name in found and tuple(found[name].shape) != tuple(shape)
     ]
     kinds = (("missing", missing), ("unexpected", unexpected), ("of another shape", other))
-    return "\n".join(f"{len(names)} {kind}: {_listed(names)}" for kind, names in kinds if names)
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more
-
-
-def _damaged(path: Path, what: str) -> NoReturn:
-    raise CheckpointError(f"{path}: {what}; fetch or write it again", fault="F53")
+    return "\n".join(f"{len(names)} {kind}: {listed(names)}" for kind, names in kinds if names)
 
 
 def _without_prefix(weights: Mapping[str, Any], path: Path) -> Weights:
     made: Weights = {}
+    copied, size = 0, path.stat().st_size
     for key, tensor in weights.items():
         if not isinstance(key, str) or not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
             raise CheckpointError(
@@ -179,6 +178,15 @@ def _without_prefix(weights: Mapping[str, Any], path: Path) -> Weights:
         name = key.removeprefix("module.")
         if name in made:
             raise CheckpointError(f"{path}: {name!r} is there both with and without 'module.' in front", fault="F54")
+        claimed = tensor.numel() * tensor.element_size()
+        copied += 0 if tensor.is_contiguous() else claimed
+        # A view may show one value as often as it likes, and only a copy would take the room.
+        if claimed > tensor.untyped_storage().nbytes() or copied > size:
+            raise CheckpointError(
+                f"{path}: {name[:80]!r} claims {tensor.numel()} values of shape {tuple(tensor.shape)}, more than the "
+                "file holds; save the weights again with tensor.contiguous()",
+                fault="F97",
+            )
         made[name] = tensor.detach().contiguous()
     if not made:
         raise CheckpointError(f"{path}: it holds no tensors", fault="F54")
@@ -188,7 +196,7 @@ def _without_prefix(weights: Mapping[str, Any], path: Path) -> Weights:
 def _kind(head: bytes, path: Path) -> Literal["safetensors", "zip", "pickle"]:
     """Which of the readable kinds the first bytes show; anything else is refused by what it looks like."""
     if not head:
-        _damaged(path, "the file is empty")
+        raise damaged(path, "the file is empty")
     braced = head[8:9] == b"{"  # safetensors begins with the length of a JSON header, then the header
     if braced and int.from_bytes(head[:8], "little") <= path.stat().st_size - 8:
         return "safetensors"
@@ -198,10 +206,10 @@ def _kind(head: bytes, path: Path) -> Literal["safetensors", "zip", "pickle"]:
         return "pickle"
     for begin, look in _LOOKS:
         if re.match(begin, head, re.IGNORECASE | re.DOTALL):
-            _damaged(path, f"not a checkpoint; it looks like {look}")
+            raise damaged(path, f"not a checkpoint; it looks like {look}")
     if braced or path.suffix == ".safetensors":
         return "safetensors"
-    _damaged(path, "not a checkpoint of any known kind")
+    raise damaged(path, "not a checkpoint of any known kind")
 
 
 def _chosen(content: object, ema: bool, path: Path) -> Mapping[str, Any]:
@@ -217,107 +225,6 @@ def _chosen(content: object, ema: bool, path: Path) -> Mapping[str, Any]:
         warnings.warn(f"{path}: it has no {asked} weights; the {held} ones ({name}) are used", stacklevel=4)
     chosen: Mapping[str, Any] = inner[name]
     return chosen
-
-
-class _Ignored:
-    """Stands where a pickle asks for what nobody needs: TemporalMaxer's mAP, a number of NumPy's; TSP's arguments."""
-
-    def __init__(self, *_: object) -> None: ...
-
-    def __setstate__(self, _: object) -> None: ...
-
-
-_STAND_INS: list[Any] = [
-    (_Ignored, name)
-    for name in ("numpy.dtype", "numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar", "argparse.Namespace")
-]
-
-
-def _read_pickled(path: Path, kind: str) -> object:
-    if kind == "zip":
-        _check_names(io.BytesIO(_checked_archive(path)), 1, path)
-    else:
-        with path.open("rb") as file:
-            _check_names(file, _LEGACY_PICKLES, path)
-    if tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 6):
-        raise CheckpointError(
-            f"{path}: torch {torch.__version__} cannot read pickled weights safely (CVE-2025-32434); "
-            "install torch 2.6 or newer, or convert the file to safetensors elsewhere"
-        )
-    try:
-        with safe_globals(_STAND_INS), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about pickle protocols and old storages, nothing a reader can act on
-            return torch.load(path, map_location="cpu", weights_only=True)
-    except MemoryError:
-        raise ResourceError(f"{path}: it asks for more memory than there is") from None
-    except Exception as error:  # torch answers a broken file with whatever the broken piece happens to raise
-        first = str(error).split("\n")[0][:200]
-        _damaged(path, f"torch cannot read it ({type(error).__name__}: {first})")
-
-
-def _checked_archive(path: Path) -> bytes:
-    """The pickle inside a checkpoint, once the archive around it is known to be whole and as torch writes it."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-            names = [entry.filename for entry in entries]
-            pickles = [name for name in names if name.split("/")[1:] == ["data.pkl"]]
-            if any(name.endswith("constants.pkl") for name in names):
-                raise CheckpointError(f"{path}: a TorchScript program, not weights; export its state dict", fault="F52")
-            if not pickles:
-                raise CheckpointError(
-                    f"{path}: a zip archive, but not one of torch.save ({_listed(names)}); unpack it first", fault="F53"
-                )
-            folder = pickles[0].split("/")[0]
-            odd = next((name for name in names if not name.startswith(f"{folder}/") or ".." in name.split("/")), None)
-            # torch finds an entry whatever its case, so names that differ only in that are doubled too.
-            if len({name.lower() for name in names}) < len(names) or len(pickles) > 1 or odd is not None:
-                raise CheckpointError(f"{path}: refused, its archive has doubled or stray entries", fault="F52")
-            if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-                raise CheckpointError(
-                    f"{path}: refused, its archive is compressed, as torch.save never does", fault="F52"
-                )
-            broken = archive.testzip()
-            if broken is not None:
-                _damaged(path, f"damaged, the checksum of {broken} is wrong")
-            return archive.read(pickles[0])
-    except (
-        zipfile.BadZipFile,
-        EOFError,
-        ValueError,
-        NotImplementedError,
-        RuntimeError,
-        struct.error,
-        OSError,
-    ) as error:
-        _damaged(path, f"cut off or damaged ({error})")
-
-
-def _check_names(file: Any, pickles: int, path: Path) -> None:
-    """Refuse a pickle that names anything but tensors and plain containers; nothing is executed here."""
-    said = ["?", "?"]  # the last texts: newer pickles put the name of what they want on the stack first
-    try:
-        for _ in range(pickles):
-            for code, argument, _place in pickletools.genops(file):
-                if isinstance(argument, str):
-                    said = [said[1], argument]
-                if code.name == "STACK_GLOBAL":
-                    _refuse(path, ".".join(said))
-                if code.name in ("INST", "EXT1", "EXT2", "EXT4"):
-                    _refuse(path, str(argument))
-                if code.name == "GLOBAL" and not _ALLOWED.fullmatch(str(argument)):
-                    _refuse(path, str(argument))
-    except (ValueError, EOFError, UnicodeDecodeError, struct.error, IndexError) as error:
-        _damaged(path, f"cut off or damaged ({error})")
-
-
-def _refuse(path: Path, what: str) -> NoReturn:
-    name = what[:120].replace(" ", ".")
-    raise CheckpointError(
-        f"{path}: refused, nothing in it was run: it asks for {name}, and weights need only tensors and containers; "
-        "get the weights from their authors, or convert them to safetensors where you trust the file",
-        fault="F52",
-    )
 
 
 def _read_safetensors(path: Path) -> Weights:
@@ -347,8 +254,8 @@ def _contradicts(path: Path, why: str) -> NoReturn:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the name {next(name for name in names if names.count(name) > 1)[:80]!r} is there twice")
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the name {twice[:80]!r} is there twice")
     return made
 
 

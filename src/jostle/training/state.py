@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from jostle.datasets.writing import write_text
-from jostle.detectors.checkpoints import read_metadata, read_weights, write_weights
+from jostle.detectors.checkpoints import differences, read_note, read_weights, write_weights
 from jostle.errors import CheckpointError
 from jostle.training.optimisation import Average
 
@@ -60,19 +60,23 @@ def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer,
     """Put a run back where its checkpoint left it; None if there is none.
 
     Raises:
-        CheckpointError: if the checkpoint is of another model.
+        CheckpointError: if the checkpoint is of another model, F106 if what it notes of the run is damaged.
     """
     path = folder / CHECKPOINT
     if not path.exists():
         return None
     tensors = read_weights(path)
-    metadata = read_metadata(path)
+    noted: dict[str, Any] = read_note(path, "progress", {})
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "optimiser": {}}
     for name, value in tensors.items():
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = value
-    if set(parts["model"]) != set(model.state_dict()) or set(parts["average"]) != set(average.weights):
+    shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    averaged = {name: tuple(value.shape) for name, value in average.weights.items()}
+    if differences(shapes, parts["model"]) or differences(averaged, parts["average"]):
         raise CheckpointError(f"{path}: belongs to another detector; train into another folder, or remove it")
+    if not noted or not set(noted) <= {known.name for known in fields(Progress)}:
+        raise CheckpointError(f"{path}: does not say how far the run was; remove it, and train anew", fault="F106")
     model.load_state_dict(parts["model"])
     for name, value in average.weights.items():
         value.copy_(parts["average"][name])
@@ -88,10 +92,7 @@ def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer,
             optimiser.state[parameter] = {
                 key: value.to(there if key == "step" else parameter.device) for key, value in own.items()
             }
-    try:
-        return Progress(**json.loads(metadata["progress"]))
-    except (KeyError, TypeError, ValueError):
-        raise CheckpointError(f"{path}: does not say where its run stood; remove it to begin again") from None
+    return Progress(**noted)
 
 
 class Log:
