@@ -54,8 +54,8 @@ def test_bad_images_are_named(tmp_path: Path) -> None:
     found = ImageSequence(tmp_path)
     with pytest.raises(MediaError, match=r"2\.png: 8x5, where the first image is 8x6"):
         found.block(1, 2)
-    for number in (2, 3):
-        with pytest.raises(MediaError, match="not an image"):
+    for number, said in ((2, "not an image"), (3, "empty file")):
+        with pytest.raises(MediaError, match=said):
             found.block(number, number + 1)
     (tmp_path / "times.json").write_text('{"fps": "0/0"}')
     with pytest.raises(MediaError, match="damaged"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,6 +16,8 @@ from jostle.errors import BadValue
 Frame = npt.NDArray[np.uint8]  # (H, W, 3) RGB
 Frames = npt.NDArray[np.uint8]  # (T, H, W, 3) RGB
 Times = npt.NDArray[np.float64]  # (T,) seconds
+# A fraction spells out every digit that an exponent stands for, so text may have none.
+_RATE = re.compile(r"\s*\d{1,12}(\.\d{1,12}|/\d{1,12})?\s*", re.ASCII)
 
 
 def checked_frames(frames: Any) -> Frames:
@@ -46,6 +49,8 @@ def _rate_of_float(fps: float) -> Fraction:
 
 def _checked_rate(fps: Any) -> Fraction:
     try:
+        if isinstance(fps, bool) or (isinstance(fps, str) and not _RATE.fullmatch(fps)):
+            raise ValueError
         rate = Fraction(fps) if isinstance(fps, str | int | Fraction) else Fraction(float(fps))
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         raise BadValue(f"fps must be a positive number, got {fps!r}") from None

@@ -1,0 +1,123 @@
+"""Faults F98 and F99: folders of images whose rate is none, or whose images are too large, or none at all."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from fractions import Fraction
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from jostle.errors import MediaError
+from jostle.media.door import Limits
+from jostle.media.image_header import claimed_size
+from jostle.media.images import ENDINGS, ImageSequence
+
+
+def write(path: Path, size: tuple[int, int] = (6, 8)) -> Path:
+    cv2.imwrite(str(path), np.full((*size, 3), 90, np.uint8))
+    return path
+
+
+def refused(folder: Path, fault: str, message: str) -> None:
+    with pytest.raises(MediaError, match=message) as caught:
+        ImageSequence(folder)
+    assert caught.value.fault == fault
+
+
+RATES = {
+    "an exponent without end": '{"fps": "1e999999999"}',
+    "too small for a float": '{"fps": "1e-400"}',
+    "infinite": '{"fps": Infinity}',
+    "not a number": '{"fps": NaN}',
+    "nothing": '{"fps": "0"}',
+    "backwards": '{"fps": "-5"}',
+    "true": '{"fps": true}',
+    "too fast": '{"fps": 1e300}',
+    "too slow": '{"fps": "1/999999999999"}',
+    "a list": '{"fps": [24]}',
+    "long": '{"fps": %s}' % ("9" * 5000),
+    "deep": "[" * 100_000,
+    "no object": "[24]",
+    "no rate": "{}",
+    "not UTF-8": '{"fps": "\udcff"}',
+}
+
+
+@pytest.mark.parametrize("case", RATES)
+def test_F98_a_rate_that_is_none(case: str, tmp_path: Path) -> None:
+    write(tmp_path / "1.png")
+    (tmp_path / "times.json").write_bytes(RATES[case].encode("utf-8", "surrogateescape"))
+    refused(tmp_path, "F98", r"times\.json: is damaged: 'fps' is no number between .* take the file out")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ('"30000/1001"', Fraction(30000, 1001)),
+        ("24", Fraction(24)),
+        ("29.97", Fraction(30000, 1001)),
+        ('"12.5"', Fraction(25, 2)),
+        ('"1/60"', Fraction(1, 60)),
+    ],
+)
+def test_F98_rates_that_are_some(said: str, meant: Fraction, tmp_path: Path) -> None:
+    write(tmp_path / "1.png")
+    (tmp_path / "times.json").write_text(f'{{"fps": {said}}}')
+    assert ImageSequence(tmp_path).fps == meant
+
+
+def png(width: int, height: int) -> bytes:
+    """The first bytes of a PNG image, and nothing of its pixels."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    about = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", about) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("side", [30_000, 100_000, 2**31 - 1])
+def test_F99_an_image_that_claims_more_pixels_than_the_limit(side: int, tmp_path: Path) -> None:
+    (tmp_path / "1.png").write_bytes(png(side, side))
+    refused(tmp_path, "F99", rf"1\.png: claims {side}x{side}, more than 64000000 pixels; raise JOSTLE_MAX_PIXELS")
+
+
+def test_F99_the_limit_is_the_one_of_video(tmp_path: Path) -> None:
+    write(tmp_path / "1.png", (60, 80))
+    assert ImageSequence(tmp_path, limits=Limits(max_pixels=4800)).size == (60, 80)
+    with pytest.raises(MediaError, match="claims 80x60, more than 4799 pixels"):
+        ImageSequence(tmp_path, limits=Limits(max_pixels=4799))
+    write(tmp_path / "2.png")
+    with pytest.raises(MediaError, match="holds more than 1 images"):
+        ImageSequence(tmp_path, limits=Limits(max_frames=1))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_F99_the_size_is_known_before_anything_is_decoded(ending: str, tmp_path: Path) -> None:
+    data = write(tmp_path / f"1{ending}", (37, 101)).read_bytes()
+    assert claimed_size(data) == (37, 101)
+    assert ImageSequence(tmp_path).size == (37, 101)
+    assert all(claimed_size(data[:cut]) in (None, (37, 101)) for cut in range(len(data)))
+
+
+def test_F99_a_file_larger_than_any_image_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "1.png").open("wb") as file:
+        file.truncate(1 << 32)
+    refused(tmp_path, "F99", r"1\.png: is larger than \d+ bytes")
+
+
+@pytest.mark.parametrize("name", ["1.png", "times.json"])
+def test_F99_a_pipe_among_the_images_is_not_waited_for(name: str, tmp_path: Path) -> None:
+    write(tmp_path / "0.png" if name == "times.json" else tmp_path / "2.png")
+    os.mkfifo(tmp_path / name)
+    refused(tmp_path, "F18", f"{name}: is a named pipe; give a regular file")
+
+
+def test_F99_digits_that_are_no_numbers_in_a_name(tmp_path: Path) -> None:
+    write(tmp_path / "²1.png")
+    assert ImageSequence(tmp_path).names == ("²1.png",)
