@@ -11,6 +11,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from jostle.datasets.arrays import BrokenArray, read_header
 from jostle.errors import BadValue, DataError
 
 Features = npt.NDArray[np.float32]
@@ -45,13 +46,9 @@ def _array(file: Path, opened: BinaryIO) -> npt.NDArray[np.float32]:
         )
     opened.seek(0)
     try:
-        version = np.lib.format.read_magic(opened)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = read(opened)
-    except ValueError as error:
-        raise DataError(
-            f"{file}: broken header ({str(error).splitlines()[0][:80]}); save it again", fault="F50"
-        ) from None
+        shape, fortran, dtype = read_header(opened)
+    except BrokenArray as error:
+        raise DataError(f"{file}: broken header ({error}); save it again", fault="F50") from None
     if dtype.kind != "f" or not dtype.isnative:
         kind = "objects, which only running a pickle could read" if dtype.hasobject else f"{dtype.str!r} elements"
         raise DataError(

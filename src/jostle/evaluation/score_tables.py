@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jostle.datasets.arrays import named_rows, read_npz
 from jostle.datasets.writing import write_bytes
 from jostle.errors import DataError
 
@@ -39,8 +39,12 @@ def read_table(path: Path, what: str) -> tuple[list[str], Scores]:
         DataError: if the file is damaged or something else.
     """
     try:
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as held:
-            names, scores = held[what].tolist(), held["scores"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-        raise DataError(f"{path}: no npz of {what} and scores; delete it, and the cell is done again") from None
-    return names, np.asarray(scores, np.float32)
+        names, scores = named_rows(read_npz(path), what, "scores", path)
+        if scores.dtype != np.float32:
+            raise DataError(f"{path}: its scores are {scores.dtype}, and a run writes float32", fault="F101")
+    except DataError as error:
+        why = str(error).removeprefix(f"{path}: ").partition(";")[0]
+        raise DataError(
+            f"{path}: no npz of {what} and scores: {why}; delete it, and the cell is done again", fault=error.fault
+        ) from None
+    return names, scores
