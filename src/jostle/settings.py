@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
+import re
+import stat
 import tomllib
 import types
 import typing
@@ -15,6 +18,15 @@ from typing import Any, Literal, TypeVar, Union
 from jostle.errors import BadValue
 
 S = TypeVar("S")
+
+MAX_BYTES = 1 << 20  # of a file of settings
+_MAX_DEPTH = 32  # of tables and lists within each other
+# The parser keeps every beginning of a dotted key, so that one of 100,000 parts would fill the memory.
+_LONG_KEY = re.compile(
+    rf"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MAX_DEPTH + 1}}}""", re.ASCII
+)
+_TOO_DEEP = "tables or lists within each other without end; nothing here needs that"
+_SHOWN = 200  # characters of a value in a message
 
 
 def read_settings(kind: type[S], path: str | Path, overrides: Iterable[str] = ()) -> S:
@@ -27,21 +39,42 @@ def read_settings(kind: type[S], path: str | Path, overrides: Iterable[str] = ()
     Raises:
         BadValue: the file is not TOML, or holds a key or a value that the settings do not have.
     """
+    return make_settings(kind, read_toml(path), overrides, where=str(path))
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """What a TOML file holds: text, finite numbers, truth values, lists and tables.
+
+    Raises:
+        BadValue: F59 if it is not TOML, F103 if it is no file of settings at all, F104 if it holds a value that no
+            setting has.
+    """
     file = Path(path)
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
+        facts = file.stat()
+        if not stat.S_ISREG(facts.st_mode):  # a pipe would block, a device might never end
+            raise BadValue(f"{file}: not a regular file; give a file of settings", fault="F103")
+        if facts.st_size > MAX_BYTES:
+            raise BadValue(f"{file}: larger than {MAX_BYTES} bytes; no settings are that long", fault="F103")
+        text = file.read_text(encoding="utf-8")
+        if _LONG_KEY.search(text):
+            raise BadValue(f"{file}: {_TOO_DEEP}", fault="F103")
+        content = tomllib.loads(text)
     except OSError as error:
         raise BadValue(f"{file}: cannot be read ({error.strerror}); check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadValue(f"{file}: not TOML: {error}", fault="F59") from None
     except RecursionError:
-        raise BadValue(f"{file}: lists within lists without end; nothing here needs that", fault="F59") from None
-    return make_settings(kind, content, overrides, where=str(file))
+        raise BadValue(f"{file}: {_TOO_DEEP}", fault="F103") from None
+    except BadValue:
+        raise
+    except ValueError as error:  # not TOML, not UTF-8, or a whole number too long for Python to read
+        raise BadValue(f"{file}: not TOML: {str(error)[:200]}", fault="F59") from None
+    plain: dict[str, Any] = _plain(content, str(file))
+    return plain
 
 
 def make_settings(kind: type[S], content: Mapping[str, Any], overrides: Iterable[str] = (), *, where: str = "") -> S:
     """Settings of a kind from a mapping, as a TOML file would give it; see `read_settings`."""
-    merged: dict[str, Any] = json.loads(json.dumps(content))
+    merged: dict[str, Any] = _plain(content, where)
     for text in overrides:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
@@ -52,7 +85,7 @@ def make_settings(kind: type[S], content: Mapping[str, Any], overrides: Iterable
             place = place.setdefault(table, {})
             if not isinstance(place, dict):
                 raise BadValue(f"{text!r}: {table!r} is a value, not a table")
-        place[name] = _parsed(value.strip())
+        place[name] = _parsed(value.strip(), key)
     made = _made(kind, merged, where)
     assert isinstance(made, kind)
     return made
@@ -69,7 +102,7 @@ def parsed_pairs(pairs: Iterable[str]) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise BadValue(f"a setting is key=value, got {text!r}")
-        parsed = _parsed(value.strip())
+        parsed = _parsed(value.strip(), key)
         made[key.strip()] = None if parsed == "none" else _tuples(parsed)
     return made
 
@@ -102,12 +135,32 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str, place: str) -> Any:
     """A value in TOML's spelling; anything else is text, so that paths and names need no quotes."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        found = tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
         return text
+    return _plain(found, place)
+
+
+def _plain(value: Any, place: str, depth: int = 0) -> Any:
+    """A copy of a value from outside, once all that it holds is known to be what settings are made of."""
+    if depth > _MAX_DEPTH:
+        raise BadValue(f"{place[:_SHOWN]}: {_TOO_DEEP}", fault="F103")
+    if isinstance(value, Mapping):
+        return {
+            name: _plain(held, f"{place}: {name}" if place else str(name), depth + 1) for name, held in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_plain(held, place, depth + 1) for held in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise BadValue(f"{place}: a whole number of more than 64 bits", fault="F104")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadValue(f"{place}: {value} is not finite; give a number", fault="F104")
+    if not isinstance(value, str | int | float | None):
+        raise BadValue(f"{place}: {value} is a {type(value).__name__}, and no setting is one", fault="F104")
+    return value
 
 
 def _made(kind: Any, content: Mapping[str, Any], where: str) -> Any:
@@ -176,7 +229,10 @@ def _fitted_union(choices: tuple[Any, ...], value: Any, place: str) -> Any:
 
 
 def _wrong(place: str, value: Any, wanted: str) -> BadValue:
-    return BadValue(f"{place}: {value!r} is not {wanted}", fault="F59")
+    shown = repr(value)
+    return BadValue(
+        f"{place}: {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '...'} is not {wanted}", fault="F59"
+    )
 
 
 _SAID = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}

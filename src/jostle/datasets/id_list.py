@@ -21,8 +21,10 @@ def read_ids(path: str | Path) -> frozenset[str]:
         return frozenset(normal_id(line.strip()) for line in text.splitlines() if line.strip())
     try:
         listed = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise DataError(f"{path}: broken JSON ({error}); a list of video ids is needed", fault="F27") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(
+            f"{path}: broken JSON ({str(error)[:80]}); a list of video ids is needed", fault="F27"
+        ) from None
     if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
         raise DataError(f"{path}: holds {describe(listed)}, not a list of video ids; or write one a line", fault="F28")
     return frozenset(map(normal_id, listed))

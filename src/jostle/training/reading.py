@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
 from jostle.errors import BadValue
-from jostle.settings import read_settings
+from jostle.settings import make_settings, read_toml
 from jostle.training.config import TrainingConfig
 from jostle.training.recognition_config import RecognitionConfig
 
@@ -23,14 +22,8 @@ def read_training(path: str | Path, overrides: Iterable[str] = ()) -> TrainingCo
     Raises:
         BadValue: the file is not TOML, its task is not known, or it holds a key or a value that settings do not have.
     """
-    task = _task(Path(path))
-    if task not in TASKS:
-        raise BadValue(f"{path}: task is one of {', '.join(TASKS)}, not {task!r}", fault="F59")
-    return read_settings(TASKS[task], path, overrides)
-
-
-def _task(path: Path) -> str:
-    try:
-        return str(tomllib.loads(path.read_text(encoding="utf-8")).get("task", "detection"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return "detection"  # whatever is wrong is said by who reads the settings
+    content = read_toml(path)
+    task = content.get("task", "detection")
+    if not isinstance(task, str) or task not in TASKS:
+        raise BadValue(f"{path}: task is one of {', '.join(TASKS)}, not {str(task)[:80]!r}", fault="F59")
+    return make_settings(TASKS[task], content, overrides, where=str(path))

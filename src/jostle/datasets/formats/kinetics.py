@@ -15,6 +15,8 @@ from jostle.datasets.truth_table import check_subset
 from jostle.errors import DataError
 from jostle.types.video_labels import VideoLabels
 
+_MOST_SECONDS = 1_000_000  # files are named with six digits
+
 
 def recognise_json(source: Source, kind: Kind | None) -> Likeness | None:
     if activitynet.is_recognition(activitynet.entries_of(source)):
@@ -64,14 +66,21 @@ def read_csv(source: Source, subset: str | None) -> VideoLabels:
     for line, fields in rows:
         if subset is not None and split is not None and fields[split].casefold() != subset.casefold():
             continue
-        start, end = (
-            needed_number(source, line, name, fields[header.index(name)]) for name in ("time_start", "time_end")
-        )
+        start, end = (_seconds(source, line, name, fields[header.index(name)]) for name in ("time_start", "time_end"))
         label = fields[header.index("label")]
         if not label.strip():
             raise DataError(f"{source.path}: line {line} names no label; fill it in", fault="F45")
-        made.add(f"{fields[header.index('youtube_id')]}_{int(start):06d}_{int(end):06d}", [label])
+        made.add(f"{fields[header.index('youtube_id')]}_{start:06d}_{end:06d}", [label])
     return made.finish(are_paths=False)
+
+
+def _seconds(source: Source, line: int, name: str, field: str) -> int:
+    value = needed_number(source, line, name, field)
+    if not 0 <= value < _MOST_SECONDS:  # nor is NaN
+        raise DataError(
+            f"{source.path}: line {line}: {name} is {field[:40]!r}, not a time in a video; correct it", fault="F105"
+        )
+    return int(value)
 
 
 formats.add(

@@ -15,8 +15,9 @@ from jostle.datasets.writing import write_text
 from jostle.errors import BadValue, DataError
 from jostle.types.video_labels import VideoLabels
 
-# A path may hold spaces, so numbers are counted from the end.
-_LINE = re.compile(r"(\S.*?)((?:[ \t]+\d{1,9})+)[ \t]*", re.ASCII)
+# A path may hold spaces, so numbers are counted from the end: this is for lines that are turned round. From the front
+# each number might be the first, and a line of a million of them would be looked at a million times.
+_TURNED = re.compile(r"[ \t]*((?:\d{1,9}[ \t]+)+)(.*\S)", re.ASCII)
 _UCF101 = re.compile(r"\s*(\w+)/v_\w+\.avi(?:\s+\d+)?\s*", re.ASCII)
 
 
@@ -33,8 +34,8 @@ def _is_ucf101(source: Source) -> bool:
 
 def _names_folders(source: Source) -> bool:
     """Whether the list is one of folders: two numbers or more after something that is not named like a video."""
-    match = _LINE.fullmatch(" ".join(source.words))
-    return match is not None and len(match[2].split()) > 1 and Path(match[1]).suffix.lower() not in VIDEO_SUFFIXES
+    found = _parted(" ".join(source.words))
+    return found is not None and len(found[1]) > 1 and Path(found[0]).suffix.lower() not in VIDEO_SUFFIXES
 
 
 def recognise_videos(source: Source, kind: Kind | None) -> Likeness | None:
@@ -96,12 +97,22 @@ def _lines(source: Source) -> Iterator[tuple[int, str, list[int]]]:
     for line, text in enumerate(source.lines, 1):
         if not text.strip():
             continue
-        match = _LINE.fullmatch(text)
-        if match is None:
+        found = _parted(text)
+        if found is None:
             raise DataError(
                 f"{source.path}: line {line} is {text[:60]!r}, not a path and a class number; complete it", fault="F39"
             )
-        yield line, match[1], [int(word) for word in match[2].split()]
+        yield line, *found
+
+
+def _parted(line: str) -> tuple[str, list[int]] | None:
+    """The path and the numbers of a line, None if it has not both.
+
+    >>> _parted("my films/a 1.mp4 3 14"), _parted("a.mp4")
+    (('my films/a 1.mp4', [3, 14]), None)
+    """
+    match = _TURNED.fullmatch(line[::-1])
+    return match and (match[2][::-1], [int(word[::-1]) for word in match[1].split()[::-1]])
 
 
 def write_videos(labels: VideoLabels, path: Path) -> None:
@@ -116,7 +127,7 @@ def write_videos(labels: VideoLabels, path: Path) -> None:
         place = labels.paths[video] if labels.paths else labels.videos[video]
         frames = [str(labels.frames[video])] if len(labels.frames) else []
         line = " ".join([place, *frames, *found])
-        if not found or not (match := _LINE.fullmatch(line)) or match[1] != place or place[0] in "{[(}]":
+        if not found or not (parted := _parted(line)) or parted[0] != place or place[0] in "{[(}]":
             raise BadValue(f"{place!r} with {len(found)} label(s) cannot be a line of a list; write JSON instead")
         lines.append(line + "\n")
     write_text(path, lines)

@@ -17,8 +17,11 @@ from jostle.datasets.text import describe, read_json
 from jostle.errors import DataError
 from jostle.types.video_labels import VideoLabels
 
-_NUMBERED = re.compile(r"\s*(\d{1,6})[\s,]+(\S.*?)\s*")
+_NUMBERED = re.compile(r"(\d{1,6})[\s,]+(\S.*)", re.ASCII)
+_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
 _HEADER = re.compile(r"\s*(id|index|label_id)\s*,\s*(name|label|class)\s*", re.IGNORECASE)
+
+MAX_CLASSES = 1_000_000  # a number without a name makes room for all below it
 
 
 def class_key(name: str) -> str:
@@ -42,13 +45,13 @@ def read_numbers(path: Path) -> dict[int, str]:
     if source.is_json:
         pairs = [(_json_number(path, name, number), name) for name, number in read_json(path).items()]
     else:
-        lines = [line for line in source.lines if line.strip()]
+        lines = [text for line in source.lines if (text := line.strip())]
         lines = lines[1:] if lines and _HEADER.fullmatch(lines[0]) else lines
         found = [_NUMBERED.fullmatch(line) for line in lines]
         if all(found):
             pairs = [(int(match[1]), match[2].strip('"')) for match in found if match]
         else:
-            pairs = [(number, line.strip().strip('"')) for number, line in enumerate(lines)]
+            pairs = [(number, line.strip('"')) for number, line in enumerate(lines)]
     numbers = dict(pairs)
     if not pairs or len(numbers) < len(pairs) or len({class_key(name) for name in numbers.values()}) < len(pairs):
         raise DataError(f"{path}: not a list of classes: a number or a name is there twice, or none is", fault="F36")
@@ -56,9 +59,9 @@ def read_numbers(path: Path) -> dict[int, str]:
 
 
 def _json_number(path: Path, name: str, number: object) -> int:
-    if isinstance(number, str) and number.isascii() and number.isdigit():
+    if isinstance(number, str) and _NUMBER.fullmatch(number):
         return int(number)
-    if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+    if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < MAX_CLASSES:
         return number
     raise DataError(f"{path}: class {shown(name)} has {describe(number)}, not a number", fault="F36")
 
@@ -90,6 +93,8 @@ def in_order(labels: VideoLabels, names: Sequence[str] | None, where: object) ->
     """
     if labels.numbered:
         numbers = [int(name) for name in labels.classes]
+        if max(numbers) >= MAX_CLASSES:
+            raise DataError(f"{where}: {max(numbers)} is no class number; no data set has as many", fault="F107")
         order = tuple(map(str, range(max(numbers) + 1))) if names is None else tuple(names)
         if max(numbers) >= len(order):
             raise DataError(

@@ -24,6 +24,7 @@ from jostle.types.truth import Truth
 
 _CLASS_FILE = re.compile(r"[A-Z][A-Za-z]+\.txt")
 _LINE = re.compile(r"video_(test|validation)_\d{7}\s+[\d.]+\s+[\d.]+\s*")
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 _SUBSETS = {"validation": "training", "test": "test"}
 _LIST = "class_list.txt"
 
@@ -56,7 +57,7 @@ def _files(folder: Path) -> list[Path]:
 def name_classes(truth: Truth, root: Path) -> Truth:
     """Ground truth whose class numbers have become names, if the official list is in `root`."""
     lists = tree.named(tree.small_files(root), [_LIST])
-    if truth.label_ids is None or not lists or not all(name.isdigit() for name in truth.classes):
+    if truth.label_ids is None or not lists or not all(map(_NUMBER.fullmatch, truth.classes)):
         return truth
     names: Mapping[int, str] = read_numbers(lists[0])
     return replace(truth, classes=tuple(names.get(int(number), number) for number in truth.classes))

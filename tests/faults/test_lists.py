@@ -1,0 +1,71 @@
+"""Faults F105, F107 and F108: lists of clips whose times, class numbers or lines are out of all measure."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from jostle.datasets.dataset import Request, datasets
+from jostle.datasets.files import read_video_labels
+from jostle.datasets.id_list import read_ids
+from jostle.datasets.layouts.classes import read_numbers
+from jostle.errors import DataError
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e308", "-1", "1000000"])
+@pytest.mark.parametrize("column", ["time_start", "time_end"])
+def test_F105_a_clip_at_no_time(value: str, column: str, tmp_path: Path) -> None:
+    times = {"time_start": "1", "time_end": "11"} | {column: value}
+    path = tmp_path / "val.csv"
+    path.write_text(f"label,youtube_id,time_start,time_end,split\nrun,abc,{','.join(times.values())},val\n")
+    with pytest.raises(DataError, match=rf"line 2: {column} is '{value}', not a time in a video") as caught:
+        read_video_labels(path)
+    assert caught.value.fault == "F105"
+
+
+def folder_of_clips(root: Path, line: str) -> Request:
+    (root / "val").mkdir()
+    (root / "val" / "a.mp4").write_bytes(b"x")
+    (root / "val_list.txt").write_text(line)
+    return Request("validation", root)
+
+
+def test_F107_a_class_number_makes_no_room_for_all_below_it(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="999999999 is no class number") as caught:
+        datasets["kinetics400"].load(folder_of_clips(tmp_path, "val/a.mp4 999999999\n"))
+    assert caught.value.fault == "F107"
+
+
+@pytest.mark.parametrize("number", [f'"{"9" * 5000}"', '"²"', "1000000", "9" * 300, "-1"])
+def test_F107_a_list_of_classes_with_a_number_that_is_none(number: str, tmp_path: Path) -> None:
+    (tmp_path / "labels.json").write_text(f'{{"run": {number}}}')
+    with pytest.raises(DataError, match=r"class run has .*, not a number"):
+        read_numbers(tmp_path / "labels.json")
+
+
+def test_F107_an_id_that_is_a_number_of_5000_digits(tmp_path: Path) -> None:
+    (tmp_path / "blocked.json").write_text(f"[{'9' * 5000}]")
+    with pytest.raises(DataError, match="broken JSON"):
+        read_ids(tmp_path / "blocked.json")
+
+
+LINES = {
+    "numbers": "a.mp4" + " 1" * 200_000 + " x",
+    "spaces": "1 a" + " " * 200_000 + "b",
+    "commas": "1" + "," * 200_000,
+}
+
+
+@pytest.mark.parametrize("case", LINES)
+def test_F108_a_long_line_is_looked_at_once(case: str, tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    path.write_text(f"{LINES[case]}\n")
+    before = time.process_time()
+    for read in (read_video_labels, read_numbers):
+        try:
+            read(path)
+        except DataError:
+            continue
+    assert time.process_time() - before < 5  # each number or space as a start of its own would take minutes
