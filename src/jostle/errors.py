@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 
 LISTED = 12  # names shown when nothing comes close
+LONGEST = 4000  # characters of a message: it may quote a file, and the file may hold a name of any length
+_ENDING = 400  # of those, the last, which say what to do
 
 
 class JostleError(Exception):
@@ -19,6 +21,8 @@ class JostleError(Exception):
     exit_code = 3
 
     def __init__(self, message: str, *, fault: str = "") -> None:
+        if len(message) > LONGEST:
+            message = f"{message[: LONGEST - _ENDING]} [...] {message[-_ENDING:]}"
         super().__init__(message)
         self.fault = fault
 

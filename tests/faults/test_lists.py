@@ -1,4 +1,4 @@
-"""Faults F105, F107 and F108: lists of clips whose times, class numbers or lines are out of all measure."""
+"""Faults F105 and F107 to F109: lists whose times, class numbers, lines or names are out of all measure."""
 
 from __future__ import annotations
 
@@ -69,3 +69,12 @@ def test_F108_a_long_line_is_looked_at_once(case: str, tmp_path: Path) -> None:
         except DataError:
             continue
     assert time.process_time() - before < 5  # each number or space as a start of its own would take minutes
+
+
+def test_F109_a_message_is_no_longer_than_a_page(tmp_path: Path) -> None:
+    path = tmp_path / "truth.json"
+    path.write_text(f'{{"{"x" * 1_000_000}": 1, "{"x" * 1_000_000}": 2}}')
+    with pytest.raises(DataError, match="the key 'xxx") as caught:
+        read_video_labels(path)
+    assert str(caught.value).endswith("keep one of them")
+    assert len(str(caught.value)) < 5000

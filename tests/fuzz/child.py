@@ -1,0 +1,88 @@
+"""Gives one reader its inputs, one after the other, and says what became of each: a line before, a line after.
+
+Started by `fuzzing.run`, in a process that may hang, crash or run out of memory. By hand it shows one input again:
+
+    python tests/fuzz/child.py "json annotations" 1234
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from pathlib import Path
+from random import Random
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from mutation import mutated
+from readers import READERS
+
+from jostle.errors import JostleError
+
+MEMORY = 2 << 30  # bytes that an input may take
+ADDRESSES = 12 << 30  # beyond which nothing is given out: libraries claim some that they never touch
+
+
+def inputs(reader_name: str, numbers: range, folder: Path) -> None:
+    """Read inputs of a reader by their numbers."""
+    reader = READERS[reader_name]
+    place = folder / "place"
+    place.mkdir()
+    samples = reader.samples(folder)
+    reader.around(place)
+    contents = list(samples.values())
+    for name, data in samples.items():  # they are sound, and the first takes the time of imports
+        (place / name).write_bytes(data)
+        reader.read(place / name)
+        (place / name).unlink()
+    for number in numbers:
+        rng = Random(f"{reader_name} {number}")
+        name = rng.choice(sorted(samples))
+        data = mutated(samples[name], contents, reader.mutators, rng)[: 8 << 20]
+        path = place / name
+        path.write_bytes(data)
+        _say({"number": number, "name": name, "size": len(data)})
+        started, outcome = time.monotonic(), "read"
+        try:
+            reader.read(path)
+        except JostleError as error:
+            outcome = "refused"
+            if not str(error) or len(str(error)) > 5000:
+                outcome = f"a message of {len(str(error))} characters"
+        except BaseException as error:
+            outcome = "".join(traceback.format_exception(error)[-4:])[-1500:]
+        seconds = time.monotonic() - started
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > MEMORY:
+            outcome = "more than 2 GiB of memory"
+        _say({"number": number, "seconds": round(seconds, 3), "outcome": outcome})
+        path.unlink()
+        if outcome == "more than 2 GiB of memory":
+            return  # what the next inputs take cannot be told any more
+
+
+def _say(line: dict[str, object]) -> None:
+    os.write(1, json.dumps(line).encode() + b"\n")
+
+
+def main() -> None:
+    reader, first = sys.argv[1], int(sys.argv[2])
+    last = int(sys.argv[3]) if len(sys.argv) > 3 else first + 1
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    warnings.simplefilter("error", RuntimeWarning)
+    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+    try:
+        inputs(reader, range(first, last), folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
