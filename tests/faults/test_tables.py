@@ -16,6 +16,7 @@ from jostle.datasets.arrays import read_npz
 from jostle.datasets.features import read_features
 from jostle.datasets.frames import read_frame_scores
 from jostle.errors import DataError
+from jostle.evaluation.detection import read_video_scores
 from jostle.evaluation.score_tables import read_table, write_table
 
 
@@ -180,3 +181,14 @@ HEADERS = {
 def test_F102_features_whose_header_is_damaged(case: str, version: bytes, tmp_path: Path) -> None:
     (tmp_path / "v.npy").write_bytes(npy(HEADERS[case], bytes(24), version=version))
     refused(read_features, tmp_path / "v.npy", "F50", r"v\.npy: broken header \(.+\); save it again")
+
+
+@pytest.mark.parametrize("scores", ['["high"]', "[[1, 2], [3]]", "[true]", "[null]", "[{}]", "[1e999]", "[]", '"1"'])
+def test_F101_scores_of_videos_that_are_none(scores: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(f'{{"results": {{"v_1": {scores}}}}}')
+    refused(read_video_scores, tmp_path / "a.json", "F40", "video v_1 has .*, not a list of scores")
+
+
+def test_F101_classes_of_videos_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"results": {"v_1": [1, 2]}, "class": [1, []]}')
+    refused(read_video_scores, tmp_path / "a.json", "F45", "'class' is a list of 2, not the names of the classes")

@@ -1,8 +1,8 @@
-"""Gives one reader its inputs, one after the other, and says what became of each: a line before, a line after.
+"""Gives readers their inputs, one after the other, and says what became of each: a line before, a line after.
 
 Started by `fuzzing.run`, in a process that may hang, crash or run out of memory. By hand it shows one input again:
 
-    python tests/fuzz/child.py "json annotations" 1234
+    python tests/fuzz/child.py 1234 1235 "json annotations"
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ADDRESSES = 12 << 30  # beyond which nothing is given out: libraries claim some 
 
 
 def inputs(reader_name: str, numbers: range, folder: Path) -> None:
-    """Read inputs of a reader by their numbers."""
+    """Read inputs of a reader by their numbers, in a folder of its own."""
     reader = READERS[reader_name]
     place = folder / "place"
     place.mkdir()
@@ -48,7 +48,7 @@ def inputs(reader_name: str, numbers: range, folder: Path) -> None:
         data = mutated(samples[name], contents, reader.mutators, rng)[: 8 << 20]
         path = place / name
         path.write_bytes(data)
-        _say({"number": number, "name": name, "size": len(data)})
+        _say({"reader": reader_name, "number": number, "name": name, "size": len(data)})
         started, outcome = time.monotonic(), "read"
         try:
             reader.read(path)
@@ -64,7 +64,7 @@ def inputs(reader_name: str, numbers: range, folder: Path) -> None:
         _say({"number": number, "seconds": round(seconds, 3), "outcome": outcome})
         path.unlink()
         if outcome == "more than 2 GiB of memory":
-            return  # what the next inputs take cannot be told any more
+            sys.exit(0)  # what the next inputs take cannot be told any more
 
 
 def _say(line: dict[str, object]) -> None:
@@ -72,14 +72,17 @@ def _say(line: dict[str, object]) -> None:
 
 
 def main() -> None:
-    reader, first = sys.argv[1], int(sys.argv[2])
-    last = int(sys.argv[3]) if len(sys.argv) > 3 else first + 1
+    """Inputs of the first reader from a number on, and of the others from 0, up to another."""
+    first, last, readers = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("error", RuntimeWarning)
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     try:
-        inputs(reader, range(first, last), folder)
+        for number, reader in enumerate(readers):
+            own = folder / str(number)
+            own.mkdir()
+            inputs(reader, range(0 if number else first, last), own)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

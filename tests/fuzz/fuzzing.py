@@ -1,4 +1,4 @@
-"""Runs the inputs of a reader in processes of their own, and starts another where one hangs or dies."""
+"""Runs the inputs of readers in processes of their own, and starts another where one hangs or dies."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 CHILD = Path(__file__).resolve().parent / "child.py"
 SECONDS = 10.0  # that an input may take
@@ -20,7 +21,7 @@ START_SECONDS = 120.0  # until the first input: imports, and the making of sound
 
 @dataclass
 class Findings:
-    """What became of the inputs of a reader.
+    """What became of inputs.
 
     Attributes:
         counts: how many were read, and how many refused.
@@ -32,56 +33,60 @@ class Findings:
     bad: list[str] = field(default_factory=list)
     slowest: float = 0.0
 
-    def note(self, reader: str, begun: dict[str, object], outcome: str) -> None:
-        again = f'python tests/fuzz/child.py "{reader}" {begun["number"]}'
+    def note(self, begun: dict[str, Any], outcome: str) -> None:
+        number = begun["number"]
+        again = f'python tests/fuzz/child.py {number} {number + 1} "{begun["reader"]}"'
         self.bad.append(f"{again}  ({begun['name']}, {begun['size']} bytes): {outcome}")
 
 
-def run(reader: str, first: int, last: int, *, most_bad: int = 20) -> Findings:
-    """Give a reader its inputs from `first` up to `last`; stops once there are `most_bad` findings."""
+def run(readers: Sequence[str], count: int, *, most_bad: int = 20) -> Findings:
+    """Give each reader its first `count` inputs; stops once there are `most_bad` findings."""
     found = Findings()
-    while first < last and len(found.bad) < most_bad:
-        first = _batch(reader, first, last, found)
+    left, first = list(readers), 0
+    while left and len(found.bad) < most_bad:
+        reader, first = _batch(left, first, count, found)
+        left = left[left.index(reader) :]
+        if first >= count:
+            left, first = left[1:], 0
     return found
 
 
-def _batch(reader: str, first: int, last: int, found: Findings) -> int:
-    """Let one process read until it is done, hangs or dies; gives the number of the next input."""
-    command = [sys.executable, str(CHILD), reader, str(first), str(last)]
+def _batch(readers: Sequence[str], first: int, last: int, found: Findings) -> tuple[str, int]:
+    """Let one process read until it is done, hangs or dies; gives the reader it came to, and its next input."""
+    command = [sys.executable, str(CHILD), str(first), str(last), *readers]
+    reader = readers[0]
     with (
         tempfile.TemporaryFile() as told,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=told) as child,
     ):
         assert child.stdout is not None
         lines = _Lines(child.stdout)
-        begun: dict[str, object] | None = None
-        wait = START_SECONDS
+        begun: dict[str, Any] | None = None
         try:
-            while (line := lines.next(wait)) is not None:
+            while (line := lines.next(START_SECONDS if begun is None else SECONDS)) is not None:
                 if "outcome" not in line:
-                    begun, wait = line, SECONDS
+                    begun, reader, first = line, line["reader"], line["number"]
                     continue
                 assert begun is not None
-                first, outcome, seconds = int(begun["number"]) + 1, line["outcome"], line["seconds"]  # type: ignore[call-overload]
-                found.slowest = max(found.slowest, seconds)
-                if outcome in ("read", "refused"):
-                    found.counts[outcome] += 1
+                found.slowest = max(found.slowest, line["seconds"])
+                if line["outcome"] in ("read", "refused"):
+                    found.counts[line["outcome"]] += 1
                 else:
-                    found.note(reader, begun, outcome)
-                begun, wait = None, SECONDS
+                    found.note(begun, line["outcome"])
+                begun, first = None, first + 1
         except TimeoutError:
             child.kill()
-            assert begun is not None, f"{reader}: no input was begun in {wait:g} s"
-            found.note(reader, begun, f"no answer in {SECONDS:g} s")
-            return int(begun["number"]) + 1  # type: ignore[call-overload]
+            assert begun is not None, f"{reader}: no input was begun in {START_SECONDS:g} s"
+            found.note(begun, f"no answer in {SECONDS:g} s")
+            return reader, first + 1
         status = child.wait()
         if begun is not None:  # the process died over it
-            found.note(reader, begun, f"the process ended with {status}")
-            return int(begun["number"]) + 1  # type: ignore[call-overload]
+            found.note(begun, f"the process ended with {status}")
+            return reader, first + 1
         if status:
             told.seek(0)
             raise AssertionError(f"{reader}: the child failed: {told.read()[-2000:].decode('utf-8', 'replace')}")
-    return first
+    return reader, first
 
 
 class _Lines:
@@ -92,7 +97,7 @@ class _Lines:
         self._pipe = pipe
         self._held = b""
 
-    def next(self, seconds: float) -> dict[str, object] | None:
+    def next(self, seconds: float) -> dict[str, Any] | None:
         """The next line, None at the end."""
         until = time.monotonic() + seconds
         while b"\n" not in self._held:
@@ -103,5 +108,5 @@ class _Lines:
                 return None
             self._held += piece
         line, _, self._held = self._held.partition(b"\n")
-        made: dict[str, object] = json.loads(line)
+        made: dict[str, Any] = json.loads(line)
         return made

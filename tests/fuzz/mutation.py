@@ -7,6 +7,7 @@ import json
 import pickletools
 import re
 import struct
+import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from random import Random
@@ -244,7 +245,7 @@ def zip_changed(data: bytes, rng: Random) -> bytes:
     name, content = members[at]
     packing = zipfile.ZIP_STORED
     if how == 0:
-        members[at] = (rng.choice(("", "..", "/a", "a" * 300, name.upper(), name + "/", "data.pkl")), content)
+        members[at] = (rng.choice(("-", "..", "/a", "a" * 300, name.upper(), name + "/", "data.pkl")), content)
     elif how == 1:
         members.append((name, members[rng.randrange(len(members))][1]))
     elif how == 2:
@@ -255,7 +256,8 @@ def zip_changed(data: bytes, rng: Random) -> bytes:
         change = rng.choice((*ANYWHERE, pickle_changed, header_changed))
         members[at] = (name, change(content, rng))
     made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", packing) as archive:
+    with zipfile.ZipFile(made, "w", packing) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a name is there twice
         for name, content in members:
             archive.writestr(zipfile.ZipInfo(name) if packing == zipfile.ZIP_STORED else name, content)
     return made.getvalue()

@@ -140,11 +140,11 @@ def _list_samples(_: Path) -> Samples:
 
 def _frames(path: Path) -> object:
     from jostle.datasets.frames import read_frame_labels, read_frame_scores, read_frame_sets
+    from jostle.evaluation.detection import read_video_scores
     from jostle.evaluation.score_tables import read_table
 
-    return first_of(read_frame_scores, read_frame_sets, read_frame_labels, lambda path: read_table(path, "frames"))(
-        path
-    )
+    tables = (read_frame_scores, lambda path: read_table(path, "frames"))
+    return first_of(*tables, read_frame_sets, read_frame_labels, read_video_scores)(path)
 
 
 def _frame_samples(_: Path) -> Samples:
@@ -152,6 +152,7 @@ def _frame_samples(_: Path) -> Samples:
         "scores.json": b'{"v/1.jpg": [0.5, 0.25, 1], "v/2.jpg": [1, 2, 3]}',
         "sets.json": b'{"v/1.jpg": ["v/2.jpg", "v/3.jpg"], "w/1.jpg": []}',
         "labels.json": b'{"v/1.jpg": [1, 2], "v/2.jpg": 0}',
+        "videos.json": b'{"results": {"v_1": [0.5, 0.25], "v_2": [1, 0]}, "class": ["run", "jump"]}',
     }
 
 
@@ -365,16 +366,35 @@ def _some_clips(folder: Path) -> None:
 
 
 def _video(path: Path) -> object:
-    from jostle.media.decode import Reader as VideoReader
+    from jostle.media import decode
 
-    with VideoReader(path, threads=1, keep=0.1, on_missing="hold") as opened:
-        return opened.block(0, len(opened))
+    decode._surveys.clear()  # they are kept by size and time of change, and inputs may share both
+    with decode.Reader(path, threads=1, keep=0.1, on_missing="hold") as opened:
+        return sum(int(frame[0, 0, 0]) for frame in opened)
+
+
+def _video_struck(path: Path) -> object:
+    """The coded stream is struck where there is one, and sound is copied along."""
+    import jostle
+    from jostle.media import decode
+
+    decode._surveys.clear()
+    spec = ("bit_error:2", "packet_loss:2", "freeze:3")[path.stat().st_size % 3]
+    return jostle.corrupt_file(path, spec, path.parent / "out" / "struck.mkv", jobs=1)
+
+
+def _out(folder: Path) -> None:
+    (folder / "out").mkdir()
+
+
+_FILMED = (
+    *(("a.webm", "libvpx-vp9", ""), ("a.mpg", "mpeg2video", ""), ("c.avi", "mjpeg", ""), ("a.ts", "mpeg4", "")),
+    *(("sound.mp4", "libx264", "aac"), ("sound.avi", "mpeg4", "pcm_s16le")),
+)
 
 
 def _video_samples(folder: Path) -> Samples:
-    """Every codec and container that jostle writes, and two that others do."""
-    import av
-
+    """Every codec and container that jostle writes, and some that others do."""
     from jostle.media.encode import Writer
 
     made = {}
@@ -387,17 +407,29 @@ def _video_samples(folder: Path) -> Samples:
             for shot in shots:
                 writer.write(shot)
         made[name] = (folder / name).read_bytes()
-    for name, encoder in (("a.webm", "libvpx-vp9"), ("a.mpg", "mpeg2video"), ("c.avi", "mjpeg"), ("a.ts", "mpeg4")):
-        with av.open(str(folder / name), "w") as container:
-            stream = container.add_stream(encoder, rate=25)
-            stream.width, stream.height = 64, 48
-            stream.pix_fmt = "yuvj420p" if encoder == "mjpeg" else "yuv420p"
-            stream.codec_context.thread_count = 1
-            for shot in shots:
-                container.mux(stream.encode(av.VideoFrame.from_ndarray(shot)))
-            container.mux(stream.encode(None))
+    for name, encoder, sound in _FILMED:
+        _film(folder / name, encoder, sound, shots)
         made[name] = (folder / name).read_bytes()
     return made
+
+
+def _film(path: Path, encoder: str, sound: str, shots: list[np.ndarray]) -> None:
+    import av
+
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream(encoder, rate=25)
+        stream.width, stream.height = 64, 48
+        stream.pix_fmt = "yuvj420p" if encoder == "mjpeg" else "yuv420p"
+        stream.codec_context.thread_count = 1
+        heard = container.add_stream(sound, rate=8000, layout="mono") if sound else None
+        for shot in shots:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(shot)))
+        container.mux(stream.encode(None))
+        if heard is not None:
+            wave = av.AudioFrame.from_ndarray(np.zeros((1, 3840), np.int16), format="s16", layout="mono")
+            wave.sample_rate = 8000
+            container.mux(heard.encode(wave))
+            container.mux(heard.encode(None))
 
 
 READERS = {
@@ -405,14 +437,15 @@ READERS = {
     "text annotations": Reader(_text_annotations, _annotations, (line_changed, with_digits), 20_000),
     "pickled annotations": Reader(_pickled_annotations, _annotations, (pickle_changed,), 10_000),
     "lists": Reader(_list_samples, _lists, (json_changed, line_changed), 8_000),
-    "frames": Reader(_frame_samples, _frames, (json_changed,), 5_000),
+    "scores": Reader(_frame_samples, _frames, (json_changed,), 5_000),
     "tables": Reader(_tables, _frames, (zip_changed,), 8_000),
     "features": Reader(_feature_samples, _features, (header_changed,), 6_000),
     "feature store": Reader(_store_samples, _store, (json_changed,), 2_000),
     "data sets": Reader(_layout_samples, _layout, (json_changed, line_changed), 3_000, _some_clips),
     "settings": Reader(_settings_samples, _settings, (line_changed, with_digits), 3_000),
-    "weights": Reader(_weight_samples, _weights, (zip_changed, pickle_changed, header_changed), 4_000),
-    "images": Reader(_image_samples, _images, (), 5_000),
+    "weights": Reader(_weight_samples, _weights, (zip_changed, pickle_changed, header_changed), 8_000),
+    "images": Reader(_image_samples, _images, (), 10_000),
     "image times": Reader(_time_samples, _images, (json_changed, with_digits), 2_000, _one_image),
-    "video": Reader(_video_samples, _video, (container_changed, container_changed), 5_000),
+    "video": Reader(_video_samples, _video, (container_changed, container_changed), 15_000),
+    "video struck": Reader(_video_samples, _video_struck, (container_changed,), 2_000, _out),
 }

@@ -118,14 +118,17 @@ def read_video_scores(path: str | Path) -> VideoScores:
         raise DataError(f"{path}: needs 'results', scores by video; it holds {describe(content)}", fault="F28")
     scores = {}
     for name, values in results.items():
-        row = np.array(values, np.float64) if isinstance(values, list) else np.zeros(0)
-        if row.ndim != 1 or not len(row) or not np.isfinite(row).all():
+        plain = isinstance(values, list) and all(type(value) in (int, float) for value in values)
+        row = np.array(values if plain else [], np.float64)
+        if not len(row) or not np.isfinite(row).all():
             raise DataError(f"{path}: video {name} has {describe(values)}, not a list of scores", fault="F40")
         scores[normal_id(name).removeprefix("v_")] = row
     if len({len(row) for row in scores.values()}) > 1:
         raise DataError(f"{path}: videos have different numbers of scores; each class needs one", fault="F36")
     names = content.get("class", [])
-    return VideoScores(scores, tuple(names) if isinstance(names, list) else ())
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise DataError(f"{path}: 'class' is {describe(names)}, not the names of the classes", fault="F45")
+    return VideoScores(scores, tuple(names))
 
 
 def detect_features(

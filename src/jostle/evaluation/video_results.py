@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jostle.datasets.arrays import read_npz
 from jostle.datasets.writing import write_bytes
+from jostle.errors import DataError
 
 _META = "about"
 Array = npt.NDArray[Any]
@@ -35,11 +36,10 @@ def read_results(path: Path, sha256: str) -> tuple[dict[str, Array], list[str]] 
     if not path.is_file():  # reading a pipe might never end
         return None
     try:
-        data = path.read_bytes()
-        if hashlib.sha256(data).hexdigest() != sha256:
+        if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
             return None
-        with np.load(io.BytesIO(data), allow_pickle=False) as columns:
-            about = json.loads(columns[_META].tobytes())
-            return {name: columns[f"cell{number}"] for number, name in enumerate(about["cells"])}, about["classes"]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        columns = read_npz(path)
+        about = json.loads(columns[_META].tobytes())
+        return {name: columns[f"cell{number}"] for number, name in enumerate(about["cells"])}, about["classes"]
+    except (OSError, DataError, ValueError, KeyError, TypeError, RecursionError):
         return None

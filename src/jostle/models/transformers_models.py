@@ -220,7 +220,7 @@ def _json(path: Path, family: Family) -> dict[str, Any]:
     except OSError as error:
         where = SOURCE.format(f"one of a {family.kind}")
         raise CheckpointError(f"{path}: cannot be read ({error.strerror}); weights are {where}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: is not JSON: {error}", fault="F53") from None
     if not isinstance(found, dict):
         raise CheckpointError(f"{path}: should hold settings by name", fault="F53")
