@@ -261,6 +261,15 @@ def test_F37_videos_without_annotations_are_kept(tmp_path: Path) -> None:
     assert truth.video.tolist() == [1]
 
 
+def test_F38_a_packed_file_may_not_unpack_without_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "gt.json.gz"
+    path.write_bytes(gzip.compress(b'{"database": {}}' + b" " * 1_000_000))
+    assert path.stat().st_size < 5000
+    assert "in the file" in refusal(path, "F29"), "short files may"
+    monkeypatch.setattr(text, "_UNPACKED_ANYWAY", 1000)
+    assert "larger than the limit of" in refusal(path, "F38")
+
+
 def test_F38_huge_deep_and_long_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"database": ' + "[" * 100_000)

@@ -105,6 +105,14 @@ def test_F99_the_size_is_known_before_anything_is_decoded(ending: str, tmp_path:
     assert all(claimed_size(data[:cut]) in (None, (37, 101)) for cut in range(len(data)))
 
 
+def test_F99_a_piece_of_a_png_that_claims_more_than_the_file(tmp_path: Path) -> None:
+    data = png(32, 24)
+    at = data.index(b"IDAT") - 4
+    (tmp_path / "1.png").write_bytes(data[:at] + b"\xff\x00\x02\xc4" + data[at + 4 :])  # OpenCV made 4 GB of room
+    assert claimed_size((tmp_path / "1.png").read_bytes()) is None
+    refused(tmp_path, "F4", r"1\.png: is not an image that can be decoded")
+
+
 def test_F99_a_file_larger_than_any_image_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "1.png").open("wb") as file:
         file.truncate(1 << 32)

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 import torch
 
-from jostle.detectors.checkpoints import differences, read_note, read_weights, write_weights
-from jostle.errors import CheckpointError
+from jostle.api.detecting import load_detector
+from jostle.detectors.checkpoints import differences, read_metadata, read_note, read_weights, write_weights
+from jostle.errors import CheckpointError, JostleError
 
 
 class Runs:
@@ -302,3 +303,30 @@ def test_f106_notes_of_weights_that_are_damaged(tmp_path: Path, note: str) -> No
             read_note(path, name, usual)
         assert caught.value.fault == "F106"
     assert read_note(path, "input", {"size": 4}) == {"size": 4}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"dim": 60_000}, "the weights do not fit temporalmaxer"),
+        ({"levels": 10**9}, "levels must be a whole number from 1 to 32"),
+        ({"max_length": 10**12}, "max_length must be a whole number from 1 to 1048576"),
+        ({"dims": 3}, "has no setting dims"),
+    ],
+)
+def test_f106_settings_of_weights_that_no_memory_holds(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    path = tmp_path / "a.safetensors"
+    settings = {"input_dim": 8, "dim": 8, "classes": 2, "levels": 2}
+    whole = load_detector("temporalmaxer", **settings).state_dict()
+    write_weights(whole, path, metadata={"detector": "temporalmaxer", "settings": json.dumps(settings)})
+    assert load_detector("temporalmaxer", weights=path).state_dict().keys() == whole.keys()
+    write_weights(whole, path, metadata={"detector": "temporalmaxer", "settings": json.dumps(settings | changed)})
+    with pytest.raises(JostleError, match=message):
+        load_detector("temporalmaxer", weights=path)
+
+
+def test_f106_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.safetensors")
+    assert read_metadata(tmp_path / "a.safetensors") == {}
+    with pytest.raises(CheckpointError, match="no such file; give the path of"):
+        read_weights(tmp_path / "a.safetensors")

@@ -16,6 +16,8 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -39,19 +41,17 @@ def inputs(reader_name: str, numbers: range, folder: Path) -> None:
     reader.around(place)
     contents = list(samples.values())
     for name, data in samples.items():  # they are sound, and the first takes the time of imports
-        (place / name).write_bytes(data)
-        reader.read(place / name)
-        (place / name).unlink()
+        with _placed(place / name, data):
+            reader.read(place / name)
     for number in numbers:
         rng = Random(f"{reader_name} {number}")
         name = rng.choice(sorted(samples))
         data = mutated(samples[name], contents, reader.mutators, rng)[: 8 << 20]
-        path = place / name
-        path.write_bytes(data)
         _say({"reader": reader_name, "number": number, "name": name, "size": len(data)})
         started, outcome = time.monotonic(), "read"
         try:
-            reader.read(path)
+            with _placed(place / name, data):
+                reader.read(place / name)
         except JostleError as error:
             outcome = "refused"
             if not str(error) or len(str(error)) > 5000:
@@ -62,9 +62,22 @@ def inputs(reader_name: str, numbers: range, folder: Path) -> None:
         if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 > MEMORY:
             outcome = "more than 2 GiB of memory"
         _say({"number": number, "seconds": round(seconds, 3), "outcome": outcome})
-        path.unlink()
         if outcome == "more than 2 GiB of memory":
             sys.exit(0)  # what the next inputs take cannot be told any more
+
+
+@contextmanager
+def _placed(path: Path, data: bytes) -> Iterator[None]:
+    """The file with these bytes, for as long as it is read; then what was there before."""
+    before = path.read_bytes() if path.exists() else None
+    path.write_bytes(data)
+    try:
+        yield
+    finally:
+        if before is None:
+            path.unlink()
+        else:
+            path.write_bytes(before)
 
 
 def _say(line: dict[str, object]) -> None:

@@ -24,6 +24,9 @@ MAX_VALUES = 100_000_000
 # Shorter whole numbers all have a float; the parser's own limit, 4300, can be switched off from outside.
 MAX_DIGITS = 300
 
+# What is gzipped may unpack to this many times its size: text seldom comes to ten, and zeros to a thousand.
+MAX_RATIO = 100
+_UNPACKED_ANYWAY = 64 << 20
 _READ_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
@@ -183,9 +186,12 @@ def read_bytes(path: str | Path, *, max_bytes: int = MAX_BYTES) -> bytearray:
     """The content of a regular file, unpacked if it is gzipped.
 
     Raises:
-        DataError: if it cannot be read, or is larger than `max_bytes`.
+        DataError: if it cannot be read, or is larger than `max_bytes`; of what is gzipped, than `MAX_RATIO` times
+            its size, once that is more than a short file could come to.
     """
     with _unpacked(Path(path)) as file:
+        if isinstance(file, gzip.GzipFile):
+            max_bytes = min(max_bytes, max(_UNPACKED_ANYWAY, MAX_RATIO * Path(path).stat().st_size))
         data = _read_upto(file, max_bytes)
     if len(data) > max_bytes:
         raise DataError(

@@ -85,6 +85,8 @@ def read_weights(path: str | os.PathLike[str], *, ema: bool = True) -> Weights:
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     """The text kept beside the tensors of a safetensors file; empty for other files."""
+    if not Path(path).is_file():  # a pipe would block
+        return {}
     try:
         with safetensors.safe_open(path, "pt") as file:
             return dict(file.metadata() or {})

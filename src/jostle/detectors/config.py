@@ -8,6 +8,9 @@ from typing import Literal
 from jostle.detectors.blocks.points import default_ranges
 from jostle.errors import BadValue
 
+# Settings may come from a file of weights; what these count is made before a tensor is.
+_MOST = {"levels": 32, "embedding_layers": 32, "max_length": 1 << 20}
+
 
 @dataclass(frozen=True, kw_only=True)
 class DetectorConfig:
@@ -76,8 +79,9 @@ class DetectorConfig:
     def __post_init__(self) -> None:
         for name in ("input_dim", "dim", "classes", "max_length", "levels", "embedding_layers", "max_segments"):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise BadValue(f"{type(self).__name__}: {name} must be a whole number from 1, not {value!r}")
+            if not isinstance(value, int) or value < 1 or value > _MOST.get(name, value):
+                upto = f" to {_MOST[name]}" if name in _MOST else ""
+                raise BadValue(f"{type(self).__name__}: {name} must be a whole number from 1{upto}, not {value!r}")
         if self.ranges is not None and len(self.ranges) != self.levels:
             raise BadValue(f"{type(self).__name__}: {len(self.ranges)} ranges were given for {self.levels} levels")
         for name, allowed in (("rules", ("original", "opentad")), ("precision", ("float32", "bfloat16"))):

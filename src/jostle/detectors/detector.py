@@ -285,15 +285,20 @@ def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, *
     if tensors is not None and is_opentad(tensors):
         tensors = opentad_names(tensors)
         config.setdefault("rules", "opentad")
-    made = variant.model(dataclasses.replace(settings, **config)).eval()
+    settings = dataclasses.replace(settings, **config)
+    normaliser = None
     if tensors is not None:
         normaliser = tensors.pop("loss_normalizer", None)
-        if normaliser is not None:
-            made.loss_normalizer.copy_(normaliser.reshape(()))
-        expected = {key: tuple(value.shape) for key, value in made.state_dict().items()}
+        # Settings may come from the file as well, so shapes are compared before room is made for them.
+        with torch.device("meta"):
+            expected = {key: tuple(value.shape) for key, value in variant.model(settings).state_dict().items()}
         differing = differences(expected, tensors)
         if differing:
             raise CheckpointError(f"{weights}: the weights do not fit {name}:\n{differing}")
+    made = variant.model(settings).eval()
+    if normaliser is not None:
+        made.loss_normalizer.copy_(normaliser.reshape(()))
+    if tensors is not None:
         made.load_state_dict(tensors)
     return made
 

@@ -218,12 +218,12 @@ def read_store(folder: Path) -> tuple[Origin, dict[str, Entry]] | None:
         DataError: if the file is damaged.
     """
     path = folder / FILE
+    if not path.is_file():
+        return None
     try:
         if path.exists() and not path.is_file():  # reading a pipe might never end
             raise DataError(f"{path}: not a regular file")
         content = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return None
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read ({str(error).splitlines()[0][:80]})") from None
     if not isinstance(content, dict) or not {"format", "extractor", "videos"} <= set(content):

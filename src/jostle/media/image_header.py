@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 # Start of a frame in JPEG, of any coding; 0xC4, 0xC8 and 0xCC among them are tables.
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_PNG_PIECES = 1 << 20
 _JPEG_BARE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers that no length follows
 _TIFF_WIDTHS, _TIFF_HEIGHTS = (256, 322), (257, 323)  # of the image, and of its tiles
 
 
 def claimed_size(data: bytes) -> tuple[int, int] | None:
-    """(height, width) that a JPEG, PNG, BMP, WebP or TIFF image claims; None if the bytes begin no such image.
+    """(height, width) that a JPEG, PNG, BMP, WebP or TIFF image claims; None if the bytes are no such image.
 
     >>> claimed_size(b"BM" + bytes(12) + bytes((40, 0, 0, 0, 8, 0, 0, 0, 6, 0, 0, 0)))
     (6, 8)
@@ -33,6 +34,14 @@ def _number(data: bytes, at: int, count: int, big: bool = False) -> int:
 
 
 def _png(data: bytes) -> tuple[int, int]:
+    # Decoders make room for a piece before they look whether it is there, so each is followed to the next.
+    at = 8
+    for _ in range(_PNG_PIECES):
+        if data[at + 4 : at + 8] == b"IEND":
+            break
+        at += 12 + _number(data, at, 4, big=True)
+    else:
+        raise IndexError
     return _number(data, 20, 4, big=True), _number(data, 16, 4, big=True)
 
 
