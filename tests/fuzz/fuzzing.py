@@ -16,6 +16,7 @@ from typing import IO, Any
 
 CHILD = Path(__file__).resolve().parent / "child.py"
 SECONDS = 10.0  # that an input may take
+ENOUGH = 20  # findings, to be mended before more are looked for
 START_SECONDS = 120.0  # until the first input: imports, and the making of sound files
 
 
@@ -39,11 +40,11 @@ class Findings:
         self.bad.append(f"{again}  ({begun['name']}, {begun['size']} bytes): {outcome}")
 
 
-def run(readers: Sequence[str], count: int, *, most_bad: int = 20) -> Findings:
-    """Give each reader its first `count` inputs; stops once there are `most_bad` findings."""
+def run(readers: Sequence[str], count: int) -> Findings:
+    """Give each reader its first `count` inputs; enough findings end it."""
     found = Findings()
     left, first = list(readers), 0
-    while left and len(found.bad) < most_bad:
+    while left and len(found.bad) < ENOUGH:
         reader, first = _batch(left, first, count, found)
         left = left[left.index(reader) :]
         if first >= count:
@@ -74,6 +75,9 @@ def _batch(readers: Sequence[str], first: int, last: int, found: Findings) -> tu
                 else:
                     found.note(begun, line["outcome"])
                 begun, first = None, first + 1
+                if len(found.bad) >= ENOUGH:
+                    child.kill()
+                    return reader, first
         except TimeoutError:
             child.kill()
             assert begun is not None, f"{reader}: no input was begun in {START_SECONDS:g} s"
