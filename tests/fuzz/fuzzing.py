@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import select
 import subprocess
 import sys
@@ -57,8 +58,9 @@ def _batch(readers: Sequence[str], first: int, last: int, found: Findings) -> tu
     command = [sys.executable, str(CHILD), str(first), str(last), *readers]
     reader = readers[0]
     with (
+        tempfile.TemporaryDirectory(prefix="fuzz-") as folder,  # gone afterwards, even if the process could not tidy up
         tempfile.TemporaryFile() as told,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=told) as child,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=told, env=os.environ | {"TMPDIR": folder}) as child,
     ):
         assert child.stdout is not None
         lines = _Lines(child.stdout)
