@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import json
-import pickle
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
+import samples
 from mutation import (
     Mutator,
     container_changed,
@@ -25,8 +21,6 @@ from mutation import (
 )
 
 from jostle.errors import JostleError
-
-Samples = dict[str, bytes]  # by the name of the file
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,7 @@ class Reader:
         around: files that must lie beside the one that is read.
     """
 
-    samples: Callable[[Path], Samples]
+    samples: Callable[[Path], samples.Samples]
     read: Callable[[Path], object]
     mutators: tuple[Mutator, ...]
     count: int
@@ -72,70 +66,11 @@ def _annotations(path: Path) -> object:
     return first_of(read_truth, lambda path: read_truth(path, fix=True), read_predictions, read_video_labels)(path)
 
 
-def _database() -> dict[str, object]:
-    segment = {"segment": [1.5, 7.25], "label": "Jump", "label_id": 3, "segment(frames)": [45, 218], "coverage": 0.4}
-    videos = {
-        "v_-abc": {"subset": "Test", "duration": 31.2, "fps": 29.97, "resolution": "64x48", "annotations": [segment]},
-        "v_2": {"subset": "validation", "duration": 12, "fps": "30000/1001", "annotations": [segment, segment]},
-    }
-    return {"version": "1", "taxonomy": [], "database": videos}
-
-
-def _json_annotations(_: Path) -> Samples:
-    found = {"label": "Jump", "segment": [1.5, 7.25], "score": 0.75}
-    one = {"annotations": {"label": "Jump", "segment": [1, 250]}, "subset": "test", "duration": 10.0}
-    files = {
-        "truth": _database(),
-        "results": {"version": "1", "external_data": {}, "results": {"v_2": [found, found], "v_3": [found]}},
-        "classes": {"results": {"v_2": [{"label": "Jump", "score": 0.5}]}},
-        "fiftyone": {"classes": ["Jump"], "labels": {"v": [{"label": 0, "timestamps": [1, 2.5], "confidence": 0.5}]}},
-        "bmn": {"v": {"duration_second": 9.5, "annotations": [{"segment": [1, 2], "label": "Jump"}]}},
-        "multithumos": {"v": {"subset": "training", "duration": 9.5, "actions": [[3, 1.0, 2.0], [4, 5, 6]]}},
-        "kinetics": {"database": {"v": one, "w": one}},
-    }
-    made = {f"{name}.json": json.dumps(content).encode() for name, content in files.items()}
-    return made | {"truth.json.gz": gzip.compress(made["truth.json"], mtime=0)}
-
-
-def _text_annotations(_: Path) -> Samples:
-    return {
-        "columns.csv": b'video_id,t_start,t_end,label,score\nv_1,1.5,2.5,Jump,0.75\n"v,2",0,4,Run,1e-3\n',
-        "truth.csv": b"video,start,end,class,subset,duration,fps\nv_1,1.5,2.5,Jump,test,31.5,25\nv_2,0,4,Run,,9,25\n",
-        "proposals.csv": b"action,start,end,tmin,tmax\n0.5,0.1,0.2,1.0,2.0\n0.25,0.3,0.1,2.0,3.0\n",
-        "kinetics.csv": b'label,youtube_id,time_start,time_end,split\nrun,-abc,1,11,val\n"jump, high",def,20,30,val\n',
-        "thumos.txt": b"video_test_0000004 1.5 2.5 7 0.75\nvideo_test_0000006 0.2 9.1 9 0.5\n",
-        "videos.txt": b"run/a 1.mp4 3\njump/b.mp4 14 15\n",
-        "frames.txt": b"run/a 250 3\njump/b 99 14\n",
-        "ucf.txt": b"ApplyEyeMakeup/v_ApplyEyeMakeup_g08_c01.avi 1\nArchery/v_Archery_g01_c02.avi 3\n",
-    }
-
-
-def _pickled_annotations(_: Path) -> Samples:
-    columns = {
-        "video-id": ["v_1", "v_2"],
-        "t-start": np.array([1.5, 2.0], np.float32),
-        "t-end": np.array([3.5, 4.0]),
-        "label": np.array([3, 4]),
-        "score": np.array([0.5, 0.25]),
-    }
-    return {f"results-{protocol}.pkl": pickle.dumps(columns, protocol) for protocol in range(6)}
-
-
 def _lists(path: Path) -> object:
     from jostle.datasets.id_list import read_ids
     from jostle.datasets.layouts.classes import read_names, read_numbers
 
     return first_of(read_ids, read_numbers, read_names)(path)
-
-
-def _list_samples(_: Path) -> Samples:
-    return {
-        "ids.json": b'["v_1", "v_2", "caf\\u00e9"]',
-        "ids.txt": b"v_1\nv_2\n",
-        "classes.txt": b"0 run\n1 jump high\n2 swim\n",
-        "classes.csv": b"id,name\n0,run\n1,jump\n",
-        "labels.json": b'{"run": "0", "jump": 1}',
-    }
 
 
 def _frames(path: Path) -> object:
@@ -147,62 +82,16 @@ def _frames(path: Path) -> object:
     return first_of(*tables, read_frame_sets, read_frame_labels, read_video_scores)(path)
 
 
-def _frame_samples(_: Path) -> Samples:
-    return {
-        "scores.json": b'{"v/1.jpg": [0.5, 0.25, 1], "v/2.jpg": [1, 2, 3]}',
-        "sets.json": b'{"v/1.jpg": ["v/2.jpg", "v/3.jpg"], "w/1.jpg": []}',
-        "labels.json": b'{"v/1.jpg": [1, 2], "v/2.jpg": 0}',
-        "videos.json": b'{"results": {"v_1": [0.5, 0.25], "v_2": [1, 0]}, "class": ["run", "jump"]}',
-    }
-
-
-def _tables(_: Path) -> Samples:
-    made = {}
-    for name, save in (("stored", np.savez), ("packed", np.savez_compressed)):
-        held = io.BytesIO()
-        save(held, frames=np.array(["v/1.jpg", "v/2.jpg"]), scores=np.ones((2, 5), np.float32))
-        made[f"{name}.npz"] = held.getvalue()
-    return made
-
-
 def _features(path: Path) -> object:
     from jostle.datasets.features import read_features
 
     return read_features(path, channels=6)
 
 
-def _feature_samples(_: Path) -> Samples:
-    made = {}
-    for name, array in (
-        ("rows", np.ones((9, 6), np.float32)),
-        ("columns", np.asfortranarray(np.ones((6, 9), np.float64))),
-    ):
-        held = io.BytesIO()
-        np.save(held, array)
-        made[f"{name}.npy"] = held.getvalue()
-    return made
-
-
 def _store(path: Path) -> object:
     from jostle.extraction.store import read_store
 
     return read_store(path.parent)
-
-
-def _store_samples(_: Path) -> Samples:
-    from jostle.extraction.store import FORMAT
-
-    video = {"file": "v_1.npy", "rows": 9, "frames": 40, "fps": 25.0, "duration": 1.6, "sha256": "0", "source": [1, 2]}
-    windows = {"window": 16, "stride": 4, "rule": "inside", "dim": 6}
-    about = {
-        "format": FORMAT,
-        "extractor": "i3d",
-        "weights": None,
-        "specs": ["fog:3"],
-        "videos": {"v_1": video},
-        **windows,
-    }
-    return {"features.json": json.dumps(about).encode()}
 
 
 def _weights(path: Path) -> object:
@@ -215,26 +104,6 @@ def _weights(path: Path) -> object:
         return read_weights(path)
 
 
-def _weight_samples(folder: Path) -> Samples:
-    import torch
-
-    from jostle.detectors.checkpoints import write_weights
-
-    network = {"module.a.weight": torch.arange(24.0).reshape(4, 6), "module.b": torch.ones(3, dtype=torch.float16)}
-    content = {
-        "epoch": 3,
-        "state_dict": network,
-        "state_dict_ema": network,
-        "optimizer": {"lr": 1e-4, "params": [0, 1]},
-    }
-    made = {}
-    for name, modern in (("new", True), ("old", False)):
-        torch.save(content, folder / "made.pth", _use_new_zipfile_serialization=modern)
-        made[f"{name}.pth"] = (folder / "made.pth").read_bytes()
-    write_weights(network, folder / "made.safetensors", metadata={"settings": '{"dim": 4}', "detector": "tridet"})
-    return made | {"own.safetensors": (folder / "made.safetensors").read_bytes()}
-
-
 def _settings(path: Path) -> object:
     from jostle.benchmarks.reading import read_benchmark
     from jostle.training.reading import read_training
@@ -242,86 +111,11 @@ def _settings(path: Path) -> object:
     return first_of(read_benchmark, read_training)(path)
 
 
-_RECIPE = b"""name = "small-c"
-version = 1
-dataset = "puppets"
-subset = "test"
-task = "detection"
-metric = "mean_ap"
-protocol = "thumos14"
-tious = [0.3, 0.5]
-[[groups]]
-name = "light"
-corruptions = ["imagenet-c/contrast", "gaussian_noise"]
-severities = [1, 3, 5]
-[[groups]]
-name = "one-frame"
-cells = ["black_frame:5"]
-placements = ["at:50%x1"]
-beside = true
-"""
-_TRAINING = b"""detector = "tridet"
-seed = 3
-[data]
-truth = "t.json"
-features = "f"
-stride = 4
-window = 16
-[settings]
-dim = 32
-classes = 4
-[optimiser]
-epochs = 3
-lr = 1e-4
-"""
-_RECOGNITION = b"""task = "recognition"
-recogniser = "puppet_r2plus1d"
-weights = "clean"
-[data]
-dataset = "puppets-trimmed"
-train = "train"
-mirror = true
-[noise]
-std = 0.1
-[corruptions]
-specs = ["kinetics-c/fog:3"]
-share = 1.0
-"""
-
-
-def _settings_samples(_: Path) -> Samples:
-    return {"recipe.toml": _RECIPE, "training.toml": _TRAINING, "recognition.toml": _RECOGNITION}
-
-
 def _images(path: Path) -> object:
     from jostle.media.images import ImageSequence
 
     folder = ImageSequence(path.parent)
     return folder.block(0, len(folder))
-
-
-def _picture() -> np.ndarray:
-    ramp = np.mgrid[:24, :32].sum(0) * 4 % 256
-    return np.stack([ramp, 255 - ramp, ramp // 2], -1).astype(np.uint8)
-
-
-def _image_samples(_: Path) -> Samples:
-    import cv2
-
-    return {
-        f"1{ending}": cv2.imencode(ending, _picture())[1].tobytes()
-        for ending in (".jpg", ".png", ".bmp", ".webp", ".tif")
-    }
-
-
-def _time_samples(_: Path) -> Samples:
-    return {"times.json": b'{"fps": "30000/1001", "time_base": "1/30000", "ticks": [0, 1001]}'}
-
-
-def _one_image(folder: Path) -> None:
-    import cv2
-
-    (folder / "1.png").write_bytes(cv2.imencode(".png", _picture())[1].tobytes())
 
 
 _SUBSETS = {"kinetics400": "validation", "ssv2": "validation", "activitynet": "validation"}
@@ -332,37 +126,6 @@ def _layout(path: Path) -> object:
 
     name = path.parent.name
     return datasets[name].load(Request(_SUBSETS.get(name, "test"), path.parent))
-
-
-def _layout_samples(_: Path) -> Samples:
-    truth = json.dumps(_database()).encode()
-    return {
-        "kinetics400/val.csv": b"label,youtube_id,time_start,time_end,split\nrun,a,1,11,val\njump,b,20,30,val\n",
-        "kinetics400/kinetics_val_list.txt": b"a.mp4 1\nb.mp4 0\n",
-        "ssv2/validation.json": b'[{"id": "1", "label": "a", "template": "Pushing [something]", "placeholders": []}]',
-        "ucf101/testlist01.txt": b"run/v_run_g01_c01.avi\njump/v_jump_g01_c02.avi\n",
-        "hmdb51/run_test_split1.txt": b"a.avi 1\nb.avi 2\n",
-        "thumos14/thumos14.json": truth,
-        "multithumos/multithumos.json": b'{"v_2": {"subset": "testing", "duration": 9, "actions": [[1, 0.5, 2]]}}',
-        "activitynet/activity_net.v1-3.min.json": truth,
-        "imagenet-vid-robust/pmsets.json": b'{"val/v/1.jpg": ["val/v/2.jpg"]}',
-    }
-
-
-def _some_clips(folder: Path) -> None:
-    clips = {
-        "kinetics400": ("a_000001_000011.mp4", "a.mp4", "b.mp4"),
-        "ssv2": ("1.webm",),
-        "ucf101": ("run/v_run_g01_c01.avi", "jump/v_jump_g01_c02.avi"),
-        "hmdb51": ("run/a.avi", "run/b.avi"),
-        "imagenet-vid-robust": ("val/v/1.jpg", "val/v/2.jpg"),
-        **dict.fromkeys(("thumos14", "multithumos", "activitynet"), ("v_-abc.mp4", "v_2.mp4")),
-    }
-    for name, files in clips.items():
-        for file in files:
-            (folder / name / file).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name / file).write_bytes(b"x")
-    (folder / "imagenet-vid-robust" / "labels.json").write_bytes(b'{"val/v/1.jpg": [0], "val/v/2.jpg": [1]}')
 
 
 def _video(path: Path) -> object:
@@ -383,69 +146,20 @@ def _video_struck(path: Path) -> object:
     return jostle.corrupt_file(path, spec, path.parent / "out" / "struck.mkv", jobs=1)
 
 
-def _out(folder: Path) -> None:
-    (folder / "out").mkdir()
-
-
-_FILMED = (
-    *(("a.webm", "libvpx-vp9", ""), ("a.mpg", "mpeg2video", ""), ("c.avi", "mjpeg", ""), ("a.ts", "mpeg4", "")),
-    *(("sound.mp4", "libx264", "aac"), ("sound.avi", "mpeg4", "pcm_s16le")),
-)
-
-
-def _video_samples(folder: Path) -> Samples:
-    """Every codec and container that jostle writes, and some that others do."""
-    from jostle.media.encode import Writer
-
-    made = {}
-    shots = [np.roll(np.kron(_picture(), np.ones((2, 2, 1), np.uint8)), 5 * t, 1) for t in range(12)]
-    for name, codec in (
-        *(("a.mp4", "h264"), ("b.mp4", "h265"), ("a.mkv", "h264"), ("b.mkv", "h265"), ("c.mkv", "ffv1")),
-        *(("a.mov", "h264"), ("a.avi", "h264"), ("b.avi", "ffv1")),
-    ):
-        with Writer(folder / name, size=(48, 64), fps=25, codec=codec, faststart=name == "a.mov") as writer:  # type: ignore[arg-type]
-            for shot in shots:
-                writer.write(shot)
-        made[name] = (folder / name).read_bytes()
-    for name, encoder, sound in _FILMED:
-        _film(folder / name, encoder, sound, shots)
-        made[name] = (folder / name).read_bytes()
-    return made
-
-
-def _film(path: Path, encoder: str, sound: str, shots: list[np.ndarray]) -> None:
-    import av
-
-    with av.open(str(path), "w") as container:
-        stream = container.add_stream(encoder, rate=25)
-        stream.width, stream.height = 64, 48
-        stream.pix_fmt = "yuvj420p" if encoder == "mjpeg" else "yuv420p"
-        stream.codec_context.thread_count = 1
-        heard = container.add_stream(sound, rate=8000, layout="mono") if sound else None
-        for shot in shots:
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(shot)))
-        container.mux(stream.encode(None))
-        if heard is not None:
-            wave = av.AudioFrame.from_ndarray(np.zeros((1, 3840), np.int16), format="s16", layout="mono")
-            wave.sample_rate = 8000
-            container.mux(heard.encode(wave))
-            container.mux(heard.encode(None))
-
-
 READERS = {
-    "json annotations": Reader(_json_annotations, _annotations, (json_changed,), 24_000),
-    "text annotations": Reader(_text_annotations, _annotations, (line_changed, with_digits), 20_000),
-    "pickled annotations": Reader(_pickled_annotations, _annotations, (pickle_changed,), 10_000),
-    "lists": Reader(_list_samples, _lists, (json_changed, line_changed), 8_000),
-    "scores": Reader(_frame_samples, _frames, (json_changed,), 5_000),
-    "tables": Reader(_tables, _frames, (zip_changed,), 8_000),
-    "features": Reader(_feature_samples, _features, (header_changed,), 6_000),
-    "feature store": Reader(_store_samples, _store, (json_changed,), 2_000),
-    "data sets": Reader(_layout_samples, _layout, (json_changed, line_changed), 3_000, _some_clips),
-    "settings": Reader(_settings_samples, _settings, (line_changed, with_digits), 3_000),
-    "weights": Reader(_weight_samples, _weights, (zip_changed, pickle_changed, header_changed), 8_000),
-    "images": Reader(_image_samples, _images, (), 10_000),
-    "image times": Reader(_time_samples, _images, (json_changed, with_digits), 2_000, _one_image),
-    "video": Reader(_video_samples, _video, (container_changed, container_changed), 15_000),
-    "video struck": Reader(_video_samples, _video_struck, (container_changed,), 2_000, _out),
+    "json annotations": Reader(samples.json_annotations, _annotations, (json_changed,), 24_000),
+    "text annotations": Reader(samples.text_annotations, _annotations, (line_changed, with_digits), 20_000),
+    "pickled annotations": Reader(samples.pickled_annotations, _annotations, (pickle_changed,), 10_000),
+    "lists": Reader(samples.lists, _lists, (json_changed, line_changed), 8_000),
+    "scores": Reader(samples.scores, _frames, (json_changed,), 5_000),
+    "tables": Reader(samples.tables, _frames, (zip_changed,), 8_000),
+    "features": Reader(samples.features, _features, (header_changed,), 6_000),
+    "feature store": Reader(samples.feature_store, _store, (json_changed,), 2_000),
+    "data sets": Reader(samples.data_sets, _layout, (json_changed, line_changed), 3_000, samples.some_clips),
+    "settings": Reader(samples.settings, _settings, (line_changed, with_digits), 3_000),
+    "weights": Reader(samples.weights, _weights, (zip_changed, pickle_changed, header_changed), 8_000),
+    "images": Reader(samples.images, _images, (), 10_000),
+    "image times": Reader(samples.image_times, _images, (json_changed, with_digits), 2_000, samples.one_image),
+    "video": Reader(samples.videos, _video, (container_changed, container_changed), 15_000),
+    "video struck": Reader(samples.videos, _video_struck, (container_changed,), 2_000, samples.out_folder),
 }
