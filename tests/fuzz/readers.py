@@ -146,6 +146,16 @@ def _video_struck(path: Path) -> object:
     return jostle.corrupt_file(path, spec, path.parent / "out" / "struck.mkv", jobs=1)
 
 
+def _run(path: Path) -> object:
+    """What `jostle verify`, `jostle report` and `jostle diff` learn of a run before they show anything."""
+    from jostle.api.verifying import verify
+    from jostle.findings.record import RunRecord
+    from jostle.findings.survey import survey
+
+    root = next(folder for folder in path.parents if folder.parent.name == "place")
+    return first_of(lambda _: verify(root), lambda _: survey(RunRecord.read(root), draws=2))(path)
+
+
 READERS = {
     "json annotations": Reader(samples.json_annotations, _annotations, (json_changed,), 24_000),
     "text annotations": Reader(samples.text_annotations, _annotations, (line_changed, with_digits), 20_000),
@@ -160,6 +170,7 @@ READERS = {
     "weights": Reader(samples.weights, _weights, (zip_changed, pickle_changed, header_changed), 8_000),
     "images": Reader(samples.images, _images, (), 10_000),
     "image times": Reader(samples.image_times, _images, (json_changed, with_digits), 2_000, samples.one_image),
+    "runs": Reader(samples.runs, _run, (json_changed, zip_changed), 3_000, samples.whole_runs),
     "video": Reader(samples.videos, _video, (container_changed, container_changed), 15_000),
     "video struck": Reader(samples.videos, _video_struck, (container_changed,), 2_000, samples.out_folder),
 }

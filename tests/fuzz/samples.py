@@ -6,6 +6,8 @@ import gzip
 import io
 import json
 import pickle
+import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -295,3 +297,20 @@ def film(path: Path, encoder: str, sound: str, shots: list[np.ndarray]) -> None:
             wave.sample_rate = 8000
             container.mux(heard.encode(wave))
             container.mux(heard.encode(None))
+
+
+def runs(folder: Path) -> Samples:
+    """A finished run of each task; the whole of them lies beside each file."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "findings"))
+    from made_runs import made_run
+
+    made = folder / "runs"
+    made.mkdir()
+    for task in ("detection", "recognition", "frames"):
+        made_run(made / task, task, videos=4, cells=("thumos14-c/black_frame:1",))
+    files = [path for path in made.rglob("*") if path.is_file() and path.stat().st_size and path.suffix != ".mp4"]
+    return {path.relative_to(made).as_posix(): path.read_bytes() for path in files}
+
+
+def whole_runs(place: Path) -> None:
+    shutil.copytree(place.parent / "runs", place, dirs_exist_ok=True)
