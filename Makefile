@@ -99,7 +99,7 @@ install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check uv 
 # without its dependencies, and benchmarks/peer.py mends the three calls that broke.
 .venv-peer/.stamp: pyproject.toml constraints.txt benchmarks/peer-requirements.txt
 	test -x $(PEER)/python || $(PYTHON) -m venv .venv-peer
-	$(PEER)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pytest
+	$(PEER)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pytest hypothesis
 	$(PEER)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/peer-requirements.txt
 	$(PEER)/python -m pip install --quiet --disable-pip-version-check --no-deps imagecorruptions==1.1.2
 	touch $@

@@ -7,18 +7,25 @@ import os
 import random
 import re
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 
 from jostle import Clip
+from jostle.registry import Registry
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several workers with a thread pool each would wait for one another
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 os.environ.setdefault("JOSTLE_CODEC_CACHE", "0")  # runs of tests leave no streams in anybody's cache
+
+# How long a draw takes says how busy the machine is, and nothing about jostle.
+hypothesis.settings.register_profile("jostle", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("jostle")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -49,6 +56,12 @@ if importlib.util.find_spec("torch") is None:
         if report.failed and asked.search(str(report.longrepr)):
             report.outcome, report.longrepr = "skipped", (str(item.path), 0, "Skipped: torch is not installed")
         return report
+
+
+@pytest.fixture(scope="session")
+def ours() -> Callable[[Registry[Any]], list[Any]]:
+    """What of a shelf comes with jostle: other tests put things of their own beside it."""
+    return lambda shelf: [thing for thing in shelf.values() if thing.load.__module__.startswith("jostle.")]
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ from numpy_extractor import write_video
 
 LENGTHS = {"one": 60, "two": 41, "three": 9}
 SETTINGS = {"input_dim": 128, "dim": 16, "classes": 2, "max_length": 64, "levels": 4, "min_score": 0.0}
-NET = ("--extractor", "puppet_net", "--weights", "net.safetensors")
+NET = ("--extractor", "puppet_net", "--weights", "net.safetensors", "--device", "cpu")
 DETECT = ("--detector", "temporalmaxer", "--weights", "detector.safetensors", "--set", "max_segments=3")
 
 
@@ -140,7 +140,7 @@ def test_any_model_makes_features(jostled, tmp_path: Path) -> None:
     write_video(videos / "long.mkv", 100, seed=3)
     weights = tmp_path / "c3d.safetensors"
     write_weights(load_recogniser("puppet_c3d", weights="random").network.state_dict(), weights)
-    model = ("--extractor", "puppet_c3d", "--weights", weights)
+    model = ("--extractor", "puppet_c3d", "--weights", weights, "--device", "cpu")
     done = jostled("extract", videos, *model, "--stride", 10, "-o", tmp_path / "out", "-j", 1)
     assert done.code == 0, done.err
     noted = json.loads((tmp_path / "out" / "features.json").read_text())

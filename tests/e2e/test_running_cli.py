@@ -117,7 +117,7 @@ def test_the_windows_of_the_released_programs(
         assert json.loads((here / "out" / "predictions" / f"{cell}.json").read_text())["results"] == found
     capsys.readouterr()
 
-    for other, said in ((faults, "rule was 'released', now 'all'"), (rule, "released_faults was ['early-row', 'sk")):
+    for other, said in ((faults, "rule was 'released', now 'all'"), (rule, "released_faults was ('early-row', 'sk")):
         assert say(monkeypatch, *words, *other) == 6
         assert said in capsys.readouterr().err
 

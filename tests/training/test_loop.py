@@ -197,7 +197,7 @@ def test_F117_a_checkpoint_that_does_not_say_where_it_stood(world: Path, tmp_pat
         train(config, tmp_path, on_step=stop_at(3))
     path = tmp_path / CHECKPOINT
     write_weights(read_weights(path), path, metadata={"progress": '{"stop": 3}'})
-    with pytest.raises(CheckpointError, match="does not say where its run stood; remove it to begin again"):
+    with pytest.raises(CheckpointError, match="does not say how far the run was; remove it, and train anew"):
         train(config, tmp_path)
 
 
