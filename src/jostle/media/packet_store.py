@@ -22,7 +22,7 @@ import av
 
 from jostle.media.codec import Codec, Coded
 
-FORMAT = 1  # raise it when the same frames and settings give another file
+FORMAT = 2  # raise it when the same frames and settings give another file
 BLOCK = 2**20
 _TAIL = struct.Struct("<Q32s")  # length of the index, and the checksum of all before the tail
 _counter = itertools.count()
