@@ -277,8 +277,8 @@ def _differences(here: Origin, asked: Origin) -> str:
 def _write_array(path: Path, array: Features) -> str:
     packed = io.BytesIO()
     np.lib.format.write_array(packed, np.ascontiguousarray(array), allow_pickle=False)
-    data = packed.getbuffer()
-    write_bytes(path, [data])  # type: ignore[list-item]
+    data = packed.getvalue()  # not a view of it, over which Python 3.12.1 stumbles when a failed write leaves one
+    write_bytes(path, [data])
     return hashlib.sha256(data).hexdigest()
 
 
