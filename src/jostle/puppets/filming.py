@@ -10,6 +10,7 @@ from jostle.puppets.splits import VERSION
 from jostle.seeds import key_for
 
 QUALITY = 20.0  # constant rate factor: no block is seen at this size
+CODING = 2  # raise it when the same frames become other files, so that no cache holds a mixture
 FRAMES_AT_ONCE = 120
 
 
@@ -26,4 +27,4 @@ class Keyed:
 
     @property
     def key(self) -> str:
-        return f"{key_for(VERSION, repr(self), repr(Difficulty()), QUALITY):016x}"
+        return f"{key_for(VERSION, repr(self), repr(Difficulty()), QUALITY, CODING):016x}"
