@@ -51,13 +51,13 @@ def require_encoder(name: str) -> None:
 
 
 def repeatable(encoder: str, options: dict[str, str]) -> dict[str, str]:
-    """`options` with what it takes for equal input to give equal bytes, on every processor.
+    """`options` with what it takes for equal input to give equal bytes, as far as can be on every processor.
 
     x264 (build 165) reads memory it never wrote in the AVX-512 code of its macroblock tree, so its output
     changes with whatever lay there, and estimates quotients in its code for ARM. Plain SSE2 has no such fault, runs
     on every x86-64 machine and gives the bits of the C code, which other processors use: three times slower, and the
-    same in all but a few long streams, where sums of fractions round differently in C too. In x265 such sums decide
-    far more often, by its tree, so that is left out. x265 is kept to one pool and one frame at a time, because its
+    same in all but a few streams, where sums of fractions round differently in C too. In x265 such sums decide far
+    more often, by its tree, so that is left out. x265 is kept to one pool and one frame at a time, because its
     threads change its decisions, and does not write a line on the processor into the stream. The MPEG family is told to
     transform in whole numbers; by default it does so as is fastest on each processor.
     """
