@@ -26,8 +26,8 @@ import numpy as np  # noqa: E402
 
 from benchmarks.detections import made_predictions, made_truth  # noqa: E402
 from benchmarks.timing import by_turns, seconds  # noqa: E402
-from jostle.datasets.files import read_predictions, write_predictions  # noqa: E402
 from jostle.diagnosis import diagnose, styles  # noqa: E402
+from jostle.filing.files import read_predictions, write_predictions  # noqa: E402
 from jostle.metrics.score import score  # noqa: E402
 from jostle.types.predictions import Predictions  # noqa: E402
 from jostle.types.truth import Truth  # noqa: E402

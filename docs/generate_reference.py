@@ -26,11 +26,11 @@ from jostle.corrupting.corruption import Corruption, corruptions
 from jostle.corrupting.placement import placements
 from jostle.corrupting.profile import Entry, Profile, profiles
 from jostle.datasets.dataset import datasets
-from jostle.datasets.format import SAID, Format, Kind, formats
 from jostle.detectors.config import DetectorConfig
 from jostle.detectors.detector import Variant, detectors
 from jostle.diagnosis import MENDED_FAULTS, Buckets, Style, styles
 from jostle.evaluation.detection import Grid
+from jostle.filing.format import SAID, Format, Kind, formats
 from jostle.metrics.metric import Metric, metrics
 from jostle.metrics.protocol import Protocol, protocols
 from jostle.models.extractor import ExtractorKind, extractors
@@ -56,7 +56,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.corrupting.placement": ("placement", "Placement", "Timeline"),
     "jostle.corrupting.profile": ("profile", "Profile", "Entry", "strength"),
     "jostle.corrupting.spec": ("Spec",),
-    "jostle.datasets.files": (
+    "jostle.filing.files": (
         "read_truth",
         "read_predictions",
         "read_video_labels",
@@ -68,14 +68,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "segments_of",
         "variant_of",
     ),
-    "jostle.datasets.format": ("Format",),
+    "jostle.filing.format": ("Format",),
     "jostle.datasets.dataset": ("Dataset", "Files", "Request", "DatasetKind", "dataset"),
     "jostle.datasets.frame_sets": ("FrameSets",),
-    "jostle.datasets.frames": ("read_frame_scores", "read_frame_sets", "read_frame_labels"),
-    "jostle.datasets.id_list": ("read_ids",),
-    "jostle.datasets.features": ("read_features", "check_length"),
+    "jostle.filing.frames": ("read_frame_scores", "read_frame_sets", "read_frame_labels"),
+    "jostle.filing.id_list": ("read_ids",),
+    "jostle.filing.features": ("read_features", "check_length"),
     "jostle.datasets.videos": ("find_videos", "VideoFiles"),
-    "jostle.datasets.names": ("file_name_for",),
+    "jostle.filing.names": ("file_name_for",),
     "jostle.types.truth": ("Spans",),
     "jostle.types.video_labels": ("VideoLabels",),
     "jostle.metrics.protocol": ("Protocol",),

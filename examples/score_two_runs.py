@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 import jostle
-from jostle.datasets.files import write_predictions, write_truth
 from jostle.diagnosis import change
+from jostle.filing.files import write_predictions, write_truth
 
 CLASSES = ("Dive", "Jump", "Swing", "Throw")
 VIDEOS, INSTANCES, FALSE_ALARMS = 40, 320, 3300

@@ -39,10 +39,10 @@ from jostle.corrupting.placement import placements
 from jostle.corrupting.profile import profiles
 from jostle.corrupting.spec import Spec
 from jostle.datasets.dataset import datasets
-from jostle.datasets.files import write_truth
-from jostle.datasets.format import formats
 from jostle.detectors.detector import detectors
 from jostle.diagnosis import MENDED_FAULTS, styles
+from jostle.filing.files import write_truth
+from jostle.filing.format import formats
 from jostle.media.encode import Writer
 from jostle.metrics.metric import metrics
 from jostle.metrics.protocol import protocols

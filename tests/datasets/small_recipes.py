@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jostle.datasets.writing import write_text
 from jostle.errors import DataError
+from jostle.filing.writing import write_text
 
 
 @dataclass(frozen=True)

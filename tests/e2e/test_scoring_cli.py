@@ -14,7 +14,7 @@ import pytest
 import jostle
 from jostle import Predictions, Truth
 from jostle.cli.main import _run
-from jostle.datasets.files import write_predictions, write_truth
+from jostle.filing.files import write_predictions, write_truth
 
 CLASSES = ("Jump", "Run", "Throw")
 

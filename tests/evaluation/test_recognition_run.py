@@ -20,9 +20,9 @@ import small_recognition
 from small_recognition import CELLS, CLASSES, FRAMES, LABELS, NAMES, RECIPE, data_of, write_videos
 
 import jostle
-from jostle.datasets.frames import read_frame_scores
 from jostle.errors import SourceChanged
 from jostle.evaluation.run_check import check_run
+from jostle.filing.frames import read_frame_scores
 from jostle.metrics.accuracy import top_k_accuracy
 from jostle.runs.events import VideoKept
 from jostle.runs.journal import read_events

@@ -164,7 +164,7 @@ def test_numbers_that_are_none_are_refused(videos: dict[str, Path], tmp_path: Pa
 def test_a_full_disk_ends_it_and_keeps_what_is_finished(
     videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jostle.datasets import writing
+    from jostle.filing import writing
 
     real, calls = writing._write, []
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.datasets import detection_rows, text
-from jostle.datasets.files import read_predictions, read_truth, read_video_labels
 from jostle.errors import DataError
+from jostle.filing import detection_rows, text
+from jostle.filing.files import read_predictions, read_truth, read_video_labels
 
 
 def annotated(*segments: Any, **facts: Any) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.datasets.features import check_length, read_features
-from jostle.datasets.files import read_predictions, read_video_labels
-from jostle.datasets.pickles import read_pickle
 from jostle.errors import BadValue, DataError
+from jostle.filing.features import check_length, read_features
+from jostle.filing.files import read_predictions, read_video_labels
+from jostle.filing.pickles import read_pickle
 
 HEADER = "video_id,t_start,t_end,label,score\n"
 

@@ -36,12 +36,12 @@ from small_run import RECIPE, data_of, write_videos
 import jostle
 from jostle.benchmarks.reading import load_benchmark
 from jostle.benchmarks.selection import select_cells
-from jostle.datasets import writing
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.evaluation.detecting import DetectingByFeatures, DetectingByFrames
 from jostle.evaluation.run_check import check_run
 from jostle.evaluation.run_state import State
 from jostle.evaluation.runner import Contestant, run_benchmark
+from jostle.filing import writing
 from jostle.runs.events import VideoKept, plain_event
 from jostle.runs.journal import Journal, read_events
 from jostle.runs.ownership import Ownership

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.datasets.arrays import read_npz
-from jostle.datasets.features import read_features
-from jostle.datasets.frames import read_frame_scores
 from jostle.errors import DataError
 from jostle.evaluation.detection import read_video_scores
 from jostle.evaluation.score_tables import read_table, write_table
+from jostle.filing.arrays import read_npz
+from jostle.filing.features import read_features
+from jostle.filing.frames import read_frame_scores
 
 
 def npy(header: str, content: bytes = b"", *, version: bytes = b"\x01\x00") -> bytes:

@@ -61,29 +61,29 @@ def first_of(*reads: Callable[[Path], object]) -> Callable[[Path], object]:
 
 
 def _annotations(path: Path) -> object:
-    from jostle.datasets.files import read_predictions, read_truth, read_video_labels
+    from jostle.filing.files import read_predictions, read_truth, read_video_labels
 
     return first_of(read_truth, lambda path: read_truth(path, fix=True), read_predictions, read_video_labels)(path)
 
 
 def _lists(path: Path) -> object:
-    from jostle.datasets.id_list import read_ids
     from jostle.datasets.layouts.classes import read_names, read_numbers
+    from jostle.filing.id_list import read_ids
 
     return first_of(read_ids, read_numbers, read_names)(path)
 
 
 def _frames(path: Path) -> object:
-    from jostle.datasets.frames import read_frame_labels, read_frame_scores, read_frame_sets
     from jostle.evaluation.detection import read_video_scores
     from jostle.evaluation.score_tables import read_table
+    from jostle.filing.frames import read_frame_labels, read_frame_scores, read_frame_sets
 
     tables = (read_frame_scores, lambda path: read_table(path, "frames"))
     return first_of(*tables, read_frame_sets, read_frame_labels, read_video_scores)(path)
 
 
 def _features(path: Path) -> object:
-    from jostle.datasets.features import read_features
+    from jostle.filing.features import read_features
 
     return read_features(path, channels=6)
 

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from jostle.datasets.class_numbers import officially_named
-from jostle.datasets.files import (
+from jostle.errors import DataError, JostleError
+from jostle.filing.class_numbers import officially_named
+from jostle.filing.files import (
     read_predictions,
     read_truth,
     read_video_labels,
@@ -21,9 +22,8 @@ from jostle.datasets.files import (
     write_truth,
     write_video_labels,
 )
-from jostle.datasets.format import formats
-from jostle.datasets.names import normal_id
-from jostle.errors import DataError, JostleError
+from jostle.filing.format import formats
+from jostle.filing.names import normal_id
 from jostle.types.predictions import Predictions
 from jostle.types.truth import CHARACTERISTICS, Spans, Truth
 from jostle.types.video_labels import VideoLabels

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.datasets.files import read_truth
+from jostle.filing.files import read_truth
 from jostle.puppets.splits import VIDEOS
 from jostle.puppets.untrimmed import Annotations
 

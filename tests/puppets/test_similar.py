@@ -10,7 +10,7 @@ import pytest
 
 import jostle
 from jostle.datasets.dataset import Dataset, Files, Request
-from jostle.datasets.frames import read_frame_labels, read_frame_sets
+from jostle.filing.frames import read_frame_labels, read_frame_sets
 from jostle.metrics.frame_sets import frame_number
 from jostle.puppets.similar import (
     EVERY,

@@ -12,7 +12,7 @@ import pytest
 
 import jostle
 from jostle.datasets.dataset import Dataset, Files, Request
-from jostle.datasets.files import read_video_labels
+from jostle.filing.files import read_video_labels
 from jostle.puppets.film import CLASSES
 from jostle.puppets.splits import CLIP_CASTS
 from jostle.puppets.trimmed import TrimmedClip, puppets_trimmed

@@ -124,7 +124,7 @@ def corrupt_file(
         progress: called with (frames done, frames in all).
     """
     from jostle.corrupting.video import corrupt_video
-    from jostle.datasets.names import id_of
+    from jostle.filing.names import id_of
 
     source, out = Path(source), Path(out)
     if out.exists() and source.exists() and out.samefile(source):
@@ -174,7 +174,7 @@ def sheet(
     if isinstance(source, Clip):
         clip, identity = source, video_id or ""
     else:
-        from jostle.datasets.names import id_of
+        from jostle.filing.names import id_of
         from jostle.media.decode import Reader
 
         identity = video_id if video_id is not None else id_of(Path(source))
@@ -206,7 +206,7 @@ def _actions(segments: SegmentsLike, truth: str | Path | None, video_id: str) ->
         return as_segments(segments)
     if segments is not None:
         raise BadValue("give the actions as segments or as a truth file, not both")
-    from jostle.datasets.files import segments_of
+    from jostle.filing.files import segments_of
 
     return segments_of(truth, video_id)
 

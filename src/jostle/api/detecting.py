@@ -87,8 +87,8 @@ def detect(
     """
     import dataclasses
 
-    from jostle.datasets.files import read_truth
     from jostle.evaluation.detection import detect_features, grid_of, read_video_scores
+    from jostle.filing.files import read_truth
 
     known = truth if truth is None or isinstance(truth, Truth) else read_truth(truth)
     scores = None if video_scores is None else read_video_scores(video_scores)

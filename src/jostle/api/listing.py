@@ -70,7 +70,7 @@ def _metrics() -> Iterable[str]:
 
 
 def _formats() -> Iterable[str]:
-    from jostle.datasets.format import formats
+    from jostle.filing.format import formats
 
     return formats
 

@@ -11,8 +11,8 @@ from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
 
 if TYPE_CHECKING:
-    from jostle.datasets.files import Converted
     from jostle.diagnosis.diagnosis import Diagnosis
+    from jostle.filing.files import Converted
     from jostle.metrics.comparison import Comparison
     from jostle.metrics.pm_k import Labels, PmK, Scores
     from jostle.metrics.robustness import Robustness
@@ -33,7 +33,7 @@ def load_truth(
         protocol: `thumos14` and `opentad` leave out repeated and empty instances; `activitynet` keeps everything.
         fix: drop what is no segment instead of refusing the file, and count it.
     """
-    from jostle.datasets.files import read_truth
+    from jostle.filing.files import read_truth
     from jostle.metrics.protocol import protocols
 
     return protocols[protocol].prepare(read_truth(path, subset=subset, fix=fix))
@@ -45,7 +45,7 @@ def load_predictions(path: str | Path, *, fix: bool = False) -> Predictions:
     Args:
         fix: drop rows that are not finite or not whole instead of refusing the file, and count them.
     """
-    from jostle.datasets.files import read_predictions
+    from jostle.filing.files import read_predictions
 
     return read_predictions(path, fix=fix)
 
@@ -135,7 +135,7 @@ def pm_k(
         labels_of: hold a neighbour to its `own` labels (ImageNet-Vid-Robust) or its `anchor`'s (YTBB-Robust).
         project: merge the scores of the 1000 ImageNet classes into the 30 of ImageNet-Vid or the 24 of YTBB.
     """
-    from jostle.datasets.frames import read_frame_labels, read_frame_scores, read_frame_sets
+    from jostle.filing.frames import read_frame_labels, read_frame_scores, read_frame_sets
     from jostle.metrics.pm_k import pm_k as measure
 
     given = read_frame_scores(scores) if isinstance(scores, str | Path) else scores
@@ -183,7 +183,7 @@ def convert(
         to: the format; by default what the target's ending says.
         truth: names class numbers, or numbers class names, where the two formats differ in that.
     """
-    from jostle.datasets.files import convert as convert_file
+    from jostle.filing.files import convert as convert_file
 
     return convert_file(source, target, to=to, truth=truth, subset=subset, fix=fix)
 
@@ -194,7 +194,7 @@ def load_scored_truth(path: str | Path, *, subset: str | None = None, fix: bool 
     Raises:
         DataError: if the file has several subsets and none is named: which one is meant cannot be guessed.
     """
-    from jostle.datasets.files import read_truth
+    from jostle.filing.files import read_truth
 
     truth = read_truth(path, subset=subset, fix=fix)
     present = {name: truth.subsets.count(name) for name in dict.fromkeys(truth.subsets)}

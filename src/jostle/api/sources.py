@@ -30,9 +30,9 @@ def videos_and_corruptions(
     """Which videos are meant, and what is to befall each."""
     from jostle.corrupting.placement import parse
     from jostle.corrupting.spec import Spec
-    from jostle.datasets.names import id_of
     from jostle.datasets.videos import find_videos
     from jostle.extraction.folder import Corrupting
+    from jostle.filing.names import id_of
 
     specs = tuple(str(Spec.parse(one)) for one in ([spec] if isinstance(spec, str | Spec) else spec))
     if placement is not None:
@@ -65,9 +65,9 @@ def _actions(
     alone: bool,
 ) -> tuple[dict[str, Segments], str | None]:
     """The actions of each video, and a fingerprint of where they come from."""
-    from jostle.datasets.files import read_truth, segments_of
-    from jostle.datasets.names import listing
     from jostle.extraction.store import file_fingerprint
+    from jostle.filing.files import read_truth, segments_of
+    from jostle.filing.names import listing
 
     if truth is None:
         if segments is None:

@@ -21,9 +21,9 @@ from jostle.corrupting.video import corrupt_video
 from jostle.datasets.dataset import Dataset, Files
 from jostle.datasets.made_files import Recipe as FileRecipe
 from jostle.datasets.made_files import fill, recorded
-from jostle.datasets.names import refuse_collisions, shown
-from jostle.datasets.writing import write_text
 from jostle.errors import BadValue, DataError, JostleError, SourceChanged
+from jostle.filing.names import refuse_collisions, shown
+from jostle.filing.writing import write_text
 from jostle.runs.shape import read_record
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth

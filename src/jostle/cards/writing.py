@@ -6,8 +6,8 @@ from pathlib import Path
 
 from jostle.cards.dataset_card import dataset_card
 from jostle.cards.model_card import model_card
-from jostle.datasets.writing import write_text
 from jostle.errors import DataError
+from jostle.filing.writing import write_text
 from jostle.findings.record import RunRecord
 
 

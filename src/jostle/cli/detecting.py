@@ -73,8 +73,8 @@ def detect(
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(quiet, verbose)
-    from jostle.datasets.files import read_truth
     from jostle.evaluation.detection import Grid, grid_of
+    from jostle.filing.files import read_truth
 
     known = None if truth is None else read_truth(truth, subset=subset)
     made = api.load_detector(detector, weights=weights, **_settings(settings or []))
@@ -107,7 +107,7 @@ def detect(
 
 
 def _show(found: Predictions, known: Truth | None, out: Path | None, as_json: bool) -> None:
-    from jostle.datasets.files import write_predictions
+    from jostle.filing.files import write_predictions
 
     if known is not None and len(found.videos) < len(known.videos):
         voice.remark(f"{len(known.videos) - len(found.videos)} of {len(known.videos)} videos are not here")
@@ -171,7 +171,8 @@ def train(
 
 def _is_video(source: Path, prefix: str, suffix: str) -> bool:
     """Whether a path is to be decoded first: a video, or a folder with videos and without features."""
-    from jostle.datasets.videos import VIDEO_SUFFIXES, find_videos
+    from jostle.datasets.videos import find_videos
+    from jostle.filing.names import VIDEO_SUFFIXES
 
     if not source.is_dir():
         return source.suffix.lower() in VIDEO_SUFFIXES

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def variant(truth: Truth) -> str | None:
     """The known variant of a data set that this is, if any."""
-    from jostle.datasets.files import variant_of
+    from jostle.filing.files import variant_of
 
     return variant_of(truth)
 

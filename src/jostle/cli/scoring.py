@@ -228,7 +228,7 @@ def _show_other(
         curve = average_recall(api.load_predictions(predictions, fix=fix), real, average_proposals=100, tious=tious)
         shown, lines = curve.to_dict(), proposal_lines(curve)
     else:
-        from jostle.datasets.files import read_video_labels
+        from jostle.filing.files import read_video_labels
         from jostle.metrics.video_classification import video_classification
 
         made = video_classification(read_video_labels(predictions), read_video_labels(truth, subset=subset))
@@ -264,7 +264,7 @@ def _tious(text: str | None) -> list[float] | None:
 def _ids(path: Path | None) -> frozenset[str]:
     if path is None:
         return frozenset()
-    from jostle.datasets.id_list import read_ids
+    from jostle.filing.id_list import read_ids
 
     return read_ids(path)
 

@@ -1,1 +1,1 @@
-"""Data sets as they lie on disk: video files, their names, and the annotations beside them."""
+"""Data sets as they lie on disk: by name, in the layouts they are met in, and what of them is there."""

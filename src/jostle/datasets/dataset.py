@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from jostle.datasets.frame_sets import FrameSets
-from jostle.datasets.names import listing, shown
-from jostle.datasets.variants import variant_of
 from jostle.errors import BadValue, UnknownName
+from jostle.filing.names import listing, shown
+from jostle.filing.variants import variant_of
 from jostle.registry import Registry
 from jostle.types.truth import Truth
 from jostle.types.video_labels import VideoLabels

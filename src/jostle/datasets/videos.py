@@ -10,15 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jostle.datasets.names import id_of, listing, normal_id, shown
 from jostle.errors import DataError
-
-VIDEO_SUFFIXES = frozenset(
-    (
-        *(".mp4", ".m4v", ".mov", ".3gp", ".mkv", ".webm", ".avi", ".wmv", ".flv", ".ogv"),
-        *(".mpg", ".mpeg", ".ts", ".mts", ".m2ts"),
-    )
-)
+from jostle.filing.names import VIDEO_SUFFIXES, id_of, listing, normal_id, shown
 
 _READ_BYTES = 1 << 20
 

@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from jostle.datasets.names import listing
 from jostle.errors import BadValue
+from jostle.filing.names import listing
 from jostle.metrics.class_projection import IMAGENET_CLASSES, project_classes
 
 Scores = npt.NDArray[np.float32]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from jostle.datasets.dataset import Dataset
-from jostle.datasets.names import listing, shown
 from jostle.errors import JostleError
+from jostle.filing.names import listing, shown
 from jostle.media.images import ImageSequence
 from jostle.media.probe import probe
 

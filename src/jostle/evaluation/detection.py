@@ -10,12 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from jostle.datasets.features import check_length, read_features
-from jostle.datasets.names import listing, normal_id
-from jostle.datasets.text import describe, read_json
 from jostle.errors import BadValue, DataError, JostleError
 from jostle.evaluation.work import asked
 from jostle.extraction.store import Entry, read_store
+from jostle.filing.features import check_length, read_features
+from jostle.filing.names import listing, normal_id
+from jostle.filing.text import describe, read_json
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jostle.benchmarks.recipe import Cell, Recipe
-from jostle.datasets.files import read_predictions, write_predictions, write_truth
 from jostle.diagnosis.diagnosis import diagnose
 from jostle.diagnosis.style import Style, styles
 from jostle.errors import DataError
 from jostle.evaluation.task import Array, Measured, Task
 from jostle.evaluation.work import Order
+from jostle.filing.files import read_predictions, write_predictions, write_truth
 from jostle.metrics.score import score
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments

@@ -14,12 +14,12 @@ import numpy as np
 
 from jostle.benchmarks.recipe import Cell
 from jostle.datasets.frame_sets import FrameSets
-from jostle.datasets.writing import write_text
 from jostle.evaluation.action_places import known_actions, places_of
 from jostle.evaluation.class_match import Scores
 from jostle.evaluation.score_tables import read_table, write_table
 from jostle.evaluation.task import Array, Measured, Task
 from jostle.evaluation.work import Order
+from jostle.filing.writing import write_text
 from jostle.metrics.pm_k import pm_k
 from jostle.types.segments import Segments
 

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jostle.benchmarks.recipe import Cell
-from jostle.datasets.writing import write_text
 from jostle.errors import BadValue
 from jostle.evaluation.action_places import known_actions, places_of
 from jostle.evaluation.class_match import Scores
 from jostle.evaluation.score_tables import read_table, write_table
 from jostle.evaluation.task import Array, Measured, Task
 from jostle.evaluation.work import Order
+from jostle.filing.writing import write_text
 from jostle.metrics.accuracy import within_top_k
 from jostle.metrics.intervals import clopper_pearson
 from jostle.metrics.video_classification import video_classification

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from jostle.benchmarks.recipe import CLEAN, safe
-from jostle.datasets.names import listing
 from jostle.errors import DataError, JostleError
 from jostle.evaluation.run_state import State
 from jostle.evaluation.tasks import TASKS
 from jostle.extraction.store import file_fingerprint
+from jostle.filing.names import listing
 from jostle.runs.folder import RunFolder
 from jostle.runs.journal import read_events
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from jostle.benchmarks.recipe import CLEAN, Cell
-from jostle.datasets.names import file_name_for, shown
 from jostle.errors import JostleError, SourceChanged
 from jostle.evaluation.task import Task
 from jostle.evaluation.video_results import read_results
 from jostle.evaluation.work import Found, Order
 from jostle.extraction.store import file_fingerprint, source_state
+from jostle.filing.names import file_name_for, shown
 from jostle.media.images import ImageSequence
 from jostle.media.probe import probe
 from jostle.runs.events import CellWritten, Event, VideoFailed, VideoKept, VideoList

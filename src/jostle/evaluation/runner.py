@@ -21,8 +21,6 @@ from typing import Any
 from jostle.benchmarks.recipe import CLEAN, Cell, Recipe
 from jostle.builds import builds
 from jostle.datasets.dataset import Dataset
-from jostle.datasets.names import file_name_for, refuse_collisions
-from jostle.datasets.writing import write_text
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.evaluation.run_scores import summed_up
 from jostle.evaluation.run_state import (
@@ -43,6 +41,8 @@ from jostle.evaluation.work import Attempting, Engine, Look, Looked, Order
 from jostle.extraction.engine import Cost
 from jostle.extraction.store import file_fingerprint, source_state
 from jostle.extraction.windows import ReleasedFault, Rule
+from jostle.filing.names import file_name_for, refuse_collisions
+from jostle.filing.writing import write_text
 from jostle.runs.about import FORMAT, About, Content, Origin
 from jostle.runs.events import CellWritten, Event, VideoFailed, VideoKept, VideoList, plain_event
 from jostle.runs.folder import RunFolder

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.datasets.arrays import named_rows, read_npz
-from jostle.datasets.writing import write_bytes
 from jostle.errors import DataError
+from jostle.filing.arrays import named_rows, read_npz
+from jostle.filing.writing import write_bytes
 
 Scores = npt.NDArray[np.float32]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from jostle.datasets.names import listing
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.evaluation.detection import FeatureDetector, Grid, VideoScores, find_segments
 from jostle.extraction.extractor import FeatureExtractor
 from jostle.extraction.folder import Corrupting, features_of
+from jostle.filing.names import listing
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
 

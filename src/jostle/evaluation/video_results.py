@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.datasets.arrays import read_npz
-from jostle.datasets.writing import write_bytes
 from jostle.errors import DataError
+from jostle.filing.arrays import read_npz
+from jostle.filing.writing import write_bytes
 
 _META = "about"
 Array = npt.NDArray[Any]

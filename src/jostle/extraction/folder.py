@@ -14,7 +14,6 @@ import numpy as np
 
 from jostle.corrupting.placement import placements
 from jostle.corrupting.spec import Spec
-from jostle.datasets.names import file_name_for, listing, refuse_collisions, shown
 from jostle.errors import BadValue, DataError, JostleError, ResourceError
 from jostle.extraction.engine import Cost, Extraction, Progress, VideoFeatures
 from jostle.extraction.extractor import FeatureExtractor
@@ -29,6 +28,7 @@ from jostle.extraction.store import (
     write_extraction,
 )
 from jostle.extraction.windows import ReleasedFault, Rule, WindowGrid
+from jostle.filing.names import file_name_for, listing, refuse_collisions, shown
 from jostle.media.decode import Reader
 from jostle.types.segments import Segments
 from jostle.workers import worked

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.datasets.features import read_features
-from jostle.datasets.names import file_name_for, normal_id, path_for, shown
-from jostle.datasets.writing import write_bytes, write_text
 from jostle.errors import DataError, SourceChanged
 from jostle.extraction.engine import Extraction
 from jostle.extraction.extractor import Features
+from jostle.filing.features import read_features
+from jostle.filing.names import file_name_for, normal_id, path_for, shown
+from jostle.filing.writing import write_bytes, write_text
 from jostle.media.door import checked_file
 from jostle.runs.shape import Misfit, fitted
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from jostle.benchmarks.recipe import CLEAN
-from jostle.datasets.writing import write_text
 from jostle.errors import DataError
+from jostle.filing.writing import write_text
 from jostle.findings.cell_tables import offsets_table
 from jostle.findings.draws import Estimate, estimate
 from jostle.findings.grid import short_name

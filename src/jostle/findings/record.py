@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.benchmarks.recipe import CLEAN, safe
-from jostle.datasets.files import read_predictions, read_truth
 from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import DataError, JostleError, UnknownName
 from jostle.evaluation.action_places import actions_at
 from jostle.evaluation.score_tables import read_table
+from jostle.filing.files import read_predictions, read_truth
 from jostle.findings.diagnosed import Diagnosed
 from jostle.metrics.protocol import Protocol, protocols
 from jostle.runs.about import About, Task

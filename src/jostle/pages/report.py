@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from jostle.builds import builds
-from jostle.datasets.writing import write_text
 from jostle.errors import BadValue, MissingExtra
+from jostle.filing.writing import write_text
 from jostle.findings.cell_tables import cells_table, drops_table, offsets_table
 from jostle.findings.comparison import surveys_of
 from jostle.findings.draws import DRAWS, LEVEL

@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.frame_sets import FrameSets
-from jostle.datasets.frames import read_frame_labels, read_frame_sets
 from jostle.datasets.made_files import fill
-from jostle.datasets.text import read_json
-from jostle.datasets.writing import write_text
+from jostle.filing.frames import read_frame_labels, read_frame_sets
+from jostle.filing.text import read_json
+from jostle.filing.writing import write_text
 from jostle.puppets.film import Held
 from jostle.puppets.filming import Keyed
 from jostle.puppets.props import PROPS

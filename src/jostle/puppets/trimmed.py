@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.files import read_truth, write_truth, write_video_labels
 from jostle.datasets.made_files import fill
-from jostle.datasets.writing import write_text
+from jostle.filing.files import read_truth, write_truth, write_video_labels
+from jostle.filing.writing import write_text
 from jostle.puppets.film import CLASSES, Film, trimmed
 from jostle.puppets.filming import Keyed, write_film
 from jostle.puppets.splits import CLIPS, clip_id, folder_name, puppet_of

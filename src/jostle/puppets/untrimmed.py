@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.files import read_truth, write_truth
 from jostle.datasets.made_files import fill
+from jostle.filing.files import read_truth, write_truth
 from jostle.puppets.film import CLASSES, FPS, Film, untrimmed
 from jostle.puppets.filming import Keyed, write_film
 from jostle.puppets.splits import CASTS, VIDEOS, folder_name, video_id

@@ -16,8 +16,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union
 
-from jostle.datasets.text import describe, read_json
 from jostle.errors import DataError
+from jostle.filing.text import describe, read_json
 
 R = TypeVar("R")
 Fit = Callable[[Any], Any]

@@ -15,10 +15,10 @@ import numpy as np
 import torch
 
 from jostle.corrupting.placement import Placement, Timeline, parse
-from jostle.datasets.features import read_features
 from jostle.detectors.checkpoints import read_weights
 from jostle.errors import BadValue, DataError
 from jostle.extraction.windows import WindowGrid
+from jostle.filing.features import read_features
 from jostle.models.extractor import Extractor, load_extractor
 from jostle.seeds import key_for
 from jostle.shipped import weights_file

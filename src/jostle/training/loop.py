@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from jostle.datasets.writing import write_text
 from jostle.detectors.checkpoints import write_weights
 from jostle.errors import DataError, SourceChanged
+from jostle.filing.writing import write_text
 from jostle.runs.ownership import Ownership
 from jostle.seeds import key_for
 from jostle.settings import settings_as_dict

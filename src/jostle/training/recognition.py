@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jostle.cache import cache_folder
-from jostle.datasets.names import listing
 from jostle.detectors.checkpoints import read_weights
 from jostle.errors import BadValue, DataError
+from jostle.filing.names import listing
 from jostle.models.input_spec import InputSpec
 from jostle.models.recogniser import Recogniser, Scores, changed, load_recogniser, recognisers
 from jostle.seeds import key_for, rng_for

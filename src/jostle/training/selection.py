@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from jostle.datasets.files import read_truth
 from jostle.detectors.config import DetectorConfig
 from jostle.detectors.detector import Detector
 from jostle.errors import BadValue, DataError
+from jostle.filing.files import read_truth
 from jostle.metrics.protocol import protocols
 from jostle.metrics.score import score
 from jostle.seeds import rng_for

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 
-from jostle.datasets.features import check_length, read_features
-from jostle.datasets.files import read_truth
-from jostle.datasets.names import listing
 from jostle.errors import DataError
+from jostle.filing.features import check_length, read_features
+from jostle.filing.files import read_truth
+from jostle.filing.names import listing
 from jostle.seeds import rng_for
 from jostle.training.config import DataConfig
 from jostle.types.truth import Truth

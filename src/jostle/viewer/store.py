@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from jostle.datasets.writing import write_text
 from jostle.errors import JostleError
+from jostle.filing.writing import write_text
 from jostle.viewer.rendering import FORMAT, Cancelled, Film, Progress
 
 QUOTA = 2 * 2**30  # bytes of rendered video

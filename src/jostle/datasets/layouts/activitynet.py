@@ -17,8 +17,8 @@ from pathlib import Path
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.segments import Segments, load
-from jostle.datasets.source import Source
-from jostle.datasets.tabular import csv_rows
+from jostle.filing.source import Source
+from jostle.filing.tabular import csv_rows
 
 _ID = 11  # characters of an id of YouTube
 

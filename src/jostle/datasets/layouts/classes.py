@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.datasets.names import listing, shown
-from jostle.datasets.source import Source
-from jostle.datasets.text import describe, read_json
 from jostle.errors import DataError
+from jostle.filing.names import listing, shown
+from jostle.filing.source import Source
+from jostle.filing.text import describe, read_json
 from jostle.types.video_labels import VideoLabels
 
 _NUMBERED = re.compile(r"(\d{1,6})[\s,]+(\S.*)", re.ASCII)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jostle.datasets.dataset import Dataset, Request
-from jostle.datasets.format import recognised
-from jostle.datasets.label_list import LabelList
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.classes import in_order, only_classes, read_names
 from jostle.datasets.layouts.matching import Videos
-from jostle.datasets.source import Source
-from jostle.datasets.tabular import csv_rows
 from jostle.errors import DataError
+from jostle.filing.format import recognised
+from jostle.filing.label_list import LabelList
+from jostle.filing.source import Source
+from jostle.filing.tabular import csv_rows
 from jostle.types.video_labels import VideoLabels
 
 CLASS_LISTS = ("classind.txt", "class*.txt", "*label_map*.txt", "*labels.csv", "*classnames.json", "*labels.json")

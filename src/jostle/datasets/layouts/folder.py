@@ -19,18 +19,18 @@ from pathlib import Path
 from typing import Any
 
 from jostle.datasets.dataset import Annotations, Dataset, Request, dataset
-from jostle.datasets.format import recognised
-from jostle.datasets.label_list import LabelList
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.clips import Clips, finished, from_folders, subsets_of
 from jostle.datasets.layouts.matching import Videos
 from jostle.datasets.layouts.similar_frames import SETS, load_frames
-from jostle.datasets.names import normal_id
-from jostle.datasets.source import Source
-from jostle.datasets.tabular import csv_rows
-from jostle.datasets.text import describe, parse_json
-from jostle.datasets.truth_table import Wanted
 from jostle.errors import DataError
+from jostle.filing.format import recognised
+from jostle.filing.label_list import LabelList
+from jostle.filing.names import normal_id
+from jostle.filing.source import Source
+from jostle.filing.tabular import csv_rows
+from jostle.filing.text import describe, parse_json
+from jostle.filing.truth_table import Wanted
 from jostle.types.truth import Truth
 from jostle.types.video_labels import VideoLabels
 

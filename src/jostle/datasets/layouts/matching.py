@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from jostle.datasets.layouts.tree import folders_of, linked_folders, subset_of_path
-from jostle.datasets.names import listing, normal_id, shown
-from jostle.datasets.videos import VIDEO_SUFFIXES, VideoFiles, every_video
+from jostle.datasets.videos import VideoFiles, every_video
 from jostle.errors import DataError
+from jostle.filing.names import VIDEO_SUFFIXES, listing, normal_id, shown
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.classes import read_numbers
 from jostle.datasets.layouts.segments import Segments, load
-from jostle.datasets.source import Source
-from jostle.datasets.tabular import number_in
-from jostle.datasets.truth_table import TruthTable, Wanted
+from jostle.filing.source import Source
+from jostle.filing.tabular import number_in
+from jostle.filing.truth_table import TruthTable, Wanted
 from jostle.types.truth import Truth
 
 _CLASS_FILE = re.compile(r"[A-Z][A-Za-z]+\.txt")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jostle.datasets.dataset import Dataset, Request
-from jostle.datasets.format import recognised
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.matching import Videos
-from jostle.datasets.source import Source
-from jostle.datasets.truth_table import Wanted
 from jostle.errors import DataError
+from jostle.filing.format import recognised
+from jostle.filing.source import Source
+from jostle.filing.truth_table import Wanted
 from jostle.types.truth import Truth
 
 

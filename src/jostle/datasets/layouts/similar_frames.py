@@ -14,10 +14,10 @@ from pathlib import Path, PurePosixPath
 
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.frame_sets import FrameSets
-from jostle.datasets.frames import read_frame_labels, read_frame_sets
 from jostle.datasets.layouts import tree
-from jostle.datasets.names import listing, shown
 from jostle.errors import DataError
+from jostle.filing.frames import read_frame_labels, read_frame_sets
+from jostle.filing.names import listing, shown
 
 SETS = ("pmsets.json", "*pmsets*.json", "*pm_sets*.json")
 LABELS = ("labels.json", "*labels*.json")

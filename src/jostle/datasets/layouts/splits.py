@@ -17,12 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.label_list import LabelList
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.clips import Clips, finished
 from jostle.datasets.layouts.matching import Videos
-from jostle.datasets.source import Source
 from jostle.errors import DataError
+from jostle.filing.label_list import LabelList
+from jostle.filing.source import Source
 from jostle.types.video_labels import VideoLabels
 
 SUBSETS = ("training", "test", "training-2", "test-2", "training-3", "test-3")

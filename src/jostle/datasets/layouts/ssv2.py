@@ -17,13 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.format import formats
-from jostle.datasets.label_list import LabelList
 from jostle.datasets.layouts.classes import shipped_names
 from jostle.datasets.layouts.clips import Clips, load, read_clips
-from jostle.datasets.source import Source
-from jostle.datasets.text import describe, parse_json, read_text
 from jostle.errors import DataError
+from jostle.filing.format import formats
+from jostle.filing.label_list import LabelList
+from jostle.filing.source import Source
+from jostle.filing.text import describe, parse_json, read_text
 from jostle.types.video_labels import VideoLabels
 
 SUBSETS = ("training", "validation")
