@@ -33,9 +33,9 @@ import numpy as np  # noqa: E402
 
 from jostle.benchmarks.recipe import CLEAN_CELL, Cell  # noqa: E402
 from jostle.benchmarks.sampling import Sampling  # noqa: E402
-from jostle.evaluation.class_match import match_classes  # noqa: E402
-from jostle.evaluation.recognition import Recognising  # noqa: E402
-from jostle.evaluation.work import Attempting, Order  # noqa: E402
+from jostle.looking.class_match import match_classes  # noqa: E402
+from jostle.looking.recognition import Recognising  # noqa: E402
+from jostle.looking.work import Attempting, Order  # noqa: E402
 from jostle.media.decode import Reader  # noqa: E402
 from jostle.media.encode import Writer  # noqa: E402
 from jostle.types.clip import Frames  # noqa: E402

@@ -29,8 +29,8 @@ from jostle.datasets.dataset import datasets
 from jostle.detectors.config import DetectorConfig
 from jostle.detectors.detector import Variant, detectors
 from jostle.diagnosis import MENDED_FAULTS, Buckets, Style, styles
-from jostle.evaluation.detection import Grid
 from jostle.filing.format import SAID, Format, Kind, formats
+from jostle.looking.detection import Grid
 from jostle.metrics.metric import Metric, metrics
 from jostle.metrics.protocol import Protocol, protocols
 from jostle.models.extractor import ExtractorKind, extractors
@@ -133,10 +133,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.benchmarks.selection": ("select_cells",),
     "jostle.benchmarks.reading": ("load_benchmark", "read_benchmark"),
     "jostle.benchmarks.layout": ("cell_folders",),
-    "jostle.evaluation.detection": ("Grid", "grid_of", "VideoScores", "read_video_scores", "detect_features"),
-    "jostle.evaluation.video_detection": ("detect_videos",),
-    "jostle.evaluation.runner": ("Run",),
-    "jostle.evaluation.watching": ("Tick", "CellSoFar"),
+    "jostle.looking.detection": ("Grid", "grid_of", "VideoScores", "read_video_scores", "detect_features"),
+    "jostle.looking.video_detection": ("detect_videos",),
+    "jostle.running.runner": ("Run",),
+    "jostle.running.watching": ("Tick", "CellSoFar"),
     "jostle.findings.run_diff": ("RunDiff", "Side"),
     "jostle.findings.comparison": ("Comparison", "Difference"),
     "jostle.findings.draws": ("Estimate",),

@@ -11,12 +11,12 @@ import pytest
 
 import jostle
 from jostle.api import verify
-from jostle.api.contestants import AskedModel, contestant_for
 from jostle.benchmarks.recipe import benchmarks
 from jostle.datasets.dataset import Dataset, Files
 from jostle.demo import DETECTOR, write_demo
 from jostle.media.encode import Writer
 from jostle.puppets.film import CLASSES, FPS, SIZE, untrimmed
+from jostle.running.contestants import AskedModel, contestant_for
 from jostle.shipped import TREATMENTS
 from jostle.types import Segments, Truth
 

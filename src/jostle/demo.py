@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from jostle.benchmarks.recipe import benchmarks
 from jostle.benchmarks.selection import select_cells
 from jostle.corrupting.corruption import corruptions
-from jostle.evaluation.sweep import Models, run_together
+from jostle.looking.sweep import Models
 from jostle.pages.report import write_report
+from jostle.running.together import run_together
 from jostle.shipped import TREATMENTS, trained_weights, weights_file
 
 if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset
-    from jostle.evaluation.runner import Contestant
+    from jostle.running.runner import Contestant
     from jostle.types.clip import Clip
 
 DETECTOR = "temporalmaxer_puppets"  # the fastest on a CPU

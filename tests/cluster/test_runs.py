@@ -18,9 +18,9 @@ import tiny_run
 
 from jostle.benchmarks.selection import select_cells
 from jostle.cluster.connection import Cluster
-from jostle.evaluation.remote import look_from_afar
-from jostle.evaluation.run_check import check_run
-from jostle.evaluation.runner import run_benchmark
+from jostle.looking.remote import look_from_afar
+from jostle.running.check import check_run
+from jostle.running.runner import run_benchmark
 from jostle.runs.events import VideoKept
 from jostle.runs.journal import read_events
 

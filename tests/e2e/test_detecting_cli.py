@@ -13,7 +13,7 @@ import pytest
 
 import jostle
 from jostle.cli.main import _run
-from jostle.evaluation.detection import Grid
+from jostle.looking.detection import Grid
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 

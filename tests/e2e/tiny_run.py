@@ -154,8 +154,8 @@ def _serve() -> None:
 
     import jostle.cli
     import jostle.detectors.devices
-    import jostle.evaluation.runner
     import jostle.models.threads
+    import jostle.running.runner
     import jostle.training.loop
 
     replies = os.dup(1)

@@ -22,9 +22,9 @@ from numpy_extractor import TwoParts, write_video
 from small_run import NAMES, RECIPE, Leaning, data_of
 
 from jostle.benchmarks.selection import select_cells
-from jostle.evaluation.detecting import DetectingByFeatures
-from jostle.evaluation.runner import Run, run_benchmark
 from jostle.extraction.folder import extract_videos
+from jostle.looking.detecting import DetectingByFeatures
+from jostle.running.runner import Run, run_benchmark
 from jostle.types import Segments
 
 

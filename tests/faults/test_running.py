@@ -37,11 +37,11 @@ import jostle
 from jostle.benchmarks.reading import load_benchmark
 from jostle.benchmarks.selection import select_cells
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
-from jostle.evaluation.detecting import DetectingByFeatures, DetectingByFrames
-from jostle.evaluation.run_check import check_run
-from jostle.evaluation.run_state import State
-from jostle.evaluation.runner import Contestant, run_benchmark
 from jostle.filing import writing
+from jostle.looking.detecting import DetectingByFeatures, DetectingByFrames
+from jostle.running.check import check_run
+from jostle.running.runner import Contestant, run_benchmark
+from jostle.running.state import State
 from jostle.runs.events import VideoKept, plain_event
 from jostle.runs.journal import Journal, read_events
 from jostle.runs.ownership import Ownership
@@ -55,8 +55,8 @@ ELSEWHERE = {
     "F59": ["benchmarks/test_reading.py::test_a_file_that_is_wrong_says_what_and_where"],
     "F62": [
         "e2e/test_random_kills.py::test_f62_fifty_random_kills",
-        "evaluation/test_runner.py::test_a_killed_run_goes_on_to_the_same_bytes",
-        "evaluation/test_runner.py::test_a_cut_journal_costs_what_it_stood_for",
+        "running/test_runner.py::test_a_killed_run_goes_on_to_the_same_bytes",
+        "running/test_runner.py::test_a_cut_journal_costs_what_it_stood_for",
     ],
     "F63": [
         "test_workers.py::test_a_process_that_dies_is_replaced",
@@ -65,14 +65,14 @@ ELSEWHERE = {
         "cluster/test_connection.py::test_a_machine_is_lost",
     ],
     "F72": [
-        "evaluation/test_runner.py::test_another_run_is_refused",
-        "evaluation/test_runner.py::test_another_copy_of_the_data_is_refused",
+        "running/test_runner.py::test_another_run_is_refused",
+        "running/test_runner.py::test_another_copy_of_the_data_is_refused",
         "runs/test_folder.py::test_F72_other_builds_are_refused",
         "cluster/test_slots.py::test_the_same_builds_are_asked_for",
     ],
-    "F73": ["evaluation/test_runner.py::test_an_edited_predictions_file_is_refused"],
+    "F73": ["running/test_runner.py::test_an_edited_predictions_file_is_refused"],
     "F76": [
-        "evaluation/test_runner.py::test_neither_jobs_nor_order_show",
+        "running/test_runner.py::test_neither_jobs_nor_order_show",
         "cluster/test_runs.py::test_a_run_on_a_cluster",
     ],
     "F77": [

@@ -14,10 +14,10 @@ from jostle.benchmarks.selection import select_cells
 from jostle.datasets.dataset import Dataset
 from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import DataError
-from jostle.evaluation.runner import Contestant, run_benchmark
-from jostle.evaluation.work import Looked, Order
 from jostle.extraction.engine import Cost
+from jostle.looking.work import Looked, Order
 from jostle.metrics.robustness import split_cell
+from jostle.running.runner import Contestant, run_benchmark
 from jostle.seeds import rng_for
 from jostle.types import Segments, Truth
 from jostle.types.video_labels import VideoLabels

@@ -15,9 +15,9 @@ import pytest
 from jostle import api
 from jostle.benchmarks.recipe import Group
 from jostle.errors import DataError
-from jostle.evaluation.runner import Contestant, run_benchmark
 from jostle.findings.record import RunRecord
 from jostle.findings.screening import cell_of, order_for, screened, spans_of, struck_frames
+from jostle.running.runner import Contestant, run_benchmark
 from jostle.runs.about import About
 from jostle.runs.shape import fitted
 from jostle.types.segments import Segments

@@ -74,9 +74,9 @@ def _lists(path: Path) -> object:
 
 
 def _frames(path: Path) -> object:
-    from jostle.evaluation.detection import read_video_scores
-    from jostle.evaluation.score_tables import read_table
     from jostle.filing.frames import read_frame_labels, read_frame_scores, read_frame_sets
+    from jostle.looking.detection import read_video_scores
+    from jostle.tasks.score_tables import read_table
 
     tables = (read_frame_scores, lambda path: read_table(path, "frames"))
     return first_of(*tables, read_frame_sets, read_frame_labels, read_video_scores)(path)

@@ -7,12 +7,11 @@ from jostle.api.building import build, plan_build
 from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sheet
 from jostle.api.data import load_dataset
 from jostle.api.demonstrating import demo
-from jostle.api.detecting import detect, load_detector, train
+from jostle.api.detecting import detect, train
 from jostle.api.diffing import diff
-from jostle.api.extracting import extract, load_extractor
+from jostle.api.extracting import extract
 from jostle.api.listing import doctor, names
 from jostle.api.publishing import card, track
-from jostle.api.recognising import load_recogniser
 from jostle.api.reporting import report
 from jostle.api.running import plan, run
 from jostle.api.scoring import (
@@ -28,6 +27,9 @@ from jostle.api.scoring import (
 )
 from jostle.api.verifying import verify
 from jostle.api.viewing import view
+from jostle.loading.detector import load_detector
+from jostle.loading.extractor import load_extractor
+from jostle.loading.recogniser import load_recogniser
 
 __all__ = [
     "build",

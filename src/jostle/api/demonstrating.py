@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.api.data import load_dataset
-from jostle.api.detecting import need_torch
+from jostle.loading.installed import need_torch
 from jostle.shipped import TREATMENTS
 from jostle.workers import cores
 
@@ -28,9 +28,9 @@ def demo(out: str | Path = "demo", *, seed: int = 0, jobs: int | None = None, pr
         progress: called with (what is being done, how much is done, how much there is).
     """
     need_torch("the demo")
-    from jostle.api.contestants import AskedModel, contestant_for
     from jostle.benchmarks.recipe import benchmarks
     from jostle.demo import BENCHMARK, DETECTOR, write_demo
+    from jostle.running.contestants import AskedModel, contestant_for
 
     many = cores() if jobs is None else jobs
     told = None if progress is None else partial(progress, "making films")

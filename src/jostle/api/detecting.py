@@ -1,55 +1,28 @@
-"""Detectors: load them, run them over features or video, train them."""
+"""Detectors over features or video, and training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.api.corrupting import SegmentsLike
-from jostle.errors import BadValue, JostleError, MissingExtra
-from jostle.shipped import trained_weights
+from jostle.errors import BadValue, JostleError
+from jostle.loading.detector import name_classes
+from jostle.loading.installed import need_torch
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
 
 if TYPE_CHECKING:
     from jostle.corrupting.spec import Spec
     from jostle.detectors.detector import Detector
-    from jostle.evaluation.detection import Grid
+    from jostle.looking.detection import Grid
     from jostle.models.extractor import Extractor
     from jostle.training.config import TrainingConfig
     from jostle.training.loop import Trained
     from jostle.training.recognition_config import RecognitionConfig
 
 Progress = Callable[[int, int], None]
-
-
-def load_detector(name: str, *, weights: str | Path | None = None, **config: Any) -> Detector[Any]:
-    """A detector by name, ready for inference.
-
-    Weights that `jostle train` wrote bring their settings and class names along.
-
-    Args:
-        name: a variant such as `actionformer_thumos_i3d`, or `actionformer`, `tridet`, `temporalmaxer`.
-        weights: our `.safetensors`, an original's `.pth.tar` or OpenTAD's `.pth`; read without trusting a pickle. For
-            the `_puppets` variants also `clean` or `robust`, the weights that come with jostle.
-        config: settings to change, such as `input_dim`, `dim`, `classes`, `max_length`.
-
-    Raises:
-        CheckpointError: if the weights do not fit; the message lists the differences.
-    """
-    need_torch("detectors")
-    from jostle.detectors.checkpoints import read_metadata, read_note
-    from jostle.detectors.detector import load_detector as load
-
-    if weights is not None:
-        weights = trained_weights(name, weights)
-        if read_metadata(weights).get("detector") == name:
-            own: dict[str, Any] = read_note(weights, "settings", {})
-            names: list[str] = read_note(weights, "classes", [])
-            config = own | ({"class_names": names} if names else {}) | config
-    return load(name, weights=weights, **config)
 
 
 def detect(
@@ -87,8 +60,8 @@ def detect(
     """
     import dataclasses
 
-    from jostle.evaluation.detection import detect_features, grid_of, read_video_scores
     from jostle.filing.files import read_truth
+    from jostle.looking.detection import detect_features, grid_of, read_video_scores
 
     known = truth if truth is None or isinstance(truth, Truth) else read_truth(truth)
     scores = None if video_scores is None else read_video_scores(video_scores)
@@ -109,7 +82,7 @@ def detect(
             progress=progress,
         )
     from jostle.api.sources import videos_and_corruptions
-    from jostle.evaluation.video_detection import detect_videos
+    from jostle.looking.video_detection import detect_videos
 
     videos, corrupting = videos_and_corruptions(
         source, spec, placement, segments=segments, truth=known, subset=None, video_id=video_id, seed=seed
@@ -123,18 +96,6 @@ def detect(
         on_bad=on_bad,
         progress=progress,
     )
-
-
-def name_classes(detector: Detector[Any], truth: Truth) -> None:
-    """Give a detector that knows its classes by number the names they have in a truth."""
-    import dataclasses
-
-    if detector.config.class_names or truth.label_ids is None:
-        return
-    by_number = dict(zip(truth.label_ids, truth.classes, strict=True))
-    most = max([*by_number, detector.config.classes - 1]) + 1
-    names = tuple(by_number.get(i, f"class {i}") for i in range(most))
-    detector.config = dataclasses.replace(detector.config, class_names=names)
 
 
 def train(
@@ -160,9 +121,3 @@ def train(
     if list(overrides):
         raise BadValue("overrides go with a file of settings; change the settings themselves")
     return run(config, Path(out), on_step=progress)
-
-
-def need_torch(what: str) -> None:
-    """Say what to install where networks cannot run."""
-    if find_spec("torch") is None:
-        raise MissingExtra(what, "torch")

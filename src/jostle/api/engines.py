@@ -12,8 +12,8 @@ from jostle.errors import BadValue
 from jostle.workers import cores, worked
 
 if TYPE_CHECKING:
-    from jostle.evaluation.runner import Contestant
-    from jostle.evaluation.work import Engine
+    from jostle.looking.work import Engine
+    from jostle.running.runner import Contestant
 
 ENGINES = ("local", "ray")
 
@@ -42,7 +42,7 @@ class Place:
         if self.cluster is None or self.device == "cpu":
             yield contestant
             return
-        from jostle.evaluation.remote import look_from_afar
+        from jostle.looking.remote import look_from_afar
 
         with self.cluster.serving(contestant.load) as served:
             yield replace(contestant, load=partial(look_from_afar, served))

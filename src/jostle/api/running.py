@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.api.data import load_dataset
-from jostle.api.detecting import need_torch
+from jostle.loading.installed import need_torch
 
 if TYPE_CHECKING:
     from jostle.api.engines import Place
     from jostle.benchmarks.recipe import Cell, Recipe
     from jostle.datasets.dataset import Dataset
-    from jostle.evaluation.runner import Contestant, Run
-    from jostle.evaluation.watching import Watch
     from jostle.extraction.windows import ReleasedFault, Rule
     from jostle.models.input_spec import InputSpec
+    from jostle.running.runner import Contestant, Run
+    from jostle.running.watching import Watch
 
 Progress = Callable[[int, int], None]
 
@@ -80,10 +80,10 @@ def run(
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
     from jostle.api.engines import place_of
-    from jostle.evaluation.estimate import first_look
-    from jostle.evaluation.run_state import usable_videos
-    from jostle.evaluation.runner import run_benchmark
-    from jostle.evaluation.tasks import task_of
+    from jostle.running.estimate import first_look
+    from jostle.running.runner import run_benchmark
+    from jostle.running.state import usable_videos
+    from jostle.tasks.task import task_of
 
     need_torch("running a model")
     asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
@@ -135,8 +135,8 @@ def plan(
     One video is looked at, to tell how long everything may take.
     """
     from jostle.api.engines import place_of
-    from jostle.evaluation.estimate import estimated, first_look
-    from jostle.evaluation.runner import plan_benchmark
+    from jostle.running.estimate import estimated, first_look
+    from jostle.running.runner import plan_benchmark
 
     need_torch("running a model")
     asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
@@ -168,9 +168,9 @@ def _looked_up(
     benchmark: str | Path, data: str | Path | None, cells: Iterable[str] | None, place: Place, model: tuple[Any, ...]
 ) -> _Known:
     """Look everything up, before any work is done."""
-    from jostle.api.contestants import AskedModel, check_name, contestant_for
     from jostle.benchmarks.reading import load_benchmark
     from jostle.benchmarks.selection import select_cells
+    from jostle.running.contestants import AskedModel, check_name, contestant_for
 
     recipe = load_benchmark(benchmark)
     check_name(recipe, model[0])

@@ -10,8 +10,8 @@ from jostle.api.data import load_dataset
 
 if TYPE_CHECKING:
     from jostle.benchmarks.building import CheckedCopies
-    from jostle.evaluation.data_check import CheckedData
-    from jostle.evaluation.run_check import Checked
+    from jostle.datasets.data_check import CheckedData
+    from jostle.running.check import Checked
 
 Progress = Callable[[int, int], None]
 
@@ -33,8 +33,8 @@ def verify(
         DataError: if the folder holds nothing that could be checked.
     """
     from jostle.benchmarks.building import check_built, is_built
-    from jostle.evaluation.data_check import check_data
-    from jostle.evaluation.run_check import check_run
+    from jostle.datasets.data_check import check_data
+    from jostle.running.check import check_run
 
     place = Path(folder)
     if dataset is not None:

@@ -73,8 +73,8 @@ def detect(
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(quiet, verbose)
-    from jostle.evaluation.detection import Grid, grid_of
     from jostle.filing.files import read_truth
+    from jostle.looking.detection import Grid, grid_of
 
     known = None if truth is None else read_truth(truth, subset=subset)
     made = api.load_detector(detector, weights=weights, **_settings(settings or []))

@@ -12,7 +12,7 @@ from jostle.cli import voice
 from jostle.cli.tables import percent
 
 if TYPE_CHECKING:
-    from jostle.evaluation.watching import CellSoFar, Tick
+    from jostle.running.watching import CellSoFar, Tick
 
 PAUSE_S = 0.5  # between two drawings of the table
 

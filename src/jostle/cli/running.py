@@ -28,7 +28,7 @@ from jostle.cli.sparklines import glance_lines
 from jostle.cli.tables import lines_of, percent
 
 if TYPE_CHECKING:
-    from jostle.evaluation.runner import Run
+    from jostle.running.runner import Run
 
 
 @app.command(help="Run a benchmark on a model; a run that was stopped goes on.")

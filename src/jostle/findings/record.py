@@ -13,8 +13,6 @@ import numpy.typing as npt
 from jostle.benchmarks.recipe import CLEAN, safe
 from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import DataError, JostleError, UnknownName
-from jostle.evaluation.action_places import actions_at
-from jostle.evaluation.score_tables import read_table
 from jostle.filing.files import read_predictions, read_truth
 from jostle.findings.diagnosed import Diagnosed
 from jostle.metrics.protocol import Protocol, protocols
@@ -26,6 +24,8 @@ from jostle.runs.lines import content_of, records_in, refuse_what_is_no_file
 from jostle.runs.scores import Scores
 from jostle.runs.shape import fitted, read_record
 from jostle.runs.truths import LabelledFrames, LabelledVideos
+from jostle.tasks.action_places import actions_at
+from jostle.tasks.score_tables import read_table
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth

@@ -16,9 +16,9 @@ from jostle.corrupting.placement import parse as parse_placement
 from jostle.corrupting.scene import Mask
 from jostle.corrupting.spec import Spec
 from jostle.errors import DataError, JostleError
-from jostle.evaluation.footage import Footage, footage_of
-from jostle.evaluation.work import Order
 from jostle.findings.record import RunRecord
+from jostle.looking.footage import Footage, footage_of
+from jostle.looking.work import Order
 from jostle.types.clip import Times
 from jostle.types.segments import Segments
 

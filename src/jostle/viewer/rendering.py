@@ -20,13 +20,13 @@ from jostle.corrupting.scene import Mask
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource, Source, chain
 from jostle.errors import DataError, MediaError
-from jostle.evaluation.action_places import places_of
-from jostle.evaluation.footage import Footage
 from jostle.findings.record import RunRecord
 from jostle.findings.screening import order_for, spans_of, struck_frames
+from jostle.looking.footage import Footage
 from jostle.media.decode import Reader
 from jostle.media.encode import Writer
 from jostle.media.images import ImageSequence
+from jostle.tasks.action_places import places_of
 from jostle.types.clip import Clip, Frames
 
 FORMAT = 2  # of what is rendered; a new one makes all of it again

@@ -1,1 +1,0 @@
-"""Models put to work: predictions from videos or features, ready to be scored."""

@@ -1,0 +1,52 @@
+"""Detectors by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.loading.installed import need_torch
+from jostle.shipped import trained_weights
+from jostle.types.truth import Truth
+
+if TYPE_CHECKING:
+    from jostle.detectors.detector import Detector
+
+
+def load_detector(name: str, *, weights: str | Path | None = None, **config: Any) -> Detector[Any]:
+    """A detector by name, ready for inference.
+
+    Weights that `jostle train` wrote bring their settings and class names along.
+
+    Args:
+        name: a variant such as `actionformer_thumos_i3d`, or `actionformer`, `tridet`, `temporalmaxer`.
+        weights: our `.safetensors`, an original's `.pth.tar` or OpenTAD's `.pth`; read without trusting a pickle. For
+            the `_puppets` variants also `clean` or `robust`, the weights that come with jostle.
+        config: settings to change, such as `input_dim`, `dim`, `classes`, `max_length`.
+
+    Raises:
+        CheckpointError: if the weights do not fit; the message lists the differences.
+    """
+    need_torch("detectors")
+    from jostle.detectors.checkpoints import read_metadata, read_note
+    from jostle.detectors.detector import load_detector as load
+
+    if weights is not None:
+        weights = trained_weights(name, weights)
+        if read_metadata(weights).get("detector") == name:
+            own: dict[str, Any] = read_note(weights, "settings", {})
+            names: list[str] = read_note(weights, "classes", [])
+            config = own | ({"class_names": names} if names else {}) | config
+    return load(name, weights=weights, **config)
+
+
+def name_classes(detector: Detector[Any], truth: Truth) -> None:
+    """Give a detector that knows its classes by number the names they have in a truth."""
+    import dataclasses
+
+    if detector.config.class_names or truth.label_ids is None:
+        return
+    by_number = dict(zip(truth.label_ids, truth.classes, strict=True))
+    most = max([*by_number, detector.config.classes - 1]) + 1
+    names = tuple(by_number.get(i, f"class {i}") for i in range(most))
+    detector.config = dataclasses.replace(detector.config, class_names=names)

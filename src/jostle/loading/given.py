@@ -1,0 +1,121 @@
+"""Models as they are given to `run`: a name, `package.module:attribute`, or the thing itself."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from jostle.errors import BadValue
+from jostle.loading.recogniser import load_recogniser, recogniser_weights
+
+Identity = tuple[str | None, Literal["file", "folder", "tensors", "nothing"]]
+
+
+class Model(Protocol):
+    """Where a model comes from. It travels to other processes, and gives the model there.
+
+    Attributes:
+        name: what the model is known by.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def get(self) -> Any:
+        """The model."""
+
+    def identity(self) -> Identity:
+        """Fingerprint of its weights, and what that is the fingerprint of."""
+
+
+@dataclass(frozen=True)
+class NamedRecogniser:
+    """A recogniser of the shelf, with weights from a file or a folder."""
+
+    name: str
+    weights: str | Path | None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def get(self) -> Any:
+        return load_recogniser(self.name, weights=self.weights, **self.changes)
+
+    def identity(self) -> Identity:
+        from jostle.extraction.store import file_fingerprint
+
+        found = recogniser_weights(self.name, self.weights)
+        if found is None or str(found) == "random":
+            return (None if found is None else "random"), "nothing"
+        return (_folder_fingerprint(found), "folder") if found.is_dir() else (file_fingerprint(found), "file")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model that some module has under a name."""
+
+    name: str
+
+    def get(self) -> Any:
+        module, _, attribute = self.name.partition(":")
+        if os.getcwd() not in sys.path:
+            sys.path.insert(0, os.getcwd())  # one's own file lies there, and a console script does not look
+        try:
+            found: Any = importlib.import_module(module)
+            for part in attribute.split("."):
+                found = getattr(found, part)
+        except (ImportError, AttributeError) as error:
+            raise BadValue(f"--model {self.name}: cannot be had ({error}); write package.module:attribute") from None
+        if isinstance(found, type):
+            raise BadValue(f"--model {self.name}: is a class; name something it made, such as net = {found.__name__}()")
+        return found
+
+    def identity(self) -> Identity:
+        return _of_tensors(self.get())
+
+
+@dataclass(frozen=True)
+class Given:
+    """A model that the caller has made."""
+
+    thing: Any
+
+    @property
+    def name(self) -> str:
+        own = getattr(self.thing, "name", None)
+        if isinstance(own, str) and own:
+            return own
+        return str(getattr(self.thing, "__qualname__", type(self.thing).__qualname__))
+
+    def get(self) -> Any:
+        return self.thing
+
+    def identity(self) -> Identity:
+        return _of_tensors(self.thing)
+
+
+def is_place(model: str) -> bool:
+    """Whether a name is `package.module:attribute`."""
+    module, colon, attribute = model.partition(":")
+    return bool(colon and module and attribute)
+
+
+def _of_tensors(thing: Any) -> Identity:
+    from jostle.models.identity import tensors_fingerprint
+
+    found = tensors_fingerprint(thing)
+    return found, "nothing" if found is None else "tensors"
+
+
+def _folder_fingerprint(folder: Path) -> str:
+    """Of the files of a folder, whatever the folder is called."""
+    from jostle.extraction.store import file_fingerprint
+
+    made = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        made.update(f"{path.relative_to(folder).as_posix()} {file_fingerprint(path)}\n".encode())
+    return f"sha256:{made.hexdigest()}"

@@ -1,0 +1,49 @@
+"""Recognisers by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.loading.installed import need_torch
+from jostle.shipped import trained_weights
+
+if TYPE_CHECKING:
+    from jostle.models.recogniser import Recogniser
+
+
+def load_recogniser(name: str, *, weights: str | Path | None = None, device: str = "cpu", **changes: Any) -> Recogniser:
+    """A recogniser by name: (B, T, H, W, 3) uint8 clips in, (B, classes) float32 scores out.
+
+    Weights that `jostle train` wrote bring along what their network was shown, and its class names.
+
+    Args:
+        name: one of `jostle names models`.
+        weights: a checkpoint, a folder of transformers, an `.onnx` file; for those that come with jostle `clean` or
+            `robust`. None gives an error that says where to get them.
+        device: `cpu` or `cuda`.
+        changes: fields of its `InputSpec` to replace, such as `frames=8` or `crops="ten"`.
+
+    Raises:
+        CheckpointError: if the weights do not fit.
+        MissingExtra: if the library that the network comes from is not installed.
+    """
+    need_torch("recognisers")
+    from jostle.detectors.checkpoints import read_metadata, read_note, read_weights
+    from jostle.models.input_spec import InputSpec
+    from jostle.models.recogniser import load_recogniser as load
+    from jostle.settings import fit_changes
+
+    found = recogniser_weights(name, weights)
+    if found is None or str(found) == "random" or found.is_dir() or found.suffix.lower() == ".onnx":
+        return load(name, weights=None if found is None else str(found), device=device, **changes)
+    own: dict[str, Any] = read_note(found, "input", {}) if read_metadata(found).get("recogniser") == name else {}
+    made = load(name, weights=read_weights(found), device=device, **(fit_changes(InputSpec, own, where=name) | changes))
+    if not made.classes:
+        made.classes = tuple(map(str, read_note(found, "classes", [])))
+    return made
+
+
+def recogniser_weights(name: str, weights: str | Path | None) -> Path | None:
+    """The file or folder that `weights` means for a recogniser."""
+    return None if weights is None else trained_weights(name, weights)

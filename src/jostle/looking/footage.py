@@ -1,0 +1,84 @@
+"""One video as a benchmark shows it: decoded once where it fits into memory, clean or as any cell has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from jostle.benchmarks.recipe import Cell
+from jostle.cache import cache_folder, codec_quota
+from jostle.corrupting.apply import masks_for
+from jostle.corrupting.placement import Timeline
+from jostle.corrupting.stages import Source, chain
+from jostle.errors import MediaError
+from jostle.extraction.frames import KEEP_BYTES, KeptFrames
+from jostle.extraction.store import file_fingerprint
+from jostle.looking.work import Order
+from jostle.media.decode import Reader
+from jostle.media.images import ImageSequence
+from jostle.media.packet_store import KeptStreams, PacketStore
+from jostle.metrics.frame_sets import frame_number
+
+
+class Footage:
+    """The frames of a video in every cell.
+
+    Attributes:
+        clean: its frames as they are.
+        end_s: when the last one stops being shown.
+    """
+
+    def __init__(self, opened: Reader | ImageSequence, order: Order, keep_bytes: int = KEEP_BYTES) -> None:
+        self._opened, self._order = opened, order
+        self.clean, self.end_s = KeptFrames(opened, keep_bytes), opened.end_s
+        self._timeline = Timeline.of(opened.pts, opened.fps, order.segments, seed=order.seed, video_id=order.name)
+        self._path: Path | None = None
+        self._bit_rate: int | None = None
+        self._streams: KeptStreams | None = None
+        if isinstance(opened, Reader):
+            # A stream can only be damaged in place of its file if every frame of it was read.
+            self._path = None if opened.damage else order.path
+            self._bit_rate = opened.facts.bit_rate
+            if self._path is not None and (quota := codec_quota()):
+                store = PacketStore(cache_folder() / "coded", quota)
+                self._streams = KeptStreams(store, partial(file_fingerprint, order.path))
+
+    @property
+    def decoded(self) -> int:
+        """Frames taken from the file so far."""
+        return self.clean.decoded
+
+    def under(self, cell: Cell) -> Source:
+        """The frames in a cell; only those that are asked for are made."""
+        specs = cell.parsed
+        return chain(
+            self.clean,
+            specs,
+            masks_for(specs, cell.placement, self._timeline),
+            seed=self._order.seed,
+            video_id=self._order.name,
+            bit_rate=self._bit_rate,
+            path=self._path,
+            streams=self._streams,
+        )
+
+    def number_of(self, frame: str) -> int:
+        """The place of a frame `<video>/<name>`: in a folder of images by its file, in a video by its number."""
+        if isinstance(self._opened, ImageSequence):
+            return self._opened.number_of(frame.rpartition("/")[2])
+        number = frame_number(frame)[1]
+        if number >= len(self.clean):
+            raise MediaError(f"{self._order.path}: there is no frame {number}, the last is {len(self.clean) - 1}")
+        return number
+
+
+@contextmanager
+def footage_of(order: Order) -> Iterator[Footage]:
+    """The video of an order, open; a file that changes meanwhile is refused at the end."""
+    if order.path.is_dir():
+        yield Footage(ImageSequence(order.path), order)
+        return
+    with Reader(order.path, threads=1) as reader:
+        yield Footage(reader, order)

@@ -1,0 +1,169 @@
+"""Scores of whole videos in many cells: each is decoded once, and only the frames that are shown are corrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.benchmarks.recipe import CLEAN
+from jostle.benchmarks.sampling import Sampling
+from jostle.corrupting.stages import MADE, origins
+from jostle.extraction.engine import Cost
+from jostle.extraction.frames import Belt
+from jostle.extraction.windows import retimed
+from jostle.looking.class_match import ClassMatch, Scores
+from jostle.looking.footage import Footage, footage_of
+from jostle.looking.work import Looked, Order, asked
+from jostle.seeds import rng_for
+from jostle.types.clip import Frames, Times
+
+Indices = npt.NDArray[np.int64]
+BATCH_BYTES = 64 * 2**20  # of clips that wait to be looked at together
+
+
+class ClipSpec(Protocol):
+    """What a model wants to see."""
+
+    @property
+    def frames(self) -> int:
+        """Frames of a clip."""
+
+    @property
+    def step(self) -> int:
+        """Frames from one frame of a clip to the next."""
+
+    @property
+    def fps(self) -> float | None:
+        """Rate that videos are brought to first; None for their own."""
+
+
+class ClipModel(Protocol):
+    """Clips in, scores of classes out; every `jostle.models.Recogniser` does that."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def spec(self) -> ClipSpec | None:
+        """None for a model that says nothing about what it wants."""
+
+    def __call__(self, clip_frames: Frames) -> Scores:
+        """(B, classes) from (B, T, H, W, 3) uint8, the same bits for a clip in any company."""
+
+
+@dataclass(frozen=True)
+class Recognising:
+    """Looks at a video: shows clips of it to a model, in every cell the same ones, and averages the scores.
+
+    Attributes:
+        sampling: which frames are shown.
+        match: makes scores of the data set's classes of the model's.
+        batch: clips given at once.
+        guard: a context to work in, such as one that keeps a library to one thread.
+    """
+
+    model: ClipModel
+    sampling: Sampling
+    match: ClassMatch
+    batch: int = 1
+    guard: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def __call__(self, order: Order) -> Looked[Scores]:
+        with self.guard(), footage_of(order) as footage:
+            rows = self._rows(footage, order)
+            scoring = Scoring(order.name, self.model, self.match, self.batch)
+            clean = Cost()
+            for cell in order.cells:
+                top = footage.under(cell)
+                came_from, belt = origins(top)[rows], Belt(top)
+                for number, row in enumerate(rows):
+                    scoring.want((cell.name, number), came_from[number], row, belt)
+                if cell.name == CLEAN:
+                    scoring.finish()
+                    clean = scoring.cost(footage.decoded)
+            scoring.finish()
+            found = {
+                cell.name: np.asarray(
+                    np.mean([scoring[cell.name, i] for i in range(len(rows))], axis=0, dtype=np.float64), np.float32
+                )
+                for cell in order.cells
+            }
+            return Looked(found, clean, scoring.cost(footage.decoded, clean))
+
+    def _rows(self, footage: Footage, order: Order) -> Indices:
+        """(clips, frames) numbers of the frames shown."""
+        rng = rng_for(order.seed, "clips", order.name)
+        return shown_frames(self.sampling, self.model.spec, footage.clean.pts, footage.clean.fps, rng)
+
+
+class Scoring:
+    """Scores of the clips of one video; clips that are known to have the same pixels are looked at once."""
+
+    def __init__(self, video: str, model: ClipModel, match: ClassMatch, batch: int) -> None:
+        self._video, self._model, self._match, self._batch = video, model, match, batch
+        self._slot: dict[tuple[str, int], int] = {}
+        self._known: dict[bytes, int] = {}
+        self._scores: list[Scores | None] = []
+        self._waiting: list[tuple[int, Frames]] = []
+        self._clips = self._frames = 0
+
+    def want(self, place: tuple[str, int], came_from: Indices, row: Indices, belt: Belt) -> None:
+        """Have the clip of frames `row` scored; `came_from` says which untouched frames they are."""
+        key = came_from.tobytes() if (came_from != MADE).all() else None
+        if key is not None and key in self._known:
+            self._slot[place] = self._known[key]
+            return
+        slot = self._slot[place] = len(self._scores)
+        self._scores.append(None)
+        if key is not None:
+            self._known[key] = slot
+        clip = belt.take(row)
+        self._waiting.append((slot, clip))
+        if len(self._waiting) >= self._batch or len(self._waiting) * clip.nbytes >= BATCH_BYTES:
+            self.finish()
+
+    def finish(self) -> None:
+        """Look at what waits."""
+        if not self._waiting:
+            return
+        clips = np.stack([clip for _, clip in self._waiting])
+        given = asked(self._video, lambda: self._model(clips))
+        for (slot, _), row in zip(self._waiting, self._match.apply(given, self._model.name), strict=True):
+            self._scores[slot] = row
+        self._clips += len(clips)
+        self._frames += clips.shape[0] * clips.shape[1]
+        self._waiting.clear()
+
+    def cost(self, decoded: int, before: Cost = Cost()) -> Cost:  # noqa: B008  (frozen)
+        """What was computed, besides what had been before."""
+        return Cost(decoded - before.decoded, self._frames - before.seen, self._clips - before.joined)
+
+    def __getitem__(self, place: tuple[str, int]) -> Scores:
+        found = self._scores[self._slot[place]]
+        assert found is not None
+        return found
+
+
+def shown_frames(
+    sampling: Sampling, spec: ClipSpec | None, pts: Times, fps: Fraction, rng: np.random.Generator
+) -> Indices:
+    """(clips, frames) numbers of the frames of a video that a model is shown.
+
+    A model that says nothing about itself is shown as many frames as the benchmark says, or the whole video at once.
+    The rate that a model wants counts where the distance of frames is left to it: a clip spread over the whole video
+    has no rate.
+    """
+    total = len(pts)
+    if spec is None:
+        if sampling.frames is None:
+            return np.arange(total, dtype=np.int64)[None]
+        return sampling.indices(total, frames=sampling.frames, stride=sampling.stride or 1, rng=rng)
+    own_pace = sampling.spread == "stride" and sampling.stride is None
+    ticks = retimed(pts, fps, spec.fps if own_pace else None)
+    return ticks[sampling.indices(len(ticks), frames=spec.frames, stride=spec.step, rng=rng)]

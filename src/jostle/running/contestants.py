@@ -1,0 +1,332 @@
+"""From what a caller calls a model to what looks at videos: loaded by every worker, checked before any work is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from jostle.benchmarks.recipe import Recipe
+from jostle.benchmarks.sampling import Sampling
+from jostle.errors import BadValue
+from jostle.loading.detector import load_detector, name_classes
+from jostle.loading.extractor import load_extractor
+from jostle.loading.given import Given, Imported, Model, NamedRecogniser, is_place
+from jostle.loading.installed import need_torch
+from jostle.shipped import shipped_names, trained_weights, usual_weights, weights_file
+from jostle.types.truth import Truth
+
+if TYPE_CHECKING:
+    from jostle.datasets.dataset import Dataset
+    from jostle.extraction.windows import ReleasedFault, Rule
+    from jostle.looking.class_match import ClassMatch, Projection
+    from jostle.looking.detecting import DetectingByFeatures, DetectingByFrames
+    from jostle.looking.detection import FeatureDetector
+    from jostle.looking.frame_recognition import SeeingFrames
+    from jostle.looking.recognition import Recognising
+    from jostle.models.input_spec import InputSpec
+    from jostle.models.recogniser import Recogniser
+    from jostle.running.runner import Contestant
+
+ClipsFrom = Literal["model", "benchmark"]
+PROJECTED: dict[str, Projection] = {"imagenet-vid-robust": "imagenet-vid", "ytbb-robust": "ytbb"}
+
+
+@dataclass(frozen=True)
+class AskedModel:
+    """The model as it was asked for.
+
+    Attributes:
+        model: a name, `package.module:attribute`, or the thing itself.
+        weights: of a name; by default the `clean` ones, where such come with jostle.
+        extractor: makes features for a detector.
+        extractor_weights: its checkpoint.
+        rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
+        spec: what a `torch.nn.Module` or a callable wants to see.
+        input: fields of the `InputSpec` to change.
+        clips: whether frames and sizes of a clip are the model's own or the benchmark's.
+    """
+
+    model: Any
+    weights: str | Path | None = None
+    extractor: str | None = None
+    extractor_weights: str | Path | None = None
+    rule: Rule = "all"
+    released_faults: Sequence[ReleasedFault] = ()
+    spec: InputSpec | None = None
+    input: Mapping[str, Any] | None = None
+    clips: ClipsFrom = "model"
+
+
+def check_name(recipe: Recipe, model: Any) -> None:
+    """Raise unless a registered name is one for the benchmark's task; cheap, so that it can come first."""
+    if not isinstance(model, str) or is_place(model):
+        return
+    from jostle.detectors.detector import detectors
+    from jostle.models.recogniser import recognisers
+
+    found = model in detectors, model in recognisers
+    if found == ((False, True) if recipe.task == "detection" else (True, False)):
+        kind = "recogniser" if found[1] else "detector"
+        raise BadValue(f"{model} is a {kind}, and {recipe.name} is a benchmark of {recipe.task}")
+    if recipe.task == "detection":
+        detectors[model]
+    else:
+        recognisers[model]
+
+
+def contestant_for(recipe: Recipe, data: Dataset, asked: AskedModel, device: str, *, here: bool = True) -> Contestant:
+    """Everything that names stand for.
+
+    Args:
+        device: that networks run on.
+        here: whether this machine has it, so that what is wrong with a model is found before the work begins.
+
+    Raises:
+        BadValue: if the model is not one for the benchmark, or its classes are not those of the data set.
+        CheckpointError: if the weights do not fit.
+    """
+    if asked.weights is None and isinstance(asked.model, str):
+        asked = replace(asked, weights=usual_weights(asked.model))
+    if recipe.task == "detection":
+        return _detection(data, asked, device, here)
+    return _recognition(recipe, data, asked, device)
+
+
+def _detection(data: Dataset, asked: AskedModel, device: str, here: bool) -> Contestant:
+    from jostle.running.runner import Contestant
+
+    for name, value in (("spec", asked.spec), ("input", asked.input)):
+        if value is not None:
+            raise BadValue(f"{name} says what a recogniser wants to see, and this benchmark is of detection")
+    own = _own(asked)
+    if own is None:
+        return _registered_detector(asked, data.truth, device, here)
+    features = None if asked.extractor is None else _features(asked, asked.extractor)
+    if features is None:
+        _refuse_features(asked, f"{own.name} looks at frames unless an extractor is named, --extractor NAME")
+    load = partial(_own_detector, own, features, device)
+    if here:
+        load()
+    return Contestant(load, own.name, *own.identity(), **({} if features is None else features.known))
+
+
+def _registered_detector(asked: AskedModel, truth: Truth, device: str, here: bool) -> Contestant:
+    from jostle.detectors.checkpoints import read_metadata
+    from jostle.extraction.store import file_fingerprint
+    from jostle.running.runner import Contestant
+
+    model = str(asked.model)
+    if asked.weights is None:
+        raise BadValue(f"{model} has to be given weights, by --weights: none come with jostle")
+    found = trained_weights(model, asked.weights)
+    extractor = asked.extractor or read_metadata(found).get("extractor")
+    if not extractor:
+        raise BadValue(
+            f"{found}: does not say whose features it was trained on; name the extractor, --extractor NAME; "
+            "`jostle names extractors` lists them"
+        )
+    features = _features(asked, extractor)
+    load = partial(_detector, model, found, features, device, truth)
+    if here:
+        load()  # whatever is wrong with the weights is wrong before the first video
+    return Contestant(load, model, file_fingerprint(found), "file", **features.known)
+
+
+@dataclass(frozen=True)
+class _Features:
+    """What makes features for a detector, and of which windows."""
+
+    extractor: str
+    weights: Path | None
+    rule: Rule
+    released_faults: tuple[ReleasedFault, ...]
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What a contestant is known by on their account."""
+        from jostle.extraction.store import file_fingerprint
+
+        weights = None if self.weights is None else file_fingerprint(self.weights)
+        windows = {"rule": self.rule, "released_faults": self.released_faults}
+        return {"extractor": self.extractor, "extractor_weights": weights, **windows}
+
+    def looking(self, detector: FeatureDetector, device: str) -> DetectingByFeatures:
+        """One thread each: the bits then do not depend on the machine or the number of processes."""
+        from jostle.looking.detecting import DetectingByFeatures
+
+        makes = load_extractor(self.extractor, weights=self.weights, device=device)
+        return DetectingByFeatures(makes, detector, _one_thread(), self.rule, self.released_faults)
+
+
+def _features(asked: AskedModel, extractor: str) -> _Features:
+    from jostle.extraction.windows import WindowGrid
+
+    weights = None if asked.extractor_weights is None else Path(asked.extractor_weights)
+    if weights is None and extractor in shipped_names():
+        weights = weights_file(extractor)
+    faults = tuple(sorted(set(asked.released_faults)))
+    WindowGrid(1, 1, asked.rule, faults)  # says what is wrong with them
+    return _Features(extractor, weights, asked.rule, faults)
+
+
+def _refuse_features(asked: AskedModel, why: str) -> None:
+    """Raise if somebody says how features are to be made where none are."""
+    if asked.extractor_weights is not None or asked.rule != "all" or asked.released_faults:
+        raise BadValue(f"extractor weights, rule and released faults say how features are made, and {why}")
+
+
+def _detector(model: str, weights: Path, features: _Features, device: str, truth: Truth) -> DetectingByFeatures:
+    detector = load_detector(model, weights=weights)
+    name_classes(detector, truth)
+    detector.to(device)
+    return features.looking(detector, device)
+
+
+def _own_detector(own: Model, features: _Features | None, device: str) -> DetectingByFeatures | DetectingByFrames:
+    from jostle.looking.detecting import CalledDetector, DetectingByFrames
+
+    model = own.get()
+    detects = hasattr(model, "detect")
+    if not detects and not callable(model):
+        raise BadValue(f"{own.name}: a detector is called on frames or features, or has a method detect")
+    if features is None:
+        if detects:
+            raise BadValue(f"{own.name}: finds actions in features; name what makes them, --extractor NAME")
+        return DetectingByFrames(model, _one_thread())
+    if detects and hasattr(model, "to"):
+        model.to(device)
+    return features.looking(model if detects else CalledDetector(model), device)
+
+
+def _recognition(recipe: Recipe, data: Dataset, asked: AskedModel, device: str) -> Contestant:
+    from jostle.running.runner import Contestant
+
+    if asked.extractor is not None:
+        raise BadValue(f"an extractor makes features for detectors, and {recipe.name} is of {recipe.task}")
+    _refuse_features(asked, f"{recipe.name} is of {recipe.task}, which needs none")
+    own = _own(asked)
+    if own is None:
+        if asked.spec is not None:
+            raise BadValue(f"{asked.model} brings its InputSpec along; change fields of it by input, or --input")
+        own = NamedRecogniser(str(asked.model), asked.weights, _changes(asked))
+    spec_changes = {} if isinstance(own, NamedRecogniser) else _changes(asked)
+    sampling = recipe.sampling or Sampling()
+    get = partial(_recogniser, own, asked.spec, spec_changes, sampling, asked.clips)
+    model = get()
+    load: Callable[[], Recognising | SeeingFrames]
+    if recipe.task == "frames":
+        if model.spec is not None and model.spec.frames != 1:
+            raise BadValue(
+                f"{model.name} takes clips of {model.spec.frames} frames, and {recipe.name} shows single ones"
+            )
+        match = _frame_classes(recipe, data)
+        load = partial(_seeing_frames, get, match, device)
+    else:
+        from jostle.looking.class_match import match_classes
+
+        labels = data.labels
+        match = match_classes(model.name, model.classes, labels.classes, numbered=labels.numbered)
+        load = partial(_recognising, get, sampling, match, device)
+    shown = {
+        "input": None if model.spec is None else asdict(model.spec),
+        "clips": asked.clips,
+        "outputs": model.outputs,
+        "classes": match.how,
+    }
+    return Contestant(load, own.name, *own.identity(), shown=json.loads(json.dumps(shown)))
+
+
+def _changes(asked: AskedModel) -> dict[str, Any]:
+    from jostle.models.input_spec import InputSpec
+    from jostle.settings import fit_changes
+
+    return fit_changes(InputSpec, asked.input or {}, where="what the model is shown")
+
+
+def _recogniser(
+    own: Model, spec: InputSpec | None, changes: Mapping[str, Any], sampling: Sampling, clips: ClipsFrom
+) -> Recogniser:
+    """The recogniser as the benchmark uses it."""
+    from jostle.models.input_spec import InputSpec
+    from jostle.models.recogniser import Recogniser, changed
+
+    model = own.get()
+    if not isinstance(model, Recogniser):
+        beside = getattr(model, "spec", None)
+        model = Recogniser(model, spec or (beside if isinstance(beside, InputSpec) else None), name=own.name)
+    elif spec is not None:
+        raise BadValue(f"{own.name}: is a Recogniser, which has its InputSpec already; leave spec out")
+    if model.spec is None:
+        if changes:
+            raise BadValue(f"{own.name}: has no InputSpec whose fields could be changed; give one as spec")
+        return model
+    wanted = changed(own.name, model.spec, changes)
+    if clips == "benchmark":
+        wanted = _as_published(wanted, sampling)
+    if sampling.crops == "ten":
+        wanted = replace(wanted, crops="ten")
+    return Recogniser(model.network, wanted, outputs=model.outputs, classes=model.classes, name=model.name)
+
+
+def _as_published(spec: InputSpec, sampling: Sampling) -> InputSpec:
+    """The spec with frames and sizes of the benchmark."""
+    size = sampling.size or spec.size
+    resize = sampling.short_side or spec.resize
+    if sampling.short_side is None and size != spec.size and resize is not None:
+        scale = size / spec.size  # as much of a frame is seen as the model is used to
+        resize = (
+            round(resize * scale) if isinstance(resize, int) else (round(resize[0] * scale), round(resize[1] * scale))
+        )
+    return replace(spec, frames=sampling.frames or spec.frames, resize=resize, size=size)
+
+
+def _recognising(get: Callable[[], Recogniser], sampling: Sampling, match: ClassMatch, device: str) -> Recognising:
+    from jostle.looking.recognition import Recognising
+
+    model = get().to(device)
+    # Length and size are settled by the model's InputSpec, where it has one.
+    chosen = sampling if model.spec is None else replace(sampling, frames=None)
+    return Recognising(model, chosen, match, _batch(model, device), _one_thread())
+
+
+def _seeing_frames(get: Callable[[], Recogniser], match: ClassMatch, device: str) -> SeeingFrames:
+    from jostle.looking.frame_recognition import SeeingFrames
+
+    model = get().to(device)
+    return SeeingFrames(model, match, _batch(model, device), _one_thread())
+
+
+def _batch(model: Recogniser, device: str) -> int:
+    """Clips at once: as many as the model takes together, and one where other company might give other bits."""
+    from jostle.models.recogniser import CLIPS_AT_ONCE
+
+    return 1 if model.spec is None else CLIPS_AT_ONCE["cuda" if device.startswith("cuda") else "cpu"]
+
+
+def _frame_classes(recipe: Recipe, data: Dataset) -> ClassMatch:
+    from jostle.looking.class_match import ClassMatch
+
+    labels = [label if isinstance(label, int) else max(label) for label in data.frames.labels.values()]
+    project = PROJECTED.get(recipe.dataset)
+    return ClassMatch("by number", None, least=max(labels) + 1, project=project)
+
+
+def _own(asked: AskedModel) -> Model | None:
+    """A model of the caller's own; None for a registered name."""
+    if isinstance(asked.model, str) and not is_place(asked.model):
+        return None
+    if asked.weights is not None:
+        raise BadValue("weights go with the name of a model; one of your own has its weights already")
+    return Imported(asked.model) if isinstance(asked.model, str) else Given(asked.model)
+
+
+def _one_thread() -> Callable[[], AbstractContextManager[None]]:
+    need_torch("models")
+    from jostle.models.threads import one_thread
+
+    return one_thread
