@@ -19,7 +19,7 @@ import pytest
 from jostle.media.encode import Writer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "viewer"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
 
 import small_recognition
 import small_run

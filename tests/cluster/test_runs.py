@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
 
 import small_run

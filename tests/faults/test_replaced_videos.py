@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
 
 import small_run

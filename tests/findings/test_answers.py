@@ -12,7 +12,7 @@ from jostle.errors import BadValue, UnknownName
 from jostle.findings.answers import answers_of, frame_answers
 from jostle.findings.record import RunRecord
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
 
 import small_recognition
 

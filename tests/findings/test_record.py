@@ -14,7 +14,7 @@ from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, UnknownName
 from jostle.findings.record import RunRecord
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
 
 import small_recognition
 import small_run

@@ -23,7 +23,7 @@ from jostle.runs.shape import fitted
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
 
 import small_recognition
 import small_run

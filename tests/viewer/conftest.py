@@ -15,7 +15,7 @@ from jostle.viewer.server import viewer_app
 from jostle.viewer.shelf import Shelf
 from jostle.viewer.store import MediaStore
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "evaluation"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
 
 import small_recognition
 import small_run
