@@ -48,8 +48,8 @@ def test_films_are_pinned(request: pytest.FixtureRequest) -> None:
 
 
 def test_coded_films_are_pinned(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """The film is one of those that processors coded differently before the encoder was told how to compute."""
-    recipes = [Video(0, "test", 4), *(TrimmedClip(0, "test", label, 1) for label in CLASSES[:4])]
+    """The films are of those that processors coded differently while the encoder weighed fractions."""
+    recipes = [Video(0, "test", 4), Video(0, "test", 48), *(TrimmedClip(0, "test", label, 1) for label in CLASSES[:4])]
     found = {recipe.id: coded_digest(recipe.film(), tmp_path / f"{recipe.id}.mp4") for recipe in recipes}
     library = f"av {version('av')}"
     if request.config.getoption("--update-golden"):

@@ -40,7 +40,8 @@ class Writer:
         time_base: seconds in a tick; one frame at `fps` if not given.
         codec: "h264", "h265", "ffv1" (lossless, in .mkv) or "images" (a folder of PNG and `times.json`);
             None chooses by the path: a name without extension is a folder, anything else H.264.
-        quality: constant rate factor of H.264 (default 16) or H.265 (default 18); lower is better.
+        quality: lower is better: the constant rate factor of H.265 (default 18); of H.264 the one (default 16) whose
+            fidelity is wanted, which is had at a constant quantiser, as that gives one file on all processors.
         gop: the most frames from one key frame of H.264 or H.265 to the next. Fewer make for quicker seeking, a
             larger file and, the coding being lossy, slightly other pixels.
         faststart: put the index of an mp4 or mov before its pictures, so that a browser plays while it loads. The

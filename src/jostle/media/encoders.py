@@ -53,17 +53,24 @@ def require_encoder(name: str) -> None:
 def repeatable(encoder: str, options: dict[str, str]) -> dict[str, str]:
     """`options` with what it takes for equal input to give equal bytes, as far as can be on every processor.
 
-    x264 (build 165) reads memory it never wrote in the AVX-512 code of its macroblock tree, so its output
-    changes with whatever lay there, and estimates quotients in its code for ARM. Plain SSE2 has no such fault, runs
-    on every x86-64 machine and gives the bits of the C code, which other processors use: three times slower, and the
-    same in all but a few streams, where sums of fractions round differently in C too. In x265 such sums decide far
-    more often, by its tree, so that is left out. x265 is kept to one pool and one frame at a time, because its
-    threads change its decisions, and does not write a line on the processor into the stream. The MPEG family is told to
-    transform in whole numbers; by default it does so as is fastest on each processor.
+    x264 on x86-64 is kept to plain SSE2, which every such machine has and which gives the bits of the C code. From
+    SSSE3 on its blocks are weighed otherwise, and in build 165 the AVX-512 code of its macroblock tree reads memory
+    it never wrote, so that output changes with whatever lay there. At a constant quantiser (`qp`), without adaptive
+    quantisation, tree and weighted prediction, it has whole numbers only, and its code for ARM gives the bits of
+    the C code too. At any other rate it weighs fractions, for which the code for ARM estimates quotients: there the
+    C code is taken, three times slower, and a few streams differ even so, as sums of fractions round differently in
+    C too. In x265 such sums decide far more often, by its tree, so that is left out. x265 is kept to one pool and
+    one frame at a time, because its threads change its decisions, and does not write a line on the processor into
+    the stream. The MPEG family is told to transform in whole numbers; by default it does so as is fastest on each
+    processor.
     """
     if encoder == "libx264":
-        has_sse2 = platform.machine().lower() in ("x86_64", "amd64")
-        return _joined(options, "x264-params", "asm=sse2" if has_sse2 else "no-asm=1")
+        x86_64 = platform.machine().lower() in ("x86_64", "amd64")
+        if "qp" in options:
+            options = _joined(options, "x264-params", "aq-mode=0:mbtree=0:weightp=0")
+        elif not x86_64:
+            return _joined(options, "x264-params", "no-asm=1")
+        return _joined(options, "x264-params", "asm=sse2") if x86_64 else options
     if encoder == "libx265":
         return _joined(options, "x265-params", "pools=1:frame-threads=1:log-level=none:info=0:cutree=0")
     if encoder in _TRANSFORM_CODERS:

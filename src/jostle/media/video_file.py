@@ -32,6 +32,8 @@ _SOUND = {
 }
 _BITEXACT = 0x0400  # AVFMT_FLAG_BITEXACT
 _QUALITY = {"h264": 16.0, "h265": 18.0}
+# Of films coded both ways, the quantiser whose pictures are as near to the original (0.1 dB) as a rate factor's.
+_QUANTISER_ABOVE_RATE_FACTOR = 3
 
 
 class VideoFile(Sink):
@@ -204,7 +206,11 @@ class _Sound:
 def _options(codec: str, quality: float | None, gop: int) -> dict[str, str]:
     if codec == "ffv1":
         return {"level": "3", "slices": "4", "slicecrc": "1", "g": "1"}
-    return {"crf": f"{_QUALITY[codec] if quality is None else quality:g}", "preset": "veryfast", "g": str(gop)}
+    settings = {"preset": "veryfast", "g": str(gop)}
+    factor = _QUALITY[codec] if quality is None else quality
+    if codec == "h264":
+        return {**settings, "qp": str(min(round(factor) + _QUANTISER_ABOVE_RATE_FACTOR, 51))}
+    return {**settings, "crf": f"{factor:g}"}
 
 
 def _timescale(time_base: Fraction) -> int:

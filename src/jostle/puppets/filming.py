@@ -9,8 +9,8 @@ from jostle.puppets.film import FPS, SIZE, Difficulty, Film
 from jostle.puppets.splits import VERSION
 from jostle.seeds import key_for
 
-QUALITY = 20.0  # constant rate factor: no block is seen at this size
-CODING = 2  # raise it when the same frames become other files, so that no cache holds a mixture
+QUALITY = 20.0  # no block is seen at this size
+CODING = 3  # raise it when the same frames become other files, so that no cache holds a mixture
 FRAMES_AT_ONCE = 120
 
 
