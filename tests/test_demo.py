@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,11 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.api import verify
+from jostle.api import demo_video, verify
 from jostle.benchmarks.recipe import benchmarks
-from jostle.datasets.dataset import Dataset, Files
-from jostle.demo import DETECTOR, write_demo
+from jostle.benchmarks.selection import select_cells
+from jostle.datasets.dataset import Dataset, Files, Request
+from jostle.demo.loop import DETECTOR, write_demo
 from jostle.media.encode import Writer
 from jostle.puppets.film import CLASSES, FPS, SIZE, untrimmed
 from jostle.running.contestants import AskedModel, contestant_for
@@ -67,3 +69,50 @@ def test_the_demo_scores_what_it_writes(data: Dataset, tmp_path: Path) -> None:
         again = jostle.score(found, data.truth, protocol="thumos14", tious=[0.5])
         assert not verify(tmp_path / "demo" / how).lacking
         assert again.average_map == pytest.approx(scores["cells"][2]["value"], abs=1e-12)
+
+
+def test_a_short_demo_says_what_it_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from jostle.demo.loop import SHORT
+    from jostle.puppets.untrimmed import puppets
+
+    some = puppets(Request("test", tmp_path / "cache", first=1), counts={"test": 3})
+    assert (len(some.videos), len(some.missing)) == (1, 2)
+    assert [cell.name for cell in select_cells(benchmarks["puppets-c"], SHORT)] == ["clean", *SHORT]
+    assert {name.rpartition(":")[2] for name in SHORT} == {"3"}
+
+
+def test_made_videos_only_can_be_left_unmade(tmp_path: Path) -> None:
+    with pytest.raises(jostle.JostleError, match="at least one video must be made, got 0"):
+        jostle.load_dataset("puppets", "test", root=tmp_path, first=0)
+    with pytest.raises(jostle.JostleError, match="thumos14 is not made by jostle, so none of its videos"):
+        jostle.load_dataset("thumos14", root=tmp_path, first=1)
+
+
+def test_a_video_of_ones_own(tmp_path: Path) -> None:
+    video = tmp_path / "mine.mp4"
+    rng = np.random.default_rng(0)
+    scene = rng.integers(0, 256, (60, 200, 3), np.uint8)
+    with Writer(video, size=(60, 90), fps=8) as writer:
+        for tick in range(30):
+            writer.write(scene[:, 3 * tick : 3 * tick + 90], tick)
+    told: list[tuple[str, int, int]] = []
+    done = demo_video(video, tmp_path / "demo", progress=lambda *what: told.append(what))
+    assert told[0] == ("knocking the video about", 0, len(jostle.names("corruptions")))
+    page = done.gallery.read_text(encoding="utf-8")
+    assert "3 s from the middle of mine.mp4" in page
+    assert done.sheet.is_file()
+    if importlib.util.find_spec("torch"):
+        assert set(done.shifts) == set(jostle.names("corruptions"))
+        assert min(done.shifts.values()) > 0
+        assert f"moves what puppet_net sees by {done.shifts['fog']:.2f}" in page
+
+
+def test_a_video_that_is_too_short_is_shown_all_the_same(tmp_path: Path) -> None:
+    video = tmp_path / "short.mp4"
+    with Writer(video, size=(40, 40), fps=8) as writer:
+        for tick in range(3):
+            writer.write(np.full((40, 40, 3), 60 * tick, np.uint8), tick)
+    done = demo_video(video, tmp_path / "demo")
+    assert done.shifts == {}
+    assert "moves what" not in done.gallery.read_text(encoding="utf-8")

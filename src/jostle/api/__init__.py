@@ -6,7 +6,7 @@ Rooms that load compiled or foreign code are imported inside the verbs, so that 
 from jostle.api.building import build, plan_build
 from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sheet
 from jostle.api.data import load_dataset
-from jostle.api.demonstrating import demo
+from jostle.api.demonstrating import demo, demo_video
 from jostle.api.detecting import detect, train
 from jostle.api.diffing import diff
 from jostle.api.extracting import extract
@@ -40,6 +40,7 @@ __all__ = [
     "corrupt_file",
     "corrupt_frame",
     "demo",
+    "demo_video",
     "detect",
     "diagnose",
     "diff",

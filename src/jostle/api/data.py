@@ -24,6 +24,7 @@ def load_dataset(
     verify: bool = False,
     progress: Progress | None = None,
     annotations: str | Path | None = None,
+    first: int | None = None,
 ) -> Dataset:
     """One subset of a data set: what is annotated in it, and where its videos lie.
 
@@ -42,6 +43,7 @@ def load_dataset(
         verify: compare every file with its hash.
         progress: called with (files ready, files in all).
         annotations: the file or folder of annotations, if it is not in `root` or is one of several there.
+        first: make only so many videos of `puppets`; the others count as missing.
 
     Raises:
         BadValue: if a folder is needed and none is given.
@@ -62,6 +64,8 @@ def load_dataset(
         )
     if annotations is not None and not kind.on_disk:
         raise BadValue(f"{name} comes with its own annotations; leave annotations out")
+    if first is not None and kind.on_disk:
+        raise BadValue(f"{name} is not made by jostle, so none of its videos can be left unmade; leave first out")
     place = cache_folder() if root is None else Path(root)
     chosen = None if annotations is None else Path(annotations)
-    return kind.load(Request(part, place, seed, cores() if jobs is None else jobs, verify, progress, chosen))
+    return kind.load(Request(part, place, seed, cores() if jobs is None else jobs, verify, progress, chosen, first))

@@ -13,6 +13,12 @@ from jostle.cli.app import app
 from jostle.cli.options import Jobs, Json, Quiet, Seed, Verbose
 from jostle.cli.tables import lines_of, percent
 
+NEXT = (
+    "jostle demo VIDEO",
+    "jostle corrupt VIDEO -c thumos14-c/black_frame:3 -o struck.mp4",
+    "jostle sheet VIDEO -c fog -c motion_blur -c packet_loss -o sheet.png",
+)
+
 
 @app.command(help="List what there is of a kind.")
 def names(
@@ -51,9 +57,13 @@ def doctor(as_json: Json = False, verbose: Verbose = 0) -> None:
         raise typer.Exit(5)
 
 
-@app.command(help="The whole loop on films made here: corrupt them, detect, score, and a page that shows it.")
+@app.command(help="The whole loop on films made here, in a minute; or every corruption on a video of yours.")
 def demo(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write to.")] = Path("demo"),
+    video: Annotated[Path | None, typer.Argument(metavar="VIDEO", help="Show what happens to this one.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write to; by default demo, or demo-full.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="All films, cells and corruptions, in minutes.")] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
     as_json: Json = False,
@@ -61,12 +71,18 @@ def demo(
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(quiet, verbose)
+    folder = out or Path("demo-full" if full else "demo")
+    if video is not None:
+        if full:
+            raise typer.BadParameter("--full is for the demo on films made here; leave it or VIDEO out")
+        _demo_video(video, folder, seed, as_json)
+        return
     with voice.stages() as advance:
-        done = api.demo(out, seed=seed, jobs=jobs, progress=advance)
+        done = api.demo(folder, full=full, seed=seed, jobs=jobs, progress=advance)
+    runs = {how: str(place) for how, place in done.runs.items()}
     if as_json:
-        pages = {"report": str(done.report), "gallery": str(done.gallery)}
-        runs = {how: str(folder) for how, folder in done.runs.items()}
-        voice.show_json({"format": 1, **pages, "runs": runs, "results": done.results})
+        pages = {"report": str(done.report), "gallery": None if done.gallery is None else str(done.gallery)}
+        voice.show_json({"format": 1, **pages, "clip": str(done.clip), "runs": runs, "results": done.results})
         return
     kept = list(done.results.values())
     rows = [[kept[0]["metric"], *(f"trained {how}" for how in done.results)]]
@@ -77,8 +93,32 @@ def demo(
     rows.append(["relative robustness", *(percent(one["relative_robustness"]) for one in kept)])
     for line in lines_of(rows):
         voice.show(line)
-    where = " ".join(voice.shown(str(folder)) for folder in done.runs.values())
-    voice.remark(f"every corruption there is: {voice.shown(str(done.gallery))}")
-    voice.remark(f"the videos, clean and struck side by side: jostle view {where}")
+    if not full:
+        voice.remark("on 6 of 60 films and 5 of 15 cells; the report has the intervals, and --full takes them all")
+    if done.gallery is not None:
+        voice.remark(f"every corruption there is: {voice.shown(str(done.gallery))}")
+    voice.remark(f"the videos, clean and struck side by side: jostle view {' '.join(map(voice.shown, runs.values()))}")
+    voice.remark("next, on a video of yours:")
+    for command in NEXT:
+        voice.remark(f"  {command}")
     voice.remark("the report, to be opened in a browser:")
     voice.show(voice.shown(str(done.report)))
+
+
+def _demo_video(video: Path, folder: Path, seed: int, as_json: bool) -> None:
+    with voice.stages() as advance:
+        done = api.demo_video(video, folder, seed=seed, progress=advance)
+    if as_json:
+        pages = {"gallery": str(done.gallery), "sheet": str(done.sheet)}
+        voice.show_json({"format": 1, **pages, "shifts": done.shifts})
+        return
+    if done.shifts:
+        order = sorted(done.shifts, key=done.shifts.__getitem__, reverse=True)
+        rows = [["severity 4", "moves what puppet_net sees by"]]
+        rows += [[name, f"{done.shifts[name]:.2f}"] for name in (*order[:5], *order[-5:])]
+        for line in lines_of(rows):
+            voice.show(line)
+        voice.remark("five of the strongest and of the weakest; 1 is as far as two moments of the video are apart")
+    voice.remark(f"every corruption at every severity, as a picture: {voice.shown(str(done.sheet))}")
+    voice.remark("the page, to be opened in a browser:")
+    voice.show(voice.shown(str(done.gallery)))

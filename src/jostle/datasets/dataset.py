@@ -151,6 +151,7 @@ class Request:
         verify: read every file and compare its hash, instead of only those whose size or time has changed.
         progress: called with (files ready, files in all).
         annotations: the file or folder to read annotations from, instead of looking for one.
+        first: of a set that is made, how many videos are to be; the others count as missing.
     """
 
     subset: str
@@ -160,8 +161,11 @@ class Request:
     verify: bool = False
     progress: Progress | None = None
     annotations: Path | None = None
+    first: int | None = None
 
     def __post_init__(self) -> None:
+        if self.first is not None and self.first < 1:
+            raise BadValue(f"at least one video must be made, got {self.first}")
         if self.jobs < 1:
             raise BadValue(f"jobs must be at least 1, got {self.jobs}")
         if self.seed < 0:

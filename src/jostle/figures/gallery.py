@@ -13,17 +13,26 @@ from jostle.errors import MissingExtra
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A corrupted clip on show."""
+    """A corrupted clip on show.
+
+    Attributes:
+        note: what else is to be said of it.
+    """
 
     name: str
     family: str
     level: str
     summary: str
     clip: Path
+    note: str = ""
 
 
-def write_gallery(path: Path, exhibits: Sequence[Exhibit], clean: Path, sheet: Path) -> Path:
-    """Write the page; clips and sheet are inside it, so it can be moved and opened anywhere."""
+def write_gallery(path: Path, exhibits: Sequence[Exhibit], clean: Path, sheet: Path, *, about: str) -> Path:
+    """Write the page; clips and sheet are inside it, so it can be moved and opened anywhere.
+
+    Args:
+        about: what the clean clip is.
+    """
     try:
         import jinja2
     except ImportError:
@@ -35,7 +44,11 @@ def write_gallery(path: Path, exhibits: Sequence[Exhibit], clean: Path, sheet: P
     for exhibit in exhibits:
         families.setdefault(exhibit.family, []).append((exhibit, _embedded(exhibit.clip, "video/mp4")))
     page = environment.get_template("gallery.html.jinja").render(
-        families=families, count=len(exhibits), clean=_embedded(clean, "video/mp4"), sheet=_embedded(sheet, "image/png")
+        families=families,
+        count=len(exhibits),
+        about=about,
+        clean=_embedded(clean, "video/mp4"),
+        sheet=_embedded(sheet, "image/png"),
     )
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     part.write_text(page, encoding="utf-8")

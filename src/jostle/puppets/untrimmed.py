@@ -89,7 +89,10 @@ def puppets(request: Request, *, counts: Mapping[str, int] = VIDEOS) -> Dataset:
     """Untrimmed films of puppets for action detection: 16 classes, 40 to 90 s, 24 frames a second, 112 by 112."""
     folder = request.root / folder_name(request.seed)
     done = fill(folder, [Annotations(request.seed, tuple(counts.items()))], verify=request.verify)
-    videos = videos_of(request.seed, request.subset, counts[request.subset])
+    planned = videos_of(request.seed, request.subset, counts[request.subset])
+    videos = planned[: request.first]
     done += fill(folder, videos, jobs=request.jobs, verify=request.verify, progress=request.progress)
     truth = read_truth(folder / ANNOTATIONS, subset=request.subset)
-    return Dataset("puppets", request.subset, folder, (truth,), {v.id: folder / v.name for v in videos}, done)
+    files = {video.id: folder / video.name for video in videos}
+    missing = tuple(video.id for video in planned[len(videos) :])
+    return Dataset("puppets", request.subset, folder, (truth,), files, done, missing=missing)
