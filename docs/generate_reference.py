@@ -36,6 +36,8 @@ from jostle.metrics.protocol import Protocol, protocols
 from jostle.models.extractor import ExtractorKind, extractors
 from jostle.models.input_spec import InputSpec
 from jostle.models.recogniser import RecogniserKind, recognisers
+from jostle.papers.slips import slips
+from jostle.papers.table import PublishedTable, published
 from jostle.training.config import TrainingConfig
 from jostle.training.recognition_config import RecognitionConfig
 
@@ -140,6 +142,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.findings.run_diff": ("RunDiff", "Side"),
     "jostle.findings.comparison": ("Comparison", "Difference"),
     "jostle.findings.draws": ("Estimate",),
+    "jostle.findings.literature": ("Literature",),
+    "jostle.papers.table": ("PublishedTable", "PublishedRow"),
+    "jostle.papers.standing": ("published_models", "PublishedModel"),
+    "jostle.papers.slips": ("slips", "Slip"),
     "jostle.models.extractor": ("Extractor", "ExtractorKind", "extractor"),
     "jostle.models.penultimate": ("as_extractor",),
     "jostle.models.input_spec": ("InputSpec",),
@@ -158,6 +164,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
 }
 VERBS = (
     "names",
+    "published",
     "read",
     "corrupt",
     "corrupt_frame",
@@ -712,6 +719,66 @@ def _shown(rule: Sampling) -> str:
     return f"{how}; " + (f"short side {rule.short_side}, " if rule.short_side else "") + crop
 
 
+def published_page() -> str:
+    """Every table of every paper that comes with jostle, and which of their figures do not add up."""
+    rows = [
+        [
+            f"[{t.name}](#{_anchor(t.name)})",
+            t.about,
+            ", ".join(f"`{name}`" for name in t.benchmarks) or "none",
+            t.source,
+        ]
+        for t in published.values()
+    ]
+    lines = [
+        "# Published figures",
+        "",
+        "Tables of the papers, figures as they are printed. `jostle names published NAME` and `jostle.published(name)` "
+        "give one; `report`, `diff` and `board` show those of a run's benchmark beside it, under a heading of their "
+        "own. None of them was measured by jostle.",
+        "",
+        *_table(["table", "shows", "benchmark", "source"], rows),
+        "",
+        "## Where they do not add up",
+        "",
+        "Every mean, ratio, difference and interval that other figures of the paper determine was computed again. "
+        "Listed is what rounding cannot explain, and what two tables of a paper print differently.",
+        "",
+        *slips_table(),
+    ]
+    for table in published.values():
+        lines += ["", f"## {table.name}", "", *_published(table)]
+    return "\n".join(lines) + "\n"
+
+
+def slips_table() -> list[str]:
+    """The figures that do not follow from the others."""
+    rows = []
+    for slip in slips():
+        of = slip.row.labels.get("benchmark")
+        what = f"`{of}`: {slip.row.said}" if of else slip.row.said
+        rows.append([slip.table.source, what, slip.column, slip.table.shown(slip.column, slip.printed),
+                     f"{slip.found:g}", slip.why])  # fmt: skip
+    return _table(["table", "row", "figure", "printed", "found", "from"], rows)
+
+
+def _published(table: PublishedTable) -> list[str]:
+    several = len(table.benchmarks) > 1
+    rows = [
+        [f"{row.labels['benchmark']}: {row.said}" if several else row.said,
+         *(table.shown(column, row.values.get(column)) for column in table.columns)]
+        for row in table.rows
+    ]  # fmt: skip
+    unit = ", in percent" if table.unit == "percent" else ""
+    return [
+        table.about,
+        "",
+        f"From: {_citation(table.cites)}, table {table.number}. {table.metric}{unit}.",
+        "",
+        *_table(["", *table.columns], rows),
+    ]
+
+
 def training_page() -> str:
     """Every table and key of a training file."""
     lines = [
@@ -947,7 +1014,7 @@ def _bibliography() -> Mapping[str, str]:
 
 
 def _anchor(heading: str) -> str:
-    return heading.lower()
+    return heading.lower().replace("/", "")
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -970,6 +1037,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "models.md": models_page,
     "datasets.md": datasets_page,
     "benchmarks.md": benchmarks_page,
+    "published.md": published_page,
     "training.md": training_page,
     "cli.md": cli_page,
     "python.md": python_page,

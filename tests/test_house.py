@@ -19,7 +19,7 @@ FLOORS = (
     {"types", "registry", "seeds", "settings", "progress", "compiled", "cache", "shipped", "workers"},
     {"metrics", "detectors", "models", "filing", "figures", "media", "cluster"},
     {"formats", "datasets"},
-    {"diagnosis", "corrupting", "puppets", "runs"},
+    {"diagnosis", "corrupting", "puppets", "runs", "papers"},
     {"corruptions", "extraction"},
     {"training", "benchmarks"},
     {"looking", "loading", "doctor"},

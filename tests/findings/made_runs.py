@@ -31,10 +31,10 @@ FACTS: dict[str, dict[str, Any]] = {
 }
 
 
-def recipe_of(task: str, cells: tuple[str, ...] = CELLS) -> Recipe:
+def recipe_of(task: str, cells: tuple[str, ...] = CELLS, name: str = "") -> Recipe:
     groups = (Group("main", cells=cells),) if cells else ()
     return Recipe(
-        name=f"made-{task}", version=1, dataset="folder", subset="test", task=task, groups=groups, **FACTS[task]
+        name=name or f"made-{task}", version=1, dataset="folder", subset="test", task=task, groups=groups, **FACTS[task]
     )  # type: ignore[arg-type]
 
 
@@ -122,9 +122,10 @@ def made_run(
     seed: int = 0,
     fails: tuple[str, ...] = (),
     knows: float = 0.9,
+    benchmark: str = "",
 ) -> Path:
     """A run folder; the videos are files that hold none, or all of them `source`."""
-    recipe, annotations = recipe_of(task, cells), annotations_of(task, videos, classes)
+    recipe, annotations = recipe_of(task, cells, benchmark), annotations_of(task, videos, classes)
     folder = out.parent / "videos"
     folder.mkdir(exist_ok=True)
     files = {name: source or folder / f"{name}.mp4" for name in names_of(videos)}

@@ -9,6 +9,7 @@ from jostle.errors import UnknownName
 
 if TYPE_CHECKING:
     from jostle.doctor import Health
+    from jostle.papers.table import PublishedTable
 
 
 def names(kind: str, *, profile: str | None = None, level: str | None = None) -> list[str]:
@@ -16,7 +17,7 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
 
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors`,
-            `extractors`, `models`, `datasets` or `benchmarks`.
+            `extractors`, `models`, `datasets`, `benchmarks` or `published`.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -32,6 +33,18 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
 
     table = profiles[profile].entries if profile else {name: own_entry(name) for name in corruptions}
     return sorted(n for n, entry in table.items() if level in (None, corruptions[entry.corruption].level))
+
+
+def published(name: str) -> PublishedTable:
+    """A table of a paper, as data; `names("published")` lists them.
+
+    >>> table = published("thumos14-c/table-1")
+    >>> table.source, dict(table.rows[0].values)["clean"]
+    ('Zeng et al. 2024, table 1', 59.17)
+    """
+    from jostle.papers.table import published as tables
+
+    return tables[name]
 
 
 def doctor() -> Health:
@@ -111,6 +124,12 @@ def _styles() -> Iterable[str]:
     return styles
 
 
+def _published() -> Iterable[str]:
+    from jostle.papers.table import published as tables
+
+    return tables
+
+
 KINDS: dict[str, Callable[[], Iterable[str]]] = {
     "corruptions": _corruptions,
     "profiles": _profiles,
@@ -124,4 +143,5 @@ KINDS: dict[str, Callable[[], Iterable[str]]] = {
     "models": _models,
     "datasets": _datasets,
     "benchmarks": _benchmarks,
+    "published": _published,
 }

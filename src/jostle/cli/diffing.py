@@ -15,6 +15,7 @@ from jostle.cli.tables import between, lines_of, percent, signed
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
+    from jostle.findings.literature import Literature
     from jostle.findings.run_diff import RunDiff
 
 
@@ -48,6 +49,9 @@ def diff(
         voice.show(f"{found.benchmark}, {found.metric} in percent, {found.videos} videos")
         for line in diff_lines(found):
             voice.show(line)
+        if found.literature is not None:
+            for line in literature_lines(found.literature):
+                voice.show(line)
     for remark in found.remarks:
         voice.remark(voice.shown(remark))
 
@@ -74,6 +78,13 @@ def diff_lines(found: RunDiff) -> list[str]:
         head,
         *(_painted(line, row.difference.value, row.clear) for row, line in zip(found.rows, lines, strict=True)),
     ]
+
+
+def literature_lines(found: Literature) -> list[str]:
+    """What papers print, under a heading of its own."""
+    table = found.table()
+    head, *lines = lines_of([[column.name for column in table.columns], *table.texts()])
+    return ["", f"{found.title}:", head, *lines, *found.remarks]
 
 
 def _painted(line: str, gap: float | None, clear: bool) -> str:

@@ -12,6 +12,7 @@ from jostle.cli import voice
 from jostle.cli.app import app
 from jostle.cli.options import Jobs, Json, Quiet, Seed, Verbose
 from jostle.cli.tables import lines_of, percent
+from jostle.errors import BadValue
 
 NEXT = (
     "jostle demo VIDEO",
@@ -20,28 +21,53 @@ NEXT = (
 )
 
 
-@app.command(help="List what there is of a kind.")
+@app.command(help="List what there is of a kind, or show one published table.")
 def names(
     kind: Annotated[
         str,
         typer.Argument(
             metavar="KIND",
             help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors, extractors, "
-            "models, datasets or benchmarks.",
+            "models, datasets, benchmarks or published.",
         ),
     ],
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Of `published`: the table to show.", show_default=False)
+    ] = None,
     profile: Annotated[str | None, typer.Option(help="The corruptions of this profile.")] = None,
     level: Annotated[str | None, typer.Option(help="Only this level: frame, clip, codec or time.")] = None,
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(False, verbose)
+    if name is not None:
+        _show_published(kind, name, as_json)
+        return
     listed = api.names(kind, profile=profile, level=level)
     if as_json:
         voice.show_json(listed)
     else:
         for name in listed:
             voice.show(name)
+
+
+def _show_published(kind: str, name: str, as_json: bool) -> None:
+    if kind != "published":
+        raise BadValue(f"only published tables are shown by name; `jostle names {kind}` lists what there is")
+    table = api.published(name)
+    if as_json:
+        voice.show_json(table.to_dict())
+        return
+    voice.show(f"{table.source}: {table.about}")
+    voice.show(f"{table.title}")
+    voice.show(f"{table.metric}, {'in percent, ' if table.unit == 'percent' else ''}as printed")
+    several = len(table.benchmarks) > 1
+    rows = [["", *table.columns]]
+    for row in table.rows:
+        figures = [table.shown(column, row.values.get(column)) for column in table.columns]
+        rows.append([f"{row.labels['benchmark']}: {row.said}" if several else row.said, *figures])
+    for line in lines_of(rows):
+        voice.show(line)
 
 
 @app.command(help="Say what is installed and working, and test that severity 0 is the clean video.")

@@ -10,6 +10,7 @@ from jostle.errors import Incomparable
 from jostle.findings.cell_tables import comparison_table
 from jostle.findings.comparison import Comparison, Difference, compared, surveys_of
 from jostle.findings.draws import DRAWS, LEVEL
+from jostle.findings.literature import Literature, literature_on
 from jostle.findings.record import RunRecord
 from jostle.findings.run_names import run_names
 from jostle.findings.survey import Progress, Survey, looked_at
@@ -61,6 +62,7 @@ class RunDiff:
         comparison: the differences, with intervals from drawing the same videos for both.
         draws: how many; 0 where there are no intervals.
         seed: of the draws.
+        literature: what papers print of the benchmark, which was not measured here; None where they print nothing.
     """
 
     benchmark: str
@@ -74,6 +76,7 @@ class RunDiff:
     comparison: Comparison
     draws: int
     seed: int
+    literature: Literature | None
 
     @property
     def same_truth(self) -> bool:
@@ -134,6 +137,7 @@ class RunDiff:
             "relative_robustness": _told(self.comparison.relative),
             "counted": {"cells": self.counted, "of": self.counted_of},
             "cells": [{"cell": row.what, **_told(row)} for row in self.comparison.cells],
+            "published": self.literature and self.literature.to_dict(),
         }
 
 
@@ -176,6 +180,7 @@ def diff_runs(
         comparison=compared(one, other),
         draws=len(one.drawn),
         seed=seed,
+        literature=literature_on(records),
     )
 
 

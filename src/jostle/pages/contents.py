@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jostle.findings.draws import Estimate
+from jostle.findings.literature import Literature
 from jostle.findings.tables import Table
 from jostle.findings.timeline import Timeline
 from jostle.findings.wording import between, percent
@@ -183,5 +184,6 @@ class Page:
     confusion_tables: tuple[Table, ...]
     offsets: Figure | None
     offset_table: Table | None
+    literature: Literature | None
     making: tuple[Making, ...]
     remarks: tuple[str, ...] = field(default=())

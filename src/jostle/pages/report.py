@@ -15,6 +15,7 @@ from jostle.findings.cell_tables import cells_table, drops_table, offsets_table
 from jostle.findings.comparison import surveys_of
 from jostle.findings.draws import DRAWS, LEVEL
 from jostle.findings.drops import video_drops
+from jostle.findings.literature import literature_on
 from jostle.findings.paper_tables import write_paper_tables
 from jostle.findings.record import RunRecord
 from jostle.findings.run_names import benchmark_title, run_names
@@ -106,6 +107,7 @@ def compose(surveys: Sequence[Survey], progress: Progress | None = None) -> Page
         confusion_tables=tuple(table for _, table in confusions),
         offsets=offsets and offsets[0],
         offset_table=offsets and offsets_table(offsets[1]),
+        literature=literature_on(records),
         making=tuple(making_of(found.record, name) for _, found, name in runs),
         remarks=_remarks(surveys),
     )

@@ -1,0 +1,1 @@
+"""What the papers printed: their tables as data, one file a paper, and where those do not add up."""
