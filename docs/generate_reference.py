@@ -189,6 +189,8 @@ VERBS = (
     "verify",
     "diff",
     "report",
+    "board",
+    "export_run",
     "track",
     "card",
     "convert",

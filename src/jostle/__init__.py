@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jostle.api import (
+        board,
         build,
         compare,
         convert,
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
         detect,
         diagnose,
         diff,
+        export_run,
         extract,
         load_dataset,
         load_detector,
@@ -45,6 +47,7 @@ __all__ = [
     "Segments",
     "TemporalMeanAP",
     "Truth",
+    "board",
     "build",
     "compare",
     "convert",
@@ -54,6 +57,7 @@ __all__ = [
     "detect",
     "diagnose",
     "diff",
+    "export_run",
     "extract",
     "load_dataset",
     "load_detector",

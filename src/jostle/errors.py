@@ -61,6 +61,12 @@ class Incomparable(DataError):
     exit_code = 6
 
 
+class Tampered(DataError):
+    """A file with a checksum that is not as jostle wrote it."""
+
+    exit_code = 6
+
+
 class MediaError(JostleError):
     """A video that cannot be read, or one that cannot be written."""
 

@@ -3,6 +3,7 @@
 Rooms that load compiled or foreign code are imported inside the verbs, so that `import jostle` stays light.
 """
 
+from jostle.api.boarding import board, export_run
 from jostle.api.building import build, plan_build
 from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sheet
 from jostle.api.data import load_dataset
@@ -32,6 +33,7 @@ from jostle.loading.extractor import load_extractor
 from jostle.loading.recogniser import load_recogniser
 
 __all__ = [
+    "board",
     "build",
     "card",
     "compare",
@@ -45,6 +47,7 @@ __all__ = [
     "diagnose",
     "diff",
     "doctor",
+    "export_run",
     "extract",
     "load_dataset",
     "load_detector",

@@ -1,6 +1,7 @@
 """The command line: arguments, one verb, an exit code."""
 
 from jostle.cli import (  # each puts its verbs into the program
+    boarding,
     building,
     corrupting,
     detecting,
@@ -20,6 +21,7 @@ from jostle.cli.main import main
 
 __all__ = [
     "app",
+    "boarding",
     "building",
     "corrupting",
     "detecting",

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from jostle.builds import builds
-from jostle.errors import BadValue, MissingExtra
+from jostle.errors import BadValue
 from jostle.filing.writing import write_text
 from jostle.findings.cell_tables import cells_table, drops_table, offsets_table
 from jostle.findings.comparison import surveys_of
@@ -35,9 +31,9 @@ from jostle.pages.composing import (
     pair_of,
 )
 from jostle.pages.contents import Page
+from jostle.pages.templates import dressed, templates
 from jostle.pages.worst import Album, remark_on, worst_of
 
-HERE = Path(__file__).parent
 WORST = {1: 6, 2: 4}  # videos shown of each run, by how many runs there are
 WORST_OF_MANY = 2
 Progress = Callable[[int, int], None]
@@ -138,8 +134,6 @@ def render(page: Page) -> str:
     Raises:
         MissingExtra: if Jinja is not installed.
     """
-    environment = _environment()
-    style, script = ((HERE / name).read_text(encoding="utf-8").strip() for name in ("report.css", "report.js"))
     texts: dict[str, dict[str, str]] = {}
 
     def kept(table: Table) -> str:
@@ -148,37 +142,8 @@ def render(page: Page) -> str:
         texts[name] = {"csv": table.csv(), "markdown": table.markdown(), "latex": table.latex()}
         return name
 
-    template = environment.get_template("report.html.jinja")
-    return str(
-        template.render(
-            page=page,
-            style=style,
-            script=script,
-            style_hash=_hash(style),
-            script_hash=_hash(script),
-            kept=kept,
-            texts=texts,
-            version=builds()["jostle"],
-        )
-    )
-
-
-def _environment() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        raise MissingExtra("the report", "report") from None
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-
-
-def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+    template = templates().get_template("report.html.jinja")
+    return str(template.render(page=page, kept=kept, texts=texts, **dressed(("report.css",), "report.js")))
 
 
 def write_report(
@@ -206,7 +171,7 @@ def write_report(
     """
     if not runs:
         raise BadValue("a report needs at least one run folder")
-    _environment()  # better to fail now than after the work
+    templates()  # better to fail now than after the work
     records = [RunRecord.read(path) for path in runs]
     surveys, tell = surveyed(records, draws=draws, seed=seed, progress=progress)
     page = render(compose(surveys, tell))
