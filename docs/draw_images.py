@@ -52,7 +52,7 @@ def draw_diagnosis(folder: Path) -> Path:
     truth = example.made_truth()
     clean, rough = (jostle.diagnose(found, truth).to_dict() for found in example.made_runs(truth).values())
     with tempfile.TemporaryDirectory() as made:
-        (drawn,) = draw_clean_against_corrupted(clean, rough, Path(made), ["png"], name="rough")
+        (drawn,) = draw_clean_against_corrupted(clean, rough, Path(made), ["png"], names=("clean", "rough"))
         target = folder / drawn.name.replace("_", "-")
         Image.open(drawn).convert("RGB").quantize(COLOURS).save(target, optimize=True)
     return target

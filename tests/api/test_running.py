@@ -150,7 +150,7 @@ def test_a_model_of_some_module(here: Path, tmp_path: Path) -> None:
     run(here, tmp_path / "run", "own_models:named", jobs=1)
     about = told(tmp_path / "run")
     assert (about["model"], about["weights_from"], about["shown"]["classes"]) == (
-        "own_models:named",
+        "named",
         "tensors",
         "by name",
     )
@@ -389,3 +389,11 @@ def test_frames_of_imagenet_vid(tmp_path: Path) -> None:
         jostle.run("imagenet-vid-robust", model=zebras, data=tmp_path / "data", out=tmp_path / "bad", rule="released")
     with pytest.raises(BadValue, match="takes clips of 4 frames, and imagenet-vid-robust shows single ones"):
         jostle.run("imagenet-vid-robust", model=clips, data=tmp_path / "data", out=tmp_path / "bad")
+
+
+def test_a_model_is_called_as_it_calls_itself(here: Path, tmp_path: Path) -> None:
+    """Also where it was given by its place; one without a name is called by that."""
+    run(here, tmp_path / "named", "own_models:named", jobs=1)
+    assert json.loads((tmp_path / "named" / "run.json").read_text())["model"] == "named"
+    run(here, tmp_path / "plain", "own_models:colours", jobs=1)
+    assert json.loads((tmp_path / "plain" / "run.json").read_text())["model"] == "own_models:colours"

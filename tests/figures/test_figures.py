@@ -44,7 +44,7 @@ def test_equal_figures_are_equal_files(tmp_path: Path) -> None:
 
 def test_nothing_found_is_drawn_too(tmp_path: Path) -> None:
     assert draw_diagnosis(diagnosis(empty=True), tmp_path, ["png"])
-    assert draw_clean_against_corrupted(diagnosis(), diagnosis(empty=True), tmp_path, ["svg"], name="fog:3")
+    assert draw_clean_against_corrupted(diagnosis(), diagnosis(empty=True), tmp_path, ["svg"], names=("plain", "fog:3"))
 
 
 def test_class_drops_and_curves(tmp_path: Path) -> None:

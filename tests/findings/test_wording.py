@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 from made_runs import made_run
 
+from jostle.findings.comparison import compared, surveys_of
+from jostle.findings.draws import Estimate
 from jostle.findings.offsets import offset_errors
+from jostle.findings.paper_tables import paper_layouts
 from jostle.findings.record import RunRecord
+from jostle.findings.run_diff import diff_runs
+from jostle.findings.standing import Chance, chance_of
 from jostle.findings.survey import Survey, survey
-from jostle.findings.wording import WORDS, frames_verdict, guessing, percent, verdict_of, windows_said
+from jostle.findings.wording import WORDS, comparison_verdict, frames_verdict, percent, verdict_of, windows_said
 
 
 def with_values(found: Survey, clean: float, corrupted: float) -> Survey:
@@ -62,8 +67,8 @@ def test_without_corruptions(tmp_path: Path, detection: RunRecord) -> None:
 
 
 def test_guessing_is_told_from_knowing(tmp_path: Path, recognition: RunRecord, detection: RunRecord) -> None:
-    assert guessing(recognition) == pytest.approx(1 / 3)
-    assert guessing(detection) == 0.0
+    assert chance_of(recognition) == Chance(1 / 3, 40)
+    assert chance_of(detection) == Chance(0.0, None)
     blind = RunRecord.read(made_run(tmp_path / "run", "recognition", videos=30, knows=0.0))
     for found in (blind, survey(blind, draws=100)):
         assert "m cannot be told from guessing on clean video" in verdict_of(found, "m")
@@ -84,3 +89,37 @@ def test_windows_are_told_of_only_where_they_are_unusual(detection: RunRecord) -
     assert windows_said(replace(detection.about, rule="released")) == "released"
     faulty = replace(detection.about, rule="all", released_faults=("early-row", "skipped-window"))
     assert windows_said(faulty) == "all, with the faults early-row and skipped-window"
+
+
+def test_a_frame_classifier_of_many_classes_is_not_taken_for_a_guesser(frames: RunRecord) -> None:
+    """pm-10 of 25 % over a thousand classes is far above chance, though a few anchors give it a low end of 0."""
+    assert chance_of(frames) == Chance(1 / 3, 20)
+    assert not Chance(1 / 1000, 8).explains(Estimate(0.25, (0.0, 0.5)))
+    assert Chance(1 / 4, 8).explains(Estimate(0.25, (0.2, 0.5)))
+    assert Chance(1 / 1000, 1).explains(Estimate(0.0))
+    assert not Chance(0.0, None).explains(Estimate(None))
+    assert Chance(0.0, None).explains(Estimate(0.1, (0.0, 0.3)))
+
+
+def test_a_guesser_wins_nothing(tmp_path: Path, recognition: RunRecord) -> None:
+    """What is left of a score that is no better than chance is neither a headline nor bold."""
+    blind = RunRecord.read(made_run(tmp_path / "blind", "recognition", videos=40, knows=0.0, model="blind"))
+    surveys = surveys_of([recognition, blind], draws=50)
+    found = compared(*surveys)
+    assert found.guesses == (False, True)
+    assert found.relative.other is not None
+    assert found.relative.other > found.relative.one  # type: ignore[operator]
+    assert (found.relative.difference.value, found.relative.clear) == (None, False)
+    said = comparison_verdict(found, "knows", "blind")
+    assert "keeps" not in said
+    assert said.endswith("blind cannot be told from guessing on clean video.")
+    diff = diff_runs(recognition, blind, draws=50)
+    assert "blind cannot be told from guessing on clean video" in " ".join(diff.remarks)
+    table = next(one for one in paper_layouts(surveys) if one.file == "thumos14-c-table-1")
+    assert table.numbers[-1].barred == (1,)
+    line = next(line for line in table.latex().splitlines() if line.startswith("blind"))
+    assert "textbf" not in line
+
+
+def test_no_minus_before_nothing() -> None:
+    assert percent(-1e-6) == "0.0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jostle.cli import voice
@@ -45,20 +46,21 @@ def score_lines(score: Score) -> list[str]:
     return [f"{score.protocol} protocol, {counts['count']} predictions in {counts['videos']} videos", *lines_of(rows)]
 
 
-def comparison_lines(scores: list[Score], both: Comparison) -> list[str]:
+def comparison_lines(names: Sequence[str], scores: list[Score], both: Comparison) -> list[str]:
     """Two scores and what lies between them."""
-    rows = [["tIoU", "first %", "second %", "change"] + (["95 %"] if both.interval else [])]
+    rows = [["tIoU", *_heads(names), "change"] + (["95 %"] if both.interval else [])]
     for i, tiou in enumerate(both.tious):
         row = [f"{tiou:g}", percent(scores[0].map[i]), percent(scores[1].map[i]), signed(both.map[i])]
         rows.append(row + ([between(both.interval.map[i])] if both.interval else []))
     row = ["average", percent(scores[0].average_map), percent(scores[1].average_map), signed(both.average_map)]
     rows.append(row + ([between(both.interval.average_map)] if both.interval else []))
-    return [f"{both.protocol} protocol; the interval is of the change, over the same draws of videos", *lines_of(rows)]
+    of = "; the interval is of the change, over the same draws of videos" if both.interval else ""
+    return [f"{both.protocol} protocol{of}", *lines_of(rows)]
 
 
-def class_lines(scores: list[Score]) -> list[str]:
+def class_lines(names: Sequence[str], scores: list[Score]) -> list[str]:
     """One line a class."""
-    head = ["class", *(["average AP %"] if len(scores) == 1 else ["first %", "second %", "change"])]
+    head = ["class", *(["average AP %"] if len(scores) == 1 else [*_heads(names), "change"])]
     rows = [head]
     for name, values in scores[0].per_class.items():
         row = [voice.shown(name), percent(float(values.mean()))]
@@ -67,6 +69,10 @@ def class_lines(scores: list[Score]) -> list[str]:
             row += [percent(after), signed(after - float(values.mean()))]
         rows.append(row)
     return lines_of(rows)
+
+
+def _heads(names: Sequence[str]) -> list[str]:
+    return [f"{voice.shown(name)} %" for name in names]
 
 
 def proposal_lines(score: ProposalScore) -> list[str]:
@@ -90,7 +96,7 @@ def classification_lines(score: ClassificationScore) -> list[str]:
     return [f"{score.videos} videos, {score.pairs} labels{ignored}", *lines_of(rows)]
 
 
-def diagnosis_lines(made: list[Diagnosis]) -> list[str]:
+def diagnosis_lines(names: Sequence[str], made: list[Diagnosis]) -> list[str]:
     """A diagnosis, or two side by side."""
     shown = [one.to_dict() for one in made]
 
@@ -98,7 +104,7 @@ def diagnosis_lines(made: list[Diagnosis]) -> list[str]:
         change = [signed(values[1] - values[0])] if len(values) > 1 and None not in values else [""] * (len(values) - 1)  # type: ignore[operator]
         return [name, *(percent(value) for value in values), *change]
 
-    head = ["%"] if len(made) == 1 else ["first %", "second %", "change"]
+    head = ["%"] if len(made) == 1 else [*_heads(names), "change"]
     facts = shown[0]
     lines = [
         f"{facts['style']} style at tIoU {', '.join(f'{t:g}' for t in facts['tious'])}; "

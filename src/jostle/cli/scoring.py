@@ -25,12 +25,17 @@ from jostle.cli.tables import between, lines_of, percent
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
-    from jostle.diagnosis.diagnosis import Diagnosis
+    from jostle.findings.tables import Table
     from jostle.metrics.score import Score
 
 PredArgument = Annotated[Path, typer.Argument(metavar="PRED", help="Predictions, in any known format.")]
 TruthRequired = Annotated[Path, typer.Option("--truth", metavar="GT", help="Ground truth, in any known format.")]
 Subset = Annotated[str | None, typer.Option("--subset", metavar="S", help="Subset of the ground truth.")]
+Names = Annotated[
+    str | None, typer.Option("--names", metavar="A,B", help="What the files are called; by default their names.")
+]
+Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Also the numbers, as a table.")]
+Latex = Annotated[Path | None, typer.Option("--latex", metavar="FILE", help="Also a table for LaTeX (booktabs).")]
 Fix = Annotated[bool, typer.Option("--fix", help="Drop bad entries and count them instead of refusing the file.")]
 
 
@@ -55,6 +60,9 @@ def evaluate(
     ] = None,
     per_class: Annotated[bool, typer.Option("--per-class", help="One line a class as well.")] = False,
     figures: Annotated[Path | None, typer.Option("--figures", metavar="DIR", help="Write figures there.")] = None,
+    names: Names = None,
+    csv: Csv = None,
+    latex: Latex = None,
     blocked: Annotated[
         Path | None, typer.Option("--blocked", metavar="FILE", help="Ids of videos that do not count.")
     ] = None,
@@ -67,10 +75,14 @@ def evaluate(
 ) -> None:
     voice.speak(quiet, verbose)
     if task != "detection":
+        if csv is not None or latex is not None or names is not None:
+            raise BadValue(f"--csv, --latex and --names go with detections; {task} have --json")
         _show_other(task, predictions, truth, subset, _tious(tiou), fix, as_json)
         return
     real = api.load_scored_truth(truth, subset=subset, fix=fix)
     barred = _ids(blocked)
+    paths = [path for path in (predictions, against) if path is not None]
+    called = _called(paths, names)
     with voice.progress("drawing videos") as advance:
         scores = [
             api.score(
@@ -84,13 +96,16 @@ def evaluate(
                 strict=strict,
                 progress=advance,
             )
-            for path in (predictions, against)
-            if path is not None
+            for path in paths
         ]
         both = api.compare(scores[0], scores[1], bootstrap=bootstrap, seed=seed) if against is not None else None
-    _remark_on([path for path in (predictions, against) if path], [one.remarks for one in scores])
+    _remark_on(paths, [one.remarks for one in scores])
     if figures is not None:
-        _draw_scores(scores, figures)
+        _draw_scores(called, scores, figures)
+    if csv is not None or latex is not None:
+        from jostle.findings.file_tables import scores_table
+
+        _write_table(scores_table(called, scores, both, per_class=per_class), csv, latex)
     if as_json:
         shown = scores[0].to_dict()
         shown["truth"]["variant"] = variant(real)
@@ -99,11 +114,11 @@ def evaluate(
         )
         return
     voice.show(truth_line(scores[0].truth, real))
-    for line in score_lines(scores[0]) if both is None else comparison_lines(scores, both):
+    for line in score_lines(scores[0]) if both is None else comparison_lines(called, scores, both):
         voice.show(line)
     if per_class:
         voice.show("")
-        for line in class_lines(scores):
+        for line in class_lines(called, scores):
             voice.show(line)
 
 
@@ -119,6 +134,9 @@ def diagnose(
     against: Annotated[
         Path | None, typer.Option("--against", metavar="PRED2", help="A second run, such as corrupted: what changed.")
     ] = None,
+    names: Names = None,
+    csv: Csv = None,
+    latex: Latex = None,
     annotators: Annotated[
         int, typer.Option("--annotators", min=1, help="Annotations of each instance, where the file has several.")
     ] = 1,
@@ -129,23 +147,27 @@ def diagnose(
 ) -> None:
     voice.speak(quiet, verbose)
     real = api.load_scored_truth(truth, subset=subset, fix=fix)
+    paths = [path for path in (predictions, against) if path is not None]
+    called = _called(paths, names)
     made = [
-        api.diagnose(api.load_predictions(path, fix=fix), real, style=style, annotators=annotators)
-        for path in (predictions, against)
-        if path is not None
+        api.diagnose(api.load_predictions(path, fix=fix), real, style=style, annotators=annotators) for path in paths
     ]
-    _remark_on([path for path in (predictions, against) if path], [one.remarks for one in made])
+    _remark_on(paths, [one.remarks for one in made])
     shown = made[0].to_dict()
     if len(made) > 1:
         from jostle.diagnosis.change import change
 
         shown |= {"against": made[1].to_dict(), "change": change(made[0], made[1]).to_dict()}
     if out is not None:
-        _draw_diagnoses(made, shown, out)
+        _draw_diagnoses(called, shown, out)
+    if csv is not None or latex is not None:
+        from jostle.findings.file_tables import diagnosis_table
+
+        _write_table(diagnosis_table(called, [one.to_dict() for one in made]), csv, latex)
     if as_json:
         voice.show_json(shown)
         return
-    for line in diagnosis_lines(made):
+    for line in diagnosis_lines(called, made):
         voice.show(line)
 
 
@@ -269,7 +291,22 @@ def _ids(path: Path | None) -> frozenset[str]:
     return read_ids(path)
 
 
-def _draw_scores(scores: list[Score], folder: Path) -> None:
+def _called(paths: list[Path], names: str | None) -> list[str]:
+    from jostle.findings.file_tables import file_names
+
+    return file_names(paths, names)
+
+
+def _write_table(table: Table, csv: Path | None, latex: Path | None) -> None:
+    from jostle.filing.writing import write_text
+
+    for path, text in ((csv, table.csv()), (latex, table.latex() + "\n")):
+        if path is not None:
+            write_text(path, [text])
+            voice.remark(voice.shown(str(path)))
+
+
+def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
     from jostle.figures.score_figures import draw_class_drops, draw_precision_recall, mean_curve
     from jostle.metrics.mean_ap import precision_recall
 
@@ -285,19 +322,19 @@ def _draw_scores(scores: list[Score], folder: Path) -> None:
     written = draw_precision_recall(chosen, folder)
     if len(scores) > 1:
         means: list[dict[str, float]] = [{n: float(v.mean()) for n, v in one.per_class.items()} for one in scores]
-        written += draw_class_drops(means[0], means[1], folder, name="second")
+        written += draw_class_drops(means[0], means[1], folder, names=(names[0], names[1]))
     for path in written:
         voice.remark(voice.shown(str(path)))
 
 
-def _draw_diagnoses(made: list[Diagnosis], shown: dict[str, Any], folder: Path) -> None:
+def _draw_diagnoses(names: list[str], shown: dict[str, Any], folder: Path) -> None:
     import json
 
     from jostle.figures.diagnosis_figures import draw_clean_against_corrupted, draw_diagnosis
 
     written = draw_diagnosis(shown, folder)
-    if len(made) > 1:
-        written += draw_clean_against_corrupted(shown, shown["against"], folder)
+    if len(names) > 1:
+        written += draw_clean_against_corrupted(shown, shown["against"], folder, names=(names[0], names[1]))
     target = folder / "diagnosis.json"
     target.write_text(json.dumps(shown, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     for path in [*written, target]:

@@ -26,8 +26,10 @@ def percent(value: float | None, digits: int = 2) -> str:
 
     >>> percent(0.61534), percent(None)
     ('61.53', 'n/a')
+    >>> percent(-1e-9)
+    '0.00'
     """
-    return "n/a" if value is None else f"{100 * value:.{digits}f}"
+    return "n/a" if value is None else f"{100 * value:z.{digits}f}"
 
 
 def between(pair: tuple[float, float] | None, digits: int = 2) -> str:
@@ -37,4 +39,4 @@ def between(pair: tuple[float, float] | None, digits: int = 2) -> str:
 
 def signed(value: float | None, digits: int = 2) -> str:
     """A difference in points, with its sign."""
-    return "n/a" if value is None else f"{100 * value:+.{digits}f}"
+    return "n/a" if value is None else f"{100 * value:+z.{digits}f}"

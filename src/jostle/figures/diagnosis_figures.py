@@ -109,15 +109,20 @@ def draw_false_negatives(diagnosis: Json, folder: Path, formats: Sequence[str] =
 
 
 def draw_clean_against_corrupted(
-    clean: Json, corrupted: Json, folder: Path, formats: Sequence[str] = FORMATS, *, name: str = "corrupted"
+    clean: Json,
+    corrupted: Json,
+    folder: Path,
+    formats: Sequence[str] = FORMATS,
+    *,
+    names: tuple[str, str] = ("clean", "corrupted"),
 ) -> list[Path]:
     """Two profiles side by side, what each kind of error costs in both, and what is missed in both."""
-    paints = (CLEAN, Paint(name, CORRUPTED.colour, CORRUPTED.hatch))
+    paints = tuple(Paint(name, p.colour, p.hatch) for name, p in zip(names, (CLEAN, CORRUPTED), strict=True))
     with canvas(11, 3.8, (2, 1.3, 1)) as (figure, (left, middle, right)):
         for i, facts in enumerate((clean, corrupted)):
             _draw_profile(left, facts["false_positives"]["profile"], (i - 0.5) * 0.44, 0.4, legend=i == 0)
         left.set_ylabel("Share of predictions (%)")
-        letter(left, f"Profile: clean (left bars), {name} (right bars)")
+        letter(left, f"Profile: {names[0]} (left bars), {names[1]} (right bars)")
         left.legend(
             *(part[::-1] for part in left.get_legend_handles_labels()),
             loc="upper left",
@@ -134,7 +139,7 @@ def draw_clean_against_corrupted(
         for i, (paint, facts) in enumerate(zip(paints, (clean, corrupted), strict=True)):
             missed = 100 * facts["false_negatives"]["overall"]
             right.bar(i, missed, 0.6, **paint.fill())
-            value_on_top(right, i, missed, f"{missed:.1f}")
+            value_on_top(right, i, missed, f"{missed:z.1f}")
         right.set_xticks(range(2), [paint.label for paint in paints])
         right.set_ylim(0, 110)
         right.set_ylabel("Missed instances (%)")
@@ -165,7 +170,7 @@ def _draw_impact(axes: Axes, impacts: Mapping[str, Json], paints: Sequence[Paint
             place = j + (i - (len(impacts) - 1) / 2) * width
             filled = own if paint is None else paint
             axes.bar(place, value, width, label=filled.label if paint and not j else None, **filled.fill())
-            value_on_top(axes, place, value, f"{value:.1f}")
+            value_on_top(axes, place, value, f"{value:z.1f}")
     slanted(axes, [paint.label for paint in ERRORS.values()])
     axes.set_ylabel("Average mAP$_N$ (points)")
     axes.set_ylim(min(0.0, axes.get_ylim()[0]), max(math.ceil(1.1 * highest), 1))
@@ -189,7 +194,7 @@ def _draw_groups(axes: Axes, groups: Mapping[str, Mapping[str, float]]) -> None:
         first = place
         for bucket, value in buckets.items():
             axes.bar(place, 100 * value, 0.85, **paint.fill())
-            value_on_top(axes, place, 100 * value, f"{100 * value:.1f}", fontsize=7)
+            value_on_top(axes, place, 100 * value, f"{100 * value:z.1f}", fontsize=7)
             ticks.append(place)
             labels.append(bucket)
             place += 1

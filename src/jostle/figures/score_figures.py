@@ -37,7 +37,7 @@ def draw_class_drops(
     folder: Path,
     formats: Sequence[str] = FORMATS,
     *,
-    name: str = "corrupted",
+    names: tuple[str, str] = ("clean", "corrupted"),
 ) -> list[Path]:
     """Average precision of each class before and after, the greatest loss on top; at most 40 classes, the worst."""
     missing = sorted(set(clean) ^ set(corrupted))
@@ -51,10 +51,10 @@ def draw_class_drops(
         for row, label in enumerate(shown):
             before, after = 100 * clean[label], 100 * corrupted[label]
             axes.plot([before, after], [row, row], color=GREY, linewidth=2, zorder=1)
-            axes.scatter(before, row, color=BLUE, marker="o", s=26, zorder=2, label="clean" if not row else None)
-            axes.scatter(after, row, color=ORANGE, marker="D", s=22, zorder=2, label=name if not row else None)
+            axes.scatter(before, row, color=BLUE, marker="o", s=26, zorder=2, label=names[0] if not row else None)
+            axes.scatter(after, row, color=ORANGE, marker="D", s=22, zorder=2, label=names[1] if not row else None)
             axes.annotate(
-                f"{after - before:+.1f}",
+                f"{after - before:+z.1f}",
                 (1, row),
                 xycoords=("axes fraction", "data"),
                 xytext=(4, 0),

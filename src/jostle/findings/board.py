@@ -13,6 +13,7 @@ from jostle.findings.record import RunRecord
 from jostle.findings.summary import RunSummary, read_summary, summary_of
 from jostle.findings.survey import survey
 from jostle.papers.standing import PublishedModel, published_models
+from jostle.runs.folder import run_folder
 
 REPORTS = ("report.html", "report/report.html", "report/index.html")  # where a run's own page may lie, in its folder
 Progress = Callable[[int, int], None]
@@ -104,7 +105,7 @@ def boards_of(
         raise BadValue("a board needs at least one run folder or record")
     found: dict[str, tuple[RunSummary, Path]] = {}
     for done, source in enumerate(sources, 1):
-        summary = read_summary(source) if source.is_file() else _surveyed(source, draws, seed)
+        summary = read_summary(source) if _is_record(source) else _surveyed(source, draws, seed)
         if summary.checksum in found:
             raise BadValue(f"{found[summary.checksum][1]} and {source} are the same run; give it once")
         found[summary.checksum] = summary, source
@@ -114,6 +115,11 @@ def boards_of(
     for summary, source in found.values():
         by_benchmark.setdefault(summary.benchmark, []).append((summary, source))
     return tuple(_board(name, held) for name, held in sorted(by_benchmark.items()))
+
+
+def _is_record(source: Path) -> bool:
+    """Whether a source is a record, and neither a run folder nor a file of one."""
+    return source.is_file() and run_folder(source) == source
 
 
 def _surveyed(folder: Path, draws: int, seed: int) -> RunSummary:
@@ -142,7 +148,7 @@ def _group(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Group:
         said += f"; another make of the benchmark than this jostle's ({first.fingerprint[:19]})"
     names = _names([summary for summary, _ in held], [source for _, source in held])
     entries = [
-        Entry(name, summary, source.resolve().name, source.is_file(), _report(source))
+        Entry(name, summary, source.resolve().name, _is_record(source), _report(run_folder(source)))
         for name, (summary, source) in zip(names, held, strict=True)
     ]
     entries.sort(key=lambda one: (not one.summary.whole, -(one.summary.corrupted.value or 0), one.name))

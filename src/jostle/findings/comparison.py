@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from jostle.benchmarks.recipe import CLEAN
 from jostle.errors import DataError, Incomparable
 from jostle.findings.draws import Estimate, estimate
 from jostle.findings.record import RunRecord
+from jostle.findings.standing import Standing
 from jostle.findings.survey import Progress, Survey, looked_at, survey
 from jostle.types.columns import Floats
 
@@ -46,12 +47,15 @@ class Comparison:
     Attributes:
         clean, corrupted, relative: the three numbers, over the cells that both have.
         cells: every cell that both have, the clean one left away.
+        guesses: whether the first, and the second, cannot be told from guessing on clean video. What is left of such a
+            score says nothing, so that `relative` has no difference then.
     """
 
     clean: Difference
     corrupted: Difference
     relative: Difference
     cells: tuple[Difference, ...]
+    guesses: tuple[bool, bool] = (False, False)
 
 
 def check_comparable(records: Sequence[RunRecord], *, any_truth: bool = False) -> None:
@@ -128,11 +132,14 @@ def compared(one: Survey, other: Survey) -> Comparison:
         raise DataError("the two surveys are not of the same videos and draws; make them with surveys_of")
     shared = [cell for cell in one.cells if cell in other.place and cell != CLEAN]
     counted = [cell for cell in shared if cell in set(one.counted) & set(other.counted)]
+    guesses = (Standing.of(one).guesses, Standing.of(other).guesses)
+    relative = _difference("relative robustness", *(_relative(found, counted) for found in (one, other)))
     return Comparison(
         clean=_difference(CLEAN, *(_of(found, CLEAN) for found in (one, other))),
         corrupted=_difference("mean corrupted", *(_mean(found, counted) for found in (one, other))),
-        relative=_difference("relative robustness", *(_relative(found, counted) for found in (one, other))),
+        relative=replace(relative, difference=Estimate(None), share_below=None) if any(guesses) else relative,
         cells=tuple(_difference(cell, *(_of(found, cell) for found in (one, other))) for cell in shared),
+        guesses=guesses,
     )
 
 

@@ -23,11 +23,13 @@ class Number:
         head: its heading.
         values: one a row, fractions.
         group: a heading over this column and its neighbours of the same group; empty for none.
+        barred: rows that are never the best, whatever they have.
     """
 
     head: str
     values: tuple[Estimate, ...]
     group: str = ""
+    barred: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Layout:
         made: list[str] = []
         for block in blocks:
             made += [r"\midrule" if made else r"\toprule", *self._heads(block, wide), r"\midrule"]
-            columns = [_set(number.values, intervals) for number in block]
+            columns = [_set(number, intervals) for number in block]
             for i, texts in enumerate(self.rows):
                 cells = [*map(latex_escape, texts), *(column[i] for column in columns)]
                 made.append(latex_row([*cells, *[""] * (wide - len(block))]))
@@ -128,13 +130,14 @@ def document(files: Sequence[str]) -> str:
     )
 
 
-def _set(values: Sequence[Estimate], intervals: bool) -> list[str]:
+def _set(number: Number, intervals: bool) -> list[str]:
     """A column in TeX; the best is bold if it is the best of several, as they are printed."""
+    values = number.values
     texts = [MISSING if one.value is None else shown(one.value, "percent") for one in values]
-    known = [float(text) for text in texts if text != MISSING]
+    known = [float(text) for i, text in enumerate(texts) if text != MISSING and i not in number.barred]
     made = []
-    for one, text in zip(values, texts, strict=True):
-        best = len(values) > 1 and text != MISSING and float(text) == max(known)
+    for i, (one, text) in enumerate(zip(values, texts, strict=True)):
+        best = len(values) > 1 and text != MISSING and i not in number.barred and float(text) == max(known)
         ends = rf" {{\scriptsize {shown(one.interval, 'interval')}}}" if intervals and one.interval else ""
         made.append((rf"\textbf{{{text}}}" if best else text) + ends)
     return made

@@ -18,6 +18,7 @@ from jostle.findings.grid import short_name
 from jostle.findings.latex_layout import Layout, Number, document
 from jostle.findings.offsets import offset_errors
 from jostle.findings.run_names import benchmark_title, run_names
+from jostle.findings.standing import Standing
 from jostle.findings.survey import Survey
 from jostle.findings.tables import latex_escape
 from jostle.metrics.robustness import split_cell
@@ -103,9 +104,18 @@ class _Book:
         found = {self.groups[i] for i in at}
         return found.pop() if len(found) == 1 and len(set(self.groups)) > 1 else ""
 
-    def column(self, head: str, values: Sequence[Floats], group: str = "") -> Number:
-        """A column from the (1 + draws,) values of every run."""
-        return Number(head, tuple(_estimate(value) for value in values), group)
+    @cached_property
+    def guessers(self) -> tuple[int, ...]:
+        """Runs that cannot be told from guessing, of whose score it says nothing how much is left."""
+        return tuple(i for i, found in enumerate(self.surveys) if Standing.of(found).guesses)
+
+    def column(self, head: str, values: Sequence[Floats], group: str = "", *, left: bool = False) -> Number:
+        """A column from the (1 + draws,) values of every run.
+
+        Args:
+            left: whether it is about what is left of the clean score.
+        """
+        return Number(head, tuple(_estimate(value) for value in values), group, self.guessers if left else ())
 
     @property
     def title(self) -> str:
@@ -148,7 +158,7 @@ def _clean_and_corrupted(book: _Book) -> Layout:
     columns = [
         book.column("Clean", [run.clean for run in book.numbers]),
         book.column("Corrupted", [run.mean(book.whole) for run in book.numbers]),
-        book.column("Relative robustness", [run.relative(book.whole) for run in book.numbers]),
+        book.column("Relative robustness", [run.relative(book.whole) for run in book.numbers], left=True),
     ]
     caption = f"Clean and corrupted performance and relative robustness on {book.title}."
     return book.layout("thumos14-c-table-1", caption, columns)
@@ -176,7 +186,7 @@ def _mean_performance(book: _Book) -> Layout:
     columns = [
         book.column("Clean", [run.clean for run in book.numbers]),
         book.column("mPC", mpc),
-        book.column("rPC", rpc),
+        book.column("rPC", rpc, left=True),
     ]
     for corruption, at in book.corruptions.items():
         means = [run.mean(at) for run in book.numbers]
@@ -188,8 +198,8 @@ def _mean_performance(book: _Book) -> Layout:
 def _gammas(book: _Book) -> list[Layout]:
     """The tables of absolute and relative robustness of the UCF101-P paper."""
     parts = {name.capitalize(): at for name, at in book.families.items()} | {"Mean": book.whole}
-    absolute = [book.column(name, [run.absolute(at) for run in book.numbers]) for name, at in parts.items()]
-    relative = [book.column(name, [run.relative(at) for run in book.numbers]) for name, at in parts.items()]
+    absolute = [book.column(name, [run.absolute(at) for run in book.numbers], left=True) for name, at in parts.items()]
+    relative = [book.column(name, [run.relative(at) for run in book.numbers], left=True) for name, at in parts.items()]
     over = "The mean is over all cells."
     return [
         book.layout("ucf101-p-absolute", rf"Absolute robustness $\gamma^a$ on {book.title}. {over}", absolute),

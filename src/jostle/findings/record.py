@@ -18,7 +18,7 @@ from jostle.findings.diagnosed import Diagnosed
 from jostle.metrics.protocol import Protocol, protocols
 from jostle.runs.about import About, Task
 from jostle.runs.events import VideoFailed, VideoKept
-from jostle.runs.folder import RunFolder
+from jostle.runs.folder import RunFolder, run_folder
 from jostle.runs.journal import read_events
 from jostle.runs.lines import content_of, records_in, refuse_what_is_no_file
 from jostle.runs.scores import Scores
@@ -51,12 +51,12 @@ class RunRecord:
 
     @classmethod
     def read(cls, path: str | Path) -> RunRecord:
-        """The run in a folder.
+        """The run in a folder; a file of a run, such as its scores.json, means the run it lies in.
 
         Raises:
             DataError: if there is none, it is damaged, or it has no scores yet.
         """
-        folder = RunFolder(Path(path))
+        folder = RunFolder(run_folder(Path(path)))
         about, scores = folder.read_about(), folder.read_scores()
         for one in scores.listed:
             if about.content.cell(one.cell) is None or one.cell == CLEAN:
@@ -66,7 +66,7 @@ class RunRecord:
                 )
         if about.content.task == "frames" and None in (scores.clean_more.pm_k, *(one.pm_k for one in scores.listed)):
             raise DataError(f"{folder.scores}: a cell has no pm_k; {_SCORES_ANEW}", fault="F110")
-        return cls(Path(path), about, scores)
+        return cls(folder.path, about, scores)
 
     @property
     def task(self) -> Task:

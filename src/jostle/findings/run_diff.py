@@ -103,6 +103,11 @@ class RunDiff:
             if side.cells_alone:
                 listed = ", ".join(side.cells_alone[:3]) + (", ..." if len(side.cells_alone) > 3 else "")
                 said.append(f"left out, as only {side.name} has them: {len(side.cells_alone)} of the cells ({listed})")
+        for side, guesses in zip((self.first, self.second), self.comparison.guesses, strict=True):
+            if guesses:
+                said.append(
+                    f"{side.name} cannot be told from guessing on clean video: what is left of its score says nothing"
+                )
         if 0 < self.counted < self.counted_of:
             said.append(f"the means are over {self.counted} of the benchmark's {self.counted_of} cells")
         if self.videos < self.videos_of:

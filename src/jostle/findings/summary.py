@@ -16,6 +16,7 @@ from jostle.findings.draws import Estimate
 from jostle.findings.offsets import offset_errors
 from jostle.findings.record import RunRecord
 from jostle.findings.run_names import benchmark_title
+from jostle.findings.standing import Standing
 from jostle.findings.survey import Survey
 from jostle.metrics.robustness import split_cell
 from jostle.runs.about import Task
@@ -75,6 +76,7 @@ class RunSummary:
         clean: the score on clean video; of a frame classifier its accuracy on anchors.
         corrupted: the mean over cells; of a frame classifier without cells, pm-k.
         relative: what is left of the clean score; None of a frame classifier without cells.
+        guesses: whether it cannot be told from guessing on clean video.
         cells: what each is worth.
         draws: of the videos, for the intervals.
     """
@@ -100,6 +102,7 @@ class RunSummary:
     clean: Number
     corrupted: Number
     relative: Number
+    guesses: bool
     cells: tuple[CellNumber, ...]
     draws: Count
 
@@ -161,6 +164,7 @@ def summary_of(found: Survey) -> RunSummary:
         clean=numbers[0],
         corrupted=numbers[1],
         relative=numbers[2],
+        guesses=Standing.of(found).guesses,
         cells=tuple(_cell(found, cell) for cell in found.cells if cell != CLEAN),
         draws=len(found.drawn),
     )

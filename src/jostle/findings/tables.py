@@ -120,16 +120,18 @@ def shown(value: Value, kind: Kind, digits: int = 2) -> str:
 
     >>> shown(0.6833, "percent"), shown(-0.01, "points"), shown((0.1, 0.25), "interval"), shown(None, "count")
     ('68.33', '-1.00', '[10.00, 25.00]', 'n/a')
+    >>> shown(-1e-9, "points"), shown((-1e-9, 0.1), "interval")
+    ('+0.00', '[0.00, 10.00]')
     """
     if value is None:
         return NONE
     if isinstance(value, tuple):
-        return f"[{100 * value[0]:.{digits}f}, {100 * value[1]:.{digits}f}]"
+        return f"[{100 * value[0]:z.{digits}f}, {100 * value[1]:z.{digits}f}]"
     if isinstance(value, str) or kind == "text":
         return str(value)
     if kind == "count":
         return f"{value:g}"
-    return f"{100 * value:+.{digits}f}" if kind == "points" else f"{100 * value:.{digits}f}"
+    return f"{100 * value:+z.{digits}f}" if kind == "points" else f"{100 * value:z.{digits}f}"
 
 
 def csv_escape(text: str) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
 
-from jostle.benchmarks.recipe import CLEAN
 from jostle.findings.comparison import Comparison
 from jostle.findings.draws import Estimate
 from jostle.findings.grid import short_name
 from jostle.findings.offsets import OffsetErrors, offset_errors
 from jostle.findings.record import RunRecord
+from jostle.findings.standing import Standing
 from jostle.findings.survey import Survey
 from jostle.metrics.robustness import split_cell
 from jostle.runs.about import Origin
@@ -25,53 +23,6 @@ WORDS = (
     (0.50, "is badly shaken"),
     (0.0, "falls over"),
 )
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What a verdict on a run goes by.
-
-    Attributes:
-        metric: its name.
-        clean: the score on clean video.
-        corrupted: the mean over the cells that count; None without any.
-        relative: what is left of the clean score; None where that is 0.
-        cells: the value of each cell that counts.
-        tried: whether there is any cell but the clean one.
-        guessing: the score that guesses would have.
-    """
-
-    metric: str
-    clean: Estimate
-    corrupted: float | None
-    relative: float | None
-    cells: Mapping[str, float]
-    tried: bool
-    guessing: float
-
-    @classmethod
-    def of(cls, found: Survey | RunRecord) -> Standing:
-        """By a survey, which may be of fewer videos than the run; by the run's own scores where there is none yet."""
-        if isinstance(found, RunRecord):
-            scores = found.scores
-            return cls(
-                scores.metric,
-                Estimate(scores.clean, scores.clean_more.interval),
-                scores.mean_corrupted,
-                scores.relative_robustness,
-                {one.cell: one.value for one in scores.cells},
-                len(found.values) > 1,
-                guessing(found),
-            )
-        return cls(
-            found.record.scores.metric,
-            found.of(CLEAN),
-            found.corrupted().value,
-            found.relative().value,
-            {cell: own for cell in found.counted if (own := found.of(cell).value) is not None},
-            len(found.cells) > 1,
-            guessing(found.record),
-        )
 
 
 def verdict_of(found: Survey | RunRecord, model: str) -> str:
@@ -89,7 +40,7 @@ def verdict_of(found: Survey | RunRecord, model: str) -> str:
         return (
             f"{scored}, so what is left of that under corruption cannot be said; corrupted it scores {percent(mean)}."
         )
-    if clean.value is not None and (clean.interval or (clean.value,))[0] <= run.guessing:
+    if run.guesses:
         return (
             f"{model} cannot be told from guessing on clean video ({percent(clean.value)} {run.metric}), so what is "
             f"left under corruption says nothing; corrupted it scores {percent(mean)}."
@@ -103,14 +54,6 @@ def verdict_of(found: Survey | RunRecord, model: str) -> str:
         f"{percent(mean)} of {percent(clean.value)}. Hardest is {short_name(corruption)}{at}, "
         f"where {percent(run.cells[worst])} is left."
     )
-
-
-def guessing(record: RunRecord) -> float:
-    """The accuracy that guesses would have, all classes as likely; 0 where that is not what is measured."""
-    content = record.about.content
-    if record.task != "recognition" or content.metric != "top_k_accuracy":
-        return 0.0
-    return (content.k or 1) / max(len(record.labels.classes), 1)
 
 
 def frames_verdict(found: OffsetErrors, model: str) -> str:
@@ -129,6 +72,8 @@ def comparison_verdict(found: Comparison, one: str, other: str) -> str:
         (found.corrupted, "under corruption"),
         (found.clean, "on clean video"),
     ]
+    blind = [name for name, guesses in zip((one, other), found.guesses, strict=True) if guesses]
+    guessed = f" {' and '.join(blind)} cannot be told from guessing on clean video." if blind else ""
     gap, what = next((pair for pair in told if pair[0].difference.value is not None), told[-1])
     if gap.difference.value is None:
         return f"{other} and {one} have nothing in common that was scored."
@@ -141,7 +86,7 @@ def comparison_verdict(found: Comparison, one: str, other: str) -> str:
     return (
         f"{other} {'keeps' if gap is found.relative else 'scores'} {percent(gap.other)} {what}, {one} "
         f"{percent(gap.one)}: {abs(100 * gap.difference.value):.1f} points "
-        f"{'more' if gap.difference.value >= 0 else 'less'}{ends}."
+        f"{'more' if gap.difference.value >= 0 else 'less'}{ends}.{guessed}"
     )
 
 
@@ -156,9 +101,9 @@ def windows_said(about: Origin) -> str | None:
 def between(found: Estimate, digits: int = 1) -> str:
     """An interval in brackets, empty where there is none."""
     ends = found.interval
-    return "" if ends is None else f"[{100 * ends[0]:.{digits}f}, {100 * ends[1]:.{digits}f}]"
+    return "" if ends is None else f"[{100 * ends[0]:z.{digits}f}, {100 * ends[1]:z.{digits}f}]"
 
 
 def percent(value: float | None, digits: int = 1) -> str:
     """A fraction as a percentage, `n/a` where there is none."""
-    return "n/a" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
+    return "n/a" if value is None or math.isnan(value) else f"{100 * value:z.{digits}f}"

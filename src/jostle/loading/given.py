@@ -56,12 +56,17 @@ class NamedRecogniser:
 
 @dataclass(frozen=True)
 class Imported:
-    """A model that some module has under a name."""
+    """A model that some module has; it is called as it calls itself, else by its place."""
 
-    name: str
+    place: str
+
+    @property
+    def name(self) -> str:
+        own = getattr(self.get(), "name", None)
+        return own if isinstance(own, str) and own else self.place
 
     def get(self) -> Any:
-        module, _, attribute = self.name.partition(":")
+        module, _, attribute = self.place.partition(":")
         if os.getcwd() not in sys.path:
             sys.path.insert(0, os.getcwd())  # one's own file lies there, and a console script does not look
         try:
@@ -69,9 +74,9 @@ class Imported:
             for part in attribute.split("."):
                 found = getattr(found, part)
         except (ImportError, AttributeError) as error:
-            raise BadValue(f"--model {self.name}: cannot be had ({error}); write package.module:attribute") from None
+            raise BadValue(f"--model {self.place}: cannot be had ({error}); write package.module:attribute") from None
         if isinstance(found, type):
-            raise BadValue(f"--model {self.name}: is a class; name something it made, such as net = {found.__name__}()")
+            raise BadValue(f"--model {self.place}: is a class; name what it made, such as net = {found.__name__}()")
         return found
 
     def identity(self) -> Identity:

@@ -49,6 +49,7 @@ class Line:
     Attributes:
         name: of the model.
         partial: what it lacks; empty where it is whole.
+        guesses: whether it cannot be told from guessing, so that nothing is said of what is left.
         figures: the three numbers.
         corruptions: what is left under each corruption, in the order of the heads.
         source: of a published row, whose it is.
@@ -58,6 +59,7 @@ class Line:
 
     name: str
     partial: str
+    guesses: bool
     figures: tuple[Figure, ...]
     corruptions: tuple[Figure, ...]
     source: str
@@ -149,8 +151,9 @@ def _line(entry: Entry, corruptions: Sequence[str], files: Files) -> Line:
     return Line(
         entry.name,
         "" if own.whole else own.coverage_said,
-        tuple(_figure(number) for number in (own.clean, own.corrupted, own.relative)),
-        tuple(_cell(left.get(name), clean) for name in corruptions),
+        own.guesses,
+        (_figure(own.clean), _figure(own.corrupted), _figure(Number(None) if own.guesses else own.relative)),
+        tuple(_cell(left.get(name), None if own.guesses else clean) for name in corruptions),
         "",
         tuple(facts),
         record,
@@ -166,7 +169,7 @@ def _published(found: PublishedModel, corruptions: Sequence[str]) -> Line:
         _figure(Number(found.absolute)),
     )
     cells = tuple(_cell(found.by_corruption.get(name), found.clean) for name in corruptions)
-    return Line(found.name, "", figures, cells, f"{found.from_where}; {found.metric}", ())
+    return Line(found.name, "", False, figures, cells, f"{found.from_where}; {found.metric}", ())
 
 
 def _figure(number: Number) -> Figure:

@@ -185,7 +185,7 @@ def draw_classes(drops: Sequence[Drop], metric: str, wide: float = 720) -> str:
         made.line(over(drop.clean), y, over(drop.corrupted), y, "lost" if drop.loss > 0 else "won")
         made.dot(over(drop.clean), y, "mark clean", 0, hint)
         made.dot(over(drop.corrupted), y, "mark corrupted", 1, hint)
-        made.text(wide, y + 4, f"{-100 * drop.loss:+.1f}".replace("-", "−"), "small", "end")
+        made.text(wide, y + 4, f"{-100 * drop.loss:+z.1f}".replace("-", "−"), "small", "end")
     return made.svg()
 
 
@@ -212,11 +212,11 @@ def draw_differences(found: Comparison, one: str, other: str) -> str:
         )
         assert gap.value is not None
         kind = "run0" if gap.value < 0 else "run1"
-        hint = f"{row.what}: {percent(row.one)} and {percent(row.other)}, {100 * gap.value:+.1f} points"
+        hint = f"{row.what}: {percent(row.one)} and {percent(row.other)}, {100 * gap.value:+z.1f} points"
         if gap.interval is not None:
             made.line(over(gap.interval[0]), y, over(gap.interval[1]), y, f"reach {kind}")
         made.dot(over(gap.value), y, f"mark {kind}{'' if row.clear else ' open'}", 0, hint)
-        made.text(wide, y + 4, f"{100 * gap.value:+.1f}".replace("-", "−"), "small", "end")
+        made.text(wide, y + 4, f"{100 * gap.value:+z.1f}".replace("-", "−"), "small", "end")
     return made.svg()
 
 
@@ -231,7 +231,7 @@ def draw_confusion(classes: Sequence[str], growth: Floats, label: str) -> str:
         made.text(left - 5, left + (i + 0.5) * side + 4, name, "small", "end", hint=classes[i])
         made.text(left + (i + 0.5) * side + 4, left - 6, name, "small", turn=-60, hint=classes[i])
     for i, j in np.ndindex(count, count):
-        hint = f"{classes[i]} taken for {classes[j]}: {100 * growth[i, j]:+.1f} points"
+        hint = f"{classes[i]} taken for {classes[j]}: {100 * growth[i, j]:+z.1f} points"
         step = _growth_step(float(growth[i, j]), own=i == j)
         made.rect(left + j * side, left + i * side, side - 1, side - 1, f"square {step}", hint)
     return made.svg()

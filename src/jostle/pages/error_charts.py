@@ -96,7 +96,7 @@ def _bars(
                 continue
             x = middle + (b - len(bars) / 2) * bar
             y = min(over(value), over(0))
-            words = f"{100 * value:+.1f}" if signed else percent(value)
+            words = f"{100 * value:+z.1f}" if signed else percent(value)
             made.rect(x + 1, y, bar - 2, abs(over(value) - over(0)), _paint(b, many), f"{name}: {words}")
             if bar >= 26:
                 made.text(x + bar / 2, y - 4, words, "tiny", "middle")

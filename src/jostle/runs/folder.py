@@ -123,6 +123,19 @@ class RunFolder:
             yield from folder.glob(".*.new.*")
 
 
+def run_folder(path: Path) -> Path:
+    """The folder of the run that a path means: itself, or the one that a file of a run lies in.
+
+    >>> run_folder(Path("no/such/thing"))
+    PosixPath('no/such/thing')
+    """
+    if path.is_file():
+        for folder in (path.absolute().parent, path.absolute().parent.parent):
+            if (folder / "run.json").is_file():
+                return path.parent if folder == path.absolute().parent else path.parent.parent
+    return path
+
+
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

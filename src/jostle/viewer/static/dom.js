@@ -40,7 +40,7 @@ export async function getJson(address) {
 }
 
 export const percent = (value, digits = 1) =>
-  value === null || value === undefined ? 'n/a' : `${(100 * value).toFixed(digits)}`;
+  value === null || value === undefined ? 'n/a' : (100 * value).toFixed(digits).replace(/^-(?=0(\.0*)?$)/, '');
 
 export const interval = (ends) => (ends ? `${percent(ends[0])} to ${percent(ends[1])}` : '');
 
