@@ -18,10 +18,10 @@ demo: .venv/.stamp
 test: lint types
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-# What skips for want of a part: Ray, transformers, ONNX, TensorBoard, a browser; and torchvision, on its own.
+# What skips for want of a part: Ray, transformers, ONNX, TensorBoard, a browser, a notebook; and torchvision, on its own.
 test-parts: .venv-parts/.stamp
-	$(PARTS)/python -m pytest -n $(WORKERS) -rs -m "not peer" -k "browser or tracker or onnx or transformers or videomae" \
-	  tests/browser tests/trackers tests/models
+	$(PARTS)/python -m pytest -n $(WORKERS) -rs -m "not peer" -k "browser or tracker or onnx or transformers or videomae or notebook or showing" \
+	  tests/browser tests/trackers tests/models tests/notebook tests/test_showing.py
 	$(PARTS)/python -m pytest -rs -m "not peer" tests/cluster tests/api/test_running.py
 	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -rs -k torchvision tests/models
 

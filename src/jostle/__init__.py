@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         score,
         sheet,
         train,
+        view,
     )
     from jostle.errors import JostleError
     from jostle.metrics.running import TemporalMeanAP
@@ -75,6 +76,7 @@ __all__ = [
     "score",
     "sheet",
     "train",
+    "view",
 ]
 
 # Names are fetched when they are first used: even NumPy takes a quarter of a second to import on a slow machine.

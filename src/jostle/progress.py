@@ -1,13 +1,21 @@
-"""A progress meter that keeps still for short work, draws a bar on a terminal, and prints plain lines elsewhere."""
+"""A progress meter that keeps still for short work: a bar on a terminal and in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TextIO
 
+from jostle.showing import progress_html
+
+Progress = Callable[[int, int], None]
+
 PATIENCE_S = 2.0  # shorter work says nothing
 LINE_EVERY_S = 10.0
+DRAW_EVERY_S = 0.2  # of a bar in a notebook
 
 
 class Meter:
@@ -71,3 +79,41 @@ class Meter:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+def in_notebook() -> bool:
+    """Whether results are shown in a notebook's cells."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+@contextmanager
+def shown_progress(what: str, given: Progress | None) -> Iterator[Progress | None]:
+    """The caller's own way of hearing how far some work has come; where there is none, a bar if this is a notebook.
+
+    The bar is one output that is drawn anew, appears after two seconds, and is taken away at the end.
+    """
+    if given is not None or not in_notebook():
+        yield given
+        return
+    from IPython.display import HTML, display
+
+    begin, drawn = time.monotonic(), 0.0
+    handle: Any = None
+
+    def advance(done: int, total: int) -> None:
+        nonlocal handle, drawn
+        now = time.monotonic()
+        if now - begin < PATIENCE_S or now - drawn < DRAW_EVERY_S:
+            return
+        drawn, bar = now, HTML(progress_html(what, done, total))
+        if handle is None:
+            handle = display(bar, display_id=True)
+        else:
+            handle.update(bar)
+
+    try:
+        yield advance
+    finally:
+        if handle is not None:
+            handle.update(HTML(""))

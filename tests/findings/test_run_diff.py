@@ -10,9 +10,11 @@ import pytest
 from made_runs import CELLS, made_run
 
 from jostle.errors import Incomparable
+from jostle.extraction.engine import Cost
 from jostle.findings.record import RunRecord
 from jostle.findings.run_diff import RunDiff, diff_runs
 from jostle.findings.run_names import run_names
+from jostle.running.runner import Run
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +120,18 @@ def test_names_tell_runs_apart(detection: RunRecord, firmer: RunRecord) -> None:
     assert run_names([detection, firmer]) == ["guesser", "firmer"]
     assert run_names([detection, elsewhere]) == ["run", "aside"]
     assert run_names([detection, detection]) == ["run (1)", "run (2)"]
+
+
+def test_a_diff_and_a_run_show_themselves(detection: RunRecord, firmer: RunRecord, tmp_path: Path) -> None:
+    found = diff_runs(detection, firmer, draws=20)
+    html = found._repr_html_()
+    assert html.count("<tr>") == 1 + len(found.rows)
+    assert "firmer less guesser" in html
+    data = json.loads((detection.folder / "scores.json").read_text(encoding="utf-8"))
+    cost = Cost()
+    run = Run(detection.folder, data | {"model": "<i>m</i>"}, (), cost, cost)
+    assert "&lt;i&gt;m&lt;/i&gt;; 12 of 12 videos" in run._repr_html_()
+    assert "<details>" in run._repr_html_()
+    pytest.importorskip("pandas", reason="pandas is not installed: pip install 'jostle[notebook]'")
+    assert found.to_frame()["cell"].tolist() == [row.what for row in found.rows]
+    assert run.to_frame()["value"].tolist() == [data["clean"], *(cell["value"] for cell in data["cells"])]

@@ -35,10 +35,12 @@ def board(
         DataError: if a run is not finished.
     """
     from jostle.pages.board import write_board
+    from jostle.progress import shown_progress
 
     sources = [runs] if isinstance(runs, str | Path) else list(runs)
     paths = [Path(source) for source in sources]
-    return write_board(paths, Path(out), title=title, draws=draws, seed=seed, progress=progress)
+    with shown_progress("reading runs", progress) as told:
+        return write_board(paths, Path(out), title=title, draws=draws, seed=seed, progress=told)
 
 
 def export_run(
@@ -66,9 +68,11 @@ def export_run(
     from jostle.findings.record import RunRecord
     from jostle.findings.summary import check_whole, summary_of, write_summary
     from jostle.findings.survey import survey
+    from jostle.progress import shown_progress
 
     record = RunRecord.read(run)
     if not partial:
         check_whole(record)
-    write_summary(summary_of(survey(record, draws=draws, seed=seed, progress=progress)), Path(out))
+    with shown_progress("measuring", progress) as told:
+        write_summary(summary_of(survey(record, draws=draws, seed=seed, progress=told)), Path(out))
     return Path(out)

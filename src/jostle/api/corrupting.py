@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jostle.corrupting.placement import Placement
     from jostle.corrupting.spec import Spec
     from jostle.corrupting.video import Corrupted
+    from jostle.figures.sheet import Sheet
     from jostle.media.decode import OnMissing
 
 FramesOrClip = TypeVar("FramesOrClip", Frames, Clip)
@@ -150,7 +151,7 @@ def corrupt_file(
 
 def sheet(
     source: str | Path | Clip,
-    out: str | Path,
+    out: str | Path | None = None,
     spec: str | Sequence[str] | None = None,
     *,
     seed: int = 0,
@@ -159,16 +160,17 @@ def sheet(
     segments: SegmentsLike = None,
     truth: str | Path | None = None,
     progress: Progress | None = None,
-) -> Path:
-    """Write a contact sheet: one line a corruption, one column a severity.
+) -> Path | Sheet:
+    """A contact sheet: one line a corruption, one column a severity.
 
     Args:
         source: a video file, of which the middle is shown, or a Clip.
+        out: a PNG file; without one the sheet comes back, and a notebook shows it.
         spec: corruptions to show; by default every one of jostle's own table.
     """
     from jostle.api.listing import names
     from jostle.corrupting.gallery import SHEET_FRAMES, sheet_rows
-    from jostle.figures.sheet import draw_sheet, write_png
+    from jostle.figures.sheet import Sheet, draw_sheet, write_png
 
     specs = _specs(spec or names("corruptions"))
     if isinstance(source, Clip):
@@ -192,7 +194,8 @@ def sheet(
         progress=progress,
     )
     columns = ["clean", *(str(s + 1) for s in range(max(len(row.pictures) for row in rows) - 1))]
-    return write_png(draw_sheet(rows, columns), out)
+    image = draw_sheet(rows, columns)
+    return Sheet(image) if out is None else write_png(image, out)
 
 
 def _specs(spec: str | Spec | Sequence[str | Spec]) -> list[Spec]:

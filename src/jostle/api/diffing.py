@@ -37,6 +37,8 @@ def diff(
     """
     from jostle.findings.record import RunRecord
     from jostle.findings.run_diff import diff_runs
+    from jostle.progress import shown_progress
 
     records = (RunRecord.read(first), RunRecord.read(second))
-    return diff_runs(*records, draws=draws, seed=seed, any_truth=any_truth, progress=progress)
+    with shown_progress("comparing", progress) as told:
+        return diff_runs(*records, draws=draws, seed=seed, any_truth=any_truth, progress=told)

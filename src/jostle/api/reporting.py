@@ -38,15 +38,17 @@ def report(
         DataError: if a run is not finished, or they are not runs of one benchmark on one ground truth.
     """
     from jostle.pages.report import write_report
+    from jostle.progress import shown_progress
 
     folders = [runs] if isinstance(runs, str | Path) else list(runs)
-    return write_report(
-        [Path(folder) for folder in folders],
-        Path(out),
-        csv=None if csv is None else Path(csv),
-        latex=None if latex is None else Path(latex),
-        latex_intervals=latex_intervals,
-        draws=draws,
-        seed=seed,
-        progress=progress,
-    )
+    with shown_progress("writing the report", progress) as told:
+        return write_report(
+            [Path(folder) for folder in folders],
+            Path(out),
+            csv=None if csv is None else Path(csv),
+            latex=None if latex is None else Path(latex),
+            latex_intervals=latex_intervals,
+            draws=draws,
+            seed=seed,
+            progress=told,
+        )

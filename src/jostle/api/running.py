@@ -80,6 +80,7 @@ def run(
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
     from jostle.api.engines import place_of
+    from jostle.progress import shown_progress
     from jostle.running.estimate import first_look
     from jostle.running.runner import run_benchmark
     from jostle.running.state import usable_videos
@@ -94,7 +95,10 @@ def run(
             task = task_of(known.recipe, known.data)
             orders = tuple(task.order(name, path, (), seed) for name, path in usable_videos(task).items())
             first_look(known.contestant.load, orders)
-        with place.with_models(known.contestant) as contestant:
+        with (
+            place.with_models(known.contestant) as contestant,
+            shown_progress("looking at videos", progress) as told,
+        ):
             return run_benchmark(
                 known.recipe,
                 known.data,
@@ -105,7 +109,7 @@ def run(
                 jobs=place.jobs,
                 engine=place.engine,
                 retry_failed=retry_failed,
-                progress=progress,
+                progress=told,
                 watch=watch,
             )
 

@@ -17,6 +17,7 @@ from jostle.metrics.alignment import align, counted_as
 from jostle.metrics.matching import Matches, match
 from jostle.metrics.mean_ap import average_precision_table, mean_over_classes, ranks_of
 from jostle.metrics.protocol import protocols
+from jostle.showing import data_frame, html_table, percents
 from jostle.types.columns import Floats, Ints
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
@@ -90,6 +91,26 @@ class Diagnosis:
     instances: Instances
     facts: dict[str, dict[str, Any]]
     remarks: tuple[str, ...]
+
+    def to_frame(self) -> Any:
+        """A pandas data frame of the profile of false positives: a row a split of the surest predictions, shares.
+
+        Raises:
+            MissingExtra: if pandas is not installed.
+        """
+        profile = self.to_dict()["false_positives"]["profile"]
+        return data_frame({key: [split[key] for split in profile] for key in profile[0]})
+
+    def _repr_html_(self) -> str:
+        told = self.to_dict()
+        rows = [
+            ["average mAP", percents(told["average_map"])],
+            ["average mAP_N", percents(told["average_map_n"])],
+            ["missed instances", percents(told["false_negatives"]["overall"])],
+        ]
+        for kind, cost in told["false_positives"]["impact"].items():
+            rows.append([f"cost of {kind.replace('_', ' ')}, points", percents(cost)])
+        return html_table(f"Diagnosis, {self.style} style", ["", "%"], rows, notes=self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON: fractions, and None for what has no value."""

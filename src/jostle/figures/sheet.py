@@ -66,15 +66,38 @@ def draw_sheet(rows: Sequence[Row], columns: Sequence[str], *, width: int = 150,
     return sheet
 
 
+def png_of(image: Frame) -> bytes:
+    """An RGB image as the bytes of a PNG."""
+    _, data = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 7])
+    return data.tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A contact sheet that was not written anywhere; a notebook shows it.
+
+    Attributes:
+        image: (H, W, 3) uint8 RGB.
+    """
+
+    image: Frame
+
+    def save(self, path: str | Path) -> Path:
+        """Write it as a PNG."""
+        return write_png(self.image, path)
+
+    def _repr_png_(self) -> bytes:
+        return png_of(self.image)
+
+
 def write_png(image: Frame, path: str | Path) -> Path:
     """Write an RGB image under its final name only when it is complete."""
     path = Path(path)
     if path.suffix.lower() != ".png":
         raise BadValue(f"{path}: a contact sheet is a PNG; give it a name that ends in .png")
-    _, data = cv2.imencode(".png", cv2.cvtColor(image, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_PNG_COMPRESSION, 7])
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
-        part.write_bytes(data.tobytes())
+        part.write_bytes(png_of(image))
         part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ from jostle.findings.record import RunRecord
 from jostle.findings.run_names import run_names
 from jostle.findings.survey import Progress, Survey, looked_at
 from jostle.findings.tables import Column, Table
+from jostle.showing import data_frame, html_table
 
 MARK = "*"  # beside a difference whose interval leaves 0 out
 
@@ -125,6 +126,20 @@ class RunDiff:
         rows = tuple((*row, MARK if kept[str(row[0])].clear else "") for row in plain.rows if row[0] in kept)
         title = f"{self.benchmark}, {self.metric}: {self.second.name} less {self.first.name}"
         return Table(title, (*plain.columns, Column("")), rows)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: a row a cell and the means, fractions.
+
+        Raises:
+            MissingExtra: if pandas is not installed.
+        """
+        told = [{"cell": row.what, **_told(row)} for row in self.rows]
+        return data_frame({key: [row[key] for row in told] for key in told[0]})
+
+    def _repr_html_(self) -> str:
+        table = self.table()
+        heads = [column.name for column in table.columns]
+        return html_table(table.title, heads, table.texts(), notes=self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; values are fractions."""

@@ -10,6 +10,7 @@ import numpy as np
 from jostle.errors import DataError
 from jostle.metrics.bootstrap import Interval, interval_of
 from jostle.metrics.score import Score
+from jostle.showing import html_table
 from jostle.types.columns import Floats
 
 
@@ -34,6 +35,17 @@ class Comparison:
     interval: Interval | None
     share_worse: float | None
 
+    def _repr_html_(self) -> str:
+        ends = self.interval
+        rows = [
+            [f"{tiou:g}", f"{100 * value:+z.2f}", "" if ends is None else _said(ends.map[i])]
+            for i, (tiou, value) in enumerate(zip(self.tious, self.map, strict=True))
+        ]
+        average = "" if ends is None else _said(ends.average_map)
+        rows.append(["average", f"{100 * self.average_map:+z.2f}", average])
+        note = "The second run less the first, in points of mAP; brackets are 95 % over the same draws of videos."
+        return html_table(f"{self.protocol} protocol", ["tIoU", "change", "95 %"], rows, notes=(note,))
+
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON has it."""
         return {
@@ -46,6 +58,10 @@ class Comparison:
             "interval": None if self.interval is None else self.interval.to_dict(),
             "share_worse": self.share_worse,
         }
+
+
+def _said(ends: Any) -> str:
+    return f"[{100 * ends[0]:z.2f}, {100 * ends[1]:z.2f}]"
 
 
 def compare(one: Score, other: Score, *, bootstrap: int = 1000, level: float = 0.95, seed: int = 0) -> Comparison:

@@ -13,6 +13,7 @@ from jostle.errors import BadValue, DataError
 from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require
 from jostle.metrics.intervals import Interval, clopper_pearson
 from jostle.metrics.metric import metric
+from jostle.showing import data_frame, html_table, percents
 from jostle.types.columns import Flags, Ints
 
 Scores = Mapping[str, npt.ArrayLike]  # scores of each class, or the number of the chosen class
@@ -63,6 +64,23 @@ class PmK:
     by_offset: dict[int, OffsetCount]
     labels_of: str
     include_anchor: bool
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: the share of wrong neighbours at each offset.
+
+        Raises:
+            MissingExtra: if pandas is not installed.
+        """
+        return data_frame({"offset": list(self.error_by_offset), "error": list(self.error_by_offset.values())})
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ["accuracy", percents(self.accuracy, self.accuracy_interval)],
+            [f"pm-{self.k}", percents(self.pm_k, self.pm_k_interval)],
+            ["drop", percents(self.drop)],
+        ]
+        said = f"{self.anchors} anchors, {self.pairs} pairs within {self.k} frames"
+        return html_table(f"pm-{self.k}", ["", "%"], rows, notes=(said,))
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; shares are fractions."""

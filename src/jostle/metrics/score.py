@@ -15,6 +15,7 @@ from jostle.metrics.matching import Matches, match
 from jostle.metrics.mean_ap import average_precisions, mean_over_classes
 from jostle.metrics.metric import metric
 from jostle.metrics.protocol import Protocol, checked_tious, protocols
+from jostle.showing import data_frame, html_table, percents
 from jostle.types.columns import Floats
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
@@ -64,6 +65,24 @@ class Score:
             "interval": None if self.interval is None else self.interval.to_dict(),
             "remarks": list(self.remarks),
         }
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: a row a threshold, mAP and then the classes, fractions.
+
+        Raises:
+            MissingExtra: if pandas is not installed.
+        """
+        return data_frame({"tiou": self.tious, "map": self.map, **self.per_class})
+
+    def _repr_html_(self) -> str:
+        ends = self.interval
+        rows = [
+            [f"{tiou:g}", percents(float(value), None if ends is None else ends.map[i])]
+            for i, (tiou, value) in enumerate(zip(self.tious, self.map, strict=True))
+        ]
+        rows.append(["average", percents(self.average_map, None if ends is None else ends.average_map)])
+        said = f"{len(self.truth.videos)} videos, {len(self.truth)} instances, {self.predictions['count']} predictions"
+        return html_table(f"{self.protocol} protocol", ["tIoU", "mAP %"], rows, notes=(said, *self.remarks))
 
     def __repr__(self) -> str:
         return f"Score({self.protocol}: average mAP {100 * self.average_map:.2f} over {len(self.tious)} thresholds)"

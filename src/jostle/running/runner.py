@@ -46,6 +46,7 @@ from jostle.runs.events import CellWritten, Event, VideoFailed, VideoKept, Video
 from jostle.runs.folder import RunFolder
 from jostle.runs.journal import Journal, read_events
 from jostle.runs.ownership import Ownership
+from jostle.showing import data_frame, html_table, percents
 from jostle.tasks.task import Task, task_of
 from jostle.workers import worked
 
@@ -71,6 +72,30 @@ class Run:
     failures: tuple[dict[str, str], ...]
     clean: Cost
     cells: Cost
+
+    def to_frame(self) -> Any:
+        """A pandas data frame: a row a cell, the clean one first, fractions.
+
+        Raises:
+            MissingExtra: if pandas is not installed.
+        """
+        told = [{"cell": "clean", "value": self.scores["clean"]}, *self.scores["cells"]]
+        return data_frame({key: [cell[key] for cell in told] for key in ("cell", "value")})
+
+    def _repr_html_(self) -> str:
+        told = self.scores
+        rows = [
+            ["clean", percents(told["clean"])],
+            ["corrupted, mean", percents(told["mean_corrupted"])],
+            ["relative robustness", percents(told["relative_robustness"])],
+        ]
+        coverage = told["coverage"]
+        notes = [f"{told['model']}; {coverage['videos']} of {coverage['of']} videos; {self.folder}"]
+        if self.failures:
+            notes.append(f"{len(self.failures)} videos could not be used")
+        head = html_table(f"{told['benchmark']}, {told['metric']}", ["", "%"], rows, notes=notes)
+        cells = [[cell["cell"], percents(cell["value"])] for cell in told["cells"]]
+        return head + html_table("Cells", ["cell", "%"], cells, folded=True) if cells else head
 
 
 @dataclass(frozen=True)

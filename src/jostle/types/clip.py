@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from html import escape
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jostle.errors import BadValue
+from jostle.types.animation import animated_png
 
 Frame = npt.NDArray[np.uint8]  # (H, W, 3) RGB
 Frames = npt.NDArray[np.uint8]  # (T, H, W, 3) RGB
+_SHOWN_FRAMES, _SHOWN_SIDE = 16, 160  # of a clip in a notebook
 Times = npt.NDArray[np.float64]  # (T,) seconds
 # A fraction spells out every digit that an exponent stands for, so text may have none.
 _RATE = re.compile(r"\s*\d{1,12}(\.\d{1,12}|/\d{1,12})?\s*", re.ASCII)
@@ -122,6 +126,19 @@ class Clip:
     def size(self) -> tuple[int, int]:
         """(height, width) in pixels."""
         return self.frames.shape[1], self.frames.shape[2]
+
+    def _repr_html_(self) -> str:
+        """A small moving picture for notebooks; long clips are thinned, large ones made smaller."""
+        if not len(self):
+            return f"<p>{escape(repr(self))}</p>"
+        kept = np.linspace(0, len(self) - 1, min(len(self), _SHOWN_FRAMES)).round().astype(np.int64)
+        step = max(1, -(-max(self.size) // _SHOWN_SIDE))
+        # Two bits less of each colour are hardly seen at this size, and make half the file.
+        small = np.ascontiguousarray(self.frames[kept][:, ::step, ::step] & np.uint8(0xFC))
+        ends = np.append(self.pts[kept][1:], self.pts[-1] + float(1 / self.fps))
+        data = base64.b64encode(animated_png(small, (ends - self.pts[kept]).tolist())).decode("ascii")
+        said = escape(repr(self))
+        return f'<figure><img alt="{said}" src="data:image/png;base64,{data}"><figcaption>{said}</figcaption></figure>'
 
     def __repr__(self) -> str:
         height, width = self.size

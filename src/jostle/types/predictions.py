@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from jostle.showing import data_frame
 from jostle.types.columns import Floats, Indices, check_finite, check_indices, check_lengths, check_names, column
 from jostle.types.segments import Segments
 
@@ -77,6 +79,16 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.score)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, a row a detection.
+
+        Raises:
+            MissingExtra: if pandas is not installed.
+        """
+        names, labels = np.array(self.videos, object), np.array(self.classes, object)
+        times = {"start": self.start, "end": self.end}
+        return data_frame({"video": names[self.video], **times, "label": labels[self.label], "score": self.score})
 
     def __repr__(self) -> str:
         videos, classes = len(self.videos), len(self.classes)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.errors import BadValue
+from jostle.showing import data_frame, html_table
 from jostle.types.columns import column
 
 
@@ -75,6 +76,25 @@ class Segments:
     def __getitem__(self, rows: slice | npt.NDArray[Any]) -> Segments:
         score = None if self.score is None else self.score[rows]
         return Segments(self.start[rows], self.end[rows], self.label[rows], score, self.classes)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, a row a segment.
+
+        Raises:
+            MissingExtra: if pandas is not installed.
+        """
+        columns = {"start": self.start, "end": self.end, "label": np.array(self.classes, object)[self.label]}
+        return data_frame(columns if self.score is None else columns | {"score": self.score})
+
+    def _repr_html_(self) -> str:
+        heads = ["action", "start s", "end s", *(["score"] if self.score is not None else [])]
+        rows = [
+            [self.classes[label], f"{start:.2f}", f"{end:.2f}", *([f"{score:.3f}"] if self.score is not None else [])]
+            for label, start, end, score in zip(
+                self.label, self.start, self.end, self.start if self.score is None else self.score, strict=True
+            )
+        ]
+        return html_table(repr(self), heads, rows)
 
     def __repr__(self) -> str:
         kind = "truth" if self.score is None else "scored"

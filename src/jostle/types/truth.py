@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jostle.errors import BadValue
+from jostle.showing import data_frame
 from jostle.types.columns import (
     Flags,
     Floats,
@@ -239,6 +241,16 @@ class Truth:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, a row an instance.
+
+        Raises:
+            MissingExtra: if pandas is not installed.
+        """
+        names, labels = np.array(self.videos, object), np.array(self.classes, object)
+        times = {"start": self.start, "end": self.end}
+        return data_frame({"video": names[self.video], **times, "label": labels[self.label]})
 
     def __repr__(self) -> str:
         return f"Truth({len(self)} instances in {len(self.videos)} videos, {len(self.classes)} classes)"

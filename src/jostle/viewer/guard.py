@@ -16,8 +16,9 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+# The same, but pages of this machine may frame it.
+FRAMED = POLICY.replace("frame-ancestors 'none'", "frame-ancestors http://localhost:* http://127.0.0.1:*")
 HEADERS = {
-    "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
@@ -37,9 +38,12 @@ class Guard:
         app: what is behind.
         token: the secret in the printed address.
         port: that is listened on; the cookie is named by it, as browsers do not tell ports apart.
+        framed: whether pages of this machine, such as a notebook, may show it within them.
     """
 
-    def __init__(self, app: ASGIApp, *, token: str, port: int) -> None:
+    def __init__(self, app: ASGIApp, *, token: str, port: int, framed: bool = False) -> None:
+        self._headers = HEADERS | {"content-security-policy": FRAMED if framed else POLICY}
+        self._visits = ("document", "iframe") if framed else ("document",)
         self._app, self._token, self._cookie = app, token, f"jostle-{port}"
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
         if port == 80:
@@ -56,7 +60,7 @@ class Guard:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
+                for name, value in self._headers.items():
                     headers[name] = value
                 if "cache-control" not in headers:
                     headers["cache-control"] = "no-store"
@@ -91,7 +95,7 @@ class Guard:
         if any(origin.lower() != f"http://{hosts[0].lower()}" for origin in known.get("origin", [])):
             return False
         from_where = known.get("sec-fetch-site", ["none"])
-        visits = known.get("sec-fetch-mode") == ["navigate"] and known.get("sec-fetch-dest") == ["document"]
+        visits = known.get("sec-fetch-mode") == ["navigate"] and known.get("sec-fetch-dest", [""])[0] in self._visits
         return visits or all(where in ("none", "same-origin") for where in from_where)
 
     def _enter(self, scope: Scope, query: list[tuple[str, str]], given: str) -> PlainTextResponse | RedirectResponse:

@@ -35,7 +35,7 @@ class NotHere(Exception):
     """Nothing of that name."""
 
 
-def viewer_app(shelf: Shelf, store: MediaStore, *, token: str, port: int) -> Guard:
+def viewer_app(shelf: Shelf, store: MediaStore, *, token: str, port: int, framed: bool = False) -> Guard:
     """The application, with its guard before it.
 
     Args:
@@ -43,6 +43,7 @@ def viewer_app(shelf: Shelf, store: MediaStore, *, token: str, port: int) -> Gua
         store: renders videos and keeps them.
         token: the secret of the printed address.
         port: that is listened on.
+        framed: whether a notebook on this machine may show it within its page.
     """
 
     @asynccontextmanager
@@ -68,7 +69,7 @@ def viewer_app(shelf: Shelf, store: MediaStore, *, token: str, port: int) -> Gua
     async def failed(request: Request, error: JostleError) -> Response:
         return _failed(request, 503 if isinstance(error, DataError) else 400, str(error))
 
-    return Guard(app, token=token, port=port)
+    return Guard(app, token=token, port=port, framed=framed)
 
 
 def _failed(request: Request, status: int, message: str) -> Response:

@@ -17,13 +17,23 @@ from jostle.errors import BadValue, MissingExtra, ResourceError
 HOST = "127.0.0.1"
 
 
-def serve(runs: Iterable[Path], *, port: int = 0, verbose: bool = False, started: Callable[[str], None]) -> None:
+def serve(
+    runs: Iterable[Path],
+    *,
+    port: int = 0,
+    verbose: bool = False,
+    host: str = HOST,
+    framed: bool = False,
+    started: Callable[[str], None],
+) -> None:
     """Show runs until the process is told to stop.
 
     Args:
         runs: run folders.
         port: to listen on; 0 for any that is free.
         verbose: whether the server says on stderr what fails.
+        host: the name of this machine in the address, as the page that frames it has it.
+        framed: whether a notebook on this machine may show it within its page.
         started: called once with the address to open, when it answers.
 
     Raises:
@@ -48,7 +58,7 @@ def serve(runs: Iterable[Path], *, port: int = 0, verbose: bool = False, started
     with _listening(port) as listener:
         bound = listener.getsockname()[1]
         token = secrets.token_urlsafe(24)
-        app = viewer_app(shelf, MediaStore(cache_folder() / "viewer"), token=token, port=bound)
+        app = viewer_app(shelf, MediaStore(cache_folder() / "viewer"), token=token, port=bound, framed=framed)
         voice: dict[str, Any] = {} if verbose else {"log_config": None, "log_level": "critical"}
         config = uvicorn.Config(
             app,
@@ -73,7 +83,7 @@ def serve(runs: Iterable[Path], *, port: int = 0, verbose: bool = False, started
 
             async def startup(self, sockets: list[socket.socket] | None = None) -> None:
                 await super().startup(sockets)
-                started(f"http://{HOST}:{bound}{path}?token={token}")
+                started(f"http://{host}:{bound}{path}?token={token}")
 
         Server(config).run(sockets=[listener])
 
