@@ -54,6 +54,7 @@ types: .venv/.stamp
 bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(PEER)/python -m benchmarks.corruptions
 	$(PEER)/python -m benchmarks.video
+	$(BIN)/python -m benchmarks.frames
 	$(PEER)/python -m benchmarks.scoring
 	$(BIN)/python -m benchmarks.detectors
 	$(BIN)/python -m benchmarks.extraction

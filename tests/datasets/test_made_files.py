@@ -87,7 +87,7 @@ def test_a_changed_byte_under_the_old_time_is_found_when_asked_to_verify(whole: 
 def test_a_file_that_was_only_touched_is_read_once_and_kept(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.utime(whole / "a/song 0.txt", ns=(1, 1))
     assert fill(whole, songs(4)) == Files(kept=4)
-    monkeypatch.setattr("jostle.datasets.made_files._sha256", lambda path: pytest.fail("read again"))
+    monkeypatch.setattr("jostle.datasets.made_files.sha256_of", lambda path: pytest.fail("read again"))
     assert fill(whole, songs(4)) == Files(kept=4)
 
 

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from jostle.errors import MediaError
+from jostle.media.decode import Reader
 from jostle.media.door import Limits
+from jostle.media.frame_names import IMAGE_SUFFIXES
 from jostle.media.image_header import claimed_size
-from jostle.media.images import ENDINGS, ImageSequence
 
 
 def write(path: Path, size: tuple[int, int] = (6, 8)) -> Path:
@@ -25,7 +26,7 @@ def write(path: Path, size: tuple[int, int] = (6, 8)) -> Path:
 
 def refused(folder: Path, fault: str, message: str) -> None:
     with pytest.raises(MediaError, match=message) as caught:
-        ImageSequence(folder)
+        Reader(folder)
     assert caught.value.fault == fault
 
 
@@ -55,6 +56,13 @@ def test_F98_a_rate_that_is_none(case: str, tmp_path: Path) -> None:
     refused(tmp_path, "F98", r"times\.json: is damaged: 'fps' is no number between .* take the file out")
 
 
+@pytest.mark.parametrize("said", ['"1/0"', '"0"', '"1e999999999"', "0.04", "NaN", '"-1/25"', "[1]", '"1/9999999999"'])
+def test_F98_a_time_base_that_is_none(said: str, tmp_path: Path) -> None:
+    write(tmp_path / "1.png")
+    (tmp_path / "times.json").write_text(f'{{"fps": "25", "time_base": {said}, "ticks": [0]}}')
+    refused(tmp_path, "F98", r"times\.json: is damaged: 'time_base' is no fraction of a second")
+
+
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
@@ -68,7 +76,8 @@ def test_F98_a_rate_that_is_none(case: str, tmp_path: Path) -> None:
 def test_F98_rates_that_are_some(said: str, meant: Fraction, tmp_path: Path) -> None:
     write(tmp_path / "1.png")
     (tmp_path / "times.json").write_text(f'{{"fps": {said}}}')
-    assert ImageSequence(tmp_path).fps == meant
+    with Reader(tmp_path) as reader:
+        assert reader.fps == meant
 
 
 def png(width: int, height: int) -> bytes:
@@ -89,19 +98,21 @@ def test_F99_an_image_that_claims_more_pixels_than_the_limit(side: int, tmp_path
 
 def test_F99_the_limit_is_the_one_of_video(tmp_path: Path) -> None:
     write(tmp_path / "1.png", (60, 80))
-    assert ImageSequence(tmp_path, limits=Limits(max_pixels=4800)).size == (60, 80)
+    with Reader(tmp_path, limits=Limits(max_pixels=4800)) as reader:
+        assert reader.size == (60, 80)
     with pytest.raises(MediaError, match="claims 80x60, more than 4799 pixels"):
-        ImageSequence(tmp_path, limits=Limits(max_pixels=4799))
+        Reader(tmp_path, limits=Limits(max_pixels=4799))
     write(tmp_path / "2.png")
     with pytest.raises(MediaError, match="holds more than 1 images"):
-        ImageSequence(tmp_path, limits=Limits(max_frames=1))
+        Reader(tmp_path, limits=Limits(max_frames=1))
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", IMAGE_SUFFIXES)
 def test_F99_the_size_is_known_before_anything_is_decoded(ending: str, tmp_path: Path) -> None:
     data = write(tmp_path / f"1{ending}", (37, 101)).read_bytes()
     assert claimed_size(data) == (37, 101)
-    assert ImageSequence(tmp_path).size == (37, 101)
+    with Reader(tmp_path) as reader:
+        assert reader.size == (37, 101)
     assert all(claimed_size(data[:cut]) in (None, (37, 101)) for cut in range(len(data)))
 
 
@@ -128,4 +139,5 @@ def test_F99_a_pipe_among_the_images_is_not_waited_for(name: str, tmp_path: Path
 
 def test_F99_digits_that_are_no_numbers_in_a_name(tmp_path: Path) -> None:
     write(tmp_path / "²1.png")
-    assert ImageSequence(tmp_path).names == ("²1.png",)
+    with Reader(tmp_path) as reader:
+        assert reader.names == ("²1.png",)

@@ -612,7 +612,7 @@ def test_F18_what_is_not_a_regular_file(
     clean: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "folder.mp4").mkdir()
-    refused(tmp_path / "folder.mp4", "F18", r"^folder\.mp4: is a folder; give a regular file$")
+    refused(tmp_path / "folder.mp4", "F4", r"^folder\.mp4: holds no images; they end in ")
     os.mkfifo(tmp_path / "pipe.mp4")
     refused(tmp_path / "pipe.mp4", "F18", r"^pipe\.mp4: is a named pipe")
     refused("/dev/zero", "F18", "^zero: is a device")

@@ -112,20 +112,17 @@ def _settings(path: Path) -> object:
 
 
 def _images(path: Path) -> object:
-    from jostle.media.images import ImageSequence
+    from jostle.media.decode import Reader
 
-    folder = ImageSequence(path.parent)
-    return folder.block(0, len(folder))
-
-
-_SUBSETS = {"kinetics400": "validation", "ssv2": "validation", "activitynet": "validation"}
+    with Reader(path.parent) as folder:
+        return folder.block(0, len(folder))
 
 
 def _layout(path: Path) -> object:
     from jostle.datasets.dataset import Request, datasets
 
     name = path.parent.name
-    return datasets[name].load(Request(_SUBSETS.get(name, "test"), path.parent))
+    return datasets[name].load(Request(datasets[name].usual, path.parent))
 
 
 def _video(path: Path) -> object:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadValue, SourceChanged
-from jostle.media import decode, pictures, probe
+from jostle.media import decode, pictures, probe, source
 from jostle.media.colour import ToRgb
 from jostle.media.decode import Reader, read
 from jostle.media.door import Limits
@@ -219,7 +219,7 @@ def test_the_second_opening_reuses_the_survey(videos: dict[str, Path], monkeypat
 def test_without_pyav_opencv_reads(kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     with Reader(videos[kind]) as reader:
         expected, times = reader.block(0, 60), reader.pts
-    for module in (probe, decode):
+    for module in (probe, source):
         monkeypatch.setattr(module, "have_pyav", lambda: False)
     with Reader(videos[kind]) as reader:
         assert reader.facts.decoder == "opencv"

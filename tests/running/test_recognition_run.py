@@ -66,7 +66,7 @@ def test_a_run_of_recognition_fills_its_folder(undisturbed: dict[str, Path]) -> 
     assert scores["metric"] == "top-1 accuracy"
     assert [cell["cell"] for cell in scores["cells"]] == list(CELLS[:5])
     assert sorted(scores["by_family"]) == ["coded", "main"]
-    assert scores["coverage"] == {"videos": 4, "of": 4}
+    assert scores["coverage"] == {"videos": 4, "of": 4, "classes": 3, "of_classes": 3}
     for cell in [{"cell": "clean", "value": scores["clean"], **scores["clean_more"]}, *scores["cells"]]:
         name = "clean" if cell["cell"] == "clean" else RECIPE[cell["cell"]].slug
         with np.load(folder / "predictions" / f"{name}.npz") as held:
@@ -157,7 +157,8 @@ def test_a_bad_video_is_listed_and_tried_again_when_asked(
     mixed = {**videos, "b": broken}
     done = small_recognition.run(mixed, out, task=task)
     assert [failure["video"] for failure in done.failures] == ["b"]
-    assert done.scores["coverage"] == {"videos": 3, "of": 4}
+    classes = {"classes": 2, "of_classes": 3} if task == "recognition" else {}
+    assert done.scores["coverage"] == {"videos": 3, "of": 4, **classes}
     broken.write_bytes(videos["b"].read_bytes())
     again = small_recognition.run(mixed, out, task=task, retry_failed=True)
     assert (again.failures, again.scores["coverage"]["videos"]) == ((), 4)

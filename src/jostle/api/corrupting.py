@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from jostle.errors import BadValue
+from jostle.errors import BadValue, DataError
 from jostle.types.clip import Clip, Frame, Frames, checked_frames, checked_rate
 from jostle.types.segments import Segments
 from jostle.workers import cores
@@ -23,11 +24,22 @@ Progress = Callable[[int, int], None]
 SegmentsLike = Segments | Iterable[Sequence[float]] | None
 
 
-def read(path: str | Path, start: int | float | None = None, stop: int | float | None = None) -> Clip:
-    """The frames of a video from `start` to before `stop`: frame numbers if whole, seconds if floats."""
+def read(
+    path: str | Path,
+    start: int | float | None = None,
+    stop: int | float | None = None,
+    *,
+    fps: Fraction | float | None = None,
+) -> Clip:
+    """The frames of a video from `start` to before `stop`: frame numbers if whole, seconds if floats.
+
+    Args:
+        path: a local video file, or a folder of numbered images.
+        fps: the rate of images that have no `times.json`; 30 if nothing says it.
+    """
     from jostle.media.decode import read as read_video
 
-    return read_video(path, start, stop)
+    return read_video(path, start, stop, fps=fps)
 
 
 def corrupt(
@@ -107,32 +119,35 @@ def corrupt_file(
     lossless: bool = False,
     strict: bool = False,
     on_missing: OnMissing = "drop",
+    fps: Fraction | float | None = None,
     overwrite: bool = True,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Corrupted:
-    """Corrupt a video file, streamed: memory does not grow with its length.
+    """Corrupt a video, streamed: memory does not grow with its length.
 
     Args:
-        source: a local video file.
-        out: .mp4 or .mkv, or a folder for PNG images; it appears when it is complete, or not at all.
+        source: a local video file, or a folder of numbered images.
+        out: .mp4 or .mkv, or a folder for images; it appears when it is complete, or not at all. Images are PNG; those
+            of a folder of JPEG keep their names and are JPEG again, unless `lossless`.
         video_id: what the random draws are keyed by; by default the name of the file without its ending.
         truth: an annotation file to take the video's actions from, by its id.
-        lossless: FFV1 instead of H.264, so that reading it back gives every pixel.
+        lossless: FFV1 instead of H.264, PNG instead of JPEG, so that reading it back gives every pixel.
         strict: refuse an input with any damage.
-        on_missing: what becomes of frames that do not decode: `error`, `drop` or `hold`.
+        on_missing: what becomes of frames that do not decode, or numbers that are missing: `error`, `drop` or `hold`.
+        fps: the rate of images that have no `times.json`; 30 if nothing says it.
         jobs: threads; by default one for each core. The bytes do not depend on it.
         progress: called with (frames done, frames in all).
     """
     from jostle.corrupting.video import corrupt_video
-    from jostle.filing.names import id_of
+    from jostle.datasets.videos import id_at
 
-    source, out = Path(source), Path(out)
+    source, out = single_video(source), Path(out)
     if out.exists() and source.exists() and out.samefile(source):
         raise BadValue(f"{out} is the input itself; write somewhere else")
     if not overwrite and out.exists():
         raise BadValue(f"{out} exists; pass --overwrite to replace it")
-    identity = video_id if video_id is not None else id_of(source)
+    identity = video_id if video_id is not None else id_at(source)
     return corrupt_video(
         source,
         _specs(spec),
@@ -145,6 +160,7 @@ def corrupt_file(
         jobs=jobs or cores(),
         strict=strict,
         on_missing=on_missing,
+        fps=None if fps is None else checked_rate(fps),
         progress=progress,
     )
 
@@ -159,14 +175,16 @@ def sheet(
     placement: str | Placement | None = None,
     segments: SegmentsLike = None,
     truth: str | Path | None = None,
+    fps: Fraction | float | None = None,
     progress: Progress | None = None,
 ) -> Path | Sheet:
     """A contact sheet: one line a corruption, one column a severity.
 
     Args:
-        source: a video file, of which the middle is shown, or a Clip.
+        source: a video file or a folder of images, of which the middle is shown, or a Clip.
         out: a PNG file; without one the sheet comes back, and a notebook shows it.
         spec: corruptions to show; by default every one of jostle's own table.
+        fps: the rate of images, where nothing else says it.
     """
     from jostle.api.listing import names
     from jostle.corrupting.gallery import SHEET_FRAMES, sheet_rows
@@ -176,11 +194,12 @@ def sheet(
     if isinstance(source, Clip):
         clip, identity = source, video_id or ""
     else:
-        from jostle.filing.names import id_of
+        from jostle.datasets.videos import id_at
         from jostle.media.decode import Reader
 
-        identity = video_id if video_id is not None else id_of(Path(source))
-        with Reader(source) as reader:
+        path = single_video(source)
+        identity = video_id if video_id is not None else id_at(path)
+        with Reader(path, fps=fps) as reader:
             first = max(len(reader) // 2 - SHEET_FRAMES // 2, 0)
             stop = min(first + SHEET_FRAMES, len(reader))
             clip = Clip(reader.block(first, stop), reader.pts[first:stop], reader.fps)
@@ -196,6 +215,22 @@ def sheet(
     columns = ["clean", *(str(s + 1) for s in range(max(len(row.pictures) for row in rows) - 1))]
     image = draw_sheet(rows, columns)
     return Sheet(image) if out is None else write_png(image, out)
+
+
+def single_video(source: str | Path) -> Path:
+    """The path of a video; a folder has to be one, of images.
+
+    Raises:
+        DataError: if a folder holds no images, or video files beside them.
+    """
+    from jostle.datasets.videos import find_videos, holds_frames
+    from jostle.filing.names import listing, shown
+
+    path = Path(source)
+    if path.is_dir() and not holds_frames(path):
+        there = listing(shown(str(file.relative_to(path))) for file in find_videos(path).values()) or "no video either"
+        raise DataError(f"{path}: no images in this folder, so it is not one video; it holds {there}", fault="F4")
+    return path
 
 
 def _specs(spec: str | Spec | Sequence[str | Spec]) -> list[Spec]:

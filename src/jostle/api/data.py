@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jostle.types.clip import checked_rate
 from jostle.workers import cores
 
 if TYPE_CHECKING:
+    from jostle.benchmarks.recipe import Recipe
     from jostle.datasets.dataset import Dataset
 
 Progress = Callable[[int, int], None]
@@ -25,6 +29,7 @@ def load_dataset(
     progress: Progress | None = None,
     annotations: str | Path | None = None,
     first: int | None = None,
+    fps: Fraction | float | None = None,
 ) -> Dataset:
     """One subset of a data set: what is annotated in it, and where its videos lie.
 
@@ -44,6 +49,7 @@ def load_dataset(
         progress: called with (files ready, files in all).
         annotations: the file or folder of annotations, if it is not in `root` or is one of several there.
         first: make only so many videos of `puppets`; the others count as missing.
+        fps: the rate of folders of images, where neither they nor the annotations say it.
 
     Raises:
         BadValue: if a folder is needed and none is given.
@@ -68,4 +74,30 @@ def load_dataset(
         raise BadValue(f"{name} is not made by jostle, so none of its videos can be left unmade; leave first out")
     place = cache_folder() if root is None else Path(root)
     chosen = None if annotations is None else Path(annotations)
-    return kind.load(Request(part, place, seed, cores() if jobs is None else jobs, verify, progress, chosen, first))
+    found = kind.load(Request(part, place, seed, cores() if jobs is None else jobs, verify, progress, chosen, first))
+    return found if fps is None else replace(found, fps=checked_rate(fps))
+
+
+@dataclass(frozen=True)
+class AskedData:
+    """The data that a caller wants a recipe to be done to; see `run`."""
+
+    folder: str | Path | None = None
+    dataset: str | None = None
+    subset: str | None = None
+    fps: Fraction | float | None = None
+
+    def put_under(self, recipe: Recipe) -> Recipe:
+        """The recipe on these data."""
+        from jostle.benchmarks.data import recipe_on
+
+        return recipe_on(recipe, self.dataset, self.subset, None if self.folder is None else Path(self.folder))
+
+    def load(self, recipe: Recipe) -> Dataset:
+        """The data set, as the recipe needs it."""
+        from jostle.benchmarks.data import check_task
+
+        # The data are the same for every seed of the corruptions.
+        found = load_dataset(recipe.dataset, recipe.subset or None, root=self.folder, fps=self.fps)
+        check_task(recipe, found)
+        return found

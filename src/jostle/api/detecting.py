@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,13 +40,14 @@ def detect(
     segments: SegmentsLike = None,
     video_id: str | None = None,
     seed: int = 0,
+    fps: Fraction | float | None = None,
     on_bad: Callable[[str, JostleError], None] | None = None,
     progress: Progress | None = None,
 ) -> Predictions:
     """What a detector finds in a feature file or a video, or in each of a folder.
 
     Args:
-        source: features as `.npy`; with an extractor, video.
+        source: features as `.npy`; with an extractor, video, as files or as folders of images.
         truth: gives rate and duration of the videos, and which ones to look at; of video, their actions.
         grid: stride, window, rate and file names of the features; by default what `jostle extract` noted beside them.
         duration: of a single feature file, in seconds.
@@ -56,6 +58,7 @@ def detect(
         segments: the actions of a single video, for placements that need them.
         video_id: of a single video; by default the name of the file without its ending.
         seed: of random draws.
+        fps: the rate of images, where neither `times.json` nor the truth says it.
         on_bad: told of a video of a folder that cannot be used, which is then left out.
     """
     import dataclasses
@@ -81,7 +84,7 @@ def detect(
             video_scores=scores,
             progress=progress,
         )
-    from jostle.api.sources import videos_and_corruptions
+    from jostle.api.sources import rates_of, videos_and_corruptions
     from jostle.looking.video_detection import detect_videos
 
     videos, corrupting = videos_and_corruptions(
@@ -93,6 +96,7 @@ def detect(
         extractor,
         corrupting=corrupting,
         video_scores=scores,
+        rates=rates_of(videos, known, fps),
         on_bad=on_bad,
         progress=progress,
     )

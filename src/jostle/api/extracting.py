@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.api.corrupting import SegmentsLike
-from jostle.api.sources import videos_and_corruptions
+from jostle.api.sources import rates_of, videos_and_corruptions
 from jostle.loading.extractor import extractor_fingerprint, load_extractor
 from jostle.loading.installed import need_torch
 from jostle.types.truth import Truth
@@ -35,6 +36,7 @@ def extract(
     subset: str | None = None,
     video_id: str | None = None,
     seed: int = 0,
+    fps: Fraction | float | None = None,
     stride: int | None = None,
     rule: Rule = "all",
     released_faults: Sequence[ReleasedFault] = (),
@@ -50,7 +52,7 @@ def extract(
     What is there already and was made the same way from the same video is left as it is, so a stopped run goes on.
 
     Args:
-        source: a video file, or a folder of them.
+        source: a video file or a folder of numbered images, or a folder of either.
         extractor: one of `jostle names extractors`, or of `jostle names models`; see `load_extractor`.
         weights: its checkpoint; None for those that come with jostle.
         spec: corruptions to apply first, in order.
@@ -59,6 +61,7 @@ def extract(
         truth: annotations to take actions from; of a folder only the videos named there are extracted.
         subset: only videos of this subset of the truth.
         video_id: of a single video; by default the name of the file without its ending.
+        fps: the rate of images, where neither `times.json` nor the truth says it; 30 if nothing does.
         stride: frames from one window to the next, if not as is usual for the extractor.
         rule: how windows are counted; see `jostle.extraction.windows.WindowGrid`.
         released_faults: faults of the THUMOS14-C extractors to repeat; see there as well.
@@ -94,6 +97,7 @@ def extract(
         released_faults=released_faults,
         keep_frames=keep_frames,
         clean=None if clean is None else Path(clean),
+        rates=rates_of(videos, truth, fps),
         overwrite=overwrite,
         jobs=jobs,
         progress=progress,

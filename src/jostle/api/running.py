@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from jostle.api.data import load_dataset
+from jostle.api.data import AskedData
 from jostle.loading.installed import need_torch
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ def run(
     *,
     model: Any,
     data: str | Path | None = None,
+    dataset: str | None = None,
+    subset: str | None = None,
+    fps: Fraction | float | None = None,
     out: str | Path,
     engine: str = "local",
     jobs: int | None = None,
@@ -56,6 +60,10 @@ def run(
         model: one of `jostle names detectors` or `jostle names models`, `package.module:attribute`, or the thing
             itself.
         data: the folder of the data set; None for one that is made.
+        dataset: another data set than the recipe's, of `jostle names datasets`, as `folder` for videos of your own. The
+            run then says in its name that it is not the benchmark.
+        subset: another subset than the recipe's.
+        fps: the rate of folders of images, where neither they nor the annotations say it.
         out: the run folder. Deleting a predictions file there makes the next run do that cell again.
         engine: `local`, processes of this machine, or `ray`, a cluster.
         jobs: videos at once; by default one a core, on a GPU one, and for a model that is no name one. The result
@@ -89,7 +97,7 @@ def run(
     need_torch("running a model")
     asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
     with place_of(engine, device, jobs, many=isinstance(model, str)) as place:
-        known = _looked_up(benchmark, data, cells, place, asked)
+        known = _looked_up(benchmark, AskedData(data, dataset, subset, fps), cells, place, asked)
         if known.recipe.task != "detection" and place.here:
             # Whether the model fits is known before the work begins, and not at the end of it.
             task = task_of(known.recipe, known.data)
@@ -119,6 +127,9 @@ def plan(
     *,
     model: Any,
     data: str | Path | None = None,
+    dataset: str | None = None,
+    subset: str | None = None,
+    fps: Fraction | float | None = None,
     out: str | Path,
     jobs: int | None = None,
     weights: str | Path | None = None,
@@ -145,7 +156,7 @@ def plan(
     need_torch("running a model")
     asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
     with place_of("local", device, jobs, many=isinstance(model, str)) as place:
-        known = _looked_up(benchmark, data, cells, place, asked)
+        known = _looked_up(benchmark, AskedData(data, dataset, subset, fps), cells, place, asked)
         made = plan_benchmark(
             known.recipe,
             known.data,
@@ -169,17 +180,16 @@ class _Known:
 
 
 def _looked_up(
-    benchmark: str | Path, data: str | Path | None, cells: Iterable[str] | None, place: Place, model: tuple[Any, ...]
+    benchmark: str | Path, data: AskedData, cells: Iterable[str] | None, place: Place, model: tuple[Any, ...]
 ) -> _Known:
     """Look everything up, before any work is done."""
     from jostle.benchmarks.reading import load_benchmark
     from jostle.benchmarks.selection import select_cells
     from jostle.running.contestants import AskedModel, check_name, contestant_for
 
-    recipe = load_benchmark(benchmark)
+    recipe = data.put_under(load_benchmark(benchmark))
     check_name(recipe, model[0])
     chosen = select_cells(recipe, cells)
-    # The data are the same for every seed of the corruptions.
-    loaded = load_dataset(recipe.dataset, recipe.subset, root=data)
+    loaded = data.load(recipe)
     contestant = contestant_for(recipe, loaded, AskedModel(*model), place.device, here=place.here)
     return _Known(recipe, loaded, replace(contestant, device=place.device), chosen)

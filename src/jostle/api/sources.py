@@ -1,13 +1,15 @@
-"""Which videos a verb is about, and what is to befall each: a file or a folder, with or without annotations."""
+"""Which videos a verb is about, and what is to befall each: one or a folder of them, with or without annotations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.api.corrupting import SegmentsLike, as_segments
 from jostle.errors import BadValue, DataError
+from jostle.types.clip import checked_rate
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth
 
@@ -30,9 +32,8 @@ def videos_and_corruptions(
     """Which videos are meant, and what is to befall each."""
     from jostle.corrupting.placement import parse
     from jostle.corrupting.spec import Spec
-    from jostle.datasets.videos import find_videos
+    from jostle.datasets.videos import find_videos, id_at
     from jostle.extraction.folder import Corrupting
-    from jostle.filing.names import id_of
 
     specs = tuple(str(Spec.parse(one)) for one in ([spec] if isinstance(spec, str | Spec) else spec))
     if placement is not None:
@@ -42,18 +43,42 @@ def videos_and_corruptions(
     if segments is not None and truth is not None:
         raise BadValue("give the actions as segments or as a truth file, not both")
     path = Path(source)
-    if path.is_dir():
+    found = find_videos(path) if path.is_dir() else None
+    alone = found is None or list(found.values()) == [path]
+    if found is not None and not alone:
         if video_id is not None or segments is not None:
-            raise BadValue(f"{path} is a folder; an id or actions belong to a single video")
-        videos: Mapping[str, Path] = find_videos(path)
-        if not videos:
-            raise DataError(f"{path}: no videos there; give a video or a folder that holds some")
+            raise BadValue(f"{path} is a folder of them; an id or actions belong to a single video")
+        if not found:
+            raise DataError(f"{path}: no videos there; give a video, a folder of images, or a folder that holds some")
+        videos: Mapping[str, Path] = found
     else:
-        videos = {video_id if video_id is not None else id_of(path): path}
-    actions, print_of = _actions(videos, as_segments(segments), truth, subset, alone=not path.is_dir())
+        videos = {video_id if video_id is not None else id_at(path): path}
+    actions, print_of = _actions(videos, as_segments(segments), truth, subset, alone=alone)
     if truth is not None:
         videos = {name: videos[name] for name in actions}
     return videos, Corrupting(specs, placement, seed, actions if specs else {}, print_of if specs else None)
+
+
+def rates_of(
+    videos: Mapping[str, Path], truth: Truth | str | Path | None, fps: Fraction | float | None
+) -> dict[str, Fraction]:
+    """The rate of each folder of images, as annotations say it, or else as is given."""
+    from jostle.errors import JostleError
+    from jostle.filing.files import read_truth
+
+    frames = [name for name, path in videos.items() if path.is_dir()]
+    if not frames:
+        return {}
+    given = None if fps is None else checked_rate(fps)
+    known = truth
+    if isinstance(truth, str | Path):
+        try:
+            known = read_truth(truth)
+        except JostleError:  # a table of one video's actions; whoever needs it says what is wrong with it
+            known = None
+    said = {name: known.fps_of(name) for name in frames} if isinstance(known, Truth) else {}
+    rates = {name: said.get(name) or given for name in frames}
+    return {name: rate for name, rate in rates.items() if rate is not None}
 
 
 def _actions(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Literal
@@ -20,10 +22,11 @@ from jostle.corrupting.spec import Spec
 from jostle.corrupting.video import corrupt_video
 from jostle.datasets.dataset import Dataset, Files
 from jostle.datasets.made_files import Recipe as FileRecipe
-from jostle.datasets.made_files import fill, recorded
+from jostle.datasets.made_files import fill, recorded, sha256_of
 from jostle.errors import BadValue, DataError, JostleError, SourceChanged
 from jostle.filing.names import refuse_collisions, shown
 from jostle.filing.writing import write_text
+from jostle.media.source import identity_of
 from jostle.runs.shape import read_record
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth
@@ -53,22 +56,26 @@ class Copy:
     segments: Segments | None
     seed: int
     lossless: bool
+    fps: Fraction | None = None
 
     @cached_property
     def key(self) -> str:
         """All that decides the bytes, but for the versions of libraries; a source is known by its size and time."""
         try:
-            found = self.source.stat()
-        except OSError:
+            _, found = identity_of(self.source)
+        except JostleError:
             return ""
         specs = [[spec.entry.corruption, spec.value, dict(spec.entry.options)] for spec in self.cell.parsed]
         where = [] if self.segments is None else np.stack([self.segments.start, self.segments.end]).tolist()
-        facts = [specs, self.cell.placement, self.video_id, where, self.seed, found.st_size, found.st_mtime_ns]
+        facts = [specs, self.cell.placement, self.video_id, where, self.seed, found.size, found.mtime_ns]
+        facts += [] if self.fps is None else [str(self.fps)]
         return hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()
 
     def write(self, path: Path) -> None:
         """Corrupt the video; the file appears when it is whole."""
         specs = [Spec.parse(spec) for spec in self.cell.specs]
+        if path.is_dir():  # images that are damaged, or of another recipe
+            shutil.rmtree(path)
         corrupt_video(
             self.source,
             specs,
@@ -78,6 +85,7 @@ class Copy:
             placement=self.cell.placement,
             segments=self.segments,
             lossless=self.lossless,
+            fps=self.fps,
         )
 
     def __str__(self) -> str:
@@ -145,12 +153,28 @@ def plan_build(recipe: Recipe, data: Dataset, cells: Sequence[Cell], *, seed: in
     places = {name: _relative(data, name, path, lossless=lossless) for name, path in data.videos.items()}
     refuse_collisions([str(place) for place in places.values()], data.name)
     copies = [
-        Copy(str(folders[cell.name] / places[name]), cell, path, name, actions.get(name), seed, lossless)
+        Copy(
+            str(folders[cell.name] / places[name]),
+            cell,
+            path,
+            name,
+            actions.get(name),
+            seed,
+            lossless,
+            data.rate_of(name),
+        )
         for cell in cells
         for name, path in data.videos.items()
     ]
-    sources = sum(path.stat().st_size for path in data.videos.values() if path.is_file())
+    sources = sum(_bytes(path) for path in data.videos.values())
     return BuildPlan(tuple(copies), sources * len(cells) * (LOSSLESS_GROWS if lossless else 1))
+
+
+def _bytes(path: Path) -> int:
+    try:
+        return identity_of(path)[1].size
+    except JostleError:  # whoever corrupts it says what is wrong with it
+        return 0
 
 
 def build(
@@ -258,11 +282,10 @@ def check_built(folder: Path, progress: Progress | None = None) -> CheckedCopies
 
 def _is(path: Path, sha256: str) -> bool:
     try:
-        if not path.is_file():  # reading a pipe might never end
+        if not path.is_file() and not path.is_dir():  # reading a pipe might never end
             return False
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == sha256
-    except OSError:
+        return sha256_of(path) == sha256
+    except (OSError, JostleError):
         return False
 
 
@@ -277,6 +300,7 @@ def _about(recipe: Recipe, data: Dataset, plan: BuildPlan, seed: int) -> dict[st
         "format": FORMAT,
         "name": recipe.title,
         "benchmark": recipe.name,
+        "recipe": recipe.base or recipe.name,
         "fingerprint": recipe.fingerprint,
         "content": recipe.content(),
         "dataset": data.name,

@@ -28,7 +28,7 @@ def read_benchmark(path: str | Path) -> Recipe:
         recipe = read_settings(Recipe, path)
         recipe.check()
         data = datasets[recipe.dataset]
-        data.check_subset(recipe.subset)
+        data.check_subset(recipe.subset or data.usual)
         if data.task not in ("", recipe.task):
             raise BadValue(f"{recipe.dataset} is a data set for {data.task}, and the task is {recipe.task}")
     except JostleError as error:

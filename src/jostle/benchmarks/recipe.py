@@ -135,7 +135,8 @@ class Recipe:
         name: in lower case, as commands and folders have it.
         version: goes up when the recipe changes, so that numbers can say which one they are of.
         dataset: the name of a data set, of `jostle names datasets`.
-        subset: the part of it that is tested on.
+        subset: the part of it that is tested on; by default the one that results are given for, of a folder without
+            subsets all.
         task: `detection` (of actions in long videos), `recognition` (one label a video) or `frames` (one a frame).
         metric: what a cell is measured by, of `jostle names metrics`.
         groups: the cells besides the clean one, in the order of the tables.
@@ -150,6 +151,7 @@ class Recipe:
         cites: keys of the references.
         notes: what the publication leaves open or does otherwise.
         summary: in a sentence.
+        base: the recipe that this one puts on other data, if it does; see `on`.
 
     >>> found = benchmarks["thumos14-c"]
     >>> found.cells[0].name, found.cells[1].name, sum(cell.counted for cell in found.cells)
@@ -159,7 +161,7 @@ class Recipe:
     name: str
     version: int
     dataset: str
-    subset: str
+    subset: str = ""
     task: Task
     metric: str
     groups: tuple[Group, ...] = ()
@@ -174,9 +176,10 @@ class Recipe:
     cites: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     summary: str = ""
+    base: str = ""
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not _NAME.fullmatch(self.base or self.name) or (self.base and not self.name.startswith(f"{self.base} on ")):
             raise BadValue(f"a benchmark is named in a-z, 0-9, '-', '_' and '.', got {self.name!r}")
         if self.version < 1:
             raise BadValue(f"{self.name}: version must be at least 1, got {self.version}")
@@ -195,6 +198,26 @@ class Recipe:
             object.__setattr__(self, "tious", tuple(checked_tious(chosen).tolist()))
         if not self.title:
             object.__setattr__(self, "title", self.name)
+
+    def on(self, dataset: str, subset: str, called: str) -> Recipe:
+        """The same done to other data; its name says so, and nobody takes it for the benchmark.
+
+        Args:
+            called: the other data, in words.
+
+        >>> moved = benchmarks["thumos14-c"].on("folder", "", "folder kitchen")
+        >>> moved.name, moved.title, moved.base
+        ('thumos14-c on folder kitchen', 'THUMOS14-C on folder kitchen', 'thumos14-c')
+        """
+        return replace(
+            self,
+            name=f"{self.name} on {called}",
+            title=f"{self.title} on {called}",
+            dataset=dataset,
+            subset=subset,
+            items=None,
+            base=self.name,
+        )
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
@@ -256,7 +279,7 @@ class Recipe:
     def content(self) -> dict[str, Any]:
         """All that decides results, as plain values: also what each spec stands for today."""
         plain = asdict(replace(self, groups=(), title="", items=None, cites=(), notes=(), summary=""))
-        for word in ("groups", "title", "items", "cites", "notes", "summary", "rounding"):
+        for word in ("groups", "title", "items", "cites", "notes", "summary", "rounding", "base"):
             del plain[word]
         return {"format": 1, **plain, "cells": [_resolved(cell) for cell in self.cells]}
 

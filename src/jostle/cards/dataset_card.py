@@ -11,6 +11,7 @@ from jostle.findings.cell_labels import cell_labels
 from jostle.findings.record import RunRecord
 from jostle.findings.run_names import benchmark_title
 from jostle.findings.tables import Column, Table, Value, markdown_escape
+from jostle.runs.about import About
 from jostle.runs.folder import RunFolder
 
 _HELD = {
@@ -49,7 +50,6 @@ def _metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
 
 def _body(record: RunRecord) -> list[str]:
     about = record.about
-    name = about.benchmark
     title = markdown_escape(benchmark_title(record))
     made = [
         f"# {markdown_escape(about.model)} on {title}: predictions",
@@ -57,16 +57,21 @@ def _body(record: RunRecord) -> list[str]:
         f"({markdown_escape(about.subset)}), clean and corrupted: one configuration a cell, each a file of "
         f"{_HELD[record.task]}.",
         "**No video is part of this.** The videos belong to their owners; with a copy of them and the recipe, "
-        f"`jostle run {name} --seed {about.seed}` makes every corrupted frame again.",
+        f"`jostle run {_command(about)} --seed {about.seed}` makes every corrupted frame again.",
         "## Cells",
         _cells(record).markdown(),
         "## Recipe",
         facts_table(record).markdown(),
     ]
+    name = about.recipe
     if name in benchmarks and benchmarks[name].notes:
         made += ["What the recipe reads into its paper, or does otherwise:"]
         made.append("\n".join(f"- {markdown_escape(note)}" for note in benchmarks[name].notes))
     return made
+
+
+def _command(about: About) -> str:
+    return about.recipe if about.recipe == about.benchmark else f"{about.recipe} --dataset {about.dataset}"
 
 
 def _cells(record: RunRecord) -> Table:

@@ -73,7 +73,7 @@ def _body(record: RunRecord) -> list[str]:
     if scores.relative_robustness is not None:
         said += f": {_percent(scores.relative_robustness)} % of it is left"
     counted = scores.counted
-    of = f"{coverage.videos} of {coverage.of} videos, {counted.cells} of {counted.of} corrupted cells"
+    of = f"{coverage}, {counted.cells} of {counted.of} corrupted cells"
     return [
         f"# {markdown_escape(about.model)} on {title}",
         f"{said}. Measured by jostle on {of}. Values in the head of this card are "
@@ -99,7 +99,7 @@ def facts_table(record: RunRecord) -> Table:
     about = record.about
     facts = {
         "benchmark": f"{about.benchmark}, version {about.content.version}",
-        "recipe": about.fingerprint,
+        "recipe": f"{about.recipe}, {about.fingerprint}",
         "ground truth": about.truth,
         "data": f"{about.dataset}, {about.subset}",
         "model": about.model,

@@ -10,7 +10,19 @@ import typer
 from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
-from jostle.cli.options import BenchmarkName, Cells, DataFolder, Json, Quiet, Seed, Verbose, Workers
+from jostle.cli.options import (
+    BenchmarkName,
+    Cells,
+    DataFolder,
+    DatasetName,
+    ImageRate,
+    Json,
+    Quiet,
+    Seed,
+    SubsetName,
+    Verbose,
+    Workers,
+)
 
 
 @app.command(help="Write the corrupted videos of a benchmark; what is there is kept.")
@@ -18,8 +30,11 @@ def build(
     benchmark: BenchmarkName,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The root of the written set.")],
     data: DataFolder = None,
+    dataset: DatasetName = None,
+    subset: SubsetName = None,
+    fps: ImageRate = None,
     cells: Cells = None,
-    lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1, in .mkv.")] = False,
+    lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
     seed: Seed = 0,
     jobs: Workers = None,
@@ -30,6 +45,9 @@ def build(
     voice.speak(quiet, verbose)
     asked: dict[str, Any] = {
         "data": data,
+        "dataset": dataset,
+        "subset": subset,
+        "fps": fps,
         "cells": None if cells is None else cells.split(","),
         "seed": seed,
         "lossless": lossless,

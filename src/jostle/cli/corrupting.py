@@ -10,23 +10,35 @@ import typer
 from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
-from jostle.cli.options import Jobs, Json, PlacementOption, Quiet, Seed, SpecOption, TruthOption, Verbose, VideoId
+from jostle.cli.options import (
+    ImageRate,
+    Jobs,
+    Json,
+    PlacementOption,
+    Quiet,
+    Seed,
+    SpecOption,
+    TruthOption,
+    Verbose,
+    VideoId,
+)
 from jostle.errors import BadValue
 
 OnMissing = Literal["error", "drop", "hold"]
 
 
-@app.command(help="Corrupt one video: one file in, one file out.")
+@app.command(help="Corrupt one video: a file or a folder of images in, one out.")
 def corrupt(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A video file.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A video file, or a folder of images.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Where to write; .mp4, .mkv or a folder.")],
     corruption: SpecOption = None,
     placement: PlacementOption = None,
     truth: TruthOption = None,
     video_id: VideoId = None,
-    lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1, in .mkv.")] = False,
+    lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a damaged input.")] = False,
-    on_missing: Annotated[OnMissing, typer.Option(help="What becomes of frames that do not decode.")] = "drop",
+    on_missing: Annotated[OnMissing, typer.Option(help="What becomes of frames that cannot be had.")] = "drop",
+    fps: ImageRate = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -49,6 +61,7 @@ def corrupt(
             lossless=lossless,
             strict=strict,
             on_missing=on_missing,
+            fps=fps,
             overwrite=overwrite,
             jobs=jobs,
             progress=advance,
@@ -74,12 +87,13 @@ def corrupt(
 
 @app.command(help="Draw a contact sheet: corruptions by severities.")
 def sheet(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A video file.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A video file, or a folder of images.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="sheet.png", help="Where to write the PNG.")],
     corruption: SpecOption = None,
     placement: PlacementOption = None,
     truth: TruthOption = None,
     video_id: VideoId = None,
+    fps: ImageRate = None,
     seed: Seed = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -95,6 +109,7 @@ def sheet(
             video_id=video_id,
             placement=placement,
             truth=truth,
+            fps=fps,
             progress=advance,
         )
     if as_json:

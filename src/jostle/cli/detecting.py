@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 @app.command(help="Find actions: features or video in, segments out.")
 def detect(
     source: Annotated[
-        Path, typer.Argument(metavar="IN", help="A .npy file of features (T, C), a video, or a folder of either.")
+        Path,
+        typer.Argument(metavar="IN", help="Features (T, C) as .npy, a video or folder of images, or a folder of any."),
     ],
     detector: Annotated[str, typer.Option("--detector", metavar="NAME", help="See `jostle names detectors`.")],
     weights: Annotated[
@@ -49,7 +50,9 @@ def detect(
     ] = None,
     subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Only videos of this subset.")] = None,
     video_id: VideoId = None,
-    fps: Annotated[float | None, typer.Option("--fps", help="Rate of the videos, where the truth lacks it.")] = None,
+    fps: Annotated[
+        float | None, typer.Option("--fps", help="Rate of videos or images, where nothing else says it.")
+    ] = None,
     duration: Annotated[float | None, typer.Option("--duration", help="Seconds of a single video.")] = None,
     stride: Annotated[
         int | None, typer.Option("--stride", min=1, help="Frames between two rows; 4 if `extract` noted no other.")
@@ -83,7 +86,7 @@ def detect(
     if extractor or extractor_weights or corruption or placement or _is_video(source, prefix, suffix):
         name = extractor or _extractor_of(detector, weights, source)
         facts["extractor"] = api.load_extractor(name, weights=extractor_weights, device=_device(device))
-        facts |= {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed}
+        facts |= {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed, "fps": fps}
     else:
         noted = grid_of(source)
         facts["grid"] = Grid(stride or noted.stride, window or noted.window, fps, prefix, suffix)

@@ -13,6 +13,7 @@ from jostle.cli import voice
 from jostle.cli.app import app
 from jostle.cli.options import (
     Device,
+    ImageRate,
     Json,
     PlacementOption,
     Quiet,
@@ -29,7 +30,9 @@ from jostle.cli.options import (
 
 @app.command(help="Make features: video in, one .npy (T, C) each out; a run that was stopped goes on.")
 def extract(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A video file, or a folder of them.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="A video file or folder of images, or a folder of them.")
+    ],
     extractor: Annotated[
         str, typer.Option("--extractor", metavar="NAME", help="See `jostle names extractors`, models.")
     ],
@@ -42,6 +45,7 @@ def extract(
     truth: TruthOption = None,
     subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Only videos of this subset.")] = None,
     video_id: VideoId = None,
+    fps: ImageRate = None,
     clean: Annotated[
         Path | None,
         typer.Option("--clean", metavar="DIR", help="Clean features with frames: compute only what changed."),
@@ -76,6 +80,7 @@ def extract(
             subset=subset,
             video_id=video_id,
             seed=seed,
+            fps=fps,
             stride=stride,
             rule=rule,
             released_faults=faults,

@@ -50,6 +50,18 @@ Device = Annotated[
 BenchmarkName = Annotated[
     str, typer.Argument(metavar="BENCHMARK", help="See `jostle names benchmarks`; or a .toml file.")
 ]
+DatasetName = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset", metavar="NAME", help="Put the recipe on another data set: `jostle names datasets`, or folder."
+    ),
+]
+SubsetName = Annotated[
+    str | None, typer.Option("--subset", metavar="S", help="Another subset than the recipe's; usual: the data set's.")
+]
+ImageRate = Annotated[
+    float | None, typer.Option("--fps", help="Rate of folders of images, where nothing else says it; usual: 30.")
+]
 DataFolder = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Folder with annotations and videos.")]
 Cells = Annotated[
     str | None,

@@ -15,11 +15,14 @@ from jostle.cli.options import (
     BenchmarkName,
     Cells,
     DataFolder,
+    DatasetName,
     Device,
+    ImageRate,
     Json,
     Quiet,
     ReleasedFaults,
     Seed,
+    SubsetName,
     Verbose,
     WindowRule,
     Workers,
@@ -67,6 +70,9 @@ def run(
         typer.Option("--clips", help="Whose frames and sizes a clip has: the model's own or the benchmark's."),
     ] = "model",
     data: DataFolder = None,
+    dataset: DatasetName = None,
+    subset: SubsetName = None,
+    fps: ImageRate = None,
     engine: Annotated[
         str, typer.Option("--engine", metavar="E", help="Where the work is done: local or ray.")
     ] = "local",
@@ -86,6 +92,9 @@ def run(
     asked: dict[str, Any] = {
         "model": model,
         "data": data,
+        "dataset": dataset,
+        "subset": subset,
+        "fps": fps,
         "out": out,
         "weights": weights,
         "extractor": extractor,
@@ -131,6 +140,8 @@ def _show_plan(told: dict[str, Any]) -> None:
 
 
 def _show(done: Run, as_json: bool) -> None:
+    from jostle.runs.scores import Coverage
+
     scores = done.scores
     if as_json:
         voice.show_json(scores)
@@ -145,12 +156,15 @@ def _show(done: Run, as_json: bool) -> None:
     if voice.drawing():
         for line in ("", *glance_lines(scores)):
             voice.show(line)
+    recipe, moved, _ = scores["benchmark"].partition(" on ")
+    if moved:
+        voice.remark(f"this is {scores['benchmark']}, not the benchmark {recipe}")
     counted = scores["counted"]
     if counted["cells"] < counted["of"]:
         voice.remark(f"the means are over {counted['cells']} of the benchmark's {counted['of']} cells")
-    coverage = scores["coverage"]
-    if coverage["videos"] < coverage["of"]:
-        voice.remark(f"scored on {coverage['videos']} of {coverage['of']} videos")
+    coverage = Coverage(**scores["coverage"])
+    if not coverage.whole:
+        voice.remark(f"scored on {coverage}")
     for name, key in (("accuracy", "accuracy"), ("drop", "drop")):
         if "pm_k" in scores["clean_more"]:
             voice.remark(f"{name} {percent(scores['clean_more']['pm_k'][key])}")

@@ -1,4 +1,4 @@
-"""Corrupt a video file: one file in, one file out, a few frames in memory at a time."""
+"""Corrupt a video: one file or folder of images in, one file out, a few frames in memory at a time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def corrupt_video(
     jobs: int = 1,
     strict: bool = False,
     on_missing: OnMissing = "drop",
+    fps: Fraction | None = None,
     progress: Progress | None = None,
 ) -> Corrupted:
     """Write the corrupted video; the target appears when it is complete, or not at all.
@@ -66,14 +68,18 @@ def corrupt_video(
     Progress is told twice: for the first look at a file, and for the frames that are written.
 
     Sound is carried over untouched unless a corruption changes the order or pace of time.
+
+    Args:
+        source: a video file, or a folder of images.
+        fps: the rate of images, where nothing else says it.
     """
     source = Path(source)
-    opened = Reader(source, strict=strict, on_missing=on_missing, progress=progress)
+    opened = Reader(source, strict=strict, on_missing=on_missing, fps=fps, progress=progress)
     with opened as reader, ThreadPoolExecutor(max(jobs, 1)) as pool:
         timeline = Timeline.of(reader.pts, reader.fps, segments, seed=seed, video_id=video_id)
         masks = masks_for(specs, placement, timeline)
         # A stream can only be damaged in place of its file if every frame of it was read.
-        whole = not reader.damage
+        coded = None if reader.damage else reader.coded_path
         corrupted = chain(
             reader,
             specs,
@@ -81,7 +87,7 @@ def corrupt_video(
             seed=seed,
             video_id=video_id,
             bit_rate=reader.facts.bit_rate,
-            path=source if whole else None,
+            path=coded,
             pool=pool if jobs > 1 else None,
         )
         active = [(spec, mask) for spec, mask in zip(specs, masks, strict=True) if spec.severity]
@@ -92,8 +98,9 @@ def corrupt_video(
             fps=reader.fps,
             time_base=reader.time_base,
             codec="ffv1" if lossless and Path(out).suffix else None,
+            names=_names(reader, lossless),
             faststart=True,
-            audio_from=source if keeps_time else None,
+            audio_from=reader.coded_path if keeps_time else None,
         )
         with writer:
             _pump(corrupted, writer, [int(tick) for tick in reader.ticks], progress)
@@ -107,6 +114,15 @@ def corrupt_video(
             tuple(reader.damage),
             (*reader.warnings, *writer.warnings),
         )
+
+
+def _names(reader: Reader, lossless: bool) -> list[str] | None:
+    """What images are called that come from images: as there, so that programs that read those read these."""
+    own = reader.names
+    if own is None or len(set(own)) < len(own):  # one is held in the place of another
+        return None
+    kept = () if lossless else (".jpg", ".jpeg")
+    return [name if Path(name).suffix.lower() in kept else str(Path(name).with_suffix(".png")) for name in own]
 
 
 def _pump(source: Source, writer: Writer, ticks: list[int], progress: Progress | None) -> None:

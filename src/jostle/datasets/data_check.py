@@ -10,7 +10,6 @@ from typing import Any
 from jostle.datasets.dataset import Dataset
 from jostle.errors import JostleError
 from jostle.filing.names import listing, shown
-from jostle.media.images import ImageSequence
 from jostle.media.probe import probe
 
 
@@ -59,10 +58,7 @@ def check_data(data: Dataset, progress: Callable[[int, int], None] | None = None
 
 def _wrong_with(path: Path) -> str | None:
     try:
-        if path.is_dir():
-            ImageSequence(path)
-        else:
-            probe(path)
+        probe(path)
     except JostleError as error:
         return str(error)
     return None

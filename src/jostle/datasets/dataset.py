@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -64,6 +65,7 @@ class Dataset:
         missing: ids that are annotated and have no file; of sets of frames, the frames.
         unlisted: video files that nobody annotated.
         notes: what else is to be known about the copy, a line each.
+        fps: the rate of folders of images, where neither they nor the annotations say it.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Dataset:
     missing: tuple[str, ...] = ()
     unlisted: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
+    fps: Fraction | None = None
 
     @property
     def task(self) -> Task:
@@ -101,6 +104,14 @@ class Dataset:
     def variant(self) -> str | None:
         """The known variant of a ground truth that goes by one name and is not one, or None."""
         return variant_of(self.truth) if self.task == "detection" else None
+
+    def rate_of(self, name: str) -> Fraction | None:
+        """The rate at which a folder of images is shown, if it does not say so itself; None for a video file."""
+        path = self.videos.get(name)
+        if path is None or not path.is_dir():
+            return None
+        said = [part.fps_of(name) for part in self.annotations if isinstance(part, Truth)]
+        return next((rate for rate in said if rate is not None), self.fps)
 
     def at_hand(self) -> Dataset:
         """The same, with nothing but what has its file."""
@@ -181,6 +192,8 @@ class DatasetKind:
         task: what the set is for; empty if each folder decides it.
         on_disk: whether the videos are the user's own and lie in a folder; otherwise they are made.
         usual: the subset that results are given for; empty if each folder decides it.
+        videos: how many videos its publication counts in a subset, where a copy could pass for all of it.
+        classes: and how many classes; 0 if that is open.
     """
 
     name: str
@@ -189,6 +202,8 @@ class DatasetKind:
     task: Task | Literal[""] = "detection"
     on_disk: bool = False
     usual: str = "test"
+    videos: Mapping[str, int] = field(default_factory=dict)
+    classes: int = 0
 
     @property
     def summary(self) -> str:
@@ -213,11 +228,13 @@ def dataset(
     task: Task | Literal[""] = "detection",
     on_disk: bool = False,
     usual: str = "test",
+    videos: Mapping[str, int] | None = None,
+    classes: int = 0,
 ) -> Callable[[Loader], Loader]:
     """Put a function that gives a data set on the shelf; see `DatasetKind`."""
 
     def put(load: Loader) -> Loader:
-        datasets.add(name, DatasetKind(name, subsets, load, task, on_disk, usual))
+        datasets.add(name, DatasetKind(name, subsets, load, task, on_disk, usual, videos or {}, classes))
         return load
 
     return put

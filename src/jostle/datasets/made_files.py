@@ -12,6 +12,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,7 +21,8 @@ from pathlib import Path
 from typing import Protocol
 
 from jostle.datasets.dataset import Files, Progress
-from jostle.errors import DataError, JostleError, ResourceError
+from jostle.errors import DataError, JostleError, MediaError, ResourceError
+from jostle.media.source import fingerprint_of, identity_of
 from jostle.workers import worked
 
 MANIFEST = "manifest.jsonl"
@@ -128,32 +130,46 @@ def _is_whole(folder: Path, recipe: Recipe, lines: dict[str, Line], *, verify: b
         return False
     path = folder / recipe.name
     try:
-        found = path.stat()
-        if found.st_size != line.size:
+        size, changed_ns = _state(path)
+        if size != line.size:
             return False
-        if found.st_mtime_ns == line.mtime_ns and not verify:
+        if changed_ns == line.mtime_ns and not verify:
             return True
-        if _sha256(path) != line.sha256:
+        if sha256_of(path) != line.sha256:
             return False
-    except OSError:
+    except (OSError, MediaError):
         return False
-    if found.st_mtime_ns != line.mtime_ns:
+    if changed_ns != line.mtime_ns:
         # Copied or touched, and the same. A folder that cannot be written to is read again next time.
         with contextlib.suppress(JostleError), _Journal(folder) as journal:
-            journal.add(replace(line, mtime_ns=found.st_mtime_ns))
+            journal.add(replace(line, mtime_ns=changed_ns))
     return True
 
 
 def _line(folder: Path, recipe: Recipe) -> Line:
     path = folder / recipe.name
     try:
-        found = path.stat()
-        return Line(recipe.name, recipe.key, found.st_size, found.st_mtime_ns, _sha256(path))
+        return Line(recipe.name, recipe.key, *_state(path), sha256_of(path))
     except OSError as error:
         raise _explained(error, path, "read") from None
 
 
-def _sha256(path: Path) -> str:
+def _state(path: Path) -> tuple[int, int]:
+    if path.is_dir():
+        _, found = identity_of(path)
+        return found.size, found.mtime_ns
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file, or of a folder of images.
+
+    Raises:
+        OSError, MediaError: if it cannot be read.
+    """
+    if path.is_dir():
+        return fingerprint_of(path).removeprefix("sha256:")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -220,7 +236,7 @@ def _sweep(place: Path) -> None:
     for left in place.glob(".*.part-*"):
         with contextlib.suppress(OSError):
             if left.stat().st_mtime < oldest:
-                left.unlink()
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def _explained(error: OSError, path: Path, what: str) -> JostleError:

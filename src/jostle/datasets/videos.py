@@ -1,4 +1,4 @@
-"""Which videos a folder holds, whether two of them are one, and how many of the listed ones are there."""
+"""Which videos a folder holds, files or folders of images, whether two are one, and how many of a list are there."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from pathlib import Path
 
 from jostle.errors import DataError
 from jostle.filing.names import VIDEO_SUFFIXES, id_of, listing, normal_id, shown
+from jostle.media.door import Identity
+from jostle.media.frame_names import is_image_name
+from jostle.media.source import fingerprint_of, identity_of
 
 _READ_BYTES = 1 << 20
+_FLOW = frozenset(("flow", "flow_x", "flow_y", "flow_u", "flow_v"))  # folders of optical flow, as images
+_PAIRS = {"u": "v", "v": "u", "x": "y", "y": "x"}  # and what such a folder is called beside another
 
 
 class VideoFiles(dict[str, Path]):
-    """Video files by id, and what the search left out.
+    """Video files by id, or folders of images, and what the search left out.
 
     Attributes:
         skipped: (path, reason) of everything that is named like a video and was not taken.
@@ -37,8 +42,42 @@ class VideoFiles(dict[str, Path]):
         )
 
 
+def id_at(path: Path) -> str:
+    """The id of a video: the name of a file without its suffix, of a folder of images as it is.
+
+    >>> id_at(Path("videos/a.mp4"))
+    'a'
+    """
+    if path.is_dir():
+        return normal_id(os.fsencode(path.resolve().name).decode("utf-8", "surrogateescape"))
+    return id_of(path)
+
+
+def holds_frames(folder: Path) -> bool:
+    """Whether a folder is one video: it holds numbered images, and no video file.
+
+    Raises:
+        DataError: F20 if it holds both, of which neither is guessed.
+    """
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be read ({error.strerror})") from None
+    images, files = any(map(is_image_name, names)), [name for name in names if _named_as_video(name)]
+    if images and files:
+        raise DataError(
+            f"{folder}: holds both images and video files ({listing(map(shown, sorted(files)))}); give one of the "
+            "files, or put the images into a folder of their own",
+            fault="F20",
+        )
+    return images
+
+
 def find_videos(root: str | Path) -> VideoFiles:
     """Every video under `root`, by id; the id is the file's name without its suffix.
+
+    Where there are no video files, folders of images are the videos, and their names the ids; `root` itself may be
+    one. Beside video files they are left out, as pictures of something else.
 
     Links to folders are never followed, so a loop cannot trap the search: a folder inside `root` is met by
     its own path, and one outside is refused, as a link to a file outside is. Paths keep the bytes of names.
@@ -48,6 +87,11 @@ def find_videos(root: str | Path) -> VideoFiles:
     """
     top = Path(root)
     by_id, skipped = every_video(top)
+    frames = {video_id: own for video_id, paths in by_id.items() if (own := [p for p in paths if p.is_dir()])}
+    if sum(map(len, frames.values())) < sum(map(len, by_id.values())):
+        skipped += [(path, "folder of images beside video files") for paths in frames.values() for path in paths]
+        files = {video_id: [path for path in paths if not path.is_dir()] for video_id, paths in by_id.items()}
+        by_id = {video_id: paths for video_id, paths in files.items() if paths}
     files = dict(sorted(by_id.items()))
     doubles = [
         f"{shown(video_id)} ({' and '.join(shown(str(p.relative_to(top))) for p in paths)})"
@@ -64,7 +108,9 @@ def find_videos(root: str | Path) -> VideoFiles:
 
 
 def every_video(root: str | Path) -> tuple[dict[str, list[Path]], list[tuple[Path, str]]]:
-    """All files under `root` that have an id, by id, and (path, reason) of what was left out; see `find_videos`.
+    """All videos under `root`, by id, and (path, reason) of what was left out; see `find_videos`.
+
+    A folder of numbered images is a video, unless video files lie in it too; `root` is one if there is nothing else.
 
     A link to another file of the same id counts once.
 
@@ -82,21 +128,24 @@ def every_video(root: str | Path) -> tuple[dict[str, list[Path]], list[tuple[Pat
         if reason:
             skipped.append((path, reason))
         else:
-            by_id.setdefault(id_of(path), []).append(path)
+            by_id.setdefault(id_at(path), []).append(path)
+    if len(by_id) > 1 or any(top not in paths for paths in by_id.values()):
+        by_id = {video_id: left for video_id, paths in by_id.items() if (left := [p for p in paths if p != top])}
     return {video_id: _distinct(paths) for video_id, paths in by_id.items()}, skipped
 
 
 def duplicates(files: Mapping[str, Path]) -> list[tuple[str, ...]]:
     """Groups of ids whose files are one file or hold the same bytes, in the order of `files`.
 
-    Only files of equal size are read. Empty files are no copies of each other: they are each broken alone.
+    Folders of images are the same if their images are, by name and content. Only files of equal size are read. Empty
+    files are no copies of each other: they are each broken alone.
     """
     by_size: dict[int, dict[tuple[int, int], list[str]]] = {}
     for video_id, path in files.items():
         facts = _facts(path)
-        if facts.st_size:
-            inodes = by_size.setdefault(facts.st_size, {})
-            inodes.setdefault((facts.st_dev, facts.st_ino), []).append(video_id)
+        if facts.size:
+            inodes = by_size.setdefault(facts.size, {})
+            inodes.setdefault((facts.device, facts.inode), []).append(video_id)
     groups = []
     for inodes in by_size.values():
         by_content: dict[str, list[str]] = {}
@@ -179,21 +228,45 @@ def _candidates(top: Path, home: Path, skipped: list[tuple[Path, str]]) -> Itera
         outside = [name for name in links if not _lies_in(Path(folder, name), home)]
         skipped += [(Path(folder, name), "link to a folder outside the root") for name in outside]
         for name in sorted({*names, *folders} - {*links}, key=os.fsencode):
-            if Path(name).suffix.lower() in VIDEO_SUFFIXES:
+            if _named_as_video(name):
                 yield Path(folder, name)
+        if any(map(_is_numbered_image, names)):
+            if any(map(_named_as_video, names)):
+                skipped.append((Path(folder), "images beside video files"))
+            else:
+                yield Path(folder)
 
 
 def _refusal(path: Path, home: Path) -> str:
     """Why a path named like a video is not taken as one; empty if it is."""
     if path.name.startswith("._"):
         return "resource fork of another file"
+    if _is_flow(path):
+        return "optical flow"
     try:
         mode = path.stat().st_mode
     except OSError:
         return "dangling or looping link" if path.is_symlink() else "file that cannot be read"
     if path.is_symlink() and not _lies_in(path, home):
         return "link to a file outside the root"
+    if stat.S_ISDIR(mode) and not _named_as_video(path.name):
+        with os.scandir(path) as entries:
+            links = [Path(entry) for entry in entries if entry.is_symlink() and is_image_name(entry.name)]
+        return "" if all(_lies_in(link, home) for link in links) else "images that are links to files outside the root"
     return "" if stat.S_ISREG(mode) else "not a regular file"
+
+
+def _is_flow(path: Path) -> bool:
+    name = path.name.lower()
+    return path.is_dir() and (name in _FLOW or (name in _PAIRS and path.with_name(_PAIRS[name]).is_dir()))
+
+
+def _named_as_video(name: str) -> bool:
+    return Path(name).suffix.lower() in VIDEO_SUFFIXES
+
+
+def _is_numbered_image(name: str) -> bool:
+    return is_image_name(name) and any(c in "0123456789" for c in name.rpartition(".")[0])
 
 
 def _lies_in(path: Path, home: Path) -> bool:
@@ -213,14 +286,19 @@ def _distinct(paths: list[Path]) -> list[Path]:
     return list(kept.values())
 
 
-def _facts(path: Path) -> os.stat_result:
+def _facts(path: Path) -> Identity:
     try:
-        return path.stat()
+        if path.is_dir():
+            return identity_of(path)[1]
+        found = path.stat()
+        return Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
 
 
 def _sha256(path: Path) -> str:
+    if path.is_dir():
+        return fingerprint_of(path)
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,7 @@ class _Order:
     keep_frames: bool
     clean: Path | None
     threads: int | None
+    fps: Fraction | None = None
 
     def __str__(self) -> str:
         return str(self.path)
@@ -105,6 +107,7 @@ def extract_videos(
     released_faults: Sequence[ReleasedFault] = (),
     keep_frames: bool = False,
     clean: Path | None = None,
+    rates: Mapping[str, Fraction] | None = None,
     overwrite: bool = False,
     jobs: int = 1,
     progress: Progress | None = None,
@@ -112,7 +115,7 @@ def extract_videos(
     """Write the features of videos into a folder; those that are there and whole are left as they are.
 
     Args:
-        videos: files by id.
+        videos: files by id, or folders of images.
         load: gives the extractor; every worker process calls it once, so for several jobs it has to be picklable.
         name: of the extractor.
         weights: fingerprint of its weights.
@@ -120,6 +123,7 @@ def extract_videos(
         keep_frames: also write what was seen of each frame.
         clean: folder of clean features of the same videos, made with `keep_frames`: only what a corruption changed
             is computed.
+        rates: of folders of images that do not say it themselves.
         overwrite: replace features that were made otherwise.
         jobs: videos at once, each in a process of its own.
         progress: told of videos, or of the frames of a single one.
@@ -158,7 +162,7 @@ def extract_videos(
     jobs = max(min(jobs, len(videos)), 1)
     for video_id, path in videos.items():
         own, threads = _own(corrupting, video_id), 1 if jobs > 1 else None
-        order = _Order(video_id, path, out, own, rule, faults, keep_frames, clean, threads)
+        order = _Order(video_id, path, out, own, rule, faults, keep_frames, clean, threads, (rates or {}).get(video_id))
         if _is_done(store, order):
             kept.append(video_id)
         else:
@@ -201,16 +205,17 @@ def features_of(
     released_faults: Sequence[ReleasedFault] = (),
     clean: Extraction | None = None,
     threads: int | None = None,
+    fps: Fraction | None = None,
     progress: Progress | None = None,
 ) -> tuple[Extraction, Reader, float]:
-    """The features of one video file, how it was read, and the rate on the axis of the windows.
+    """The features of one video, how it was read, and the rate on the axis of the windows.
 
     Raises:
         MediaError: if the file cannot be read, or changed meanwhile.
         DataError: if the extractor gives numbers that are not finite.
     """
     specs = [Spec.parse(spec) for spec in corrupting.specs]
-    with Reader(path, threads=threads, progress=progress) as reader, _one_thread():
+    with Reader(path, threads=threads, fps=fps, progress=progress) as reader, _one_thread():
         video = VideoFeatures(
             reader,
             extractor,
@@ -219,7 +224,7 @@ def features_of(
             seed=corrupting.seed,
             video_id=video_id,
             segments=corrupting.segments.get(video_id),
-            path=None if reader.damage else path,
+            path=None if reader.damage else reader.coded_path,
             bit_rate=reader.facts.bit_rate,
             clean=clean,
             keep_bytes=KEEP_BYTES if specs else 0,
@@ -247,14 +252,14 @@ def _one_thread() -> AbstractContextManager[None]:
 
 def _is_done(store: FeatureStore, order: _Order) -> bool:
     try:
-        source = source_state(order.path)
+        source = source_state(order.path, order.fps)
     except JostleError:
         return False  # whoever extracts it will say what is wrong with it
     return store.is_done(order.video_id, source, with_frames=order.keep_frames)
 
 
 def _extract(order: _Order, extractor: FeatureExtractor, progress: Progress | None = None) -> tuple[Entry, Cost]:
-    source = source_state(order.path)
+    source = source_state(order.path, order.fps)
     done, reader, fps = features_of(
         order.path,
         extractor,
@@ -264,6 +269,7 @@ def _extract(order: _Order, extractor: FeatureExtractor, progress: Progress | No
         released_faults=order.released_faults,
         clean=_clean(order, source, with_frames=extractor.frame_dim is not None),
         threads=order.threads,
+        fps=order.fps,
         progress=progress,
     )
     file, features_sha, frames_sha = write_extraction(order.out, order.video_id, done, with_frames=order.keep_frames)

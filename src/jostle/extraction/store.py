@@ -12,6 +12,7 @@ import io
 import json
 import time
 from dataclasses import asdict, dataclass, field, fields
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,9 @@ from jostle.extraction.extractor import Features
 from jostle.filing.features import read_features
 from jostle.filing.names import file_name_for, normal_id, path_for, shown
 from jostle.filing.writing import write_bytes, write_text
-from jostle.media.door import checked_file
+from jostle.media.source import identity_of, is_images
 from jostle.runs.shape import Misfit, fitted
+from jostle.seeds import key_for
 
 FORMAT = 1
 FILE = "features.json"
@@ -250,14 +252,19 @@ def extractor_of(folder: Path) -> str | None:
     return None if found is None else found[0].extractor
 
 
-def source_state(path: Path) -> tuple[int, int]:
-    """What tells one state of a video file from another: size, and time of change in nanoseconds.
+def source_state(path: Path, fps: Fraction | None = None) -> tuple[int, int]:
+    """What tells one state of a video from another: size, and time of change in nanoseconds.
+
+    Of a folder of images the second number stands for the names, sizes and times of all, and for the rate that it is
+    given.
 
     Raises:
         MediaError: if there is no such file, or nothing in it.
     """
-    _, identity = checked_file(path)
-    return identity.size, identity.mtime_ns
+    _, identity = identity_of(path)
+    if fps is None or not is_images(path):
+        return identity.size, identity.mtime_ns
+    return identity.size, key_for(identity.mtime_ns, "fps", str(fps)) >> 1
 
 
 def file_fingerprint(path: Path) -> str:

@@ -127,6 +127,9 @@ class _Book:
             "cells": (len(self.cells), sum(one.counted for one in listed)),
             "videos": (len(first.videos), first.record.scores.coverage.of),
         }
+        covered = first.record.scores.coverage
+        if covered.classes is not None and covered.of_classes is not None:
+            parts["classes"] = (covered.classes, covered.of_classes)
         facts += [f"{has} of {of} {what}" for what, (has, of) in parts.items() if has < of]
         return f"{latex_escape(benchmark_title(first.record))} ({', '.join(facts)})"
 

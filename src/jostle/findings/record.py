@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from jostle.runs.shape import fitted, read_record
 from jostle.runs.truths import LabelledFrames, LabelledVideos
 from jostle.tasks.action_places import actions_at
 from jostle.tasks.score_tables import read_table
+from jostle.types.clip import checked_rate
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
 from jostle.types.truth import Truth
@@ -146,8 +148,17 @@ class RunRecord:
     @cached_property
     def sources(self) -> dict[str, Path]:
         """Where each video lay when it was looked at; it may be gone."""
+        return {video: Path(event.path) for video, event in self._kept.items()}
+
+    @cached_property
+    def rates(self) -> dict[str, Fraction]:
+        """The rate of each folder of images that something outside of it gave it."""
+        return {video: checked_rate(event.fps) for video, event in self._kept.items() if event.fps is not None}
+
+    @cached_property
+    def _kept(self) -> dict[str, VideoKept]:
         events = read_events(RunFolder(self.folder).journal)
-        return {event.video: Path(event.path) for event in events if isinstance(event, VideoKept)}
+        return {event.video: event for event in events if isinstance(event, VideoKept)}
 
     def predictions(self, cell: str) -> Predictions:
         """What a detector found in a cell."""

@@ -57,7 +57,9 @@ class RunDiff:
         benchmark: that both are runs of.
         metric: that cells are measured by.
         videos: that both have looked at, and that everything is measured on.
-        videos_of: how many are annotated.
+        videos_of: how many there are.
+        classes: that they are of, where that is known.
+        classes_of: how many there are.
         counted: cells that the means are over.
         counted_of: how many of the benchmark's cells count.
         comparison: the differences, with intervals from drawing the same videos for both.
@@ -72,6 +74,8 @@ class RunDiff:
     second: Side
     videos: int
     videos_of: int
+    classes: int | None
+    classes_of: int | None
     counted: int
     counted_of: int
     comparison: Comparison
@@ -113,6 +117,8 @@ class RunDiff:
             said.append(f"the means are over {self.counted} of the benchmark's {self.counted_of} cells")
         if self.videos < self.videos_of:
             said.append(f"scored on {self.videos} of {self.videos_of} videos")
+        if self.classes is not None and self.classes_of is not None and self.classes < self.classes_of:
+            said.append(f"they are of {self.classes} of {self.classes_of} classes")
         if self.first.seed != self.second.seed:
             said.append(f"corruptions were drawn with seeds {self.first.seed} and {self.second.seed}: not the same")
         if self.draws and any(row.clear for row in self.rows):
@@ -195,6 +201,8 @@ def diff_runs(
         second=_side(names[1], other, one),
         videos=len(one.videos),
         videos_of=max(record.scores.coverage.of for record in records),
+        classes=first.scores.coverage.classes,
+        classes_of=first.scores.coverage.of_classes,
         counted=len(set(one.counted) & set(other.counted)),
         counted_of=sum(one.counted for one in first.about.content.cells),
         comparison=compared(one, other),

@@ -9,9 +9,9 @@ from jostle.findings.record import RunRecord
 
 
 def benchmark_title(record: RunRecord) -> str:
-    """The benchmark as papers print it; one of the user's own by its name."""
-    name = str(record.about.benchmark)
-    return benchmarks[name].title if name in benchmarks else name
+    """The benchmark as papers print it, and the data it was put on if not its own; a user's own by its name."""
+    name, recipe = record.about.benchmark, record.about.recipe
+    return benchmarks[recipe].title + name.removeprefix(recipe) if recipe in benchmarks else name
 
 
 def run_names(records: Sequence[RunRecord]) -> list[str]:

@@ -62,7 +62,8 @@ def order_for(record: RunRecord, video: str, cell: str) -> Order:
     path = record.sources.get(video)
     if path is None or not path.exists():
         raise DataError(f"{video}: the video is no longer at {path}" if path else f"{video}: no video of this run")
-    return Order(video, path, (cell_of(record, cell),), record.about.seed, _actions(record, video, cell))
+    cells, actions = (cell_of(record, cell),), _actions(record, video, cell)
+    return Order(video, path, cells, record.about.seed, actions, fps=record.rates.get(video))
 
 
 @contextmanager

@@ -14,11 +14,10 @@ from jostle.corrupting.placement import Timeline
 from jostle.corrupting.stages import Source, chain
 from jostle.errors import MediaError
 from jostle.extraction.frames import KEEP_BYTES, KeptFrames
-from jostle.extraction.store import file_fingerprint
 from jostle.looking.work import Order
 from jostle.media.decode import Reader
-from jostle.media.images import ImageSequence
 from jostle.media.packet_store import KeptStreams, PacketStore
+from jostle.media.source import fingerprint_of
 from jostle.metrics.frame_sets import frame_number
 
 
@@ -30,20 +29,17 @@ class Footage:
         end_s: when the last one stops being shown.
     """
 
-    def __init__(self, opened: Reader | ImageSequence, order: Order, keep_bytes: int = KEEP_BYTES) -> None:
+    def __init__(self, opened: Reader, order: Order, keep_bytes: int = KEEP_BYTES) -> None:
         self._opened, self._order = opened, order
         self.clean, self.end_s = KeptFrames(opened, keep_bytes), opened.end_s
         self._timeline = Timeline.of(opened.pts, opened.fps, order.segments, seed=order.seed, video_id=order.name)
-        self._path: Path | None = None
-        self._bit_rate: int | None = None
+        # A stream can only be damaged in place of its file if every frame of it was read.
+        self._path: Path | None = None if opened.damage else opened.coded_path
+        self._bit_rate = opened.facts.bit_rate
         self._streams: KeptStreams | None = None
-        if isinstance(opened, Reader):
-            # A stream can only be damaged in place of its file if every frame of it was read.
-            self._path = None if opened.damage else order.path
-            self._bit_rate = opened.facts.bit_rate
-            if self._path is not None and (quota := codec_quota()):
-                store = PacketStore(cache_folder() / "coded", quota)
-                self._streams = KeptStreams(store, partial(file_fingerprint, order.path))
+        if not opened.damage and (quota := codec_quota()):
+            store = PacketStore(cache_folder() / "coded", quota)
+            self._streams = KeptStreams(store, partial(fingerprint_of, order.path))
 
     @property
     def decoded(self) -> int:
@@ -66,7 +62,7 @@ class Footage:
 
     def number_of(self, frame: str) -> int:
         """The place of a frame `<video>/<name>`: in a folder of images by its file, in a video by its number."""
-        if isinstance(self._opened, ImageSequence):
+        if self._opened.names is not None:
             return self._opened.number_of(frame.rpartition("/")[2])
         number = frame_number(frame)[1]
         if number >= len(self.clean):
@@ -77,8 +73,5 @@ class Footage:
 @contextmanager
 def footage_of(order: Order) -> Iterator[Footage]:
     """The video of an order, open; a file that changes meanwhile is refused at the end."""
-    if order.path.is_dir():
-        yield Footage(ImageSequence(order.path), order)
-        return
-    with Reader(order.path, threads=1) as reader:
+    with Reader(order.path, threads=1, fps=order.fps) as reader:
         yield Footage(reader, order)

@@ -62,7 +62,7 @@ class Loading:
 def _look(order: Order, models: Models) -> Looked[ByDetector]:
     grid = Grid(models.extractor.spec.stride, models.extractor.spec.frames)
     found: dict[str, ByDetector] = {}
-    with Reader(order.path, threads=1) as reader:
+    with Reader(order.path, threads=1, fps=order.fps) as reader:
         video = VideoFeatures(
             reader,
             models.extractor,
@@ -71,7 +71,7 @@ def _look(order: Order, models: Models) -> Looked[ByDetector]:
             seed=order.seed,
             video_id=order.name,
             segments=order.segments,
-            path=None if reader.damage else order.path,
+            path=None if reader.damage else reader.coded_path,
             bit_rate=reader.facts.bit_rate,
         )
         clean, others = video.clean(), Cost()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from pathlib import Path
 
 from jostle.errors import DataError, JostleError, ResourceError
@@ -21,6 +22,7 @@ def detect_videos(
     *,
     corrupting: Corrupting = Corrupting(),  # noqa: B008  (frozen)
     video_scores: VideoScores | None = None,
+    rates: Mapping[str, Fraction] | None = None,
     on_bad: Callable[[str, JostleError], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Predictions:
@@ -29,6 +31,7 @@ def detect_videos(
     Args:
         corrupting: what befalls the videos first.
         video_scores: for class-agnostic detectors.
+        rates: of folders of images that do not say it themselves.
         on_bad: told of a video that cannot be used, which is then left out; without it the first one ends it all.
         progress: told of videos, or of the frames of a single one.
 
@@ -44,6 +47,7 @@ def detect_videos(
                 extractor,
                 video_id=name,
                 corrupting=corrupting,
+                fps=(rates or {}).get(name),
                 progress=progress if len(videos) == 1 else None,
             )
             found[name] = find_segments(

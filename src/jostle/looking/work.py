@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from jostle.benchmarks.recipe import Cell
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.extraction.engine import Cost
-from jostle.extraction.store import file_fingerprint, source_state
+from jostle.extraction.store import source_state
+from jostle.media.source import fingerprint_of
 from jostle.types.segments import Segments
 
 Found = TypeVar("Found")  # in one video in one cell
@@ -23,6 +25,7 @@ class Order:
     Attributes:
         segments: its actions, for placements to strike; None where nothing is annotated in time.
         frames: names of the frames that are looked at, where not all are.
+        fps: the rate of a folder of images, where the folder does not say it.
     """
 
     name: str
@@ -31,6 +34,7 @@ class Order:
     seed: int
     segments: Segments | None = None
     frames: tuple[str, ...] = ()
+    fps: Fraction | None = None
 
     def __str__(self) -> str:
         return str(self.path)
@@ -38,7 +42,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Source:
-    """What a video file is known by: size, time of change, and checksum."""
+    """What a video is known by: size, time of change, and checksum."""
 
     size: int
     changed_ns: int
@@ -53,7 +57,7 @@ class Looked(Generic[Found]):
         found: by cell.
         clean: what the clean video cost.
         cells: what all other cells cost on top.
-        source: the file that was looked at; None for a folder of images, which is known by its place alone.
+        source: the file or folder of images that was looked at.
     """
 
     found: dict[str, Found]
@@ -109,14 +113,14 @@ class Attempting(Generic[Found]):
 
 def _state(path: Path) -> tuple[int, int] | None:
     try:
-        return source_state(path) if path.is_file() else None
+        return source_state(path)
     except JostleError:  # whoever looks at it says what is wrong with it
         return None
 
 
 def _source(path: Path, before: tuple[int, int]) -> Source:
     """The file as it was from before it was opened until now: what was found is of this one and no other."""
-    checksum = file_fingerprint(path)
+    checksum = fingerprint_of(path)
     if source_state(path) != before:
         raise SourceChanged(
             f"{path}: changed while it was being looked at; run again with --retry-failed when nothing writes to it",

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from jostle.errors import BadValue, MediaError, SourceChanged
-from jostle.media.door import Identity, Limits, PathLike, checked_file, shown_name
+from jostle.media.door import Identity, Limits, PathLike, shown_name
 from jostle.media.facts import VideoFacts
-from jostle.media.probe import have_pyav
+from jostle.media.source import identity_of, open_source
 from jostle.media.timeline import Survey, Ticks, repaired, spans, with_lost
-from jostle.types.clip import Clip, Frame, Frames, Times
+from jostle.types.clip import Clip, Frame, Frames, Times, checked_rate
 
 OnMissing = Literal["error", "drop", "hold"]
 
 _CACHE_BYTES = 32 * 2**20  # of pictures as stored: some seconds of ordinary video; the decoder holds as much again
+_IMAGE_CACHE_BYTES = 4 * 2**20  # of images, any of which is decoded by itself
 _SURVEYS_KEPT = 64
 _REPORT_EVERY = 32
 _SURVEY_FRAMES_KEPT = 200_000
@@ -31,29 +33,17 @@ _SURVEY_FRAMES_KEPT = 200_000
 _surveys: OrderedDict[tuple[str, Identity], Survey] = OrderedDict()
 
 
-class Source(Protocol):
-    """A decoder of one file: `media.pictures` by FFmpeg, `media.opencv` where PyAV is missing."""
-
-    facts: VideoFacts
-
-    def survey(self, keep: Any) -> Survey: ...
-    def adopt(self, survey: Survey) -> None: ...
-    def pictures(self, start: int) -> Iterator[tuple[int, Any]]: ...
-    def entry_before(self, number: int) -> int: ...
-    def rgb(self, frame: Any) -> Frame: ...
-    def weight(self, frame: Any) -> int: ...
-    def close(self) -> None: ...
-
-
 class Reader:
-    """Frames of one video file.
+    """Frames of one video: a file, or a folder of images.
 
-    Opening decodes the file once, without converting pixels, so that the number of frames, their times and
+    Opening decodes a file once, without converting pixels, so that the number of frames, their times and
     any damage are known before the first frame is used. The decoded pictures of a short clip are kept, so
     that it is not decoded twice; a long file costs a second pass but never more memory than a fixed budget.
+    Of images the headers are read.
 
     Args:
-        path: a local video file.
+        path: a local video file, or a folder of images whose names are numbered.
+        fps: the rate of images that have no `times.json`; 30 if nothing says it. A file knows its own.
         limits: what the file may claim.
         threads: decoding threads; None takes one for each core. Pixels do not depend on it, but for a stream whose
             damage no decoder notices.
@@ -84,12 +74,15 @@ class Reader:
         strict: bool = False,
         keep: float = 0.95,
         on_missing: OnMissing = "drop",
+        fps: Fraction | float | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         if on_missing not in ("error", "drop", "hold"):
             raise BadValue(f"on_missing must be error, drop or hold, got {on_missing!r}")
-        self._path, self._identity = checked_file(path)
-        self._source = _source(self._path, self._identity.size, limits or Limits(), threads)
+        rate = None if fps is None else checked_rate(fps)
+        self._path, self._identity, self._source = open_source(
+            path, limits=limits or Limits(), threads=threads, fps=rate, progress=progress
+        )
         self._cache: OrderedDict[int, Any] = OrderedDict()
         self._cached_bytes = 0
         self._progress = progress
@@ -100,7 +93,7 @@ class Reader:
             self.facts: VideoFacts = self._source.facts
             self.time_base: Fraction = self.facts.time_base
             self._check_survey(survey, strict=strict, keep=keep, on_missing=on_missing)
-            self._index(survey, on_missing)
+            self._index(survey, on_missing, rate)
         except BaseException:
             self._source.close()
             raise
@@ -130,6 +123,13 @@ class Reader:
                 fault="F4",
             )
         missing = expected - found
+        if self.coded_path is None and survey.lost and (on_missing == "error" or strict):
+            raise MediaError(
+                f"{shown}: {len(survey.lost)} images are missing or cannot be decoded"
+                f"{''.join(f'; {note}' for note in (*self.facts.warnings, *survey.notes))}; put them there, or pass "
+                "--on-missing hold to repeat the last good one",
+                fault="F5",
+            )
         if missing > 0 and on_missing == "error":
             raise MediaError(
                 f"{shown}: {missing} of {expected} frames did not decode; "
@@ -143,8 +143,10 @@ class Reader:
                 fault="F5",
             )
 
-    def _index(self, survey: Survey, on_missing: OnMissing) -> None:
+    def _index(self, survey: Survey, on_missing: OnMissing, asked: Fraction | None) -> None:
         notes = [*self.facts.warnings, *survey.notes]
+        if asked is not None and self.coded_path is not None and asked != self.facts.fps:
+            notes.append(f"{float(asked):g} frames a second are for images; the file says {float(self.facts.fps):g}")
         stamps = survey.stamps
         self.fps: Fraction = self.facts.fps
         known = [stamp for stamp in stamps if stamp is not None]
@@ -172,10 +174,12 @@ class Reader:
             array.flags.writeable = False
         self.damage: list[tuple[float, float]] = self._damage(survey, lost, held)
         missing = survey.expected - len(stamps)
-        if missing > 0:
+        if self.coded_path is None and held:
+            notes.append(f"{len(held)} are held: the image before is shown in their place")
+        elif self.coded_path is not None and missing > 0:
             fate = f"{len(held)} are held" if on_missing == "hold" else "they are left out"
             notes.append(f"{missing} of {survey.expected} frames did not decode; {fate}")
-        if survey.flagged:
+        if survey.flagged and self.coded_path is not None:
             notes.append(f"{len(survey.flagged)} frames are marked as damaged by the decoder")
         self.warnings: tuple[str, ...] = (*notes, *repairs)
 
@@ -200,6 +204,28 @@ class Reader:
     def size(self) -> tuple[int, int]:
         """(height, width) in pixels, as shown."""
         return self.facts.height, self.facts.width
+
+    @property
+    def coded_path(self) -> Path | None:
+        """The file whose coded stream the frames come from; None for images, which have none."""
+        return None if self.facts.decoder == "images" else Path(self._path)
+
+    @cached_property
+    def names(self) -> tuple[str, ...] | None:
+        """The file of each frame of a folder of images; None for a video file."""
+        own = getattr(self._source, "names", None)
+        return None if own is None else tuple(own[number] for number in self._shown)
+
+    def number_of(self, name: str) -> int:
+        """The number of the frame that an image of a folder is.
+
+        Raises:
+            MediaError: if it is not there.
+        """
+        try:
+            return (self.names or ()).index(name)
+        except ValueError:
+            raise MediaError(f"{Path(self._path, name)}: no such image", fault="F4") from None
 
     @property
     def end_s(self) -> float:
@@ -254,7 +280,8 @@ class Reader:
             self._cached_bytes += self._source.weight(picture)
         self._cache[number] = picture
         self._cache.move_to_end(number)
-        while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
+        most = _CACHE_BYTES if self._source.facts.decoder != "images" else _IMAGE_CACHE_BYTES
+        while self._cached_bytes > most and len(self._cache) > 1:
             _, old = self._cache.popitem(last=False)
             self._cached_bytes -= self._source.weight(old)
 
@@ -272,12 +299,11 @@ class Reader:
             self._remember(number, picture)
 
     def check_unchanged(self) -> None:
-        """Refuse to go on if the file is no longer the one that was opened."""
+        """Refuse to go on if the file, or one of the images, is no longer the one that was opened."""
         try:
-            facts = os.stat(self._path)
-        except OSError:
+            _, now = identity_of(self._path)
+        except MediaError:
             raise SourceChanged(f"{shown_name(self._path)}: gone while it was being read", fault="F19") from None
-        now = Identity(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
         if now != self._identity:
             raise SourceChanged(
                 f"{shown_name(self._path)}: changed while it was being read; run again when nothing writes to it",
@@ -306,25 +332,18 @@ class Reader:
         return f"Reader({shown_name(self._path)!r}: {len(self)} frames of {width}x{height}, {self.end_s:.3f} s)"
 
 
-def _source(path: str, size: int, limits: Limits, threads: int | None) -> Source:
-    if have_pyav():
-        from jostle.media.pictures import Pictures
-
-        return Pictures(path, size, limits=limits, threads=threads)
-    from jostle.media.opencv import OpencvPictures
-
-    return OpencvPictures(path, limits=limits)
-
-
-def read(path: PathLike, start: float | None = None, stop: float | None = None) -> Clip:
+def read(
+    path: PathLike, start: float | None = None, stop: float | None = None, *, fps: Fraction | float | None = None
+) -> Clip:
     """A stretch of a video in memory.
 
     Args:
-        path: a local video file.
+        path: a local video file, or a folder of images.
         start: first frame: its number if an int, the time at or after which it is shown if a float.
         stop: end of the stretch, not included, in the same two ways.
+        fps: the rate of images, where nothing else says it.
     """
-    with Reader(path) as reader:
+    with Reader(path, fps=fps) as reader:
         lo = 0 if start is None else _frame_number(reader, start, "start")
         hi = len(reader) if stop is None else _frame_number(reader, stop, "stop")
         return Clip(reader.block(lo, max(lo, hi)), reader.pts[lo : max(lo, hi)], reader.fps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +47,8 @@ class Writer:
             larger file and, the coding being lossy, slightly other pixels.
         faststart: put the index of an mp4 or mov before its pictures, so that a browser plays while it loads. The
             finished file is moved once more on the disk; its pictures stay the same.
+        names: of the images of a folder, one for each frame; those that end in .jpg are JPEG of high quality, which is
+            lossy, any other PNG.
         audio_from: a file whose first audio stream is copied untouched.
         metadata: tags to write into the file.
 
@@ -65,6 +68,7 @@ class Writer:
         quality: float | None = None,
         gop: int = GOP,
         faststart: bool = False,
+        names: Sequence[str] | None = None,
         audio_from: PathLike | None = None,
         metadata: dict[str, str] | None = None,
     ) -> None:
@@ -85,7 +89,7 @@ class Writer:
         if self.codec == "images":
             from jostle.media.image_folder import ImageFolder
 
-            self._sink = ImageFolder(temporary, fps=self.fps, time_base=self.time_base)
+            self._sink = ImageFolder(temporary, fps=self.fps, time_base=self.time_base, names=names)
         else:
             from jostle.media.video_file import VideoFile
 

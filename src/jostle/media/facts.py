@@ -1,4 +1,4 @@
-"""The facts of a video file: a path and what was learnt about it, no pixels."""
+"""The facts of a video: a path and what was learnt about it, no pixels."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class VideoFacts:
-    """The facts of one video file.
+    """The facts of one video file, or of a folder of images.
 
     Attributes:
-        path: absolute path of the file.
-        container: FFmpeg's name of the container format.
-        codec: FFmpeg's name of the decoder.
+        path: absolute path of the file or folder.
+        container: FFmpeg's name of the container format; "images" for images.
+        codec: FFmpeg's name of the decoder; for images the ending of their names.
         width: pixels across as shown, after rotation.
         height: pixels down as shown, after rotation.
         rotation: degrees clockwise by which stored frames are turned to be shown: 0, 90, 180 or 270.
@@ -30,7 +30,7 @@ class VideoFacts:
         bit_rate: bits a second of the whole file, or None.
         audio_codec: name of the first audio stream's codec, or None without sound.
         video_streams: number of streams with moving pictures.
-        decoder: which library decodes it, "pyav" or "opencv".
+        decoder: which library decodes it, "pyav" or "opencv"; "images" for images.
         warnings: what a reader should know before trusting the pixels or the times.
     """
 
@@ -52,5 +52,5 @@ class VideoFacts:
     bit_rate: int | None
     audio_codec: str | None
     video_streams: int
-    decoder: Literal["pyav", "opencv"]
+    decoder: Literal["pyav", "opencv", "images"]
     warnings: tuple[str, ...]

@@ -1,10 +1,11 @@
-"""A video as numbered PNG images with their times beside them: lossless, exact and readable by anything."""
+"""A video as numbered images with their times beside them: PNG, exact and readable by anything, or JPEG."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -13,15 +14,24 @@ import cv2
 from jostle.media.sink import Sink
 from jostle.types.clip import Frame
 
+JPEG_QUALITY = 95
+_JPEG = [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
+
 
 class ImageFolder(Sink):
-    """Writes `00000.png`, `00001.png`, ... and `times.json`.
+    """Writes `00000.png`, `00001.png`, ... or other names, and `times.json`.
 
     `times.json` holds the rate and the time base as fractions, and the tick of every image.
+
+    Args:
+        names: of the images; one that ends in .jpg or .jpeg is JPEG, any other PNG.
     """
 
-    def __init__(self, temporary: Path, *, fps: Fraction, time_base: Fraction) -> None:
+    def __init__(
+        self, temporary: Path, *, fps: Fraction, time_base: Fraction, names: Sequence[str] | None = None
+    ) -> None:
         super().__init__(temporary)
+        self._names = names
         self._fps = fps
         self._time_base = time_base
         self._ticks: list[int] = []
@@ -29,9 +39,12 @@ class ImageFolder(Sink):
 
     def write(self, frame: Frame, tick: int) -> None:
         """Take one frame."""
-        done, png = cv2.imencode(".png", frame[..., ::-1])
-        assert done, "PNG holds any 8-bit RGB image"
-        self._put(f"{len(self._ticks):05d}.png", png.tobytes())
+        number = len(self._ticks)
+        name = f"{number:05d}.png" if self._names is None else self._names[number]
+        jpeg = name.lower().endswith((".jpg", ".jpeg"))
+        done, data = cv2.imencode(".jpg" if jpeg else ".png", frame[..., ::-1], _JPEG if jpeg else [])
+        assert done, "both hold any 8-bit RGB image"
+        self._put(name, data.tobytes())
         self._ticks.append(tick)
 
     def finish(self) -> None:

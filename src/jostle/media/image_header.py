@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 # Start of a frame in JPEG, of any coding; 0xC4, 0xC8 and 0xCC among them are tables.
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_PNG = b"\x89PNG\r\n\x1a\n"
 _PNG_PIECES = 1 << 20
 _JPEG_BARE = frozenset((0x01, *range(0xD0, 0xD9)))  # markers that no length follows
 _TIFF_WIDTHS, _TIFF_HEIGHTS = (256, 322), (257, 323)  # of the image, and of its tiles
@@ -14,9 +15,18 @@ _TIFF_WIDTHS, _TIFF_HEIGHTS = (256, 322), (257, 323)  # of the image, and of its
 def claimed_size(data: bytes) -> tuple[int, int] | None:
     """(height, width) that a JPEG, PNG, BMP, WebP or TIFF image claims; None if the bytes are no such image.
 
+    A PNG image is followed to its end, so all of it has to be there.
+
     >>> claimed_size(b"BM" + bytes(12) + bytes((40, 0, 0, 0, 8, 0, 0, 0, 6, 0, 0, 0)))
     (6, 8)
     """
+    if data.startswith(_PNG) and not _png_is_whole(data):
+        return None
+    return header_size(data)
+
+
+def header_size(data: bytes) -> tuple[int, int] | None:
+    """The same from the beginning of an image alone: what is behind is not looked at."""
     for magic, size in _KINDS:
         if data.startswith(magic):
             try:
@@ -33,15 +43,19 @@ def _number(data: bytes, at: int, count: int, big: bool = False) -> int:
     return int.from_bytes(data[at : at + count], "big" if big else "little")
 
 
-def _png(data: bytes) -> tuple[int, int]:
+def _png_is_whole(data: bytes) -> bool:
     # Decoders make room for a piece before they look whether it is there, so each is followed to the next.
     at = 8
     for _ in range(_PNG_PIECES):
         if data[at + 4 : at + 8] == b"IEND":
-            break
+            return True
+        if at + 4 > len(data):
+            return False
         at += 12 + _number(data, at, 4, big=True)
-    else:
-        raise IndexError
+    return False
+
+
+def _png(data: bytes) -> tuple[int, int]:
     return _number(data, 20, 4, big=True), _number(data, 16, 4, big=True)
 
 
@@ -96,7 +110,7 @@ def _tiff(data: bytes) -> tuple[int, int]:
 
 _KINDS: tuple[tuple[bytes, Callable[[bytes], tuple[int, int]]], ...] = (
     (b"\xff\xd8\xff", _jpeg),
-    (b"\x89PNG\r\n\x1a\n", _png),
+    (_PNG, _png),
     (b"BM", _bmp),
     (b"RIFF", _webp),
     (b"II*\0", _tiff),

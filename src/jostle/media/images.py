@@ -1,139 +1,249 @@
-"""A folder of images as a video: frames in the order of their numbers, decoded when they are asked for."""
+"""Images as the pictures of a video: each decoded by itself when it is asked for, the next ones meanwhile."""
 
 from __future__ import annotations
 
-import json
-import re
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from fractions import Fraction
-from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 
-from jostle.errors import BadValue, MediaError
-from jostle.media.door import Limits, checked_file
-from jostle.media.image_header import claimed_size
-from jostle.types.clip import Frame, Frames, Times, checked_rate, times_at_rate
+from jostle.errors import MediaError
+from jostle.media.door import Limits, shown_name
+from jostle.media.facts import VideoFacts
+from jostle.media.frame_folder import FrameFolder
+from jostle.media.image_header import claimed_size, header_size
+from jostle.media.timeline import Survey
+from jostle.types.clip import Frame
 
-ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".tiff")
-TIMES = "times.json"  # what `jostle corrupt` puts beside the images it writes
-USUAL_FPS = Fraction(30)  # a folder of images does not say how fast it is shown
-_DIGITS = re.compile(r"(\d+)")
-_MOST_FPS = 1_000_000  # and at least one image in as many seconds
-_TIMES_BYTES = 64 << 20  # the times of two million images
-_PIXEL_BYTES = 8  # of the file; no format that is read here stores more for each pixel
-_HEADER_BYTES = 1 << 20  # thumbnails and colour profiles
+_HEAD, _TAIL = 1 << 13, 1 << 10  # bytes of an image in which its size stands, and in which it ends
+_JPEG, _JPEG_END = b"\xff\xd8\xff", b"\xff\xd9"
+_PNG, _PNG_END = b"\x89PNG", b"IEND"
+_LISTED = 3
+_REPORT_EVERY = 256
 
 
-class ImageSequence:
-    """Frames of a folder of images, all of one size.
+class ImagePictures:
+    """The pictures of a series of images.
+
+    All headers are read once, so that images of another size, or none at all, are known before the first is used.
 
     Args:
-        folder: where they are.
-        limits: what they may claim.
-
-    Attributes:
-        names: file names, in the order of the numbers in them.
-        fps: as `times.json` says it, else 30.
-        pts: (T,) seconds at which they are shown.
+        fps: the rate, where nothing else says it.
+        threads: images decoded at once, while they are asked for in order.
+        progress: called with (headers read, headers in all).
     """
 
-    def __init__(self, folder: Path, *, limits: Limits | None = None) -> None:
-        self._folder = folder
-        self._limits = limits or Limits()
-        try:
-            found = [path.name for path in folder.iterdir() if path.suffix.lower() in ENDINGS]
-        except OSError as error:
-            raise MediaError(f"{folder}: cannot be read ({error.strerror})") from None
-        if not found:
-            raise MediaError(f"{folder}: holds no images; they end in {', '.join(ENDINGS)}", fault="F4")
-        if len(found) > self._limits.max_frames:
-            raise MediaError(f"{folder}: holds more than {self._limits.max_frames} images; split it", fault="F99")
-        self.names = tuple(sorted(found, key=_in_order))
-        self._places = {name: place for place, name in enumerate(self.names)}
-        self.fps = self._rate()
-        self.pts: Times = times_at_rate(len(self.names), self.fps)
-        self.size: tuple[int, int] = self._image(0).shape[:2]
+    def __init__(
+        self,
+        folder: FrameFolder,
+        *,
+        limits: Limits,
+        fps: Fraction | None = None,
+        threads: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self._folder, self._limits, self._progress = folder, limits, progress
+        self._threads = max(threads or min(os.cpu_count() or 1, 8), 1)
+        self._pool: ThreadPoolExecutor | None = None
+        self._clock = folder.clock(fps)
+        self._good: Sequence[int] = range(len(folder))
+        self.facts: VideoFacts = self._facts()
 
-    def __len__(self) -> int:
-        return len(self.names)
+    def _facts(self) -> VideoFacts:
+        first, picture = next(self._readable(), (None, None))
+        if first is None or picture is None:
+            raise MediaError(
+                f"{self._folder.where(0)}: is not an image that can be decoded, and so are all others; get them again",
+                fault="F4",
+            )
+        clock, count = self._clock, len(self._folder)
+        height, width = picture.shape[:2]
+        return VideoFacts(
+            path=self._folder.path,
+            container="images",
+            codec=os.path.splitext(self._folder.series.names[first])[1][1:].lower(),
+            width=width,
+            height=height,
+            rotation=0,
+            fps=clock.fps,
+            time_base=clock.time_base,
+            declared_frames=count,
+            duration_s=float(count / clock.fps),
+            pixel_format="",
+            bit_depth=8,
+            sample_aspect=Fraction(1),
+            interlaced=None,
+            colour_range="full",
+            bit_rate=None,
+            audio_codec=None,
+            video_streams=1,
+            decoder="images",
+            warnings=(*clock.notes, *self._folder.series.notes),
+        )
+
+    def _readable(self) -> Iterator[tuple[int, Frame]]:
+        """The first image that can be decoded, and its place."""
+        for place in range(len(self._folder)):
+            picture = self._decoded(self._folder.content(place), place)
+            if picture is not None:
+                yield place, picture
+                return
 
     @property
-    def end_s(self) -> float:
-        """When the last frame stops being shown."""
-        return float(self.pts[-1]) + float(1 / self.fps)
+    def names(self) -> tuple[str, ...]:
+        """File names of the frames."""
+        return tuple(self._folder.series.names[place] for place in self._good)
 
-    def number_of(self, name: str) -> int:
-        """The place of an image.
+    def survey(self, keep: Any) -> Survey:
+        """Read the header of every image; nothing is decoded, so `keep` is offered nothing."""
+        folder, series = self._folder, self._folder.series
+        sizes: dict[tuple[int, int], list[int]] = {}
+        bad, cut = [], []
+        for place in range(len(folder)):
+            size, whole = self._look(place)
+            if size is None:
+                bad.append(place)
+                continue
+            sizes.setdefault(size, []).append(place)
+            if not whole:
+                cut.append(place)
+            if self._progress and place % _REPORT_EVERY == 0:
+                self._progress(place, len(folder))
+        self._check_sizes(sizes)
+        broken = set(bad)
+        good = [place for place in range(len(folder)) if place not in broken]
+        stamps = self._clock.ticks or series.places
+        lost = [stamps[place] for place in bad]
+        if self._clock.ticks is None:
+            lost += series.missing
+        self._good = good
+        notes = []
+        for what, places in (("no images and left out", bad), ("cut off at the end and used as far as they go", cut)):
+            if places:
+                notes.append(f"{len(places)} are {what}: {self._listed(places)}")
+        frame_of = {place: frame for frame, place in enumerate(good)}
+        return Survey(
+            stamps=[stamps[place] for place in good],
+            entries=list(enumerate(good)),
+            lost=sorted(lost),
+            flagged=[frame_of[place] for place in cut],
+            errors=len(bad),
+            expected=len(folder),
+            notes=notes,
+        )
 
-        Raises:
-            MediaError: if it is not there.
-        """
-        if name not in self._places:
-            raise MediaError(f"{self._folder / name}: no such image", fault="F4")
-        return self._places[name]
+    def _look(self, place: int) -> tuple[tuple[int, int] | None, bool]:
+        """(height, width) that an image claims, None if it is none, and whether its end is there."""
+        head = self._folder.content(place, _HEAD)
+        size = header_size(head)
+        if size is None and len(head) == _HEAD:
+            head = self._folder.content(place)  # a large thumbnail or colour profile comes first
+            size = header_size(head)
+        if size is not None:
+            self._check_pixels(place, size)
+        end = next((end for magic, end in ((_JPEG, _JPEG_END), (_PNG, _PNG_END)) if head.startswith(magic)), b"")
+        tail = head[-_TAIL:] if len(head) < _HEAD else self._folder.tail(place, _TAIL)
+        return size, end in tail
 
-    def block(self, lo: int, hi: int) -> Frames:
-        """(hi - lo, H, W, 3) RGB of frames `lo` up to, not including, `hi`."""
-        frames = np.empty((hi - lo, *self.size, 3), np.uint8)
-        for number in range(lo, hi):
-            image = self._image(number)
-            if image.shape[:2] != self.size:
-                height, width = image.shape[:2]
-                raise MediaError(
-                    f"{self._folder / self.names[number]}: {width}x{height}, where the first image is "
-                    f"{self.size[1]}x{self.size[0]}; the images of a video are of one size"
-                )
-            frames[number - lo] = image
-        return frames
-
-    def _image(self, number: int) -> Frame:
-        path = self._folder / self.names[number]
+    def _check_pixels(self, place: int, size: tuple[int, int]) -> None:
         limit = self._limits.max_pixels
-        data = self._content(path, limit * _PIXEL_BYTES + _HEADER_BYTES)
-        size = claimed_size(data)
-        if size is not None and size[0] * size[1] > limit:
+        if size[0] * size[1] > limit:
             raise MediaError(
-                f"{path}: claims {size[1]}x{size[0]}, more than {limit} pixels; raise JOSTLE_MAX_PIXELS if that is "
-                "meant",
+                f"{self._folder.where(place)}: claims {size[1]}x{size[0]}, more than {limit} pixels; raise "
+                "JOSTLE_MAX_PIXELS if that is meant",
                 fault="F99",
             )
-        try:
-            image = None if size is None else cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
-        except cv2.error:
-            image = None
-        if image is None:
-            raise MediaError(f"{path}: is not an image that can be decoded; get it again", fault="F4")
-        return np.asarray(image[..., ::-1], np.uint8)
 
-    def _content(self, path: Path, limit: int) -> bytes:
-        name, identity = checked_file(path)
-        if identity.size > limit:
-            raise MediaError(f"{path}: is larger than {limit} bytes; take it out of the folder", fault="F99")
-        try:
-            return Path(name).read_bytes()
-        except OSError as error:
-            raise MediaError(f"{path}: cannot be read ({error.strerror})") from None
-
-    def _rate(self) -> Fraction:
-        path = self._folder / TIMES
-        if not path.exists():
-            return USUAL_FPS
-        content = self._content(path, _TIMES_BYTES)
-        try:
-            fps = checked_rate(json.loads(content)["fps"])
-            if not 1 <= fps * _MOST_FPS <= _MOST_FPS**2:
-                raise BadValue(f"{fps} frames a second")
-        except (ValueError, KeyError, TypeError, RecursionError):
+    def _check_sizes(self, sizes: dict[tuple[int, int], list[int]]) -> None:
+        if len(sizes) > 1:
+            usual, *others = sorted(sizes, key=lambda size: -len(sizes[size]))
+            odd = sorted(place for size in others for place in sizes[size])
             raise MediaError(
-                f"{path}: is damaged: 'fps' is no number between 1/{_MOST_FPS} and {_MOST_FPS}; take the file out, and "
-                f"{USUAL_FPS} frames a second are taken",
-                fault="F98",
-            ) from None
-        return fps
+                f"{shown_name(self._folder.path)}: the images of a video are of one size, and {len(odd)} are not "
+                f"{usual[1]}x{usual[0]}: {self._listed(odd)}; make them one size, or take them out",
+                fault="F119",
+            )
 
+    def _listed(self, places: list[int]) -> str:
+        names = ", ".join(shown_name(self._folder.series.names[place]) for place in places[:_LISTED])
+        return names + (f" and {len(places) - _LISTED} more" if len(places) > _LISTED else "")
 
-def _in_order(name: str) -> tuple[list[tuple[int, str]], str]:
-    """Numbers as numbers: 9.jpg before 10.jpg."""
-    parts = [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(name)]
-    return parts, name
+    def adopt(self, survey: Survey) -> None:
+        """Take over what an earlier look at the same images found."""
+        self._good = [place for _, place in survey.entries]
+
+    def pictures(self, start: int) -> Iterator[tuple[int, Frame]]:
+        """(frame number, RGB) from a frame on; the more are taken, the more are decoded ahead."""
+        if self._threads == 1:
+            for number in range(start, len(self._good)):
+                yield number, self._picture(self._good[number])
+            return
+        pool = self._pool = self._pool or ThreadPoolExecutor(self._threads)
+        ahead: deque[tuple[int, Future[Frame]]] = deque()
+        number, depth = start, 1
+        try:
+            while True:
+                while len(ahead) < depth and number < len(self._good):
+                    ahead.append((number, pool.submit(self._picture, self._good[number])))
+                    number += 1
+                if not ahead:
+                    return
+                frame, made = ahead.popleft()
+                yield frame, made.result()
+                depth = min(2 * depth, 2 * self._threads)
+        finally:
+            for _, made in ahead:
+                made.cancel()
+
+    def _picture(self, place: int) -> Frame:
+        picture = self._decoded(self._folder.content(place), place)
+        where = self._folder.where(place)
+        if picture is None:
+            raise MediaError(f"{where}: is not an image that can be decoded; get it again", fault="F4")
+        size = (self.facts.height, self.facts.width)
+        if picture.shape[:2] != size:
+            raise MediaError(
+                f"{where}: {picture.shape[1]}x{picture.shape[0]}, and the first image is {size[1]}x{size[0]}; the "
+                "images of a video are of one size",
+                fault="F119",
+            )
+        return picture
+
+    def _decoded(self, data: bytes, place: int) -> Frame | None:
+        size = claimed_size(data)
+        if size is None:
+            return None
+        self._check_pixels(place, size)
+        try:
+            picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
+        except cv2.error:
+            return None
+        if picture is None:
+            return None
+        picture.flags.writeable = False
+        return np.asarray(picture, np.uint8)
+
+    def entry_before(self, number: int) -> int:
+        """Every image stands by itself."""
+        return number
+
+    @staticmethod
+    def rgb(picture: Frame) -> Frame:
+        """(H, W, 3) RGB as shown; not to be written into, as it is kept."""
+        return picture
+
+    @staticmethod
+    def weight(picture: Frame) -> int:
+        """Bytes that keeping this picture costs."""
+        return int(picture.nbytes)
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -19,12 +20,20 @@ _PROGRESSIVE_FIELD_ORDERS = (0, 1)  # unknown, progressive
 _PQ, _HLG = 16, 18  # transfer characteristics of HDR video, as numbered in ITU-T H.273
 
 
-def probe(path: PathLike, *, limits: Limits | None = None) -> VideoFacts:
-    """The facts of a video file; a `MediaError` that names the fault if it cannot be one.
+def probe(path: PathLike, *, limits: Limits | None = None, fps: Fraction | None = None) -> VideoFacts:
+    """The facts of a video file or a folder of images; a `MediaError` that names the fault if it cannot be one.
 
     Only local, regular files are opened, and nothing that they point to.
+
+    Args:
+        fps: the rate of images, where nothing else says it.
     """
     limits = limits or Limits()
+    if os.path.isdir(path):
+        from jostle.media.frame_folder import FrameFolder
+        from jostle.media.images import ImagePictures
+
+        return ImagePictures(FrameFolder(path, limits), limits=limits, fps=fps).facts
     name, identity = checked_file(path)
     if not have_pyav():
         from jostle.media.opencv import probe_opencv

@@ -58,10 +58,10 @@ def head_of(found: Survey, name: str) -> Head:
             Headline("relative robustness", found.relative()),
         )
     cells = f", {counted.cells} of {counted.of} cells" if counted.of else ""
-    said = f"{coverage.videos} of {coverage.of} videos{cells}"
+    said = f"{coverage}{cells}"
     if len(found.videos) < coverage.videos:
         said += f"; compared on the {len(found.videos)} that all runs have"
-    whole = coverage.videos == coverage.of and counted.cells == counted.of
+    whole = coverage.whole and counted.cells == counted.of
     return Head(name, verdict_of(found, name), numbers, said, whole)
 
 
@@ -239,6 +239,7 @@ def making_of(record: RunRecord, name: str) -> Making:
         ("folder", str(record.folder)),
         ("benchmark", f"{about.benchmark}, version {about.content.version}"),
         ("its fingerprint", about.fingerprint),
+        ("recipe", about.recipe),
         ("data set", f"{about.dataset}, {about.subset}; {about.videos} videos"),
         ("ground truth", about.truth),
         ("model", about.model),

@@ -111,7 +111,7 @@ def _windows(look: Look[Any], orders: tuple[Order, ...]) -> int | None:
     for order in some:
         if frames := claimed_frames(order.path):
             counted += grid.count(
-                frames if spec.fps is None else max(int(frames / probe(order.path).fps * spec.fps), 1)
+                frames if spec.fps is None else max(int(frames / probe(order.path, fps=order.fps).fps * spec.fps), 1)
             )
     return round(counted * len(orders) / len(some))
 

@@ -194,8 +194,7 @@ def run_benchmark(
             )
         _write_predictions(folder, state, plan, task, names, note)
         measured = {cell.name: task.measured(folder.predictions_of(cell.slug), names) for cell in plan.cells}
-        coverage = {"videos": len(names), "of": len(task.videos)}
-        scores = summed_up(recipe, contestant.model, plan.cells, measured, coverage)
+        scores = summed_up(recipe, contestant.model, plan.cells, measured, task.coverage(names))
         write_text(folder.scores, [json.dumps(scores, indent=1), "\n"])
         _write_diagnosis(folder, plan, task, names)
     return Run(out, scores, failures, *spent)
@@ -239,6 +238,7 @@ def _origin(task: Task[Any], contestant: Contestant, seed: int) -> Origin:
         data.subset,
         task.fingerprint,
         tuple(data.missing),
+        recipe=recipe.base or recipe.name,
     )
 
 
@@ -281,6 +281,7 @@ def _keep(folder: RunFolder, state: State, task: Task[Any], order: Order, result
             kept=source_state(file),
             cells=tuple(spans(i for i, cell in enumerate(task.recipe.cells) if cell.name in together)),
             **({} if result.source is None else asdict(result.source)),
+            fps=None if order.fps is None else str(order.fps),
             cost=costs,
         )
     )

@@ -24,15 +24,16 @@ def summed_up(
     Args:
         cells: those that have predictions.
         measured: what each is worth, by name.
-        coverage: how many videos that is on, and of how many.
+        coverage: how many videos and classes that is on, and of how many.
     """
+    videos = {key: coverage[key] for key in ("videos", "of")}
     counted = {cell.name: measured[cell.name].value for cell in cells if cell.counted}
     told: dict[str, Any] = {"format": FORMAT, "benchmark": recipe.name, "model": model, "metric": recipe.measure}
     told |= _robustness(recipe, measured[CLEAN].value, counted)
     told["clean_more"] = measured[CLEAN].more
-    told["cells"] = [cell | measured[cell["cell"]].more | coverage for cell in told["cells"]]
+    told["cells"] = [cell | measured[cell["cell"]].more | videos for cell in told["cells"]]
     told["beside"] = [
-        {"cell": cell.name, "value": measured[cell.name].value, **measured[cell.name].more, **coverage}
+        {"cell": cell.name, "value": measured[cell.name].value, **measured[cell.name].more, **videos}
         for cell in cells
         if not cell.counted and cell.name != CLEAN
     ]

@@ -13,8 +13,8 @@ from jostle.errors import JostleError, SourceChanged
 from jostle.extraction.store import file_fingerprint, source_state
 from jostle.filing.names import file_name_for, shown
 from jostle.looking.work import Found, Order
-from jostle.media.images import ImageSequence
 from jostle.media.probe import probe
+from jostle.media.source import fingerprint_of
 from jostle.running.video_results import read_results
 from jostle.runs.events import CellWritten, Event, VideoFailed, VideoKept, VideoList
 from jostle.runs.folder import RunFolder
@@ -125,7 +125,7 @@ def planned(
             failed.append(name)
             continue
         if name in state.videos:
-            _check_source(name, path, state.videos[name])
+            _check_source(task.order(name, path, (), seed), state.videos[name])
             if on_kept is not None and len(state.videos) <= FEW:
                 results = kept_results(folder, state, task, name)
                 kept[name] = frozenset(results)
@@ -191,19 +191,23 @@ def _written(folder: RunFolder, state: State, cell: Cell) -> frozenset[str] | No
 def claimed_frames(path: Path) -> int:
     """How many frames a file says it has, or a folder of images holds; 0 if it cannot be opened."""
     try:
-        if path.is_dir():
-            return len(ImageSequence(path))
         facts = probe(path)
     except JostleError:
         return 0
     return facts.declared_frames or round((facts.duration_s or 0.0) * facts.fps)
 
 
-def _check_source(name: str, path: Path, event: VideoKept) -> None:
+def _check_source(order: Order, event: VideoKept) -> None:
     """A file with another time may have been copied; with another content it is another video."""
-    if event.source is None or not path.is_file():
+    name, path, rate = order.name, order.path, None if order.fps is None else str(order.fps)
+    if event.fps != rate:
+        raise SourceChanged(
+            f"{path}: {shown(name)} was shown at {event.fps or 'its own'} frames a second when this run looked at it, "
+            f"and now at {rate or 'its own'}; name another folder, or give the same --fps"
+        )
+    if event.source is None or not path.exists():
         return
-    if source_state(path) != (event.size, event.changed_ns) and file_fingerprint(path) != event.source:
+    if source_state(path) != (event.size, event.changed_ns) and fingerprint_of(path) != event.source:
         raise SourceChanged(
             f"{path}: {shown(name)} is not the video it was when this run looked at it; name another folder, or put "
             "the old file back"

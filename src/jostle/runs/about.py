@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from jostle.errors import JostleError
@@ -124,6 +124,7 @@ class Origin:
         subset: the part of it that is looked at.
         truth: fingerprint of what is annotated there.
         missing: ids that are annotated and have no file.
+        recipe: the recipe that the benchmark puts on these data; its own name, where they are its own.
     """
 
     benchmark: str
@@ -143,6 +144,11 @@ class Origin:
     subset: str
     truth: str
     missing: tuple[str, ...]
+    recipe: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not self.recipe:  # as in runs before recipes could be put on other data
+            object.__setattr__(self, "recipe", self.benchmark)
 
 
 @dataclass(frozen=True)
@@ -161,6 +167,7 @@ class About(Origin):
     format: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.format != FORMAT:
             raise Misfit(f"is {self.format}, not {FORMAT}: another version of jostle wrote it").under("format")
         if len(set(self.classes)) < len(self.classes):

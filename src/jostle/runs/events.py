@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from jostle.errors import BadValue
 from jostle.runs.shape import Count, Misfit, fitted
+from jostle.types.clip import checked_rate
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class VideoKept:
         sha256: of the file of results.
         kept: size and time of change of that file.
         cells: those that it has results of, as ranges in the benchmark's list.
-        size, changed_ns, source: what the video itself is known by; None for a folder of images.
+        size, changed_ns, source: what the video itself is known by.
+        fps: the rate that a folder of images was shown at, where something outside of it said so.
         cost: what it took, as plain numbers.
     """
 
@@ -30,8 +33,16 @@ class VideoKept:
     size: Count | None = None
     changed_ns: int | None = None
     source: str | None = None
+    fps: str | None = None
     cost: dict[str, Any] | None = None
     event: Literal["video"] = "video"
+
+    def __post_init__(self) -> None:
+        if self.fps is not None:
+            try:
+                checked_rate(self.fps)
+            except BadValue:
+                raise Misfit(f"is {self.fps[:40]!r}, no rate").under("fps") from None
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,23 @@ class CellScore:
 
 @dataclass(frozen=True)
 class Coverage:
-    """On how many videos the scores are, and of how many."""
+    """On how many videos and classes the scores are, and of how many, by the published list if it is known."""
 
     videos: Count
     of: Count
+    classes: Count | None = None
+    of_classes: Count | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing is left out."""
+        return self.videos >= self.of and (self.classes or 0) >= (self.of_classes or 0)
+
+    def __str__(self) -> str:
+        classes = ""
+        if self.classes is not None and self.of_classes is not None and self.classes < self.of_classes:
+            classes = f" and {self.classes} of {self.of_classes} classes"
+        return f"{self.videos} of {self.of} videos{classes}"
 
 
 @dataclass(frozen=True)

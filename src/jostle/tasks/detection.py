@@ -34,6 +34,9 @@ class DetectionTask(Task[Segments]):
     def classes(self) -> Sequence[str]:
         return self.data.truth.classes
 
+    def classes_in(self, names: Sequence[str]) -> int:
+        return len(np.unique(self.data.truth.of_videos(names).label))
+
     @property
     def fingerprint(self) -> str:
         return self.data.truth.fingerprint
@@ -49,7 +52,7 @@ class DetectionTask(Task[Segments]):
             return None
 
     def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int) -> Order:
-        return Order(name, path, cells, seed, self.data.truth.actions[name])
+        return Order(name, path, cells, seed, self.data.truth.actions[name], fps=self.data.rate_of(name))
 
     def packed(self, found: Mapping[str, Segments]) -> tuple[dict[str, Array], list[str]]:
         classes = list(dict.fromkeys(name for segments in found.values() for name in segments.classes))

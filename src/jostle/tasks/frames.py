@@ -68,7 +68,9 @@ class FramesTask(Task[Scores]):
         return known_actions(self.data)
 
     def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int) -> Order:
-        return Order(name, path, cells, seed, self._actions.get(name), self._frames_of[name])
+        return Order(
+            name, path, cells, seed, self._actions.get(name), self._frames_of[name], fps=self.data.rate_of(name)
+        )
 
     def packed(self, found: Mapping[str, Scores]) -> tuple[dict[str, Array], list[str]]:
         return dict(found), []

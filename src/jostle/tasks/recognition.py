@@ -45,6 +45,9 @@ class RecognitionTask(Task[Scores]):
     def videos(self) -> Sequence[str]:
         return self.labels.videos
 
+    def classes_in(self, names: Sequence[str]) -> int:
+        return len({label for name in names for label in self._classes_of.get(name, ())})
+
     @property
     def fingerprint(self) -> str:
         labels = self.labels
@@ -70,7 +73,7 @@ class RecognitionTask(Task[Scores]):
         write_text(path, [json.dumps(told, indent=1), "\n"])
 
     def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int) -> Order:
-        return Order(name, path, cells, seed, self._actions.get(name))
+        return Order(name, path, cells, seed, self._actions.get(name), fps=self.data.rate_of(name))
 
     def packed(self, found: Mapping[str, Scores]) -> tuple[dict[str, Array], list[str]]:
         return dict(found), []  # the classes are the data set's, whose fingerprint the run has

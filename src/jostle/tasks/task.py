@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy.typing as npt
 
 from jostle.benchmarks.recipe import Cell, Recipe
-from jostle.datasets.dataset import Dataset
+from jostle.datasets.dataset import Dataset, datasets
 from jostle.looking.work import Found, Order
 from jostle.registry import Registry
 
@@ -49,6 +49,20 @@ class Task(ABC, Generic[Found]):
     def classes(self) -> Sequence[str]:
         """Classes of detections, also those that do not occur; none where the files of predictions name them."""
         return ()
+
+    def classes_in(self, names: Sequence[str]) -> int | None:
+        """How many classes occur in these videos; None where that is not asked."""
+        return None
+
+    def coverage(self, names: Sequence[str]) -> dict[str, int]:
+        """On how many videos and classes results are, and of how many: of those of the publication, if it has more."""
+        kind = datasets[self.data.name] if self.data.name in datasets else None  # noqa: SIM401
+        listed = 0 if kind is None else kind.videos.get(self.data.subset, 0)
+        told = {"videos": len(names), "of": max(len(self.videos), listed)}
+        used, every = self.classes_in(names), self.classes_in(self.videos)
+        if used is not None and every is not None:
+            told |= {"classes": used, "of_classes": max(every, 0 if kind is None else kind.classes)}
+        return told
 
     def looks_at(self, name: str) -> bool:
         """Whether there is anything to look at in a video."""

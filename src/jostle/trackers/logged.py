@@ -62,8 +62,9 @@ def logged(record: RunRecord) -> Logged:
 
 def _config(record: RunRecord) -> dict[str, str | int]:
     about = record.about
-    kept = ("benchmark", "fingerprint", "model", "weights", "extractor", "dataset", "subset", "truth", "seed", "videos")
-    made: dict[str, Any] = {name: getattr(about, name) for name in kept}
+    what = ("benchmark", "recipe", "fingerprint", "model", "weights", "extractor")
+    data = ("dataset", "subset", "truth", "seed", "videos")
+    made: dict[str, Any] = {name: getattr(about, name) for name in what + data}
     made |= {"metric": record.scores.metric, "task": record.task}
     made |= {f"version/{package}": version for package, version in about.versions.items()}
     return {name: value for name, value in made.items() if value is not None}

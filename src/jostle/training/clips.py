@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from jostle.datasets.dataset import Dataset, Request, datasets
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.extraction.store import source_state
 from jostle.media.decode import Reader
+from jostle.media.source import is_images
 from jostle.metrics.frame_sets import frame_number
 from jostle.models.input_spec import InputSpec, resized
 from jostle.seeds import key_for, rng_for
@@ -45,12 +47,14 @@ class VideoClip:
 
     Attributes:
         frames: of a set of frames, their numbers in the video; empty for a whole video.
+        fps: the rate of a folder of images, where the folder does not say it.
     """
 
     name: str
     path: Path
     label: int
     frames: tuple[int, ...] = ()
+    fps: Fraction | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +130,7 @@ class Preparation:
     def rows(self, video: VideoClip) -> Frames:
         """(1 + versions, shown, H, W, 3) of a video."""
         try:
-            with Reader(video.path) as reader:
+            with Reader(video.path, fps=video.fps) as reader:
                 first, stop = (min(video.frames), max(video.frames) + 1) if video.frames else (0, len(reader))
                 clip = Clip(reader.block(first, stop), reader.pts[first:stop], reader.fps)
         except JostleError as error:
@@ -161,7 +165,8 @@ def corrupted(clip: Clip, specs: Sequence[Spec], places: Indices, *, seed: int, 
     """Some frames of a corrupted clip, as `corrupt` would give them; others are only made where these need them."""
     timeline = Timeline.of(clip.pts, clip.fps, None, seed=seed, video_id=video.name)
     masks = masks_for(specs, None, timeline)
-    return _at(chain(ClipSource(clip), specs, masks, seed=seed, video_id=video.name, path=video.path), places)
+    coded = None if is_images(video.path) else video.path
+    return _at(chain(ClipSource(clip), specs, masks, seed=seed, video_id=video.name, path=coded), places)
 
 
 def _at(source: Source, places: Indices) -> Frames:
@@ -201,7 +206,7 @@ def _labelled(data: Dataset, prefix: str) -> Iterator[VideoClip]:
         own = labels.label[labels.video == row]
         if len(own) != 1:
             raise DataError(f"{data.name}: video {video} has {len(own)} classes; a recogniser is taught one a video")
-        yield VideoClip(prefix + video, Path(data.videos[video]), int(own[0]))
+        yield VideoClip(prefix + video, Path(data.videos[video]), int(own[0]), fps=data.rate_of(video))
 
 
 def _sets(data: Dataset, prefix: str, k: int) -> Iterator[VideoClip]:
@@ -244,7 +249,7 @@ def load_clips(
 def _key(videos: Sequence[VideoClip], preparation: Preparation) -> str:
     made = hashlib.sha256(f"{FORMAT} {preparation!r}".encode())
     for video in videos:
-        made.update(json.dumps([video.name, video.frames, *source_state(video.path)]).encode())
+        made.update(json.dumps([video.name, video.frames, *source_state(video.path, video.fps)]).encode())
     return made.hexdigest()[:24]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from jostle.errors import BadValue
 from jostle.showing import data_frame
+from jostle.types.clip import checked_rate
 from jostle.types.columns import (
     Flags,
     Floats,
@@ -161,6 +163,16 @@ class Truth:
             label = self.label[rows].astype(np.int64)
             found[name] = Segments(self.start[rows], self.end[rows], label, classes=self.classes)
         return found
+
+    def fps_of(self, video: str) -> Fraction | None:
+        """The frames a second of a video, if the annotations say so."""
+        said = self._rates.get(video)
+        return None if said is None else checked_rate(said)
+
+    @cached_property
+    def _rates(self) -> dict[str, float]:
+        known = zip(self.videos, self.fps.tolist(), strict=True)
+        return {video: rate for video, rate in known if np.isfinite(rate) and rate > 0}
 
     @property
     def subset(self) -> str | None:

@@ -25,7 +25,7 @@ from jostle.findings.screening import order_for, spans_of, struck_frames
 from jostle.looking.footage import Footage
 from jostle.media.decode import Reader
 from jostle.media.encode import Writer
-from jostle.media.images import ImageSequence
+from jostle.media.source import identity_of
 from jostle.tasks.action_places import places_of
 from jostle.types.clip import Clip, Frames
 
@@ -105,7 +105,7 @@ class Showing:
             Cancelled: by `check`, between two blocks.
         """
         order = order_for(self.record, self.video, self.cell)
-        with _opened(self.path, progress, check) as opened:
+        with _opened(self.path, order.fps, progress, check) as opened:
             footage = Footage(opened, order, keep_bytes=0)
             clean = self.cell == CLEAN
             source: Source = footage.clean if clean else footage.under(order.cells[0])
@@ -115,9 +115,8 @@ class Showing:
                 else struck_frames(self.record, self.video, self.cell, opened.pts, opened.fps)
             )
             film = _film(source, mask, opened.end_s)
-            if isinstance(opened, ImageSequence):
-                film = replace(film, names=opened.names)
-            elif clean and _plays(opened):
+            film = replace(film, names=opened.names)
+            if clean and _plays(opened):
                 return replace(film, original=True)
             _write(source, out, film, progress, check, _ticks(opened))
             return film
@@ -135,17 +134,18 @@ class Excerpt:
     spec: Spec | None
     seed: int
     path: Path
+    fps: Fraction | None = None
 
     @property
     def key(self) -> str:
         """A name for the result."""
         spec = self.spec
         done = None if spec is None else [str(spec), spec.entry.corruption, repr(spec.value), spec.placement]
-        return _key(self.path, "excerpt", self.video, self.seed, done)
+        return _key(self.path, "excerpt", self.video, self.seed, done, str(self.fps))
 
     def render(self, out: Path, progress: Progress, check: Callable[[], None]) -> Film:
         """Write the excerpt; raises as `Showing.render` does."""
-        with _opened(self.path, progress, check) as opened:
+        with _opened(self.path, self.fps, progress, check) as opened:
             clip = _middle(opened)
         source: Source = ClipSource(clip)
         mask = np.zeros(len(clip), np.bool_)
@@ -166,23 +166,22 @@ def _key(path: Path, *parts: Any) -> str:
         DataError: if the source is gone.
     """
     try:
-        state = path.stat()
-    except OSError:
-        raise DataError(f"{path}: the video is no longer there; bring it back, and load the page again") from None
-    told = [FORMAT, str(path), state.st_size, state.st_mtime_ns, *parts]
+        _, state = identity_of(path)
+    except MediaError as error:
+        raise DataError(
+            f"{path}: the video is no longer there ({error}); bring it back, and load the page again"
+        ) from None
+    told = [FORMAT, str(path), state.size, state.mtime_ns, *parts]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @contextmanager
-def _opened(path: Path, progress: Progress, check: Callable[[], None]) -> Iterator[Reader | ImageSequence]:
+def _opened(path: Path, fps: Fraction | None, progress: Progress, check: Callable[[], None]) -> Iterator[Reader]:
     def tell(done: int, of: int) -> None:
         check()
         progress(LOOKING * min(done / max(of, 1), 1.0))
 
-    if path.is_dir():
-        yield ImageSequence(path)
-        return
-    with Reader(path, threads=1, progress=tell) as reader:
+    with Reader(path, threads=1, fps=fps, progress=tell) as reader:
         yield reader
 
 
@@ -216,10 +215,8 @@ def _plays(reader: Reader) -> bool:
     )
 
 
-def _ticks(opened: Reader | ImageSequence) -> tuple[list[int], Fraction] | None:
-    """When frames are shown, in whole units of a clock; None for one a frame."""
-    if isinstance(opened, ImageSequence):
-        return None
+def _ticks(opened: Reader) -> tuple[list[int], Fraction]:
+    """When frames are shown, in whole units of a clock."""
     return [int(tick) for tick in opened.ticks], opened.time_base
 
 
@@ -249,7 +246,7 @@ def _even(frames: Frames, width: int, height: int) -> Frames:
     return np.pad(frames, ((0, 0), (0, down), (0, across), (0, 0)), "edge") if down or across else frames
 
 
-def _middle(opened: Reader | ImageSequence) -> Clip:
+def _middle(opened: Reader) -> Clip:
     height, width = opened.size
     most = max(min(round(EXCERPT_S * float(opened.fps)), EXCERPT_BYTES // (height * width * 3)), 1)
     lo = max((len(opened) - most) // 2, 0)

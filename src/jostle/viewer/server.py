@@ -132,7 +132,7 @@ def _add_media(app: FastAPI, shelf: Shelf, store: MediaStore) -> None:
         spec = None if key == CLEAN_EXCERPT else spec_of(key)
         if spec is None and key != CLEAN_EXCERPT:
             raise NotHere
-        return Excerpt(name, spec, found.record.about.seed, _source(found, name))
+        return Excerpt(name, spec, found.record.about.seed, _source(found, name), found.record.rates.get(name))
 
     def media(path: str, work: Callable[[Request], Work]) -> None:
         def state(request: Request) -> Response:

@@ -59,7 +59,7 @@ LAYOUT = Segments(
 )
 
 
-@dataset("activitynet", subsets=("training", "validation"), on_disk=True, usual="validation")
+@dataset("activitynet", subsets=("training", "validation"), on_disk=True, usual="validation", classes=200)
 def activitynet(request: Request) -> Dataset:
     """ActivityNet 1.3: actions of daily life in untrimmed videos, 200 classes."""
     return load(request, LAYOUT)

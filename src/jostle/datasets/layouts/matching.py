@@ -25,7 +25,7 @@ class Matched:
 
 
 class Videos:
-    """Every video file of a data set's folder, found once.
+    """Every video of a data set's folder, a file or a folder of images, found once.
 
     Links to folders are followed if they lie in the root itself, as people put a root together from disks; deeper
     ones must stay inside, and so must links to files.
@@ -112,6 +112,7 @@ class Videos:
 
     def _nearest(self, files: list[Path], folder: str, subset: str) -> list[Path]:
         for fits in (
+            lambda file: not file.is_dir(),  # images of a video that is there itself
             lambda file: bool(folder) and file.parent.name == folder,
             lambda file: bool(subset) and subset_of_path(file, self.root) == subset,
         ):

@@ -74,7 +74,7 @@ LAYOUT = Segments(
 )
 
 
-@dataset("multithumos", subsets=("training", "test"), on_disk=True)
+@dataset("multithumos", subsets=("training", "test"), on_disk=True, classes=65)
 def multithumos(request: Request) -> Dataset:
     """MultiTHUMOS: the videos of THUMOS14 annotated with 65 classes that overlap in time."""
     return load(request, LAYOUT)

@@ -26,6 +26,8 @@ from jostle.filing.source import Source
 from jostle.types.video_labels import VideoLabels
 
 SUBSETS = ("training", "test", "training-2", "test-2", "training-3", "test-3")
+_UCF_CLIPS = dict(zip(SUBSETS, (9537, 3783, 9586, 3734, 9624, 3696), strict=True))
+_HMDB_CLIPS = dict(zip(SUBSETS, (3570, 1530) * 3, strict=True))
 _UCF_CLIP = re.compile(r"v_(\w+)_g(\d{2})_c\d{2}", re.ASCII)
 _GROUPS = 7  # in the test set of a split
 _HMDB_FILE = re.compile(r"(\w+)_test_split([123])\.txt")
@@ -58,7 +60,7 @@ def _layout(name: str, title: str, subset: str, *official: str) -> Clips:
     )
 
 
-@dataset("ucf101", subsets=SUBSETS, task="recognition", on_disk=True)
+@dataset("ucf101", subsets=SUBSETS, task="recognition", on_disk=True, videos=_UCF_CLIPS, classes=101)
 def ucf101(request: Request) -> Dataset:
     """UCF101: short clips of 101 actions; `test` is the test set of split 1."""
     part, split = part_and_split(request.subset)
@@ -86,7 +88,7 @@ def _by_group(videos: Videos, part: str, split: int) -> VideoLabels | None:
     return made.finish(are_paths=False) if count else None
 
 
-@dataset("hmdb51", subsets=SUBSETS, task="recognition", on_disk=True)
+@dataset("hmdb51", subsets=SUBSETS, task="recognition", on_disk=True, videos=_HMDB_CLIPS, classes=51)
 def hmdb51(request: Request) -> Dataset:
     """HMDB51: short clips of 51 actions, many from films; `test` is the test set of split 1."""
     part, split = part_and_split(request.subset)

@@ -88,7 +88,7 @@ MINI = replace(
 )
 
 
-@dataset("ssv2", subsets=SUBSETS, task="recognition", on_disk=True, usual="validation")
+@dataset("ssv2", subsets=SUBSETS, task="recognition", on_disk=True, usual="validation", classes=174)
 def ssv2(request: Request) -> Dataset:
     """Something-Something v2: short clips of hands doing things to objects, 174 classes."""
     return load(request, LAYOUT)

@@ -43,7 +43,7 @@ LAYOUT = Segments(
 )
 
 
-@dataset("thumos14", subsets=("validation", "test"), on_disk=True)
+@dataset("thumos14", subsets=("validation", "test"), on_disk=True, classes=20)
 def thumos14(request: Request) -> Dataset:
     """THUMOS14: actions in untrimmed sports videos, 20 classes; the validation videos are the ones to train on."""
     return load(request, LAYOUT)

@@ -140,7 +140,7 @@ def no_annotations(root: Path, what: str, patterns: Sequence[str]) -> DataError:
     return DataError(
         f"{root}: no annotations of {what}: looked for {', '.join(patterns)} there and in folders below; "
         f"the folder holds {there}; put the annotations there, or name their file (annotations=...); "
-        "docs/how-to/get-the-data.md lists the layouts"
+        "docs/how-to/get-the-data.md lists the layouts; videos of your own are the data set 'folder'"
     )
 
 

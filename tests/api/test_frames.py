@@ -1,0 +1,213 @@
+"""Folders of images through every verb that takes video: the same as a lossless video of the same pictures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from own_models import SPEC, Small
+
+import jostle
+from jostle import api
+from jostle.api.sources import videos_and_corruptions
+from jostle.datasets.videos import duplicates, find_videos, holds_frames
+from jostle.errors import BadValue, DataError, SourceChanged
+from jostle.findings.record import RunRecord
+from jostle.media.decode import Reader
+from jostle.media.encode import Writer
+
+SIZE, FRAMES = (24, 32), 30
+RECIPE = """
+name = "tiny-p"
+version = 1
+dataset = "folder"
+task = "recognition"
+metric = "top_k_accuracy"
+k = 1
+sampling = { clips = 2, short_side = 24, size = 20, frames = 6 }
+
+[[groups]]
+name = "main"
+cells = ["gaussian_noise:3", "freeze:3", "h264_crf:3"]
+"""
+
+
+def pictures(seed: int = 0) -> np.ndarray:
+    rough = np.random.default_rng(seed).integers(0, 256, (FRAMES, 6, 8, 3), np.uint8)
+    return np.stack([cv2.resize(frame, SIZE[::-1], interpolation=cv2.INTER_CUBIC) for frame in rough])
+
+
+def put_frames(folder: Path, seed: int = 0, pattern: str = "img_{:05d}.png") -> Path:
+    folder.mkdir(parents=True)
+    for number, frame in enumerate(pictures(seed), 1):
+        cv2.imwrite(str(folder / pattern.format(number)), frame[..., ::-1])
+    return folder
+
+
+def put_video(path: Path, seed: int = 0) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with Writer(path, size=SIZE, fps=25, codec="ffv1") as writer:
+        for frame in pictures(seed):
+            writer.write(frame)
+    return path
+
+
+def frames_of(path: Path, **asked: Any) -> np.ndarray:
+    with Reader(path, **asked) as reader:
+        return reader.block(0, len(reader))
+
+
+@pytest.mark.parametrize("spec", ["fog:3", "freeze:3", "motion_blur:2", "bit_error:3", "packet_loss:3", "h264_crf:3"])
+def test_a_folder_is_corrupted_as_its_frames_are_in_memory_and_as_a_lossless_video(spec: str, tmp_path: Path) -> None:
+    folder = put_frames(tmp_path / "v")
+    done = api.corrupt_file(folder, spec, tmp_path / "a.mkv", lossless=True, fps=25, seed=3)
+    clip = jostle.read(folder, fps=25)
+    assert (jostle.corrupt(clip, spec, seed=3, video_id="v").frames == frames_of(done.path)).all()
+    if spec not in ("bit_error:3", "packet_loss:3"):  # these strike the coded stream that a file has and images lack
+        other = api.corrupt_file(put_video(tmp_path / "v.mkv"), spec, tmp_path / "b.mkv", lossless=True, seed=3)
+        assert done.path.read_bytes() == other.path.read_bytes()
+
+
+def test_images_keep_their_names_and_their_coding(tmp_path: Path) -> None:
+    folder = put_frames(tmp_path / "v", pattern="frame_{:010d}.jpg")
+    api.corrupt_file(folder, "fog:3", tmp_path / "jpeg", fps=25)
+    assert sorted(path.name for path in (tmp_path / "jpeg").iterdir()) == [
+        *(f"frame_{number:010d}.jpg" for number in range(1, FRAMES + 1)),
+        "times.json",
+    ]
+    api.corrupt_file(folder, "fog:3", tmp_path / "png", fps=25, lossless=True)
+    exact = jostle.corrupt(jostle.read(folder, fps=25), "fog:3", video_id="v").frames
+    assert (frames_of(tmp_path / "png") == exact).all()
+    assert np.abs(frames_of(tmp_path / "jpeg").astype(int) - exact).mean() < 2
+    assert jostle.read(tmp_path / "jpeg").fps == 25
+
+
+def test_a_folder_that_is_no_video_is_refused_with_what_it_holds(tmp_path: Path) -> None:
+    put_video(tmp_path / "clips" / "a.mkv")
+    with pytest.raises(DataError, match=r"no images in this folder, so it is not one video; it holds a\.mkv"):
+        api.corrupt_file(tmp_path / "clips", "fog:3", tmp_path / "out.mkv")
+    cv2.imwrite(str(tmp_path / "clips" / "1.png"), pictures()[0])
+    with pytest.raises(DataError, match=r"holds both images and video files \(a\.mkv\)"):
+        api.corrupt_file(tmp_path / "clips", "fog:3", tmp_path / "out.mkv")
+
+
+def test_which_folders_of_images_are_videos(tmp_path: Path) -> None:
+    one = put_frames(tmp_path / "set" / "walk" / "v1.0")
+    put_frames(tmp_path / "set" / "walk" / "flow_x")
+    two = put_frames(tmp_path / "set" / "v2", seed=1)
+    (tmp_path / "set" / "logo.png").write_bytes((two / "img_00001.png").read_bytes())
+    found = find_videos(tmp_path / "set")
+    assert dict(found) == {"v1.0": one, "v2": two}
+    assert found.warnings == (f"1 skipped, optical flow: {tmp_path / 'set' / 'walk' / 'flow_x'}",)
+    assert dict(find_videos(two)) == {"v2": two}
+    assert holds_frames(two)
+    put_video(tmp_path / "set" / "v3.mkv")
+    found = find_videos(tmp_path / "set")
+    assert list(found) == ["v3"]
+    assert "2 skipped, folder of images beside video files" in found.warnings[0]
+
+
+def test_images_that_are_links_to_elsewhere_are_left_out_of_a_data_set(tmp_path: Path) -> None:
+    away = put_frames(tmp_path / "away")
+    (tmp_path / "set" / "v").mkdir(parents=True)
+    (tmp_path / "set" / "v" / "1.png").symlink_to(away / "img_00001.png")
+    found = find_videos(tmp_path / "set")
+    assert not found
+    assert "images that are links to files outside the root" in found.warnings[0]
+
+
+def test_copies_of_a_folder_are_found(tmp_path: Path) -> None:
+    folders = {name: put_frames(tmp_path / name, seed) for name, seed in (("a", 0), ("b", 1), ("c", 0))}
+    assert duplicates(folders) == [("a", "c")]
+
+
+def test_one_folder_of_images_is_one_video_to_a_verb(tmp_path: Path) -> None:
+    folder = put_frames(tmp_path / "v")
+    asked: dict[str, Any] = {"truth": None, "subset": None, "seed": 0}
+    videos, _ = videos_and_corruptions(folder, (), None, segments=None, video_id="mine", **asked)
+    assert videos == {"mine": folder}
+    put_frames(tmp_path / "w", seed=1)
+    with pytest.raises(BadValue, match="is a folder of them"):
+        videos_and_corruptions(tmp_path, (), None, segments=None, video_id="mine", **asked)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "tiny-p.toml").write_text(RECIPE)
+    for seed, name in enumerate(("jump/a", "jump/b", "walk/c")):
+        put_frames(tmp_path / "frames" / name, seed)
+        put_video(tmp_path / "files" / f"{name}.mkv", seed)
+    return tmp_path
+
+
+def run(data: Path, kind: str, **asked: Any) -> Any:
+    return jostle.run(
+        data / "tiny-p.toml",
+        model=Small(),
+        spec=SPEC,
+        data=data / kind,
+        out=data / f"run-{kind}",
+        device="cpu",
+        **asked,
+    )
+
+
+def test_a_data_set_of_images_runs_as_one_of_files(data: Path) -> None:
+    done = run(data, "frames", fps=25)
+    assert not done.failures
+    files = run(data, "files")
+    assert done.scores["cells"] == files.scores["cells"]
+    for name in ("clean", "gaussian_noise-3", "freeze-3"):
+        own, other = (
+            np.load(data / f"run-{kind}" / "predictions" / f"{name}.npz")["scores"] for kind in ("frames", "files")
+        )
+        assert (own == other).all()
+    lines = (data / "run-frames" / "journal.jsonl").read_text().splitlines()
+    kept = [event for event in map(json.loads, lines) if event["event"] == "video"]
+    assert [event["fps"] for event in kept] == ["25"] * 3
+    assert all(event["source"].startswith("sha256:") for event in kept)
+
+
+def test_a_run_on_images_goes_on_and_notices_what_changed(data: Path) -> None:
+    run(data, "frames", fps=25, cells=["clean"])
+    with pytest.raises(SourceChanged, match=r"was shown at 25 frames a second .* and now at its own"):
+        run(data, "frames")
+    run(data, "frames", fps=25, cells=["freeze:3"])
+    record = RunRecord.read(data / "run-frames")
+    assert {str(rate) for rate in record.rates.values()} == {"25"}
+    path = data / "frames" / "jump" / "a" / "img_00003.png"
+    cv2.imwrite(str(path), np.zeros((*SIZE, 3), np.uint8))
+    with pytest.raises(SourceChanged, match="is not the video it was"):
+        run(data, "frames", fps=25)
+
+
+def test_corrupted_copies_of_images_are_images(data: Path) -> None:
+    asked: dict[str, Any] = {"data": data / "frames", "cells": ["freeze:3"], "fps": 25, "jobs": 1, "lossless": True}
+    done = jostle.build(data / "tiny-p.toml", out=data / "copies", **asked)
+    assert (done.files.made, dict(done.failures)) == (3, {})
+    copy = next((data / "copies").rglob("jump/a"))
+    clean = jostle.read(data / "frames" / "jump" / "a", fps=25)
+    assert (jostle.read(copy).frames == jostle.corrupt(clean, "freeze:3", video_id="a").frames).all()
+    assert jostle.build(data / "tiny-p.toml", out=data / "copies", **asked).files.kept == 3
+    (copy / "img_00002.png").unlink()
+    again = jostle.build(data / "tiny-p.toml", out=data / "copies", **asked)
+    assert (again.files.kept, again.files.rebuilt) == (2, 1)
+    assert len(list(copy.iterdir())) == FRAMES + 1
+
+
+def test_the_rate_of_an_annotation_is_that_of_its_images(tmp_path: Path) -> None:
+    put_frames(tmp_path / "v")
+    actions = [{"label": "jump", "segment": [0.2, 0.6]}]
+    (tmp_path / "truth.json").write_text(json.dumps({"database": {"v": {"fps": 12.5, "annotations": actions}}}))
+    assert jostle.load_dataset("folder", root=tmp_path, fps=30).rate_of("v") == 12.5
+    (tmp_path / "truth.json").write_text(json.dumps({"database": {"v": {"annotations": actions}}}))
+    assert jostle.load_dataset("folder", root=tmp_path, fps=30).rate_of("v") == 30
+    assert jostle.load_dataset("folder", root=tmp_path).rate_of("v") is None
