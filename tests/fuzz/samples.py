@@ -231,6 +231,17 @@ def data_sets(_: Path) -> Samples:
         "multithumos/multithumos.json": b'{"v_2": {"subset": "testing", "duration": 9, "actions": [[1, 0.5, 2]]}}',
         "activitynet/activity_net.v1-3.min.json": truth,
         "imagenet-vid-robust/pmsets.json": b'{"val/v/1.jpg": ["val/v/2.jpg"]}',
+        "epic-kitchens-verbs/EPIC_100_validation.csv": b"video_id,start_timestamp,stop_timestamp,verb_class\n"
+        b"v_2,00:00:01.5,00:01:02,3\nv_2,00:00:02,00:00:03,3\n",
+        "charades/Charades_v1_test.csv": b"id,actions,length\nv_2,c092 11.90 21.20;c147 0.00 12.60,24.83\n",
+        "ego4d-moments/moments_val.json": b'{"videos": [{"video_uid": "u", "split": "val", "clips": [{"clip_uid": '
+        b'"v_2", "video_start_sec": 1, "video_end_sec": 9.5, "annotations": [{"labels": [{"primary": true, '
+        b'"label": "wash", "start_time": 1.5, "end_time": 2}]}]}]}]}',
+        "egtea/test_split1.txt": b"a-1-2-F1-F2 1 1 1\nb-1-2-F1-F2 2 2 3 4\n",
+        "diving48/Diving48_V2_test.json": b'[{"vid_name": "v_2", "label": 1, "start_frame": 0, "end_frame": 9}]',
+        "jester/jester-v1-validation.csv": b"1;Stop Sign\n2;Drumming Fingers\n",
+        "moments-in-time/validationSet.csv": b"run/a.mp4,run,3,0\njump/b.mp4,jump,2,1\n",
+        "ucf101-ds/ucf101-DS_eval.csv": b"filename,label\nx.mp4,BilliardsShot\ny.mp4,Diving\n",
     }
 
 
@@ -242,6 +253,11 @@ def some_clips(folder: Path) -> None:
         "hmdb51": ("run/a.avi", "run/b.avi"),
         "imagenet-vid-robust": ("val/v/1.jpg", "val/v/2.jpg"),
         **dict.fromkeys(("thumos14", "multithumos", "activitynet"), ("v_-abc.mp4", "v_2.mp4")),
+        **dict.fromkeys(("epic-kitchens-verbs", "charades", "ego4d-moments", "diving48"), ("v_2.mp4",)),
+        "egtea": ("a-1-2-F1-F2.mp4",),
+        "jester": ("1/00001.jpg", "1/00002.jpg"),
+        "moments-in-time": ("run/a.mp4", "jump/b.mp4"),
+        "ucf101-ds": ("BilliardsShot/x.mp4", "Diving/y.mp4"),
     }
     for name, files in clips.items():
         for file in files:

@@ -88,17 +88,23 @@ def subsets_of(source: Source) -> tuple[str, ...]:
 
 
 def finished(
-    request: Request, layout: Clips, videos: Videos, labels: VideoLabels, place: Path | None, known: Sequence[str] = ()
+    request: Request,
+    layout: Clips,
+    videos: Videos,
+    labels: VideoLabels,
+    place: Path | None,
+    known: Sequence[str] = (),
+    names: Sequence[str] | None = None,
 ) -> Dataset:
     """The data set: classes in order, and the file of each clip.
 
     Args:
         place: where the labels were read, or None for folders.
         known: ids of the other subsets.
+        names: the classes in their order, where they are known; otherwise a list of them is looked for.
     """
     root, where = request.root, place or request.root
-    names = None
-    if labels.numbered or layout.classes is None:
+    if names is None and (labels.numbered or layout.classes is None):
         names = class_names([file for file in tree.small_files(root) if file != place], layout)
     whole = labels
     if labels.numbered or layout.classes is None:

@@ -28,6 +28,7 @@ class Segments:
         spelled: what files call each subset, in lower case.
         is_annotations: whether a folder is annotations, one file a class.
         read_folder: how such a folder is read, if it is of no known format.
+        read_file: how a file is read, if not as its format is.
         core: the part of an id that its spellings share.
         subset_of: reads the subsets of videos from another file, where annotations have none.
         finish: what is done to the ground truth in the end, given the root.
@@ -39,6 +40,7 @@ class Segments:
     spelled: Mapping[str, tuple[str, ...]]
     is_annotations: Callable[[Path], bool] = field(default=lambda folder: False)
     read_folder: Callable[[Path, Wanted], Truth] | None = None
+    read_file: Callable[[Source, Wanted], Truth] | None = None
     core: Callable[[str], str] = str
     subset_of: Callable[[Path], Mapping[str, str]] = field(default=lambda root: {})
     finish: Callable[[Truth, Path], Truth] = field(default=lambda truth, root: truth)
@@ -119,9 +121,11 @@ def _is_truth(file: Path) -> bool:
 
 def _reader(place: Path, layout: Segments) -> Reader:
     """Reads annotations; a file is parsed once."""
-    source, read_folder = Source(place), layout.read_folder
+    source, read_folder, read_file = Source(place), layout.read_folder, layout.read_file
     if source.is_folder and read_folder is not None:
         return lambda subset: read_folder(place, Wanted(subset=subset))
+    if read_file is not None:
+        return lambda subset: read_file(source, Wanted(subset=subset))
     _, format, _ = recognised(source, "truth")
     read = format.read_truth
     assert read is not None
