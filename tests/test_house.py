@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "jostle"
 # An import only goes down, and rooms on one floor do not see each other.
 FLOORS = (
     {"errors", "builds"},
-    {"parcels", "lifeline", "showing"},
+    {"parcels", "lifeline", "plugins", "showing"},
     {"types", "registry", "seeds", "settings", "progress", "compiled", "cache", "shipped", "workers"},
     {"metrics", "detectors", "models", "filing", "figures", "media", "cluster"},
     {"formats", "datasets"},

@@ -7,13 +7,14 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from jostle import plugins
 from jostle.errors import BadValue, UnknownName
 
 T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """A shelf of named things of one kind, filled by importing the modules of packages.
+    """A shelf of named things of one kind, filled by importing the modules of packages, then those of plugins.
 
     Args:
         kind: what the shelf holds, in the singular, as error messages say it.
@@ -31,18 +32,36 @@ class Registry(Generic[T]):
         self._packages = packages
         self._things: dict[str, T] = {}
 
+    @property
+    def shelf(self) -> str:
+        """What `jostle names` calls it."""
+        return f"{self.kind.replace(' ', '')}s"
+
     def add(self, name: str, thing: T) -> None:
-        """Put `thing` on the shelf; a name is given once."""
+        """Put `thing` on the shelf; a name is given once. What is typed in anew takes the place of what it was."""
+        module = plugins.adding_module()
+        foreign = not plugins.is_ours(module)
+        if foreign:
+            self._discover_ours()  # so that of two of one name ours is there first, and theirs is refused
         if name in self._things:
-            raise BadValue(f"two {self.kind}s are called {name!r}; give one of them another name")
+            there = plugins.part(self.shelf, name)
+            if there is None or module != "__main__" or there.origin.module != module:
+                whose = "" if not foreign else f", one of {module} and one of {there.origin if there else 'jostle'}"
+                raise BadValue(f"two {self.kind}s are called {name!r}{whose}; give one of them another name")
         self._things[name] = thing
+        if foreign:
+            plugins.note(self.shelf, name, module)
+
+    def part(self, name: str) -> plugins.Part | None:
+        """Where a thing comes from that is not jostle's own; None for one that is."""
+        return plugins.part(self.shelf, name)
 
     def __getitem__(self, name: str) -> T:
         self._discover()
         try:
             return self._things[name]
         except KeyError:
-            raise UnknownName(self.kind, name, self._things) from None
+            raise UnknownName(self.kind, name, self._things, plugins.hint()) from None
 
     def __iter__(self) -> Iterator[str]:
         self._discover()
@@ -61,6 +80,10 @@ class Registry(Generic[T]):
         return [self[name] for name in self]
 
     def _discover(self) -> None:
+        self._discover_ours()
+        plugins.load(self.shelf)
+
+    def _discover_ours(self) -> None:
         names, self._packages = self._packages, ()
         for name in names:
             package = importlib.import_module(name)

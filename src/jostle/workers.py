@@ -25,6 +25,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 from jostle.errors import ResourceError
 from jostle.lifeline import FAREWELL_S, Lifeline
 from jostle.parcels import Desk, opened, packed
+from jostle.plugins import travelling
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -39,7 +40,9 @@ _CHILD = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.path[:] = {paths!r}
+from jostle.plugins import arrive
 from jostle.workers import serve
+arrive({modules!r})
 serve({handle}, {parent})
 """
 
@@ -181,11 +184,12 @@ class _Worker:
 
     def __init__(self) -> None:
         paths = [place or os.getcwd() for place in sys.path]  # it finds modules where we do
+        told = {"paths": paths, "modules": travelling()}
         try:
             self.pipe, theirs = Pipe()
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _CHILD.format(paths=paths, handle=theirs.fileno(), parent=os.getpid())],
+                    [sys.executable, "-c", _CHILD.format(**told, handle=theirs.fileno(), parent=os.getpid())],
                     stdin=subprocess.DEVNULL,
                     stdout=2,  # what anybody prints there is no output of ours
                     pass_fds=[theirs.fileno()],

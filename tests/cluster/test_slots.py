@@ -29,9 +29,9 @@ def test_the_same_builds_are_asked_for() -> None:
 
 
 def test_a_slot_begins_and_works() -> None:
-    slot = Slot(packed(dict, ""), os.getcwd(), [], builds())
+    slot = Slot(packed(dict, ""), os.getcwd(), [], [], builds())
     opened(slot.begin())
     with pytest.raises(TypeError, match="not callable"):
         opened(slot.work(packed("x", "")))
     with pytest.raises(BadValue, match="not like the machine"):
-        opened(Slot(packed(dict, ""), "/nowhere", [], {"numpy": "0"}).begin())
+        opened(Slot(packed(dict, ""), "/nowhere", [], [], {"numpy": "0"}).begin())

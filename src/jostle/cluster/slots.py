@@ -12,6 +12,7 @@ from typing import Any
 from jostle.builds import builds
 from jostle.errors import BadValue
 from jostle.parcels import Desk, reply_of
+from jostle.plugins import arrive, travelling
 
 INSTEAD = "work on this machine alone, with one job"
 
@@ -25,10 +26,13 @@ TRAVELS_IF_IT_STARTS = "JOSTLE_"
 class Slot:
     """One process of a cluster that does one thing after another."""
 
-    def __init__(self, beginning: bytes, here: str, paths: Sequence[str], known: Mapping[str, str]) -> None:
+    def __init__(
+        self, beginning: bytes, here: str, paths: Sequence[str], modules: Sequence[str], known: Mapping[str, str]
+    ) -> None:
         with contextlib.suppress(OSError):  # relative paths mean what they mean there, if that folder is shared
             os.chdir(here)
         sys.path.extend(place for place in paths if place not in sys.path)  # it finds modules where we do
+        arrive(modules)
         self._desk = Desk(beginning, INSTEAD)
         self._known = known
 
@@ -75,9 +79,9 @@ def refuse_other_builds(known: Mapping[str, str], here: Mapping[str, str]) -> No
         )
 
 
-def likeness() -> tuple[str, list[str], dict[str, str]]:
-    """What a slot is told so that it is like this process: where it works, where modules are, and which builds."""
-    return os.getcwd(), [place or os.getcwd() for place in sys.path], builds()
+def likeness() -> tuple[str, list[str], list[str], dict[str, str]]:
+    """What a slot is told to be like this process: where it works, where modules are, whose parts, which builds."""
+    return os.getcwd(), [place or os.getcwd() for place in sys.path], travelling(), builds()
 
 
 def environment() -> dict[str, Any]:

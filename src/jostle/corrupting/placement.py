@@ -128,8 +128,6 @@ def parse(text: str | Placement) -> Placement:
     if isinstance(text, Placement):
         return text
     name, _, argument = text.partition(":")
-    if name not in placements:
-        raise UnknownName("placement", name, placements)
     return Placement(text, placements[name].maker(argument))
 
 

@@ -65,12 +65,10 @@ class Spec:
 
 def _look_up(profile: str | None, name: str) -> tuple[str | None, str, Entry]:
     if profile is None:
-        if name in corruptions:
-            return None, name, own_entry(name)
         homes = [table.name for table in profiles.values() if name in table.entries]
-        if homes:
+        if homes and name not in corruptions:
             raise BadValue(f"{name!r} stands only in a profile's table: write {homes[0]}/{name}")
-        raise UnknownName("corruption", name, corruptions)
+        return None, name, own_entry(name)
     table = profiles[profile]
     name = table.code_names.get(name, name)
     if name not in table.entries:

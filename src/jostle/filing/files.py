@@ -240,8 +240,7 @@ def _classed(predictions: Predictions, truth: PathLike | Truth, target: Format) 
 def _format_for(path: Path, kind: Kind, name: str | None) -> str:
     able = [known for known in formats if formats[known].can_write(kind)]
     if name is not None:
-        if name not in formats:
-            raise UnknownName("format", name, formats)
+        formats[name]  # or an error that says which there are
         if name not in able:
             raise BadValue(f"{SAID[kind]} cannot be written as {name!r}; name one of {', '.join(able)}")
         return name

@@ -88,7 +88,8 @@ def recognised(source: Source, kind: Kind | None = None) -> tuple[str, Format, L
     Raises:
         DataError: F28 if no format fits, or if the file holds another kind.
     """
-    found = [(name, likeness) for name in formats if (likeness := formats[name].recognise(source, kind))]
+    names = sorted(formats, key=lambda name: formats.part(name) is not None)  # no plugin claims what is known
+    found = [(name, likeness) for name in names if (likeness := formats[name].recognise(source, kind))]
     if kind is not None:
         fitting = [(name, likeness) for name, likeness in found if formats[name].reads(kind, likeness.kind)]
         if found and not fitting:
