@@ -17,6 +17,8 @@ from jostle.corrupting.corruption import corruptions
 from jostle.corrupting.profile import profiles
 from jostle.corrupting.spec import Spec
 from jostle.errors import JostleError
+from jostle.plugins import Plugin
+from jostle.plugins import examine as examine_plugins
 from jostle.types.clip import Clip
 
 CORE = ("numpy", "opencv-python-headless", "numba", "av", "typer", "rich")
@@ -51,6 +53,7 @@ class Health:
     encoders: dict[str, bool]
     devices: dict[str, str]
     checks: tuple[Check, ...]
+    plugins: tuple[Plugin, ...] = ()
 
     @property
     def well(self) -> bool:
@@ -68,6 +71,15 @@ class Health:
             "encoders": self.encoders,
             "devices": self.devices,
             "checks": [vars(check) for check in self.checks],
+            "plugins": [
+                {
+                    "name": plugin.name,
+                    "modules": list(plugin.modules),
+                    "parts": [f"{part.shelf}/{part.name}" for part in plugin.parts],
+                    "failure": plugin.failure or None,
+                }
+                for plugin in self.plugins
+            ],
         }
 
     def lines(self) -> list[str]:
@@ -80,6 +92,9 @@ class Health:
         lines += [f"{name:24} {build}" for name, build in self.builds.items()]
         lines += [f"encoder {name:16} {'yes' if there else 'no'}" for name, there in self.encoders.items()]
         lines += [f"{name:24} {device}" for name, device in self.devices.items()]
+        for plugin in self.plugins:
+            parts = ", ".join(part.name for part in plugin.parts) or "no parts"
+            lines.append(f"plugin {plugin.name}: {f'FAILS: {plugin.failure}' if plugin.failure else parts}")
         lines += [f"{'ok  ' if check.passed else 'FAIL'} {check.name}: {check.detail}" for check in self.checks]
         return lines
 
@@ -87,6 +102,7 @@ class Health:
 def examine() -> Health:
     """Look at this machine and test it."""
     encoders = _encoders()
+    plugins = tuple(examine_plugins())
     return Health(
         versions={
             "jostle": _version("jostle") or "not installed",
@@ -104,6 +120,7 @@ def examine() -> Health:
             _check("same seed, same bytes", _repeatable),
             _check("a lossless file returns every pixel", _round_trip),
         ),
+        plugins=plugins,
     )
 
 

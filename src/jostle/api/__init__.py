@@ -11,7 +11,7 @@ from jostle.api.demonstrating import demo, demo_video
 from jostle.api.detecting import detect, train
 from jostle.api.diffing import diff
 from jostle.api.extracting import extract
-from jostle.api.listing import doctor, names, published
+from jostle.api.listing import doctor, names, origins, published
 from jostle.api.publishing import card, track
 from jostle.api.reporting import report
 from jostle.api.running import plan, run
@@ -57,6 +57,7 @@ __all__ = [
     "load_scored_truth",
     "load_truth",
     "names",
+    "origins",
     "plan",
     "plan_build",
     "pm_k",

@@ -17,7 +17,7 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
 
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors`,
-            `extractors`, `models`, `datasets`, `benchmarks` or `published`.
+            `extractors`, `models`, `datasets`, `benchmarks`, `published` or `trackers`.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -45,6 +45,19 @@ def published(name: str) -> PublishedTable:
     from jostle.papers.table import published as tables
 
     return tables[name]
+
+
+def origins(kind: str, *, profile: str | None = None, level: str | None = None) -> dict[str, str]:
+    """Where each part that `names` lists comes from: `jostle`, or the package or module that brings it.
+
+    >>> set(origins("placements").values())
+    {'jostle'}
+    """
+    from jostle.plugins import part
+
+    listed = names(kind, profile=profile, level=level)
+    found = {name: part("profiles", profile) if profile else part(kind, name) for name in listed}
+    return {name: "jostle" if one is None else str(one.origin) for name, one in found.items()}
 
 
 def doctor() -> Health:
@@ -118,6 +131,12 @@ def _benchmarks() -> Iterable[str]:
     return benchmarks
 
 
+def _trackers() -> Iterable[str]:
+    from jostle.trackers.tracker import trackers
+
+    return trackers
+
+
 def _styles() -> Iterable[str]:
     from jostle.diagnosis.style import styles
 
@@ -144,4 +163,5 @@ KINDS: dict[str, Callable[[], Iterable[str]]] = {
     "datasets": _datasets,
     "benchmarks": _benchmarks,
     "published": _published,
+    "trackers": _trackers,
 }

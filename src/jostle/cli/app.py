@@ -2,14 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from jostle import __version__
+from jostle import __version__, plugins
 from jostle.cli import voice
 
-app = typer.Typer(
+# The verbs in the order of work, as the help lists them.
+VERBS = {
+    "Begin": ("demo", "doctor", "names"),
+    "Videos": ("corrupt", "sheet", "generate", "build"),
+    "Models": ("extract", "detect", "run", "train"),
+    "Scores": ("eval", "pmk", "diagnose", "convert"),
+    "Runs": ("report", "diff", "view", "verify", "card", "track"),
+}
+GROUP = {verb: group for group, verbs in VERBS.items() for verb in verbs}
+ORDER = {verb: number for number, verb in enumerate(GROUP)}
+
+Verb = Callable[..., Any]
+Import = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import", metavar="MODULE", help=f"Import a module of yours first, for its parts; also {plugins.VARIABLE}."
+    ),
+]
+
+
+class Program(typer.Typer):
+    """Verbs in groups; each may be told to import modules first."""
+
+    def command(self, name: str | None = None, **facts: Any) -> Callable[[Verb], Verb]:  # type: ignore[override]
+        """As typer's, for verbs of one file after another in any order."""
+
+        def put(verb: Verb) -> Verb:
+            known = name or verb.__name__
+            super(Program, self).command(known, rich_help_panel=GROUP.get(known, "More"), **facts)(_importing(verb))
+            self.registered_commands.sort(key=lambda one: ORDER.get(one.name or "", len(ORDER)))
+            return verb
+
+        return put
+
+
+def _importing(verb: Verb) -> Verb:
+    """The verb with `--import`."""
+    signature, hints = inspect.signature(verb), get_type_hints(verb, include_extras=True)
+    own = [one.replace(annotation=hints[one.name]) for one in signature.parameters.values()]
+    option = inspect.Parameter("imports", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Import)
+
+    @wraps(verb)
+    def importing(*arguments: Any, imports: list[str] | None = None, **named: Any) -> Any:
+        if imports:
+            plugins.ask(*imports)
+        return verb(*arguments, **named)
+
+    vars(importing)["__signature__"] = signature.replace(parameters=[*own, option])
+    importing.__annotations__ = hints | {"imports": Import}
+    return importing
+
+
+app = Program(
     name="jostle",
     help="Shows how badly a video model takes a knock, why, and how to train one that does not flinch.",
     no_args_is_help=True,

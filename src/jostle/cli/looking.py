@@ -28,7 +28,7 @@ def names(
         typer.Argument(
             metavar="KIND",
             help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors, extractors, "
-            "models, datasets, benchmarks or published.",
+            "models, datasets, benchmarks, published or trackers.",
         ),
     ],
     name: Annotated[
@@ -36,6 +36,7 @@ def names(
     ] = None,
     profile: Annotated[str | None, typer.Option(help="The corruptions of this profile.")] = None,
     level: Annotated[str | None, typer.Option(help="Only this level: frame, clip, codec or time.")] = None,
+    origin: Annotated[bool, typer.Option("--origin", help="Say where each comes from: jostle, or a package.")] = False,
     as_json: Json = False,
     verbose: Verbose = 0,
 ) -> None:
@@ -43,12 +44,16 @@ def names(
     if name is not None:
         _show_published(kind, name, as_json)
         return
-    listed = api.names(kind, profile=profile, level=level)
+    origins = api.origins(kind, profile=profile, level=level)
     if as_json:
-        voice.show_json(listed)
-    else:
-        for name in listed:
-            voice.show(name)
+        voice.show_json(origins if origin else list(origins))
+        return
+    width = max(map(len, origins), default=0)
+    for listed, whose in origins.items():
+        voice.show(f"{listed:{width}}  {whose}" if origin else listed)
+    foreign = [f"{listed} of {whose}" for listed, whose in origins.items() if whose != "jostle"]
+    if foreign and not origin:
+        voice.remark(f"not jostle's own: {', '.join(foreign)}")
 
 
 def _show_published(kind: str, name: str, as_json: bool) -> None:

@@ -6,6 +6,7 @@ import errno
 import signal
 import sys
 import traceback
+import warnings
 from typing import NoReturn
 
 from jostle.cli import voice
@@ -21,7 +22,13 @@ def main() -> NoReturn:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup stays nohup
             signal.signal(number, _stop)
+    warnings.showwarning = _warn
     sys.exit(_run())
+
+
+def _warn(message: Warning | str, *where: object) -> None:
+    """A warning as one line of ours; where in the code it was raised is nothing to a user of the command line."""
+    voice.remark(f"warning: {message}")
 
 
 class _Stopped(BaseException):
