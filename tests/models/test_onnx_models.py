@@ -40,12 +40,20 @@ def test_what_the_shape_leaves_open_is_asked_for() -> None:
         spec_of((None, 3, 3, 32, 32), {}, "net.onnx")
     assert spec_of((None, 3, 3, 32, 32), {"layout": "TCHW"}, "net.onnx").layout == "TCHW"
     with pytest.raises(BadValue, match="is not a batch of CTHW"):
-        spec_of((None, 3, 32, 32), {}, "net.onnx")
+        spec_of((None, 1, 32, 32), {}, "net.onnx")
     with pytest.raises(BadValue, match="crops must be square, not 40x32"):
         spec_of((None, 3, 8, 32, 40), {}, "net.onnx")
 
 
-def write(path: Path, batch: int | str) -> np.ndarray:
+@pytest.mark.parametrize(("shape", "layout"), [((None, 3, 32, 32), "CTHW"), ((1, 32, 32, 3), "THWC")])
+def test_a_network_of_pictures_sees_one_frame(shape: tuple[int | None, ...], layout: str) -> None:
+    spec = spec_of(shape, SCALE, "net.onnx")
+    assert (spec.layout, spec.frames, spec.size) == (layout, 1, 32)
+    with pytest.raises(BadValue, match="has frames 1, and cannot be given 8"):
+        spec_of(shape, {"frames": 8}, "net.onnx")
+
+
+def write(path: Path, batch: int | str, clip: tuple[int, ...] = (3, 4, 16, 16)) -> np.ndarray:
     """A file whose logits are the mean colours times a matrix, which is given back."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -55,11 +63,12 @@ def write(path: Path, batch: int | str) -> np.ndarray:
         helper.make_node("ReduceMean", ["clip", "axes"], ["mean"], keepdims=0),
         helper.make_node("MatMul", ["mean", "matrix"], ["logits"]),
     ]
-    kept = [numpy_helper.from_array(matrix, "matrix"), numpy_helper.from_array(np.array([2, 3, 4]), "axes")]
+    axes = np.array([axis + 1 for axis, length in enumerate(clip) if length != 3])
+    kept = [numpy_helper.from_array(matrix, "matrix"), numpy_helper.from_array(axes, "axes")]
     graph = helper.make_graph(
         nodes,
         "net",
-        [helper.make_tensor_value_info("clip", TensorProto.FLOAT, [batch, 3, 4, 16, 16])],
+        [helper.make_tensor_value_info("clip", TensorProto.FLOAT, [batch, *clip])],
         [helper.make_tensor_value_info("logits", TensorProto.FLOAT, [batch, 4])],
         kept,
     )
@@ -78,6 +87,17 @@ def test_scores_are_those_of_the_file(tmp_path: Path, batch: int | str) -> None:
     logits = np.stack([model.spec.prepare(clip).mean((2, 3, 4)).numpy() @ matrix for clip in clips])  # (3, 10, 4)
     odds = np.exp(logits)
     assert np.allclose(model(clips), (odds / odds.sum(-1, keepdims=True)).mean(1), atol=1e-5)
+
+
+@needs_onnx
+@pytest.mark.parametrize("clip", [(3, 16, 16), (16, 16, 3)])
+def test_pictures_go_through_one_by_one(tmp_path: Path, clip: tuple[int, ...]) -> None:
+    matrix = write(tmp_path / "net.onnx", "n", clip)
+    model = load_recogniser("onnx", weights=tmp_path / "net.onnx", **SCALE)
+    frames = np.random.default_rng(1).integers(0, 256, (5, 1, 16, 16, 3), np.uint8)
+    mean = ((frames[:, 0] / 255 - SCALE["mean"]) / SCALE["std"]).mean((1, 2))
+    odds = np.exp(mean @ matrix)
+    assert np.allclose(model(frames), odds / odds.sum(-1, keepdims=True), atol=1e-5)
 
 
 @needs_onnx

@@ -10,22 +10,24 @@ from typing import TYPE_CHECKING
 
 from jostle.api.corrupting import SegmentsLike
 from jostle.api.sources import rates_of, videos_and_corruptions
-from jostle.loading.extractor import extractor_fingerprint, load_extractor
+from jostle.loading.extractor import AskedExtractor
 from jostle.loading.installed import need_torch
 from jostle.types.truth import Truth
 from jostle.workers import cores
 
 if TYPE_CHECKING:
     from jostle.corrupting.spec import Spec
+    from jostle.extraction.extractor import FeatureExtractor
     from jostle.extraction.folder import Extracted
     from jostle.extraction.windows import ReleasedFault, Rule
+    from jostle.models.recogniser import Recogniser
 
 Progress = Callable[[int, int], None]
 
 
 def extract(
     source: str | Path,
-    extractor: str,
+    extractor: str | FeatureExtractor | Recogniser,
     out: str | Path,
     *,
     weights: str | Path | None = None,
@@ -53,7 +55,8 @@ def extract(
 
     Args:
         source: a video file or a folder of numbered images, or a folder of either.
-        extractor: one of `jostle names extractors`, or of `jostle names models`; see `load_extractor`.
+        extractor: one of `jostle names extractors`, or of `jostle names models`; `package.module:attribute`; or the
+            thing itself, such as what `as_extractor` makes of a recogniser. See `load_extractor`.
         weights: its checkpoint; None for those that come with jostle.
         spec: corruptions to apply first, in order.
         placement: which frames they strike; by default what each spec says.
@@ -86,12 +89,13 @@ def extract(
     if jobs is None:
         jobs = cores() if place == "cpu" else 1
     changes = {} if stride is None else {"stride": stride}
+    asked = AskedExtractor(extractor, weights)
     return extract_videos(
         videos,
-        partial(load_extractor, extractor, weights=weights, device=place, **changes),
+        partial(asked.get, device=place, **changes),
         Path(out),
-        name=extractor,
-        weights=extractor_fingerprint(extractor, weights),
+        name=asked.name,
+        weights=asked.fingerprint(),
         corrupting=corrupting,
         rule=rule,
         released_faults=released_faults,

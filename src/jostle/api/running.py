@@ -35,7 +35,7 @@ def run(
     engine: str = "local",
     jobs: int | None = None,
     weights: str | Path | None = None,
-    extractor: str | None = None,
+    extractor: Any = None,
     extractor_weights: str | Path | None = None,
     rule: Rule = "all",
     released_faults: Sequence[ReleasedFault] = (),
@@ -69,7 +69,8 @@ def run(
         jobs: videos at once; by default one a core, on a GPU one, and for a model that is no name one. The result
             does not depend on it. For several, the model has to be picklable.
         weights: of a name; for what comes with jostle also `clean`, which is the default, or `robust`.
-        extractor: makes features for a detector; by default the one that the weights were trained on.
+        extractor: makes features for a detector: a name, `package.module:attribute` or the thing itself; by default
+            the one that the weights were trained on.
         extractor_weights: its checkpoint, if not the one that comes with jostle.
         rule: how the windows of features are counted; see `jostle.extraction.windows.WindowGrid`.
         released_faults: faults of the THUMOS14-C extractors to repeat; see there as well.
@@ -96,7 +97,7 @@ def run(
 
     need_torch("running a model")
     asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
-    with place_of(engine, device, jobs, many=isinstance(model, str)) as place:
+    with place_of(engine, device, jobs, many=_are_names(model, extractor)) as place:
         known = _looked_up(benchmark, AskedData(data, dataset, subset, fps), cells, place, asked)
         if known.recipe.task != "detection" and place.here:
             # Whether the model fits is known before the work begins, and not at the end of it.
@@ -133,7 +134,7 @@ def plan(
     out: str | Path,
     jobs: int | None = None,
     weights: str | Path | None = None,
-    extractor: str | None = None,
+    extractor: Any = None,
     extractor_weights: str | Path | None = None,
     rule: Rule = "all",
     released_faults: Sequence[ReleasedFault] = (),
@@ -155,7 +156,7 @@ def plan(
 
     need_torch("running a model")
     asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
-    with place_of("local", device, jobs, many=isinstance(model, str)) as place:
+    with place_of("local", device, jobs, many=_are_names(model, extractor)) as place:
         known = _looked_up(benchmark, AskedData(data, dataset, subset, fps), cells, place, asked)
         made = plan_benchmark(
             known.recipe,
@@ -167,6 +168,11 @@ def plan(
             retry_failed=retry_failed,
         )
         return estimated(made, first_look(known.contestant.load, made.orders, timed=True), place.jobs)
+
+
+def _are_names(*given: Any) -> bool:
+    """Whether nothing is a thing of the caller's own, which might not travel to other processes."""
+    return all(one is None or isinstance(one, str) for one in given)
 
 
 @dataclass(frozen=True)

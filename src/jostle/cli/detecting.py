@@ -13,6 +13,7 @@ from jostle.cli.app import app
 from jostle.cli.options import Device, Json, PlacementOption, Quiet, Seed, SpecOption, Verbose, VideoId
 from jostle.cli.tables import lines_of, percent
 from jostle.errors import BadValue
+from jostle.plugins import is_place
 
 if TYPE_CHECKING:
     from jostle.types.predictions import Predictions
@@ -25,13 +26,18 @@ def detect(
         Path,
         typer.Argument(metavar="IN", help="Features (T, C) as .npy, a video or folder of images, or a folder of any."),
     ],
-    detector: Annotated[str, typer.Option("--detector", metavar="NAME", help="See `jostle names detectors`.")],
-    weights: Annotated[
+    detector: Annotated[
         str,
+        typer.Option(
+            "--detector", metavar="NAME", help="See `jostle names detectors`; or your own, package.module:attribute."
+        ),
+    ],
+    weights: Annotated[
+        str | None,
         typer.Option(
             "--weights", metavar="F", help="Its weights: .safetensors, .pth.tar, .pth; of _puppets also clean, robust."
         ),
-    ],
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="OUT", help="Write predictions there, ready for eval.")
     ] = None,
@@ -80,8 +86,11 @@ def detect(
     from jostle.looking.detection import Grid, grid_of
 
     known = None if truth is None else read_truth(truth, subset=subset)
+    if weights is None and not is_place(detector):
+        raise BadValue(f"{detector} has to be given its weights: --weights F")
     made = api.load_detector(detector, weights=weights, **_settings(settings or []))
-    made.to(_device(device))
+    if hasattr(made, "to"):
+        made.to(_device(device))
     facts: dict[str, Any] = {}
     if extractor or extractor_weights or corruption or placement or _is_video(source, prefix, suffix):
         name = extractor or _extractor_of(detector, weights, source)
@@ -182,12 +191,12 @@ def _is_video(source: Path, prefix: str, suffix: str) -> bool:
     return next(source.glob(f"{prefix}*{suffix}"), None) is None and bool(find_videos(source))
 
 
-def _extractor_of(detector: str, weights: str, source: Path) -> str:
+def _extractor_of(detector: str, weights: str | None, source: Path) -> str:
     """The extractor whose features a detector was trained on, if its weights say so."""
     from jostle.detectors.checkpoints import read_metadata
     from jostle.shipped import trained_weights
 
-    name = read_metadata(trained_weights(detector, weights)).get("extractor")
+    name = None if weights is None else read_metadata(trained_weights(detector, weights)).get("extractor")
     if not name:
         raise BadValue(
             f"{source}: of video, features have to be made first: say by what, --extractor NAME; "

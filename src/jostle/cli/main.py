@@ -7,7 +7,7 @@ import signal
 import sys
 import traceback
 import warnings
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from jostle.cli import voice
 from jostle.cli.app import app
@@ -26,7 +26,7 @@ def main() -> NoReturn:
     sys.exit(_run())
 
 
-def _warn(message: Warning | str, *where: object) -> None:
+def _warn(message: Warning | str, *where: Any, **more: Any) -> None:
     """A warning as one line of ours; where in the code it was raised is nothing to a user of the command line."""
     voice.remark(f"warning: {message}")
 

@@ -1,11 +1,13 @@
-"""Detectors by name."""
+"""Detectors by name, or from a module of one's own."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.errors import BadValue
 from jostle.loading.installed import need_torch
+from jostle.plugins import found_at, is_place
 from jostle.shipped import trained_weights
 from jostle.types.truth import Truth
 
@@ -19,7 +21,8 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
     Weights that `jostle train` wrote bring their settings and class names along.
 
     Args:
-        name: a variant such as `actionformer_thumos_i3d`, or `actionformer`, `tridet`, `temporalmaxer`.
+        name: a variant such as `actionformer_thumos_i3d`, or `actionformer`, `tridet`, `temporalmaxer`; or
+            `package.module:attribute`, something of your own with a method `detect`.
         weights: our `.safetensors`, an original's `.pth.tar` or OpenTAD's `.pth`; read without trusting a pickle. For
             the `_puppets` variants also `clean` or `robust`, the weights that come with jostle.
         config: settings to change, such as `input_dim`, `dim`, `classes`, `max_length`.
@@ -27,6 +30,9 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
     Raises:
         CheckpointError: if the weights do not fit; the message lists the differences.
     """
+    if is_place(name):
+        own_detector: Detector[Any] = _own(name, weights, config)
+        return own_detector
     need_torch("detectors")
     from jostle.detectors.checkpoints import read_metadata, read_note
     from jostle.detectors.detector import load_detector as load
@@ -40,11 +46,21 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
     return load(name, weights=weights, **config)
 
 
+def _own(place: str, weights: str | Path | None, config: dict[str, Any]) -> Any:
+    if weights is not None or config:
+        raise BadValue(f"{place}: weights and settings go with the name of a detector; yours has them already")
+    found = found_at(place, "--detector")
+    if not hasattr(found, "detect"):
+        raise BadValue(f"--detector {place}: a {type(found).__name__} has no method detect(features, fps=..., ...)")
+    return found
+
+
 def name_classes(detector: Detector[Any], truth: Truth) -> None:
     """Give a detector that knows its classes by number the names they have in a truth."""
     import dataclasses
 
-    if detector.config.class_names or truth.label_ids is None:
+    config = getattr(detector, "config", None)
+    if config is None or config.class_names or truth.label_ids is None:
         return
     by_number = dict(zip(truth.label_ids, truth.classes, strict=True))
     most = max([*by_number, detector.config.classes - 1]) + 1

@@ -1,26 +1,30 @@
-"""Extractors by name; recognisers serve as such, by what their last layer sees."""
+"""Extractors: by name, from a module of one's own, or as they are; of a recogniser, what its last layer sees."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.errors import UnknownName
+from jostle.errors import BadValue, UnknownName
 from jostle.loading.given import NamedRecogniser
 from jostle.loading.installed import need_torch
 from jostle.loading.recogniser import load_recogniser
+from jostle.plugins import found_at, hint, is_place
 from jostle.shipped import shipped_names, weights_file
 
 if TYPE_CHECKING:
-    from jostle.models.extractor import Extractor
+    from jostle.extraction.extractor import FeatureExtractor
 
 
-def load_extractor(name: str, *, weights: str | Path | None = None, device: str = "cpu", **changes: Any) -> Extractor:
-    """A feature extractor by name: (B, T, H, W, 3) uint8 frames in, (B, C) float32 features out.
+def load_extractor(
+    name: str, *, weights: str | Path | None = None, device: str = "cpu", **changes: Any
+) -> FeatureExtractor:
+    """A feature extractor: (B, T, H, W, 3) uint8 frames in, (B, C) float32 features out.
 
     Args:
         name: one of `jostle names extractors`; or one of `jostle names models`, whose features are what its last layer
-            makes scores of.
+            makes scores of; or `package.module:attribute`, an extractor or recogniser of your own.
         weights: a checkpoint in the public layout, for a model what `jostle.load_recogniser` takes; None for those
             that come with jostle, and where none do, an error that says where to get them.
         device: `cpu` or `cuda`.
@@ -35,20 +39,80 @@ def load_extractor(name: str, *, weights: str | Path | None = None, device: str 
     from jostle.models.extractor import load_extractor as load
     from jostle.models.penultimate import as_extractor
 
+    if is_place(name):
+        return AskedExtractor(name, weights).get(device, **changes)
     if _is_model(name):
         return as_extractor(load_recogniser(name, weights=weights, device=device, **changes))
     found = _weights(name, weights)
     return load(name, weights=None if found is None else read_weights(found), device=device, **changes)
 
 
-def extractor_fingerprint(extractor: str, weights: str | Path | None) -> str | None:
-    """Of the weights that an extractor gets, where there are any; whoever loads them says what is wrong with them."""
-    from jostle.extraction.store import file_fingerprint
+@dataclass(frozen=True)
+class AskedExtractor:
+    """An extractor as it was asked for; it travels to other processes, and gives the extractor there.
 
-    if _is_model(extractor):
-        return NamedRecogniser(extractor, weights).identity()[0]
-    found = _weights(extractor, weights)
-    return file_fingerprint(Path(found)) if found is not None and Path(found).is_file() else None
+    Attributes:
+        given: a name, `package.module:attribute`, or the thing itself: an extractor, or a recogniser that names its
+            head.
+        weights: of a name.
+    """
+
+    given: Any
+    weights: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.weights is not None and not self._by_name:
+            raise BadValue(f"weights go with the name of an extractor, and {self.name} has its weights already")
+
+    @property
+    def name(self) -> str:
+        """What features are said to be made by."""
+        if isinstance(self.given, str):
+            return self.given
+        own = getattr(getattr(self.given, "kind", self.given), "name", "")
+        return own if isinstance(own, str) and own else type(self.given).__qualname__
+
+    def get(self, device: str = "cpu", **changes: Any) -> FeatureExtractor:
+        """The extractor on a device, with fields of its spec replaced."""
+        if self._by_name:
+            return load_extractor(self.given, weights=self.weights, device=device, **changes)
+        from jostle.models.extractor import Extractor
+        from jostle.models.penultimate import as_extractor
+        from jostle.models.recogniser import Recogniser, changed
+
+        found = found_at(self.given, "--extractor") if isinstance(self.given, str) else self.given
+        if isinstance(found, Recogniser):
+            found = as_extractor(found)
+        if isinstance(found, Extractor):
+            kind = replace(found.kind, spec=changed(self.name, found.spec, changes)) if changes else found.kind
+            return Extractor(kind, found.network.to(device))
+        lacking = [part for part in ("spec", "dim", "frame_dim") if not hasattr(found, part)]
+        if lacking or not callable(found):
+            raise BadValue(
+                f"{self.name}: a {type(found).__name__} is no extractor: give a Recogniser with its head, one that "
+                f"as_extractor made, or something called on clips with spec, dim and frame_dim"
+            )
+        if changes:
+            raise BadValue(f"{self.name}: brings its own spec; change {', '.join(changes)} there")
+        made: FeatureExtractor = found
+        return made
+
+    def fingerprint(self) -> str | None:
+        """Of its weights, where there are any; whoever loads them says what is wrong with them."""
+        from jostle.extraction.store import file_fingerprint
+
+        if not self._by_name:
+            from jostle.models.identity import tensors_fingerprint
+
+            return tensors_fingerprint(self.get())
+        if _is_model(self.given):
+            return NamedRecogniser(self.given, self.weights).identity()[0]
+        found = _weights(self.given, self.weights)
+        return file_fingerprint(Path(found)) if found is not None and Path(found).is_file() else None
+
+    @property
+    def _by_name(self) -> bool:
+        return isinstance(self.given, str) and not is_place(self.given)
 
 
 def _is_model(name: str) -> bool:
@@ -57,7 +121,7 @@ def _is_model(name: str) -> bool:
     from jostle.models.recogniser import recognisers
 
     if name not in extractors and name not in recognisers:
-        raise UnknownName("extractor", name, [*extractors, *recognisers])
+        raise UnknownName("extractor", name, [*extractors, *recognisers], hint())
     return name not in extractors
 
 

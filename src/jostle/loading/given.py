@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 from jostle.errors import BadValue
 from jostle.loading.recogniser import load_recogniser, recogniser_weights
+from jostle.plugins import found_at
 
 Identity = tuple[str | None, Literal["file", "folder", "tensors", "nothing"]]
 
@@ -66,15 +64,7 @@ class Imported:
         return own if isinstance(own, str) and own else self.place
 
     def get(self) -> Any:
-        module, _, attribute = self.place.partition(":")
-        if os.getcwd() not in sys.path:
-            sys.path.insert(0, os.getcwd())  # one's own file lies there, and a console script does not look
-        try:
-            found: Any = importlib.import_module(module)
-            for part in attribute.split("."):
-                found = getattr(found, part)
-        except (ImportError, AttributeError) as error:
-            raise BadValue(f"--model {self.place}: cannot be had ({error}); write package.module:attribute") from None
+        found = found_at(self.place, "--model")
         if isinstance(found, type):
             raise BadValue(f"--model {self.place}: is a class; name what it made, such as net = {found.__name__}()")
         return found
@@ -101,12 +91,6 @@ class Given:
 
     def identity(self) -> Identity:
         return _of_tensors(self.thing)
-
-
-def is_place(model: str) -> bool:
-    """Whether a name is `package.module:attribute`."""
-    module, colon, attribute = model.partition(":")
-    return bool(colon and module and attribute)
 
 
 def _of_tensors(thing: Any) -> Identity:

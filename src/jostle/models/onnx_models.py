@@ -18,6 +18,7 @@ from jostle.models.recogniser import Changes, Recogniser, Weights, changed, reco
 
 SOURCE = "an .onnx file whose one input is a clip and whose first output are logits"
 TYPES: dict[str, type[np.floating[Any]]] = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
+PICTURE_AXES = 4  # a batch of pictures, where clips have five
 COLOURS_AT: dict[int, Layout] = {1: "CTHW", 2: "TCHW", 4: "THWC"}
 
 
@@ -66,6 +67,8 @@ class OnnxNetwork:
     def __call__(self, clips: Tensor) -> npt.NDArray[Any]:
         """The first output for (B, ...), whatever B."""
         given = clips.cpu().numpy().astype(self._type)
+        if len(self.shape) == PICTURE_AXES:
+            given = given.squeeze(2 if self.shape[1] == 3 else 1)  # time, which has one frame
         size = self.shape[0] or len(given)
         made = []
         for lo in range(0, len(given), size):
@@ -83,7 +86,11 @@ def spec_of(shape: Sequence[int | None], changes: Changes, name: str) -> InputSp
     >>> spec = spec_of((None, 3, 16, 112, 112), {}, "net.onnx")
     >>> spec.layout, spec.frames, spec.size
     ('CTHW', 16, 112)
+    >>> spec_of((None, 3, 224, 224), {}, "pictures.onnx").frames
+    1
     """
+    if len(shape) == PICTURE_AXES:  # it sees frames one by one: a clip of one frame
+        shape = (*shape[:2], 1, *shape[2:]) if shape[1] == 3 else (shape[0], 1, *shape[1:])
     places = [i for i in COLOURS_AT if len(shape) == 5 and shape[i] == 3]
     if len(places) > 1 and changes.get("layout") in COLOURS_AT.values():
         places = [i for i in places if COLOURS_AT[i] == changes["layout"]]

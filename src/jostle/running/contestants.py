@@ -14,10 +14,11 @@ from jostle.benchmarks.recipe import Recipe
 from jostle.benchmarks.sampling import Sampling
 from jostle.errors import BadValue
 from jostle.loading.detector import load_detector, name_classes
-from jostle.loading.extractor import load_extractor
-from jostle.loading.given import Given, Imported, Model, NamedRecogniser, is_place
+from jostle.loading.extractor import AskedExtractor
+from jostle.loading.given import Given, Imported, Model, NamedRecogniser
 from jostle.loading.installed import need_torch
-from jostle.shipped import shipped_names, trained_weights, usual_weights, weights_file
+from jostle.plugins import is_place
+from jostle.shipped import trained_weights, usual_weights
 from jostle.types.truth import Truth
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class AskedModel:
     Attributes:
         model: a name, `package.module:attribute`, or the thing itself.
         weights: of a name; by default the `clean` ones, where such come with jostle.
-        extractor: makes features for a detector.
+        extractor: makes features for a detector: a name, `package.module:attribute`, or the thing itself.
         extractor_weights: its checkpoint.
         rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
         spec: what a `torch.nn.Module` or a callable wants to see.
@@ -53,7 +54,7 @@ class AskedModel:
 
     model: Any
     weights: str | Path | None = None
-    extractor: str | None = None
+    extractor: Any = None
     extractor_weights: str | Path | None = None
     rule: Rule = "all"
     released_faults: Sequence[ReleasedFault] = ()
@@ -124,7 +125,7 @@ def _registered_detector(asked: AskedModel, truth: Truth, device: str, here: boo
     if asked.weights is None:
         raise BadValue(f"{model} has to be given weights, by --weights: none come with jostle")
     found = trained_weights(model, asked.weights)
-    extractor = asked.extractor or read_metadata(found).get("extractor")
+    extractor = asked.extractor if asked.extractor is not None else read_metadata(found).get("extractor")
     if not extractor:
         raise BadValue(
             f"{found}: does not say whose features it was trained on; name the extractor, --extractor NAME; "
@@ -141,37 +142,29 @@ def _registered_detector(asked: AskedModel, truth: Truth, device: str, here: boo
 class _Features:
     """What makes features for a detector, and of which windows."""
 
-    extractor: str
-    weights: Path | None
+    extractor: AskedExtractor
     rule: Rule
     released_faults: tuple[ReleasedFault, ...]
 
     @property
     def known(self) -> dict[str, Any]:
         """What a contestant is known by on their account."""
-        from jostle.extraction.store import file_fingerprint
-
-        weights = None if self.weights is None else file_fingerprint(self.weights)
         windows = {"rule": self.rule, "released_faults": self.released_faults}
-        return {"extractor": self.extractor, "extractor_weights": weights, **windows}
+        return {"extractor": self.extractor.name, "extractor_weights": self.extractor.fingerprint(), **windows}
 
     def looking(self, detector: FeatureDetector, device: str) -> DetectingByFeatures:
         """One thread each: the bits then do not depend on the machine or the number of processes."""
         from jostle.looking.detecting import DetectingByFeatures
 
-        makes = load_extractor(self.extractor, weights=self.weights, device=device)
-        return DetectingByFeatures(makes, detector, _one_thread(), self.rule, self.released_faults)
+        return DetectingByFeatures(self.extractor.get(device), detector, _one_thread(), self.rule, self.released_faults)
 
 
-def _features(asked: AskedModel, extractor: str) -> _Features:
+def _features(asked: AskedModel, extractor: Any) -> _Features:
     from jostle.extraction.windows import WindowGrid
 
-    weights = None if asked.extractor_weights is None else Path(asked.extractor_weights)
-    if weights is None and extractor in shipped_names():
-        weights = weights_file(extractor)
     faults = tuple(sorted(set(asked.released_faults)))
     WindowGrid(1, 1, asked.rule, faults)  # says what is wrong with them
-    return _Features(extractor, weights, asked.rule, faults)
+    return _Features(AskedExtractor(extractor, asked.extractor_weights), asked.rule, faults)
 
 
 def _refuse_features(asked: AskedModel, why: str) -> None:
