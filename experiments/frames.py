@@ -41,7 +41,14 @@ DATA: dict[str, Any] = {
     "shift": 0.1,
     "k": K,
 }
-OPTIMISER: dict[str, Any] = {"lr": 1e-4, "warmup_epochs": 1, "epochs": 8, "batch": 64, "average": 0.98}
+OPTIMISER: dict[str, Any] = {
+    "lr": 1e-4,
+    "warmup_epochs": 1,
+    "epochs": 8,
+    "batch": 64,
+    "average": 0.98,
+    "average_ramp": False,
+}
 TREATMENTS: dict[str, dict[str, Any]] = {
     "anchors": {},
     "noise": {"noise": {"std": 0.1}},

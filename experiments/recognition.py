@@ -33,7 +33,14 @@ SEEDS = (0, 1, 2)
 SINGLE = "puppet_r2plus1d"  # learns from one corruption at a time, too
 STEPS = ("start", "cells", "study", "singles", "weights")
 
-OPTIMISER: dict[str, Any] = {"lr": 1e-3, "warmup_epochs": 1, "epochs": 14, "batch": 32, "average": 0.98}
+OPTIMISER: dict[str, Any] = {
+    "lr": 1e-3,
+    "warmup_epochs": 1,
+    "epochs": 14,
+    "batch": 32,
+    "average": 0.98,
+    "average_ramp": False,
+}
 SPACE = ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "static_rotate", "rotate", "translate")
 TIME = ("jumble", "freeze", "sampling")
 

@@ -22,6 +22,7 @@ OPTIMISER: dict[str, Any] = {
     "weight_decay": 0.05,
     "batch": 16,
     "average": 0.99,
+    "average_ramp": False,
 }
 
 

@@ -35,8 +35,8 @@ class Meter:
         self._bar: Any = None  # rich's, which is only imported when a bar is drawn
         self._task: Any = None
 
-    def advance(self, done: int, total: int) -> None:
-        """Say that `done` of `total` steps are behind us."""
+    def advance(self, done: int, total: int, note: str = "") -> None:
+        """Say that `done` of `total` steps are behind us, and in a few words what came of them."""
         now = time.monotonic()
         if self._first is None or done < self._done:
             self._first = (now, done)
@@ -46,15 +46,15 @@ class Meter:
         if now - self._begin < PATIENCE_S or done == total:
             return
         if self._stream.isatty():
-            self._draw(done, total)
+            self._draw(done, total, note)
         elif self._last_line is None or now - self._last_line >= LINE_EVERY_S:
             self._last_line = now
             since, had = self._first
             left = f", about {(now - since) / (done - had) * (total - done):.0f} s left" if done > had else ""
-            self._stream.write(f"{self._what}: {done} of {total}{left}\n")
+            self._stream.write(f"{self._what}: {done} of {total}{f', {note}' if note else ''}{left}\n")
             self._stream.flush()
 
-    def _draw(self, done: int, total: int) -> None:
+    def _draw(self, done: int, total: int, note: str) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -69,7 +69,8 @@ class Meter:
             )
             self._bar.start()
             self._task = self._bar.add_task(self._what, total=total)
-        self._bar.update(self._task, completed=done, total=total)
+        what = f"{self._what}: {note}" if note else self._what
+        self._bar.update(self._task, completed=done, total=total, description=what)
 
     def __enter__(self) -> Self:
         return self

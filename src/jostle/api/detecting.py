@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jostle.training.config import TrainingConfig
     from jostle.training.loop import Trained
     from jostle.training.recognition_config import RecognitionConfig
+    from jostle.training.telling import Watch
 
 Progress = Callable[[int, int], None]
 
@@ -108,6 +109,7 @@ def train(
     *,
     overrides: Iterable[str] = (),
     progress: Progress | None = None,
+    watch: Watch | None = None,
 ) -> Trained:
     """Train a detector or a recogniser, clean or robust; a run that was stopped in `out` goes on.
 
@@ -115,13 +117,15 @@ def train(
         config: a TOML file, whose `task` says what is trained, or the settings themselves.
         out: folder for checkpoint, log and weights.
         overrides: `key=value`, on top of the file.
+        progress: called with (steps done, steps in all).
+        watch: called with what the run is going to do, then after each step with where it stands: loss and scores.
     """
     need_torch("training")
     from jostle.training.loop import train as run
     from jostle.training.reading import read_training
 
     if isinstance(config, str | Path):
-        return run(read_training(config, overrides), Path(out), on_step=progress)
+        return run(read_training(config, overrides), Path(out), on_step=progress, watch=watch)
     if list(overrides):
         raise BadValue("overrides go with a file of settings; change the settings themselves")
-    return run(config, Path(out), on_step=progress)
+    return run(config, Path(out), on_step=progress, watch=watch)

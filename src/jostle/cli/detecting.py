@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -171,14 +172,29 @@ def train(
 ) -> None:
     voice.speak(quiet, verbose)
     with voice.progress("training") as advance:
-        done = api.train(config, out, overrides=overrides or [], progress=advance)
+        done = api.train(config, out, overrides=overrides or [], watch=_watching(advance))
     if as_json:
         voice.show_json({"format": 1} | vars(done) | {"folder": str(done.folder), "weights": str(done.weights)})
         return
     voice.show(voice.shown(str(done.weights)))
-    chosen = f", chosen by {percent(done.score)} %" if done.score is not None else ""
+    chosen = f", chosen by {done.chosen_by} {percent(done.score)} %" if done.score is not None else ""
     skipped = f", {done.skipped} skipped as they were not finite" if done.skipped else ""
-    voice.remark(f"epoch {done.epoch}{chosen}; {done.steps} steps{skipped}")
+    loss = f"; loss {done.first_loss:.3f} at first, {done.last_loss:.3f} at last" if done.last_loss is not None else ""
+    voice.remark(f"epoch {done.epoch}{chosen}; {done.steps} steps{skipped}{loss}")
+
+
+def _watching(advance: Callable[..., None] | None) -> Callable[[Any], None] | None:
+    """Says what a run is going to do, then where it stands."""
+    if advance is None:
+        return None
+
+    def told(what: Any) -> None:
+        if hasattr(what, "step"):
+            advance(what.step, what.steps, what.sentence)
+        else:
+            voice.remark(what.sentence)
+
+    return told
 
 
 def _is_video(source: Path, prefix: str, suffix: str) -> bool:

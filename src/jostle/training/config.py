@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 from jostle.errors import BadValue
@@ -11,6 +13,7 @@ from jostle.training.consistency import ConsistencyConfig
 from jostle.training.optimisation import OptimiserConfig
 
 TEST_NAMES = ("test", "testing")
+GRID = (4, 16)  # stride and window of the public features of THUMOS14
 LEARN_FROM = ("clean", "corrupted", "both")
 
 
@@ -70,8 +73,8 @@ class DataConfig:
         views: crops of each video in a step.
         prefix: what stands before a video's id in a file's name, such as `v_`.
         suffix: what stands after it.
-        stride: frames between two rows.
-        window: frames a row has seen.
+        stride: frames between two rows; by default as `jostle extract` noted beside the features, or else 4.
+        window: frames a row has seen; likewise, or else 16.
         fps: rate of videos whose annotation does not give it.
         crop: least and greatest share of a short video that is kept, drawn anew every epoch.
         visible: share of an action that a crop must show to keep it.
@@ -87,14 +90,18 @@ class DataConfig:
     views: int = 1
     prefix: str = ""
     suffix: str = ".npy"
-    stride: int = 4
-    window: int = 16
+    stride: int | None = None
+    window: int | None = None
     fps: float | None = None
     crop: tuple[float, ...] = (0.9, 1.0)
     visible: float = 0.5
 
     def __post_init__(self) -> None:
         check_select(self.select, self.train, "training videos")
+        for name in ("stride", "window"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BadValue(f"data: {name} must be at least 1, got {value}")
         if len(self.crop) != 2 or not 0 < self.crop[0] <= self.crop[1] <= 1:
             raise BadValue(f"data: crop is two shares, the least first, as in [0.9, 1.0]; got {list(self.crop)}")
         if self.corrupted is not None and self.drop is not None:
@@ -105,6 +112,19 @@ class DataConfig:
             raise BadValue(f"data: learn_from = {self.learn_from!r} needs corrupted features: set corrupted or drop")
         if self.views < 1:
             raise BadValue(f"data: views must be at least 1, got {self.views}")
+
+    @cached_property
+    def grid(self) -> tuple[int, int]:
+        """Stride and window of the features.
+
+        Raises:
+            DataError: if what `jostle extract` noted is damaged.
+        """
+        from jostle.extraction.store import read_store
+
+        noted = read_store(Path(self.features))
+        stride, window = GRID if noted is None else (noted[0].stride, noted[0].window)
+        return self.stride or stride, self.window or window
 
     @property
     def robust(self) -> bool:

@@ -32,7 +32,7 @@ class DetectionLearner(Learner):
     """A detector and the videos it learns from."""
 
     def __init__(self, config: TrainingConfig, processes: Processes) -> None:
-        self.config, self.processes = config, processes
+        self.config, self.processes, self.name = config, processes, config.detector
         self.model: Detector[Any] = self._made()
         names, self.videos, held_out = split_videos(config, self.model.config)
         self.model.config = dataclasses.replace(self.model.config, class_names=names)
@@ -42,7 +42,8 @@ class DetectionLearner(Learner):
         self.counts = {"learn": len(self.videos), "choose": len(self.selection.videos) if self.selection else 0}
         self.chosen_by = config.chosen_by
         # TriDet cuts actions at the edge of a crop, the others let them reach half a window beyond it.
-        self.slack = 0.0 if isinstance(self.model, TriDet) else 0.5 * config.data.window / config.data.stride
+        stride, window = config.data.grid
+        self.slack = 0.0 if isinstance(self.model, TriDet) else 0.5 * window / stride
 
     def losses(self, epoch: int, step: int) -> Iterator[Losses]:
         """The losses of each batch of a step."""

@@ -75,7 +75,7 @@ class FrameDrop:
             clean[video.name] = read_features(kept, channels=extractor.frame_dim)
             struck[video.name] = read_features(hit, channels=extractor.frame_dim)
             _check(video, clean[video.name], struck[video.name], hit, data)
-        return cls(config, parse(config.placement), extractor, data.stride, clean, struck, seed)
+        return cls(config, parse(config.placement), extractor, data.grid[0], clean, struck, seed)
 
     def on(self, videos: Sequence[Video], epoch: int) -> list[Video]:
         """Videos with the corrupted features of an epoch."""
@@ -113,7 +113,7 @@ class FrameDrop:
 def _check(video: Video, clean: Features, struck: Features, path: Path, data: DataConfig) -> None:
     if clean.shape != struck.shape:
         raise DataError(f"{path}: {struck.shape}, but of the clean video {clean.shape} was seen", fault="F51")
-    windows = WindowGrid(data.window, data.stride).count(len(clean))
+    windows = WindowGrid(data.grid[1], data.grid[0]).count(len(clean))
     if not windows - 2 <= len(video.features) <= windows:
         raise DataError(
             f"{path}: {len(clean)} frames make {windows} windows, but video {video.name} has {len(video.features)}; "

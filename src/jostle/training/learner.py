@@ -21,6 +21,7 @@ class Learner(ABC):
     """A model and its data.
 
     Attributes:
+        name: what the model is known by.
         model: what learns.
         steps_an_epoch: steps in which everything is seen once; what fills no step is left out.
         counts: how many there are to `learn` from and to `choose` by.
@@ -28,6 +29,7 @@ class Learner(ABC):
         running: a number that moves along from step to step, and is kept with the checkpoint.
     """
 
+    name: str
     model: nn.Module
     steps_an_epoch: int
     counts: dict[str, int]

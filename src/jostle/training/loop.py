@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from jostle.training.processes import Processes
 from jostle.training.recognition import RecognitionLearner
 from jostle.training.recognition_config import RecognitionConfig
 from jostle.training.state import Log, Progress, load_state, save_state
+from jostle.training.telling import Intent, Moment, Watch
 
 OnStep = Callable[[int, int], None]
 Config = TrainingConfig | RecognitionConfig
@@ -47,6 +49,9 @@ class Trained:
         epoch: which one it was, from 1.
         steps: optimisation steps that were taken.
         skipped: steps that were left out, as their loss or gradient was not finite.
+        chosen_by: what that score is called.
+        first_loss: mean loss of the first epoch.
+        last_loss: and of the last.
     """
 
     folder: Path
@@ -55,6 +60,9 @@ class Trained:
     epoch: int
     steps: int
     skipped: int
+    chosen_by: str
+    first_loss: float | None
+    last_loss: float | None
 
 
 class Trainer:
@@ -70,23 +78,29 @@ class Trainer:
         self.processes = Processes.join(config.device)
         self.learner = learner_of(config, self.processes)
         self.optimiser = make_optimiser(self.learner.model, config.optimiser)
-        self.average = Average(self.learner.model, config.optimiser.average)
+        self.average = Average(self.learner.model, config.optimiser.average, ramp=config.optimiser.average_ramp)
         self.progress = Progress(loss_normalizer=self.learner.running)
         self.steps_an_epoch = self.learner.steps_an_epoch
 
-    def run(self, on_step: OnStep | None = None) -> Trained:
+    def run(self, on_step: OnStep | None = None, watch: Watch | None = None) -> Trained:
         """Train to the end, from wherever the folder stands.
 
         Raises:
             ResourceError: if another process trains into the folder, or the disk is full.
         """
         with Ownership(self.folder) if self.processes.first else nullcontext():
-            return self._run(on_step)
+            return self._run(on_step, watch)
 
-    def _run(self, on_step: OnStep | None) -> Trained:
+    def _run(self, on_step: OnStep | None, watch: Watch | None) -> Trained:
         log = Log(self.folder, tensorboard=self.config.tensorboard and self.processes.first)
         self._resume(log)
-        total = self.config.optimiser.all_epochs * self.steps_an_epoch
+        intent = self._intent()
+        total = intent.steps
+        if intent.warning and self.processes.first:
+            warnings.warn(intent.warning, stacklevel=4)
+            log.write({"event": "warning", "step": self.progress.step, "message": intent.warning})
+        if watch is not None:
+            watch(intent)
         saved = time.monotonic()
         with torch.random.fork_rng(devices=[self.processes.device] if self.processes.device.type == "cuda" else []):
             while self.progress.step < total:
@@ -96,6 +110,8 @@ class Trainer:
                     on_step(self.progress.step, total)
                 if self.progress.step % self.steps_an_epoch == 0:
                     self._close_epoch(log, epoch, last=self.progress.step == total)
+                if watch is not None:
+                    watch(self._moment(epoch, total))
                 if self.progress.step < total and time.monotonic() - saved < self.config.save_every:
                     continue
                 self._save()
@@ -127,6 +143,8 @@ class Trainer:
         self.progress.skipped_in_a_row = 0
         self.optimiser.step()
         self.average.update(learner.model)
+        self.progress.epoch_loss += parts["total"]
+        self.progress.epoch_steps += 1
         row = {"event": "step", "step": self.progress.step, "epoch": epoch + 1, "gradient": norm, **parts}
         if self.processes.first:
             log.write(row)
@@ -145,7 +163,29 @@ class Trainer:
                 fault="F95",
             )
 
+    def _intent(self) -> Intent:
+        counts = self.learner.counts
+        return Intent(
+            self.learner.name,
+            self.config.optimiser,
+            self.steps_an_epoch,
+            counts["learn"],
+            counts["choose"],
+            self.progress.step,
+        )
+
+    def _moment(self, epoch: int, total: int) -> Moment:
+        progress, name = self.progress, self.learner.chosen_by
+        loss = progress.epoch_loss / progress.epoch_steps if progress.epoch_steps else progress.last_loss
+        score = progress.scores[-1][name] if progress.scores else None
+        return Moment(progress.step, total, epoch + 1, loss, name, score, progress.best)
+
     def _close_epoch(self, log: Log, epoch: int, *, last: bool) -> None:
+        progress = self.progress
+        if progress.epoch_steps:
+            progress.last_loss = progress.epoch_loss / progress.epoch_steps
+            progress.first_loss = progress.last_loss if progress.first_loss is None else progress.first_loss
+            progress.epoch_loss, progress.epoch_steps = 0.0, 0
         if not (last or (epoch + 1) % self.config.score_every == 0):
             return
         value, name = self.learner.score(self.average), self.learner.chosen_by
@@ -202,6 +242,9 @@ class Trainer:
             epoch=self.progress.best_epoch or self.config.optimiser.all_epochs,
             steps=self.progress.step - self.progress.skipped,
             skipped=self.progress.skipped,
+            chosen_by=self.learner.chosen_by,
+            first_loss=self.progress.first_loss,
+            last_loss=self.progress.last_loss,
         )
 
     def _write_weights(self, name: str) -> None:
@@ -227,6 +270,6 @@ def learner_of(config: Config, processes: Processes) -> Learner:
     return DetectionLearner(config, processes)
 
 
-def train(config: Config, folder: Path, *, on_step: OnStep | None = None) -> Trained:
+def train(config: Config, folder: Path, *, on_step: OnStep | None = None, watch: Watch | None = None) -> Trained:
     """Train, or go on with a run that was stopped; see `TrainingConfig` and `RecognitionConfig`."""
-    return Trainer(config, folder_for(folder)).run(on_step)
+    return Trainer(config, folder_for(folder)).run(on_step, watch)

@@ -19,13 +19,16 @@ class OptimiserConfig:
     Attributes:
         lr: learning rate at its highest.
         warmup_epochs: epochs in which it rises from 0.
-        epochs: epochs after the warm-up, in which it falls along a cosine.
+        epochs: epochs after the warm-up, in which it falls along a cosine; a run has `warmup_epochs` more.
         final_lr: what it falls to.
         weight_decay: of the weights of convolutions; norms, biases and scales do not decay.
         batch: videos in a step.
         accumulate: batches whose gradients are added up before a step.
         clip: largest norm of the gradient; 0 for no limit.
         average: decay of the running average of the weights that is evaluated and kept.
+        average_ramp: let the decay rise to that with the steps, so that the average forgets the first weights at once.
+            Without, as in the released programs, `average` to the power of the steps is left of them at the end: 46 %
+            after 78 steps at 0.99.
     """
 
     lr: float = 1e-4
@@ -37,6 +40,7 @@ class OptimiserConfig:
     accumulate: int = 1
     clip: float = 1.0
     average: float = 0.999
+    average_ramp: bool = True
 
     def __post_init__(self) -> None:
         for name in ("lr", "batch", "accumulate"):
@@ -90,25 +94,49 @@ def make_optimiser(model: nn.Module, config: OptimiserConfig) -> torch.optim.Ada
     return torch.optim.AdamW(groups, lr=config.lr, fused=on_gpu)  # fused: one kernel for all parameters
 
 
+def decay_at(decay: float, update: int, *, ramp: bool) -> float:
+    """The decay of an update of the average, counted from 1.
+
+    >>> [round(decay_at(0.99, update, ramp=True), 3) for update in (1, 10, 90, 2000)]
+    [0.091, 0.5, 0.9, 0.99]
+    """
+    return min(decay, update / (update + 10)) if ramp else decay
+
+
+def first_share(config: OptimiserConfig, steps: int) -> float:
+    """The share of the first weights that the average still has after so many steps.
+
+    >>> round(first_share(OptimiserConfig(average=0.99, average_ramp=False), 78), 3)
+    0.457
+    """
+    return math.prod(decay_at(config.average, update, ramp=config.average_ramp) for update in range(1, steps + 1))
+
+
 class Average:
     """A running average of a model's weights, started from the weights themselves.
 
+    Args:
+        decay, ramp: as `OptimiserConfig` has them.
+
     Attributes:
         weights: by name, detached copies.
+        updates: how often it was moved.
     """
 
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.decay = decay
+    def __init__(self, model: nn.Module, decay: float, *, ramp: bool) -> None:
+        self.decay, self.ramp, self.updates = decay, ramp, 0
         self.weights: dict[str, Tensor] = {name: value.detach().clone() for name, value in model.state_dict().items()}
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
         """Move the average towards the model by `1 - decay`."""
+        self.updates += 1
+        decay = decay_at(self.decay, self.updates, ramp=self.ramp)
         now = {name: value.detach() for name, value in model.state_dict().items()}
         whole = [name for name, mine in self.weights.items() if not mine.is_floating_point()]
         for name in whole:
             self.weights[name].copy_(now[name])
         names = [name for name in self.weights if name not in whole]
         mine = [self.weights[name] for name in names]
-        torch._foreach_mul_(mine, self.decay)  # all at once: hundreds of small kernels would take longer than the step
-        torch._foreach_add_(mine, [now[name] for name in names], alpha=1 - self.decay)
+        torch._foreach_mul_(mine, decay)  # all at once: hundreds of small kernels would take longer than the step
+        torch._foreach_add_(mine, [now[name] for name in names], alpha=1 - decay)

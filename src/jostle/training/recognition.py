@@ -40,7 +40,7 @@ class RecognitionLearner(Learner):
     chosen_by = "accuracy"
 
     def __init__(self, config: RecognitionConfig, processes: Processes) -> None:
-        self.config, self.processes = config, processes
+        self.config, self.processes, self.name = config, processes, config.recogniser
         self.classes, learn, choose = load_split(config)
         self.spec, self.model = self._made()
         self.steps = self._steps(learn)

@@ -73,9 +73,10 @@ class Selection:
 def detect_all(detector: Detector[Any], videos: Sequence[Video], data: DataConfig) -> Predictions:
     """What a detector finds in each video."""
     found: dict[str, Segments] = {}
+    stride, window = data.grid
     for video in videos:
         found[video.name] = detector.detect(
-            video.features, fps=video.fps, duration=video.duration, stride=data.stride, window=data.window
+            video.features, fps=video.fps, duration=video.duration, stride=stride, window=window
         )
     return Predictions.from_segments(found)
 

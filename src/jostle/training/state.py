@@ -30,6 +30,9 @@ class Progress:
         skipped_in_a_row: the last so many.
         best: the best score yet, and `best_epoch` when it was had.
         loss_normalizer: the running number of positives.
+        epoch_loss: sum of the losses of the epoch so far, and `epoch_steps` how many they are.
+        first_loss: mean of the first epoch's.
+        last_loss: and of the last whole one's.
     """
 
     step: int = 0
@@ -38,6 +41,10 @@ class Progress:
     best: float | None = None
     best_epoch: int | None = None
     loss_normalizer: float = 0.0
+    epoch_loss: float = 0.0
+    epoch_steps: int = 0
+    first_loss: float | None = None
+    last_loss: float | None = None
     finished: bool = False
     fingerprint: str = ""
     scores: list[dict[str, Any]] = field(default_factory=list)
@@ -92,7 +99,9 @@ def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer,
             optimiser.state[parameter] = {
                 key: value.to(there if key == "step" else parameter.device) for key, value in own.items()
             }
-    return Progress(**noted)
+    progress = Progress(**noted)
+    average.updates = progress.step - progress.skipped
+    return progress
 
 
 class Log:

@@ -86,6 +86,7 @@ def load_videos(
         )
     number = np.array([numbers[name] for name in truth.classes], np.int64)
     made = []
+    steps, seen = config.grid
     for v, (name, path) in enumerate(zip(truth.videos, paths, strict=True)):
         if not there[v]:
             continue
@@ -96,12 +97,12 @@ def load_videos(
         features = read_features(path, channels=channels)
         duration = float(truth.duration[v])
         if np.isfinite(duration):
-            check_length(features, duration, fps, config.stride, config.window)
+            check_length(features, duration, fps, steps, seen)
         else:
-            duration = ((len(features) - 1) * config.stride + config.window) / fps
+            duration = ((len(features) - 1) * steps + seen) / fps
         times = np.stack([truth.start[rows], truth.end[rows]], axis=1)
         corrupted = _corrupted(config, path.name, features) if learned_from else None
-        stride, window = float(config.stride), float(config.window)
+        stride, window = float(steps), float(seen)
         if resize is not None:
             stride = window = ((len(features) - 1) * stride + window) / resize
             features = stretched(features, resize)
