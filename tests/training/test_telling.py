@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 from small_world import made_config, write_world
 from torch import nn
 
+from jostle.extraction.store import Entry, Origin
 from jostle.training.loop import train
 from jostle.training.optimisation import Average, OptimiserConfig, first_share
 from jostle.training.telling import Intent, Moment
@@ -68,11 +69,11 @@ def test_a_run_that_is_too_short_for_its_average_warns(tmp_path: Path) -> None:
 
 
 def test_what_extract_noted_beside_features_says_their_grid(tmp_path: Path) -> None:
-    from jostle.extraction.store import Origin, write_store
-
     config = made_config(write_world(tmp_path / "world"))
     assert config.data.grid == (4, 16)
-    folder = Path(config.data.features)
-    write_store(folder, Origin("puppet_net", None, 8, 1, "all", (), (), None, 0), {})
+    entry = Entry("video00.npy", 64, 12.5, 64, 10.0, "", (0, 0))
+    noted = asdict(Origin("puppet_net", None, 8, 1, "all", 8)) | {"format": 1, "videos": {"video00": asdict(entry)}}
+    (Path(config.data.features) / "features.json").write_text(json.dumps(noted))
     assert made_config(tmp_path / "world").data.grid == (1, 8)
+    assert made_config(tmp_path / "world").data.rates == {"video00.npy": 12.5}
     assert made_config(tmp_path / "world", data={"stride": 2}).data.grid == (2, 8)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jostle.errors import BadValue
+from jostle.extraction.store import Entry, Origin, read_store
 from jostle.training.consistency import ConsistencyConfig
 from jostle.training.optimisation import OptimiserConfig
 
@@ -120,11 +121,18 @@ class DataConfig:
         Raises:
             DataError: if what `jostle extract` noted is damaged.
         """
-        from jostle.extraction.store import read_store
-
-        noted = read_store(Path(self.features))
+        noted = self._noted
         stride, window = GRID if noted is None else (noted[0].stride, noted[0].window)
         return self.stride or stride, self.window or window
+
+    @cached_property
+    def rates(self) -> dict[str, float]:
+        """Frames a second on the axis of the windows, by file, where `jostle extract` noted it."""
+        return {} if self._noted is None else {entry.file: entry.fps for entry in self._noted[1].values()}
+
+    @cached_property
+    def _noted(self) -> tuple[Origin, dict[str, Entry]] | None:
+        return read_store(Path(self.features))
 
     @property
     def robust(self) -> bool:

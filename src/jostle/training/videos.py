@@ -91,7 +91,8 @@ def load_videos(
         if not there[v]:
             continue
         rows = truth.video == v
-        fps = float(truth.fps[v]) if np.isfinite(truth.fps[v]) else config.fps
+        annotated = float(truth.fps[v]) if np.isfinite(truth.fps[v]) else config.fps
+        fps = config.rates.get(path.name, annotated)
         if fps is None:
             raise DataError(f"{config.truth}: video {name} has no rate; add 'fps' to it, or set data.fps", fault="F34")
         features = read_features(path, channels=channels)
