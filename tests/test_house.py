@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "jostle"
 FLOORS = (
     {"errors", "builds"},
     {"parcels", "lifeline", "plugins", "showing"},
-    {"types", "registry", "seeds", "settings", "progress", "compiled", "cache", "shipped", "workers"},
+    {"types", "registry", "seeds", "settings", "progress", "compiled", "cache", "shipped", "shapes", "workers"},
     {"metrics", "detectors", "models", "filing", "figures", "media", "cluster"},
     {"formats", "datasets"},
     {"diagnosis", "corrupting", "puppets", "runs", "papers"},

@@ -74,3 +74,25 @@ def test_files_that_are_no_toml(tmp_path: Path) -> None:
         read_settings(Outer, path)
     with pytest.raises(BadValue, match="cannot be read"):
         read_settings(Outer, tmp_path / "none.toml")
+
+
+def test_a_key_of_another_table_is_found_by_its_path() -> None:
+    from jostle.training.recognition_config import RecognitionConfig
+
+    with pytest.raises(BadValue, match=r"optimiser: sharee: no such setting: did you mean corruptions\.share or noise"):
+        make_settings(RecognitionConfig, {"optimiser": {"sharee": 1}})
+    with pytest.raises(BadValue, match=r"lerning: no such setting: there are"):
+        make_settings(RecognitionConfig, {"lerning": 1})
+    with pytest.raises(BadValue, match=r"warmup_epoch: no such setting: did you mean optimiser\.warmup_epochs\?"):
+        make_settings(RecognitionConfig, {}, ["warmup_epoch=1"])
+
+
+def test_numbers_with_commas_are_a_list() -> None:
+    from jostle.models.input_spec import InputSpec
+    from jostle.settings import fit_changes, parsed_pairs
+
+    pairs = parsed_pairs(["mean=0.5,0.5, .5e0", "layout=TCHW", "resize=none", "std=1"])
+    assert pairs == {"mean": "0.5,0.5, .5e0", "layout": "TCHW", "resize": None, "std": 1}  # TOML has no .5e0
+    pairs = parsed_pairs(["mean=0.5, 0.4,0.3"])
+    assert fit_changes(InputSpec, pairs, where="net") == {"mean": (0.5, 0.4, 0.3)}
+    assert parsed_pairs(["path=a,b/c"]) == {"path": "a,b/c"}

@@ -11,7 +11,7 @@ import stat
 import tomllib
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
 
@@ -25,6 +25,7 @@ _MAX_DEPTH = 32  # of tables and lists within each other
 _LONG_KEY = re.compile(
     rf"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MAX_DEPTH + 1}}}""", re.ASCII
 )
+_NUMBERS = re.compile(r"\s*[-+.\w]+(\s*,\s*[-+.\w]+)+\s*")  # several, as 0.5,0.5,0.5
 _TOO_DEEP = "tables or lists within each other without end; nothing here needs that"
 _SHOWN = 200  # characters of a value in a message
 
@@ -86,7 +87,7 @@ def make_settings(kind: type[S], content: Mapping[str, Any], overrides: Iterable
             if not isinstance(place, dict):
                 raise BadValue(f"{text!r}: {table!r} is a value, not a table")
         place[name] = _parsed(value.strip(), key)
-    made = _made(kind, merged, where)
+    made = _made(kind, merged, where, _paths(kind))
     assert isinstance(made, kind)
     return made
 
@@ -94,8 +95,8 @@ def make_settings(kind: type[S], content: Mapping[str, Any], overrides: Iterable
 def parsed_pairs(pairs: Iterable[str]) -> dict[str, Any]:
     """Values of `key=value` by key, in TOML's spelling or plain text; lists become tuples.
 
-    >>> parsed_pairs(["dim=256", "neck=channel", "ranges=[[0, 4], [4, 10000]]"])
-    {'dim': 256, 'neck': 'channel', 'ranges': ((0, 4), (4, 10000))}
+    >>> parsed_pairs(["dim=256", "neck=channel", "ranges=[[0, 4], [4, 10000]]", "mean=0.5,0.5,0.5"])
+    {'dim': 256, 'neck': 'channel', 'ranges': ((0, 4), (4, 10000)), 'mean': (0.5, 0.5, 0.5)}
     """
     made = {}
     for text in pairs:
@@ -137,11 +138,13 @@ def _tuples(value: Any) -> Any:
 
 def _parsed(text: str, place: str) -> Any:
     """A value in TOML's spelling; anything else is text, so that paths and names need no quotes."""
-    try:
-        found = tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
-        return text
-    return _plain(found, place)
+    for spelt in (text, f"[{text}]") if _NUMBERS.fullmatch(text) else (text,):
+        try:
+            found = tomllib.loads(f"value = {spelt}")["value"]
+        except (ValueError, RecursionError):
+            continue
+        return _plain(found, place)
+    return text
 
 
 def _plain(value: Any, place: str, depth: int = 0) -> Any:
@@ -163,17 +166,40 @@ def _plain(value: Any, place: str, depth: int = 0) -> Any:
     return value
 
 
-def _made(kind: Any, content: Mapping[str, Any], where: str) -> Any:
+def _paths(kind: Any, above: str = "") -> list[str]:
+    """Every setting with the tables it is in, as `optimiser.lr`."""
+    made = []
+    for name, hint in typing.get_type_hints(kind).items():
+        made.append(f"{above}{name}")
+        for one in (hint, *typing.get_args(hint)):
+            if dataclasses.is_dataclass(one):
+                made += _paths(one, f"{above}{name}.")
+    return made
+
+
+def _nearest(name: str, fields: Iterable[str], paths: Iterable[str]) -> str:
+    """What was meant by a key: a name of its own table, or else a path to one of any; empty if nothing is near."""
+    near = difflib.get_close_matches(name, list(fields), n=1)
+    if near:
+        return near[0]
+    by_leaf: dict[str, list[str]] = {}
+    for path in paths:
+        by_leaf.setdefault(path.rpartition(".")[2], []).append(path)
+    near = difflib.get_close_matches(name, list(by_leaf), n=1, cutoff=0.75)
+    return " or ".join(by_leaf[near[0]][:2]) if near else ""
+
+
+def _made(kind: Any, content: Mapping[str, Any], where: str, paths: Sequence[str] = ()) -> Any:
     fields = {field.name: field for field in dataclasses.fields(kind)}
     hints = typing.get_type_hints(kind)
     values = {}
     for name, value in content.items():
         place = f"{where}: {name}" if where else name
         if name not in fields:
-            near = difflib.get_close_matches(name, fields, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(fields)}"
+            near = _nearest(name, fields, paths)
+            hint = f"did you mean {near}?" if near else f"there are {', '.join(fields)}"
             raise BadValue(f"{place}: no such setting: {hint}", fault="F59")
-        values[name] = _fitted(hints[name], value, place)
+        values[name] = _fitted(hints[name], value, place, paths)
     missing = [
         name
         for name, field in fields.items()
@@ -184,15 +210,15 @@ def _made(kind: Any, content: Mapping[str, Any], where: str) -> Any:
     return kind(**values)
 
 
-def _fitted(hint: Any, value: Any, place: str) -> Any:
+def _fitted(hint: Any, value: Any, place: str, paths: Sequence[str] = ()) -> Any:
     """The value as the field wants it: lists become tuples, whole numbers floats, tables dataclasses."""
     origin, choices = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        return _fitted_union(choices, value, place)
+        return _fitted_union(choices, value, place, paths)
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, dict):
             raise _wrong(place, value, "a table")
-        return _made(hint, value, place)
+        return _made(hint, value, place, paths)
     if origin is Literal:
         if value not in choices:
             raise _wrong(place, value, f"one of {', '.join(map(repr, choices))}")
@@ -214,7 +240,7 @@ def _fitted(hint: Any, value: Any, place: str) -> Any:
     return value
 
 
-def _fitted_union(choices: tuple[Any, ...], value: Any, place: str) -> Any:
+def _fitted_union(choices: tuple[Any, ...], value: Any, place: str, paths: Sequence[str]) -> Any:
     errors = []
     for choice in choices:
         if choice is type(None):
@@ -222,7 +248,7 @@ def _fitted_union(choices: tuple[Any, ...], value: Any, place: str) -> Any:
                 return None
             continue
         try:
-            return _fitted(choice, value, place)
+            return _fitted(choice, value, place, paths)
         except BadValue as error:
             errors.append(error)
     raise errors[0]

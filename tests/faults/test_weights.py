@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import torch
 
-from jostle.detectors.checkpoints import differences, read_metadata, read_note, read_weights, write_weights
+from jostle.detectors.checkpoints import read_metadata, read_note, read_weights, write_weights
 from jostle.errors import CheckpointError, JostleError
 from jostle.loading.detector import load_detector
+from jostle.shapes import differences
 
 
 class Runs:

@@ -16,6 +16,7 @@ from jostle.api import train as api_train
 from jostle.corrupting.spec import Spec
 from jostle.detectors.checkpoints import read_metadata, read_weights
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged, UnknownName
+from jostle.loading.given import Imported
 from jostle.models.puppet_recognisers import NETWORKS
 from jostle.settings import settings_as_dict
 from jostle.training import clips as clips_module
@@ -192,3 +193,28 @@ def test_the_example_is_a_training_file() -> None:
     assert config.task == "recognition"
     for text in config.corruptions.specs:
         Spec.parse(text)
+
+
+def test_a_network_of_ones_own_is_trained_and_run(clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = "nn.Sequential(nn.Flatten(), nn.Linear(3 * 4 * 256, classes))"
+    text = f"from torch import nn\ndef make(classes):\n    return {made}\n"
+    (tmp_path / "net_of_test.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    seen = {"frames": 4, "size": 16, "mean": [0.5, 0.5, 0.5]}
+    config = made_config(clips, model="net_of_test:make", input=seen, data={"classes": ["right", "left"]})
+    done = train(config, tmp_path / "run")
+    found = Imported("net_of_test:make", done.weights).get()
+    assert found.classes == ("right", "left")
+    assert (found.spec.frames, found.spec.size, found.spec.resize) == (4, 16, 16)
+    assert found(np.zeros((1, 4, 20, 20, 3), np.uint8)).shape == (1, 2)
+    with pytest.raises(BadValue, match=r"holds weights of net_of_test:make; give those that `jostle train` wrote"):
+        Imported("net_of_test:other", done.weights).get()
+    with pytest.raises(BadValue, match=r"say what it wants to see: frames and size in \[input\]"):
+        train(made_config(clips, model="net_of_test:make"), tmp_path / "no spec")
+    with pytest.raises(BadValue, match=r"model is package\.module:attribute"):
+        made_config(clips, model="tiny_clips")
+
+
+def test_classes_that_are_not_there_are_told(clips: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"data\.classes has up, and it knows left, right"):
+        train(made_config(clips, data={"classes": ["left", "up"]}), tmp_path / "run")

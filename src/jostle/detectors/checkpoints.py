@@ -13,7 +13,7 @@ import re
 import struct
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NoReturn, TypeVar
 
@@ -21,7 +21,7 @@ import safetensors
 import safetensors.torch
 import torch
 
-from jostle.detectors.pickled_weights import damaged, listed, read_pickled
+from jostle.detectors.pickled_weights import damaged, read_pickled
 from jostle.errors import BadValue, CheckpointError, ResourceError
 
 Weights = dict[str, torch.Tensor]
@@ -144,29 +144,6 @@ def write_weights(
         for name in order:
             flat = weights[name].detach().cpu().contiguous().reshape(-1)
             file.write(flat.view(torch.uint8).numpy().data)
-
-
-def differences(expected: Mapping[str, Sequence[int]], found: Mapping[str, torch.Tensor]) -> str:
-    """What keeps weights from fitting a network, kind by kind; an empty text if they fit.
-
-    Args:
-        expected: shapes by name, as the network has them.
-        found: tensors by name, as the checkpoint has them.
-
-    >>> print(differences({"a": (2, 3), "b": (1,)}, {"a": torch.zeros(2, 4), "c": torch.zeros(1)}))
-    1 missing: b
-    1 unexpected: c
-    1 of another shape: a is (2, 4), not (2, 3)
-    """
-    missing = [name for name in expected if name not in found]
-    unexpected = [name for name in found if name not in expected]
-    other = [
-        f"{name} is {tuple(found[name].shape)}, not {tuple(shape)}"
-        for name, shape in expected.items()
-        if name in found and tuple(found[name].shape) != tuple(shape)
-    ]
-    kinds = (("missing", missing), ("unexpected", unexpected), ("of another shape", other))
-    return "\n".join(f"{len(names)} {kind}: {listed(names)}" for kind, names in kinds if names)
 
 
 def _without_prefix(weights: Mapping[str, Any], path: Path) -> Weights:

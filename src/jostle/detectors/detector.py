@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from jostle.detectors.blocks.assignment import Actions, Targets, assign
 from jostle.detectors.blocks.losses import distance_iou, focal
-from jostle.detectors.checkpoints import differences, read_weights
+from jostle.detectors.checkpoints import read_weights
 from jostle.detectors.config import DetectorConfig
 from jostle.detectors.decoding import find_candidates, in_seconds, suppress, with_video_scores
 from jostle.detectors.opentad import is_opentad, opentad_names
@@ -28,6 +28,7 @@ from jostle.detectors.outputs import Candidates, Losses, Outputs
 from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.registry import Registry
 from jostle.settings import fit_changes
+from jostle.shapes import differences
 from jostle.types.segments import Segments
 
 C = TypeVar("C", bound=DetectorConfig)

@@ -21,8 +21,8 @@ import torch
 from torch.serialization import safe_globals
 
 from jostle.errors import CheckpointError, ResourceError
+from jostle.shapes import listed
 
-_LISTED = 8  # names of each kind that a list of them shows
 _MAX_PARTS = 10_000  # of a tuple; those of a checkpoint are shapes and strides
 _LEGACY_PICKLES = 5  # a checkpoint from before torch 1.6: magic number, protocol, machine, content, storage names
 # Narrower than what torch's reader allows: nothing that can be told to fill the memory.
@@ -33,12 +33,6 @@ _ALLOWED = re.compile(
     r"|torch\.storage (Untyped|Typed)Storage|torch\.nn\.parameter Parameter"
     r"|torch\._utils _rebuild_(tensor|tensor_v2|tensor_v3|parameter)"
 )
-
-
-def listed(names: list[str]) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more
 
 
 def damaged(path: Path, what: str) -> CheckpointError:

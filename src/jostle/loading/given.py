@@ -54,9 +54,14 @@ class NamedRecogniser:
 
 @dataclass(frozen=True)
 class Imported:
-    """A model that some module has; it is called as it calls itself, else by its place."""
+    """A model that some module has; it is called as it calls itself, else by its place.
+
+    Attributes:
+        weights: that `jostle train` wrote for it, to be put in.
+    """
 
     place: str
+    weights: str | Path | None = None
 
     @property
     def name(self) -> str:
@@ -64,13 +69,38 @@ class Imported:
         return own if isinstance(own, str) and own else self.place
 
     def get(self) -> Any:
+        if self.weights is not None:
+            return self._trained(Path(self.weights))
         found = found_at(self.place, "--model")
         if isinstance(found, type):
             raise BadValue(f"--model {self.place}: is a class; name what it made, such as net = {found.__name__}()")
         return found
 
     def identity(self) -> Identity:
+        from jostle.extraction.store import file_fingerprint
+
+        if self.weights is not None:
+            return file_fingerprint(Path(self.weights)), "file"
         return _of_tensors(self.get())
+
+    def _trained(self, weights: Path) -> Any:
+        from jostle.detectors.checkpoints import read_metadata, read_note, read_weights
+        from jostle.models.input_spec import InputSpec
+        from jostle.models.own import own_recogniser
+        from jostle.settings import fit_changes
+
+        whose = read_metadata(weights).get("recogniser")
+        if whose != self.place:
+            raise BadValue(
+                f"--model {self.place}: {weights} holds weights of {whose or 'something else'}; give those that `jostle "
+                "train` wrote for it, or none if it has its weights already"
+            )
+        classes = tuple(map(str, read_note(weights, "classes", [])))
+        changes = fit_changes(InputSpec, read_note(weights, "input", {}), where=self.place)
+        count = int(read_metadata(weights).get("outputs", len(classes)))
+        made = own_recogniser(self.place, count, changes, option="--model", weights=read_weights(weights))
+        made.classes = classes
+        return made
 
 
 @dataclass(frozen=True)

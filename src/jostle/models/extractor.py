@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.input_spec import Frames, InputSpec
-from jostle.models.recogniser import changed
+from jostle.models.recogniser import changed, fill
 from jostle.registry import Registry
 
 # Work goes through a network in batches of one size, filled up where it is less: libraries choose their kernels by the
@@ -230,7 +230,7 @@ def filled(kind: ExtractorKind, weights: Tensors) -> nn.Module:
         network = kind.build()
     try:
         given = weights if kind.translate is None else kind.translate(weights, network)
-        network.load_state_dict(given, assign=True)
     except RuntimeError as error:
         raise CheckpointError(f"{kind.name}: the weights belong to another network: {error}", fault="F54") from None
+    fill(kind.name, network, given, assign=True)
     return network.float()

@@ -81,6 +81,19 @@ class InputSpec:
         if min(self.std) <= 0:
             raise BadValue(f"what a model wants to see: std must be above 0, got {self.std}")
 
+    def resize_for(self, size: int) -> tuple[int, int] | int | None:
+        """What frames are resized to for crops of another size, so that a crop shows as much of a frame as before.
+
+        >>> InputSpec(frames=1, stride=1, resize=128, size=112).resize_for(56)
+        64
+        """
+        if self.resize is None:
+            return None
+        scale = size / self.size
+        if isinstance(self.resize, int):
+            return max(size, round(self.resize * scale))
+        return max(size, round(self.resize[0] * scale)), max(size, round(self.resize[1] * scale))
+
     def prepare(self, frames: Frames | Tensor) -> Tensor:
         """(crops, 3, T, size, size) float32 from (T, H, W, 3) uint8; the axes after the first as `layout` says."""
         video = self._normal(frames)

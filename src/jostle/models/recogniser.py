@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.registry import Registry
+from jostle.shapes import differences
 
 # Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.
 CLIPS_AT_ONCE = {"cpu": 1, "cuda": 8}
@@ -185,7 +186,26 @@ def changed(name: str, spec: InputSpec, changes: Changes) -> InputSpec:
     unknown = sorted(set(changes) - set(known))
     if unknown:
         raise BadValue(f"{name}: its input has no setting {', '.join(unknown)}; there are {', '.join(known)}")
+    if "size" in changes and "resize" not in changes:
+        changes = {**changes, "resize": spec.resize_for(changes["size"])}  # as much of a frame is seen as before
     return replace(spec, **changes)
+
+
+def fill(name: str, network: nn.Module, weights: Mapping[str, Tensor], *, assign: bool = False) -> None:
+    """Put weights into a network.
+
+    Args:
+        assign: take the tensors themselves, instead of copying their values.
+
+    Raises:
+        CheckpointError: F54 if they belong to another one; how they differ is said in a few words.
+    """
+    try:
+        network.load_state_dict(weights, assign=assign)
+    except RuntimeError as error:
+        wanted = {key: tuple(value.shape) for key, value in network.state_dict().items()}
+        apart = differences(wanted, weights).replace("\n", "; ") or str(error)
+        raise CheckpointError(f"{name}: the weights belong to another network: {apart}", fault="F54") from None
 
 
 def with_weights(
@@ -209,8 +229,5 @@ def with_weights(
         torch.manual_seed(0)
         network = build(len(weights[head]) if weights else classes)
     if weights:
-        try:
-            network.load_state_dict(weights)
-        except RuntimeError as error:
-            raise CheckpointError(f"{name}: the weights belong to another network: {error}", fault="F54") from None
+        fill(name, network, weights)
     return Recogniser(network, spec, name=name, head=head.removesuffix(".bias"))

@@ -269,12 +269,7 @@ def _recogniser(
 def _as_published(spec: InputSpec, sampling: Sampling) -> InputSpec:
     """The spec with frames and sizes of the benchmark."""
     size = sampling.size or spec.size
-    resize = sampling.short_side or spec.resize
-    if sampling.short_side is None and size != spec.size and resize is not None:
-        scale = size / spec.size  # as much of a frame is seen as the model is used to
-        resize = (
-            round(resize * scale) if isinstance(resize, int) else (round(resize[0] * scale), round(resize[1] * scale))
-        )
+    resize = sampling.short_side or spec.resize_for(size)
     return replace(spec, frames=sampling.frames or spec.frames, resize=resize, size=size)
 
 
@@ -313,9 +308,11 @@ def _own(asked: AskedModel) -> Model | None:
     """A model of the caller's own; None for a registered name."""
     if isinstance(asked.model, str) and not is_place(asked.model):
         return None
+    if isinstance(asked.model, str):
+        return Imported(asked.model, asked.weights)
     if asked.weights is not None:
         raise BadValue("weights go with the name of a model; one of your own has its weights already")
-    return Imported(asked.model) if isinstance(asked.model, str) else Given(asked.model)
+    return Given(asked.model)
 
 
 def _one_thread() -> Callable[[], AbstractContextManager[None]]:

@@ -18,6 +18,7 @@ from jostle.detectors.checkpoints import read_weights
 from jostle.errors import BadValue, DataError
 from jostle.filing.names import listing
 from jostle.models.input_spec import InputSpec
+from jostle.models.own import own_recogniser
 from jostle.models.recogniser import Recogniser, Scores, changed, load_recogniser, recognisers
 from jostle.seeds import key_for, rng_for
 from jostle.shipped import trained_weights
@@ -27,7 +28,7 @@ from jostle.training.optimisation import Average
 from jostle.training.patterns import pattern_shelf
 from jostle.training.precision import half_on_gpu
 from jostle.training.processes import Processes
-from jostle.training.recognition_config import CorruptionsConfig, RecognitionConfig
+from jostle.training.recognition_config import ClipsConfig, CorruptionsConfig, RecognitionConfig
 from jostle.training.showing import Showing, View, drawn_view, plain_view, prepared
 from jostle.workers import cores
 
@@ -40,7 +41,7 @@ class RecognitionLearner(Learner):
     chosen_by = "accuracy"
 
     def __init__(self, config: RecognitionConfig, processes: Processes) -> None:
-        self.config, self.processes, self.name = config, processes, config.recogniser
+        self.config, self.processes, self.name = config, processes, config.trained
         self.classes, learn, choose = load_split(config)
         self.spec, self.model = self._made()
         self.steps = self._steps(learn)
@@ -106,9 +107,10 @@ class RecognitionLearner(Learner):
     def described(self) -> dict[str, str]:
         """The recogniser, what it wants to see, and its classes."""
         return {
-            "recogniser": self.config.recogniser,
-            "input": json.dumps(dict(self.config.input)),
+            "recogniser": self.config.trained,
+            "input": json.dumps({**self.config.input, **({"resize": self.spec.resize} if self.config.input else {})}),
             "classes": json.dumps(self.classes if self.steps is None else ()),  # frames have classes by number
+            "outputs": str(len(self.classes)),
             "seed": str(self.config.seed),
         }
 
@@ -129,18 +131,16 @@ class RecognitionLearner(Learner):
                 raise BadValue(f"loss = {config.loss!r} is for sets of frames, and {config.data.dataset} is of clips")
             return None
         if frames != 1:
-            raise BadValue(
-                f"{config.recogniser} sees {frames} frames at once, and {config.data.dataset} is of single ones"
-            )
+            raise BadValue(f"{self.name} sees {frames} frames at once, and {config.data.dataset} is of single ones")
         return (config.data.k,) if config.loss == "own" else tuple(range(kept))
 
     def _made(self) -> tuple[InputSpec, nn.Module]:
         config = self.config
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(key_for(config.seed, "first weights") % 2**63)
-            made = start_from(config.recogniser, config.weights, config.input)
+            made = start_from(config, len(self.classes))
             if made.spec is None or not isinstance(made.network, nn.Module):
-                raise BadValue(f"{config.recogniser} cannot be trained: it is no torch module, or wants to see nothing")
+                raise BadValue(f"{self.name} cannot be trained: it is no torch module, or wants to see nothing")
             fit_head(made.network, made.head, len(self.classes))
         return made.spec, made.network.to(self.processes.device)
 
@@ -152,14 +152,16 @@ def load_split(config: RecognitionConfig) -> tuple[tuple[str, ...], Clips, Clips
         DataError: if those to choose by show a class that is not learned.
     """
     data = config.data
-    spec = load_spec(config)
-    classes, videos = videos_of(data, data.train, seeds=data.seeds)
+    if config.model is None:
+        recognisers[config.recogniser]  # a wrong name is told before videos are read
+    classes, videos = _wanted(data, *videos_of(data, data.train, seeds=data.seeds))
+    spec = load_spec(config, len(classes))
     cache = (cache_folder() / "clips") if data.cache is None else Path(data.cache)
     jobs = data.jobs or cores()
     learn = load_clips(videos, Preparation.of(data, config.corruptions, spec), cache=cache, jobs=jobs)
     clean = Preparation.of(data, CorruptionsConfig(), spec)
     if isinstance(data.select, str):
-        names, others = videos_of(data, data.select, seeds=data.seeds[:1])
+        names, others = _wanted(data, *videos_of(data, data.select, seeds=data.seeds[:1]))
         unknown = sorted(set(names) - set(classes))
         if unknown:
             raise DataError(f"{data.dataset}: {data.select!r} has classes that are not learned: {listing(unknown)}")
@@ -175,30 +177,57 @@ def load_split(config: RecognitionConfig) -> tuple[tuple[str, ...], Clips, Clips
     return classes, learn.of(kept), learn.of(other)
 
 
+def _wanted(
+    data: ClipsConfig, names: tuple[str, ...], videos: list[VideoClip]
+) -> tuple[tuple[str, ...], list[VideoClip]]:
+    """Only the classes that are to be learned, in their order.
+
+    Raises:
+        DataError: if one of them is not there, or has no clip.
+    """
+    if not data.classes:
+        return names, videos
+    unknown = [name for name in data.classes if name not in names]
+    if unknown:
+        raise DataError(f"{data.dataset}: data.classes has {listing(unknown)}, and it knows {listing(names)}")
+    kept = [_renumbered(video, names, data.classes) for video in videos if names[video.label] in data.classes]
+    if not kept:
+        raise DataError(f"{data.dataset}: no clip shows one of data.classes: {listing(data.classes)}")
+    return data.classes, kept
+
+
 def _renumbered(video: VideoClip, names: tuple[str, ...], classes: tuple[str, ...]) -> VideoClip:
     return replace(video, label=classes.index(names[video.label]))
 
 
-def load_spec(config: RecognitionConfig) -> InputSpec:
+def load_spec(config: RecognitionConfig, classes: int) -> InputSpec:
     """What the recogniser wants to see, with the changes of the settings.
 
     Raises:
         BadValue: if that only comes with its weights.
     """
-    spec = recognisers[config.recogniser].spec
+    spec = None if config.model else recognisers[config.recogniser].spec
     if spec is None:
-        spec = start_from(config.recogniser, config.weights, config.input).spec
+        spec = start_from(config, classes).spec
         if spec is None:
-            raise BadValue(f"{config.recogniser} does not say what it wants to see, so clips cannot be prepared for it")
+            raise BadValue(f"{config.trained} does not say what it wants to see, so clips cannot be prepared for it")
         return spec
     return changed(config.recogniser, spec, config.input)
 
 
-def start_from(name: str, weights: str | None, changes: Mapping[str, Any]) -> Recogniser:
-    """A recogniser to be trained: with the weights of a file, or else begun anew by chance."""
-    if weights is not None:
-        return load_recogniser(name, weights=read_weights(trained_weights(name, weights)), **_tuples(changes))
-    made = load_recogniser(name, weights="random", **_tuples(changes))
+def start_from(config: RecognitionConfig, classes: int) -> Recogniser:
+    """A recogniser to be trained: with the weights of a file, or else begun anew by chance.
+
+    One's own network begins as it is made, which may be with weights from elsewhere.
+    """
+    changes = _tuples(config.input)
+    if config.model is not None:
+        given = None if config.weights is None else read_weights(config.weights)
+        return own_recogniser(config.model, classes, changes, option="model =", weights=given)
+    name = config.recogniser
+    if config.weights is not None:
+        return load_recogniser(name, weights=read_weights(trained_weights(name, config.weights)), **changes)
+    made = load_recogniser(name, weights="random", **changes)
     if isinstance(made.network, nn.Module):
         for module in made.network.modules():
             begin = getattr(module, "reset_parameters", None)

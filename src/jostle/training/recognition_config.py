@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jostle.errors import BadValue
+from jostle.plugins import is_place
 from jostle.training.config import check_select
 from jostle.training.optimisation import OptimiserConfig
 
@@ -21,6 +22,7 @@ class ClipsConfig:
         train: subset to learn from.
         select: subset to choose the best epoch by, or a share of the clips that is held out for it; 0 keeps the last
             epoch. Never the test set.
+        classes: only clips of these classes are learned from, numbered in this order; empty for all of the data set.
         seeds: of a data set that is made; clips of all of them are learned from, and the first gives those to choose
             by.
         span: least and greatest share of a clip's length that is shown, drawn anew every epoch.
@@ -36,6 +38,7 @@ class ClipsConfig:
     root: str | None = None
     train: str = "train"
     select: str | float = "val"
+    classes: tuple[str, ...] = ()
     seeds: tuple[int, ...] = (0,)
     span: tuple[float, ...] = (0.7, 1.0)
     shift: float = 0.07
@@ -55,6 +58,8 @@ class ClipsConfig:
             raise BadValue(f"data: denser must be at least 1, got {self.denser}")
         if self.k < 0:
             raise BadValue(f"data: k must not be below 0, got {self.k}")
+        if len(set(self.classes)) < len(self.classes) or len(self.classes) == 1:
+            raise BadValue(f"data: classes are at least two, each once; got {', '.join(self.classes)}")
         if not self.seeds:
             raise BadValue("data: seeds must hold at least one")
         if self.jobs < 0:
@@ -153,7 +158,9 @@ class RecognitionConfig:
     Attributes:
         task: `recognition`.
         recogniser: a registered name whose network is a torch module.
-        input: fields of its `InputSpec` to change.
+        model: a network of your own instead, `package.module:attribute`: a `torch.nn.Module` or a function that makes
+            one, which is given the number of classes if it takes an argument.
+        input: fields of its `InputSpec` to change; of a network that has no `spec`, `frames` and `size` at least.
         data: what to learn from.
         corruptions: met in training.
         noise: likewise.
@@ -175,6 +182,7 @@ class RecognitionConfig:
 
     task: Literal["recognition"] = "recognition"
     recogniser: str = "puppet_r2plus1d"
+    model: str | None = None
     input: Mapping[str, Any] = field(default_factory=dict)
     data: ClipsConfig = field(default_factory=ClipsConfig)
     corruptions: CorruptionsConfig = field(default_factory=CorruptionsConfig)
@@ -195,3 +203,11 @@ class RecognitionConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.smoothing < 1:
             raise BadValue(f"smoothing lies from 0 to below 1, got {self.smoothing}")
+        if self.model is not None and not is_place(self.model):
+            raise BadValue(f"model is package.module:attribute, a network of your own, not {self.model!r}; a "
+                           "registered one is named by recogniser")  # fmt: skip
+
+    @property
+    def trained(self) -> str:
+        """What is trained, by name or place."""
+        return self.model or self.recogniser

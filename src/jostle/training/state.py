@@ -12,9 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jostle.detectors.checkpoints import differences, read_note, read_weights, write_weights
+from jostle.detectors.checkpoints import read_note, read_weights, write_weights
 from jostle.errors import CheckpointError
 from jostle.filing.writing import write_text
+from jostle.shapes import differences
 from jostle.training.optimisation import Average
 
 CHECKPOINT = "checkpoint.safetensors"
