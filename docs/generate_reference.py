@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,6 +39,8 @@ from jostle.models.input_spec import InputSpec
 from jostle.models.recogniser import RecogniserKind, recognisers
 from jostle.papers.slips import slips
 from jostle.papers.table import PublishedTable, published
+from jostle.registry import Registry
+from jostle.shipped import FOLDER
 from jostle.training.config import TrainingConfig
 from jostle.training.recognition_config import RecognitionConfig
 
@@ -154,8 +157,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.models.transformers_models": ("from_config",),
     "jostle.models.onnx_models": ("OnnxNetwork",),
     "jostle.training.config": ("TrainingConfig", "DataConfig"),
-    "jostle.training.optimisation": ("OptimiserConfig", "learning_rate"),
-    "jostle.training.consistency": ("ConsistencyConfig", "consistency_loss", "divergence"),
+    "jostle.training.schedule": ("OptimiserConfig", "learning_rate"),
+    "jostle.training.consistency_config": ("ConsistencyConfig",),
+    "jostle.training.consistency": ("consistency_loss", "divergence"),
     "jostle.training.recognition_config": ("RecognitionConfig",),
     "jostle.training.reading": ("read_training",),
     "jostle.training.loop": ("Trained",),
@@ -214,6 +218,13 @@ def write_pages(folder: Path) -> list[Path]:
             path.write_text(text, encoding="utf-8")
         written.append(path)
     return written
+
+
+def write_names(path: Path) -> None:
+    """Write the names of jostle's own networks, for those who must not import torch to know them."""
+    shelves: Sequence[Registry[Any]] = (detectors, extractors, recognisers)
+    names = {shelf.shelf: [name for name in shelf if shelf.part(name) is None] for shelf in shelves}
+    path.write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
 
 
 def corruptions_page() -> str:
@@ -1052,3 +1063,5 @@ PAGES: dict[str, Callable[[], str]] = {
 
 if __name__ == "__main__":
     write_pages(Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS / "reference")
+    if len(sys.argv) == 1:
+        write_names(FOLDER / "names.json")

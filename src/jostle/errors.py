@@ -31,12 +31,12 @@ class UnknownName(JostleError, LookupError):
     """A name that no registry holds.
 
     Args:
-        more: what else may be the reason, to end the message with.
+        reason: what else may be the reason, to end the message with.
     """
 
     exit_code = 2
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], more: str = "") -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], reason: str = "") -> None:
         names = sorted(known)
         close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
         if close:
@@ -44,7 +44,7 @@ class UnknownName(JostleError, LookupError):
         else:
             more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
             hint = f"known: {', '.join(names[:LISTED]) or 'none'}{more}"
-        super().__init__(f"no {kind} is called {name!r}: {hint}{more}")
+        super().__init__(f"no {kind} is called {name!r}: {hint}{reason}")
         self.name = name
         self.close = tuple(close)
 

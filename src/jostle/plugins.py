@@ -132,6 +132,12 @@ def part(shelf: str, name: str) -> Part | None:
     return None if module is None else Part(shelf, name, origin_of(module))
 
 
+def names(shelf: str) -> list[str]:
+    """The foreign parts of a shelf; what brings them is imported, and nothing of jostle's own is."""
+    load(shelf)
+    return sorted(name for where, name in _parts if where == shelf)
+
+
 def hint() -> str:
     """What may be the reason that a name is not known: packages that could not be imported."""
     said = [f"{origin_of(module)} cannot be imported ({why})" for module, why in _failed.items()]

@@ -16,14 +16,10 @@ from public_checkpoints import drawn  # noqa: E402
 from jostle.detectors.blocks.assignment import Actions  # noqa: E402
 from jostle.detectors.checkpoints import write_weights  # noqa: E402
 from jostle.detectors.detector import Detector, load_detector  # noqa: E402
-from jostle.training.consistency import ConsistencyConfig, consistency_loss  # noqa: E402
-from jostle.training.optimisation import (  # noqa: E402
-    Average,
-    OptimiserConfig,
-    decaying,
-    learning_rate,
-    make_optimiser,
-)
+from jostle.training.consistency import consistency_loss  # noqa: E402
+from jostle.training.consistency_config import ConsistencyConfig  # noqa: E402
+from jostle.training.optimisation import Average, decaying, make_optimiser  # noqa: E402
+from jostle.training.schedule import OptimiserConfig, learning_rate  # noqa: E402
 
 SCHEDULES = {
     "actionformer": OptimiserConfig(warmup_epochs=5, epochs=30),

@@ -14,7 +14,8 @@ from torch import nn
 
 from jostle.extraction.store import Entry, Origin
 from jostle.training.loop import train
-from jostle.training.optimisation import Average, OptimiserConfig, first_share
+from jostle.training.optimisation import Average
+from jostle.training.schedule import OptimiserConfig, first_share
 from jostle.training.telling import Intent, Moment
 
 

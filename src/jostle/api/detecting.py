@@ -103,6 +103,20 @@ def detect(
     )
 
 
+def _check_names(config: TrainingConfig | RecognitionConfig) -> None:
+    """A wrong name is told of before torch is imported, which takes seconds."""
+    from jostle.datasets.dataset import datasets
+    from jostle.loading.names import check_known
+    from jostle.training.config import TrainingConfig
+
+    if isinstance(config, TrainingConfig):
+        check_known("detectors", config.detector)
+        return
+    if config.model is None:
+        check_known("models", config.recogniser)
+    datasets[config.data.dataset]
+
+
 def train(
     config: str | Path | TrainingConfig | RecognitionConfig,
     out: str | Path,
@@ -121,11 +135,13 @@ def train(
         watch: called with what the run is going to do, then after each step with where it stands: loss and scores.
     """
     need_torch("training")
-    from jostle.training.loop import train as run
     from jostle.training.reading import read_training
 
     if isinstance(config, str | Path):
-        return run(read_training(config, overrides), Path(out), on_step=progress, watch=watch)
-    if list(overrides):
+        config = read_training(config, overrides)
+    elif list(overrides):
         raise BadValue("overrides go with a file of settings; change the settings themselves")
+    _check_names(config)
+    from jostle.training.loop import train as run
+
     return run(config, Path(out), on_step=progress, watch=watch)

@@ -88,6 +88,10 @@ def run(
         BadValue: if the model does not fit the benchmark or its classes those of the data.
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
+    need_torch("running a model")
+    asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
+    asked_data = AskedData(data, dataset, subset, fps)
+    recipe, chosen = _named(benchmark, asked_data, model, cells)
     from jostle.api.engines import place_of
     from jostle.progress import shown_progress
     from jostle.running.estimate import first_look
@@ -95,10 +99,8 @@ def run(
     from jostle.running.state import usable_videos
     from jostle.tasks.task import task_of
 
-    need_torch("running a model")
-    asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
     with place_of(engine, device, jobs, many=_are_names(model, extractor)) as place:
-        known = _looked_up(benchmark, AskedData(data, dataset, subset, fps), cells, place, asked)
+        known = _looked_up(recipe, asked_data, chosen, place, asked)
         if known.recipe.task != "detection" and place.here:
             # Whether the model fits is known before the work begins, and not at the end of it.
             task = task_of(known.recipe, known.data)
@@ -150,14 +152,16 @@ def plan(
 
     One video is looked at, to tell how long everything may take.
     """
+    need_torch("running a model")
+    asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
+    asked_data = AskedData(data, dataset, subset, fps)
+    recipe, chosen = _named(benchmark, asked_data, model, cells)
     from jostle.api.engines import place_of
     from jostle.running.estimate import estimated, first_look
     from jostle.running.runner import plan_benchmark
 
-    need_torch("running a model")
-    asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
     with place_of("local", device, jobs, many=_are_names(model, extractor)) as place:
-        known = _looked_up(benchmark, AskedData(data, dataset, subset, fps), cells, place, asked)
+        known = _looked_up(recipe, asked_data, chosen, place, asked)
         made = plan_benchmark(
             known.recipe,
             known.data,
@@ -185,17 +189,25 @@ class _Known:
     cells: tuple[Cell, ...]
 
 
-def _looked_up(
-    benchmark: str | Path, data: AskedData, cells: Iterable[str] | None, place: Place, model: tuple[Any, ...]
-) -> _Known:
-    """Look everything up, before any work is done."""
+def _named(
+    benchmark: str | Path, data: AskedData, model: Any, cells: Iterable[str] | None
+) -> tuple[Recipe, tuple[Cell, ...]]:
+    """What names stand for; a wrong one is told of before torch is imported, which takes seconds."""
     from jostle.benchmarks.reading import load_benchmark
     from jostle.benchmarks.selection import select_cells
-    from jostle.running.contestants import AskedModel, check_name, contestant_for
+    from jostle.loading.names import check_model
 
     recipe = data.put_under(load_benchmark(benchmark))
-    check_name(recipe, model[0])
-    chosen = select_cells(recipe, cells)
+    check_model(recipe.name, recipe.task, model)
+    return recipe, select_cells(recipe, cells)
+
+
+def _looked_up(
+    recipe: Recipe, data: AskedData, cells: tuple[Cell, ...], place: Place, model: tuple[Any, ...]
+) -> _Known:
+    """Look everything else up, before any work is done."""
+    from jostle.running.contestants import AskedModel, contestant_for
+
     loaded = data.load(recipe)
     contestant = contestant_for(recipe, loaded, AskedModel(*model), place.device, here=place.here)
-    return _Known(recipe, loaded, replace(contestant, device=place.device), chosen)
+    return _Known(recipe, loaded, replace(contestant, device=place.device), cells)

@@ -63,23 +63,6 @@ class AskedModel:
     clips: ClipsFrom = "model"
 
 
-def check_name(recipe: Recipe, model: Any) -> None:
-    """Raise unless a registered name is one for the benchmark's task; cheap, so that it can come first."""
-    if not isinstance(model, str) or is_place(model):
-        return
-    from jostle.detectors.detector import detectors
-    from jostle.models.recogniser import recognisers
-
-    found = model in detectors, model in recognisers
-    if found == ((False, True) if recipe.task == "detection" else (True, False)):
-        kind = "recogniser" if found[1] else "detector"
-        raise BadValue(f"{model} is a {kind}, and {recipe.name} is a benchmark of {recipe.task}")
-    if recipe.task == "detection":
-        detectors[model]
-    else:
-        recognisers[model]
-
-
 def contestant_for(recipe: Recipe, data: Dataset, asked: AskedModel, device: str, *, here: bool = True) -> Contestant:
     """Everything that names stand for.
 

@@ -1,13 +1,22 @@
-"""Weights that come with jostle: where each file lies. They are made by `experiments/`."""
+"""Weights that come with jostle, and where each file lies; they are made by `experiments/`. And names of networks."""
 
 from __future__ import annotations
 
+import json
+from functools import cache
 from pathlib import Path
 
 from jostle.errors import UnknownName
 
 FOLDER = Path(__file__).parent
 TREATMENTS = ("clean", "robust")  # how a shipped model was trained
+
+
+@cache
+def index_of_names() -> dict[str, list[str]]:
+    """Names of jostle's own networks, by shelf."""
+    found: dict[str, list[str]] = json.loads((FOLDER / "names.json").read_text(encoding="utf-8"))
+    return found
 
 
 def shipped_names() -> list[str]:

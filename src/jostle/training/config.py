@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from jostle.errors import BadValue
 from jostle.extraction.store import Entry, Origin, read_store
-from jostle.training.consistency import ConsistencyConfig
-from jostle.training.optimisation import OptimiserConfig
+from jostle.training.consistency_config import ConsistencyConfig
+from jostle.training.schedule import OptimiserConfig
 
 TEST_NAMES = ("test", "testing")
 GRID = (4, 16)  # stride and window of the public features of THUMOS14

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from jostle.errors import BadValue
-from jostle.training.optimisation import Average, OptimiserConfig
+from jostle.training.optimisation import Average
 from jostle.training.processes import Processes
+from jostle.training.schedule import OptimiserConfig
 
 Losses = dict[str, Tensor]
 

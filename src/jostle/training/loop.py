@@ -27,10 +27,11 @@ from jostle.settings import settings_as_dict
 from jostle.training.config import TrainingConfig
 from jostle.training.detection import DetectionLearner
 from jostle.training.learner import Learner, folder_for
-from jostle.training.optimisation import Average, learning_rate, make_optimiser
+from jostle.training.optimisation import Average, make_optimiser
 from jostle.training.processes import Processes
 from jostle.training.recognition import RecognitionLearner
 from jostle.training.recognition_config import RecognitionConfig
+from jostle.training.schedule import learning_rate
 from jostle.training.state import Log, Progress, load_state, save_state
 from jostle.training.telling import Intent, Moment, Watch
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from jostle.errors import BadValue
 from jostle.plugins import is_place
 from jostle.training.config import check_select
-from jostle.training.optimisation import OptimiserConfig
+from jostle.training.schedule import OptimiserConfig
 
 
 @dataclass(frozen=True)

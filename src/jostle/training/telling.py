@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jostle.training.optimisation import OptimiserConfig, first_share
+from jostle.training.schedule import OptimiserConfig, first_share
 
 TOO_MUCH = 0.05  # of the first weights in the average at the end
 
