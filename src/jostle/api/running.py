@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.api.data import AskedData
+from jostle.errors import BadValue, UnknownName
 from jostle.loading.installed import need_torch
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def run(
     need_torch("running a model")
     asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
     asked_data = AskedData(data, dataset, subset, fps)
-    recipe, chosen = _named(benchmark, asked_data, model, cells)
+    recipe, chosen = _named(benchmark, asked_data, model, cells, out)
     from jostle.api.engines import place_of
     from jostle.progress import shown_progress
     from jostle.running.estimate import first_look
@@ -155,7 +156,7 @@ def plan(
     need_torch("running a model")
     asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
     asked_data = AskedData(data, dataset, subset, fps)
-    recipe, chosen = _named(benchmark, asked_data, model, cells)
+    recipe, chosen = _named(benchmark, asked_data, model, cells, out)
     from jostle.api.engines import place_of
     from jostle.running.estimate import estimated, first_look
     from jostle.running.runner import plan_benchmark
@@ -190,16 +191,24 @@ class _Known:
 
 
 def _named(
-    benchmark: str | Path, data: AskedData, model: Any, cells: Iterable[str] | None
+    benchmark: str | Path, data: AskedData, model: Any, cells: Iterable[str] | None, out: str | Path
 ) -> tuple[Recipe, tuple[Cell, ...]]:
     """What names stand for; a wrong one is told of before torch is imported, which takes seconds."""
     from jostle.benchmarks.reading import load_benchmark
     from jostle.benchmarks.selection import select_cells
     from jostle.loading.names import check_model
 
-    recipe = data.put_under(load_benchmark(benchmark))
-    check_model(recipe.name, recipe.task, model)
-    return recipe, select_cells(recipe, cells)
+    try:
+        recipe = data.put_under(load_benchmark(benchmark))
+        check_model(recipe.name, recipe.task, model)
+        return recipe, select_cells(recipe, cells)
+    except (UnknownName, BadValue) as error:
+        from jostle.running.parts import parts_of_run
+
+        used = parts_of_run(Path(out))
+        if used:
+            error.add_note(used)
+        raise
 
 
 def _looked_up(

@@ -254,6 +254,8 @@ def making_of(record: RunRecord, name: str) -> Making:
     facts.append(("scored by", _rules(about.content)))
     facts.append(("seed", str(about.seed)))
     facts.append(("versions", ", ".join(f"{key} {value}" for key, value in about.versions.items())))
+    if about.parts:
+        facts.append(("not jostle's own", "; ".join(f"{one}: {one.way}" for one in about.parts)))
     if about.missing:
         facts.append(("without a file", f"{len(about.missing)}, as {about.missing[0]}"))
     failures = tuple((one.video, one.message) for one in record.failures)

@@ -28,6 +28,7 @@ from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.filing.names import file_name_for, refuse_collisions
 from jostle.filing.writing import write_text
 from jostle.looking.work import Attempting, Engine, Look, Looked, Order
+from jostle.running.parts import used_parts
 from jostle.running.scores import summed_up
 from jostle.running.state import (
     RESULTS,
@@ -239,6 +240,7 @@ def _origin(task: Task[Any], contestant: Contestant, seed: int) -> Origin:
         task.fingerprint,
         tuple(data.missing),
         recipe=recipe.base or recipe.name,
+        parts=used_parts(recipe, data.name, (contestant.model, contestant.extractor)),
     )
 
 

@@ -102,6 +102,29 @@ class Content:
         return next((one for one in self.cells if one.cell == name), None)
 
 
+@dataclass(frozen=True, repr=False)
+class UsedPart:
+    """A part of a run that is not jostle's own; `jostle.plugins.Origin` says what each field means."""
+
+    shelf: str
+    name: str
+    module: str
+    package: str
+    version: str
+    checksum: str
+
+    def __str__(self) -> str:
+        whose = f"{self.package} {self.version}" if self.package else self.module
+        return f"{self.name} of {whose} ({self.checksum[:19]})" if self.checksum else f"{self.name} of {whose}"
+
+    __repr__ = __str__
+
+    @property
+    def way(self) -> str:
+        """What to do to have it, in words that end a message."""
+        return f"pip install {self.package}=={self.version}" if self.package else f"--import {self.module}"
+
+
 @dataclass(frozen=True)
 class Origin:
     """What decides the results of a run. A folder holds results of one origin.
@@ -125,6 +148,7 @@ class Origin:
         truth: fingerprint of what is annotated there.
         missing: ids that are annotated and have no file.
         recipe: the recipe that the benchmark puts on these data; its own name, where they are its own.
+        parts: what of all this is not jostle's own, and where it came from.
     """
 
     benchmark: str
@@ -145,6 +169,7 @@ class Origin:
     truth: str
     missing: tuple[str, ...]
     recipe: str = field(default="", kw_only=True)
+    parts: tuple[UsedPart, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.recipe:  # as in runs before recipes could be put on other data
