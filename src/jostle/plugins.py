@@ -112,7 +112,7 @@ def load(shelf: str) -> None:
     _import_named()
     for entry in _entries():
         if entry.name == shelf or entry.name not in SHELVES:
-            _try(entry.module, entry.attr)
+            _try(entry.module, entry.attr or "")
     for module in list(_asked):
         _try(module)
     for module, why in _failed.items():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, SupportsFloat, TypeVar
 
+from jostle.errors import BadValue, JostleError
 from jostle.registry import Registry
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,3 +45,21 @@ def metric(name: str, *, task: Task, cites: str, higher_is_better: bool = True) 
         return function
 
     return register
+
+
+def own_value(name: str, *given: Any) -> float:
+    """What a metric of somebody's own gives for a cell: of recognition for scores (N, C) and classes (N,), of detection
+    for `Predictions` and `Truth`.
+
+    Raises:
+        BadValue: if it fails, or does not give a number.
+    """
+    try:
+        value = metrics[name].compute(*given)
+    except JostleError:
+        raise
+    except Exception as error:
+        raise BadValue(f"metric {name} failed ({type(error).__name__}: {error})") from error
+    if not isinstance(value, SupportsFloat) or not math.isfinite(float(value)):
+        raise BadValue(f"metric {name} gave {value!r}; a cell is measured by one finite number, such as a share")
+    return float(value)

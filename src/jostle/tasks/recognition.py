@@ -19,11 +19,12 @@ from jostle.looking.class_match import Scores
 from jostle.looking.work import Order
 from jostle.metrics.accuracy import within_top_k
 from jostle.metrics.intervals import clopper_pearson
+from jostle.metrics.metric import metrics, own_value
 from jostle.metrics.video_classification import video_classification
 from jostle.tasks.action_places import known_actions, places_of
 from jostle.tasks.score_tables import read_table, write_table
 from jostle.tasks.task import Array, Measured, Task, task
-from jostle.types.columns import Flags
+from jostle.types.columns import Flags, Indices
 from jostle.types.segments import Segments
 from jostle.types.video_labels import VideoLabels
 
@@ -95,6 +96,8 @@ class RecognitionTask(Task[Scores]):
             labels = self.labels.of_videos(names)
             made = video_classification(_scored(videos, self.labels.classes, scores), labels, k=k)
             return Measured(made.mean_ap, {f"hit_at_{k}": made.hit_at_k})
+        if metrics.part(self.recipe.metric) is not None:
+            return Measured(own_value(self.recipe.metric, scores, self._only_class(videos)), {})
         more: dict[str, Any] = {"interval": found[1]}
         if k < ALSO < scores.shape[1]:
             more[f"top_{ALSO}"] = self._accuracy(videos, scores, ALSO)[0]
@@ -116,6 +119,13 @@ class RecognitionTask(Task[Scores]):
         correct = int(np.count_nonzero(right))
         interval = clopper_pearson(correct, len(right))
         return correct / len(right), None if interval is None else list(interval)
+
+    def _only_class(self, videos: Sequence[str]) -> Indices:
+        """The class of each video, for metrics that know no videos of several."""
+        several = [name for name in videos if len(self._classes_of[name]) != 1]
+        if several:
+            raise BadValue(f"{self.recipe.metric} is for one class a video, and {several[0]} has several")
+        return np.array([self._classes_of[name][0] for name in videos], np.int64)
 
     def _right(self, videos: Sequence[str], scores: Scores, k: int) -> Flags:
         """Whether any class of each video is among the k best."""

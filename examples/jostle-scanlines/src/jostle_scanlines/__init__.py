@@ -1,0 +1,1 @@
+"""Parts for jostle that live in a package of their own."""

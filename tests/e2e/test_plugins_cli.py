@@ -1,0 +1,144 @@
+"""Parts of one's own: a package with entry points, and a module beside the videos."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.media.encode import Writer
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "jostle-scanlines"
+RECIPE = """
+name = "lines-on-mine"
+version = 1
+dataset = "folder"
+subset = "test"
+task = "recognition"
+metric = "balanced_accuracy"
+k = 1
+[[groups]]
+name = "lines"
+corruptions = ["scan_lines"]
+severities = [3, 5]
+[[groups]]
+name = "late"
+cells = ["scan_lines:5"]
+placements = ["halves:2"]
+"""
+MINE = '''
+from jostle.corrupting.corruption import corruption
+
+
+@corruption(level="frame", scale=(1, 2, 3, 4, 5), cites="jostle")
+def dimmed(frame, shift, at):
+    """Every value shifted down by some bits."""
+    return frame >> shift
+'''
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example as pip installs it, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    done = subprocess.run([*command, "--target", folder, EXAMPLE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Dark and bright clips, a folder a class."""
+    folder = tmp_path_factory.mktemp("clips")
+    for label, value in (("bright", 200), ("dark", 60)):
+        (folder / "test" / label).mkdir(parents=True)
+        for i in range(3):
+            with Writer(folder / "test" / label / f"{label}_{i}.mp4", size=(48, 48), fps=10) as writer:
+                for _ in range(8):
+                    writer.write(np.full((48, 48, 3), value + i, np.uint8))
+    return folder
+
+
+def jostle(*arguments: object, site: Path | None = None, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | ({"PYTHONPATH": str(site)} if site else {})
+    environment.pop("JOSTLE_IMPORT", None)
+    command = [sys.executable, "-m", "jostle", *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def test_names_and_doctor_say_where_parts_come_from(site: Path, tmp_path: Path) -> None:
+    listed = json.loads(jostle("names", "corruptions", "--origin", "--json", site=site, cwd=tmp_path).stdout)
+    assert listed["scan_lines"] == "jostle-scanlines 0.1.0"
+    assert listed["fog"] == "jostle"
+    health = json.loads(jostle("doctor", "--json", site=site, cwd=tmp_path).stdout)
+    (plugin,) = health["plugins"]
+    assert plugin["name"] == "jostle-scanlines 0.1.0"
+    assert {"corruptions/scan_lines", "models/scanline_colours", "placements/halves"} <= set(plugin["parts"])
+    assert plugin["failure"] is None
+    assert "scan_lines" not in jostle("names", "corruptions", cwd=tmp_path).stdout
+
+
+def test_corrupt_extract_and_run_with_workers(site: Path, clips: Path, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from jostle.detectors.checkpoints import write_weights
+
+    clip = clips / "test" / "bright" / "bright_0.mp4"
+    jostle("corrupt", clip, "-c", "scan_lines:3", "--placement", "halves:1", "-o", "out.mp4", site=site, cwd=tmp_path)
+    tensors = {"2.weight": torch.tensor([[9.0] * 3, [-9.0] * 3]), "2.bias": torch.tensor([-12.0, 12.0])}
+    write_weights(tensors, tmp_path / "colours.safetensors", metadata={})
+    named = ("--weights", "colours.safetensors")
+    jostle("extract", clip, "--extractor", "scanline_colours", *named, "-o", "features", site=site, cwd=tmp_path)
+    (tmp_path / "mine.toml").write_text(RECIPE)
+    run = ("run", "mine.toml", "--model", "scanline_colours", *named, "--data", clips, "-o", "run")
+    jostle(*run, "-j", "2", site=site, cwd=tmp_path)
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())
+    assert scores["clean"] == 1.0
+    assert [cell["cell"] for cell in scores["cells"]] == ["scan_lines:3", "scan_lines:5", "scan_lines:5@halves:2"]
+    parts = json.loads((tmp_path / "run" / "run.json").read_text())["parts"]
+    assert [(part["shelf"], part["name"], part["package"], part["version"]) for part in parts] == [
+        ("corruptions", "scan_lines", "jostle-scanlines", "0.1.0"),
+        ("metrics", "balanced_accuracy", "jostle-scanlines", "0.1.0"),
+        ("models", "scanline_colours", "jostle-scanlines", "0.1.0"),
+        ("placements", "halves", "jostle-scanlines", "0.1.0"),
+    ]
+    assert all(part["checksum"].startswith("sha256:") for part in parts)
+    without = jostle(*run, cwd=tmp_path, code=2).stderr
+    assert "no metric is called 'balanced_accuracy'" in without
+    assert "to have that: pip install jostle-scanlines==0.1.0" in without
+    jostle("report", "run", "-o", "report.html", cwd=tmp_path)
+    assert "jostle-scanlines" in (tmp_path / "report.html").read_text()
+
+
+def test_a_module_is_imported_only_when_it_is_asked_for(clips: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "sub").mkdir()
+    assert "dimmed" not in jostle("names", "corruptions", cwd=tmp_path).stdout
+    assert "dimmed" in jostle("names", "corruptions", "--import", "mine", cwd=tmp_path).stdout
+    said = jostle("names", "corruptions", "--import", "mine", cwd=tmp_path / "sub", code=2).stderr
+    assert "--import mine: cannot be imported (ModuleNotFoundError: No module named 'mine')" in said
+    clip = clips / "test" / "bright" / "bright_0.mp4"
+    jostle("corrupt", clip, "-c", "dimmed:2", "--import", "mine", "-o", "out.mp4", cwd=tmp_path)
+    assert (tmp_path / "out.mp4").stat().st_size
+
+
+def test_a_plugin_that_fails_does_not_take_jostle_along(site: Path, tmp_path: Path) -> None:
+    package = tmp_path / "broken-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[jostle.plugins]\nparts = broken_parts\n")
+    (tmp_path / "broken_parts.py").write_text("import what_is_not_there\n")
+    done = jostle("names", "placements", site=tmp_path, cwd=site)
+    assert "everywhere" in done.stdout
+    assert done.stderr.count("broken 1.0: cannot be imported, so its parts are not there: ModuleNotFoundError") == 1
+    asked = jostle("corrupt", "x.mp4", "-c", "scan_lins:3", "-o", "y.mp4", site=tmp_path, cwd=site, code=2).stderr
+    assert "no corruption is called 'scan_lins'" in asked
+    assert "it may be a part of what is missing here: broken 1.0 cannot be imported (ModuleNotFound" in asked
+    assert "plugin broken 1.0: FAILS: ModuleNotFoundError" in jostle("doctor", site=tmp_path, cwd=site).stdout
