@@ -52,7 +52,6 @@ warmup_epochs = 1
 epochs = 9
 batch = 4
 average = 0.95
-average_ramp = false
 """
 ROBUST = (
     CLEAN.replace('features = "clean"\n', 'features = "clean"\ncorrupted = "dropped"\n')
