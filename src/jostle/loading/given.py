@@ -92,8 +92,8 @@ class Imported:
         whose = read_metadata(weights).get("recogniser")
         if whose != self.place:
             raise BadValue(
-                f"--model {self.place}: {weights} holds weights of {whose or 'something else'}; give those that `jostle "
-                "train` wrote for it, or none if it has its weights already"
+                f"--model {self.place}: {weights} holds weights of {whose or 'something else'}; give those that "
+                "`jostle train` wrote for it, or none if it has its weights already"
             )
         classes = tuple(map(str, read_note(weights, "classes", [])))
         changes = fit_changes(InputSpec, read_note(weights, "input", {}), where=self.place)
