@@ -199,9 +199,12 @@ def _named(
     from jostle.loading.names import check_model
 
     try:
-        recipe = data.put_under(load_benchmark(benchmark))
-        check_model(recipe.name, recipe.task, model)
-        return recipe, select_cells(recipe, cells)
+        wanted = None if cells is None else list(cells)
+        own = load_benchmark(benchmark)
+        check_model(own.name, own.task, model)
+        select_cells(own, wanted)
+        recipe = data.put_under(own)  # looks at data sets, whose films are drawn by compiled code
+        return recipe, select_cells(recipe, wanted)
     except (UnknownName, BadValue) as error:
         from jostle.running.parts import parts_of_run
 

@@ -76,9 +76,13 @@ def contestant_for(recipe: Recipe, data: Dataset, asked: AskedModel, device: str
     """
     if asked.weights is None and isinstance(asked.model, str):
         asked = replace(asked, weights=usual_weights(asked.model))
-    if recipe.task == "detection":
-        return _detection(data, asked, device, here)
-    return _recognition(recipe, data, asked, device)
+    made = (
+        _detection(data, asked, device, here)
+        if recipe.task == "detection"
+        else _recognition(recipe, data, asked, device)
+    )
+    names = [name for name in (asked.model, asked.extractor or made.extractor) if isinstance(name, str)]
+    return replace(made, asked=tuple(names))
 
 
 def _detection(data: Dataset, asked: AskedModel, device: str, here: bool) -> Contestant:

@@ -12,8 +12,8 @@ from jostle.runs.about import UsedPart
 from jostle.runs.folder import RunFolder
 
 
-def used_parts(recipe: Recipe, dataset: str, models: Iterable[str | None]) -> tuple[UsedPart, ...]:
-    """The foreign parts that a run of a benchmark on these models and data uses, in order."""
+def used_parts(recipe: Recipe, dataset: str, models: Iterable[str]) -> tuple[UsedPart, ...]:
+    """The foreign parts that a run of a benchmark uses on these data and models, which are names or places."""
     used = {("benchmarks", recipe.name), ("datasets", dataset), ("metrics", recipe.metric)}
     used.add(("protocols", recipe.protocol or ""))
     for cell in recipe.cells:
@@ -21,7 +21,7 @@ def used_parts(recipe: Recipe, dataset: str, models: Iterable[str | None]) -> tu
             used |= {("corruptions", spec.entry.corruption), ("profiles", spec.profile or "")}
             used.add(("placements", (cell.placement or spec.placement).partition(":")[0]))
     found = {part(shelf, name) for shelf, name in used}
-    for name in filter(None, models):
+    for name in models:
         if is_place(name):
             found.add(Part("models", name, origin_of(name.partition(":")[0])))
         else:

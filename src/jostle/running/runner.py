@@ -114,6 +114,7 @@ class Contestant:
         released_faults: of the THUMOS14-C extractors, which are repeated.
         shown: how frames become the input of a recogniser, as plain values.
         device: that it runs on.
+        asked: the names and places that it and its extractor were asked for by.
     """
 
     load: Callable[[], Look[Any]]
@@ -126,6 +127,7 @@ class Contestant:
     released_faults: tuple[ReleasedFault, ...] = ()
     shown: dict[str, Any] | None = None
     device: str = "cpu"
+    asked: tuple[str, ...] = ()
 
 
 def run_benchmark(
@@ -240,7 +242,7 @@ def _origin(task: Task[Any], contestant: Contestant, seed: int) -> Origin:
         task.fingerprint,
         tuple(data.missing),
         recipe=recipe.base or recipe.name,
-        parts=used_parts(recipe, data.name, (contestant.model, contestant.extractor)),
+        parts=used_parts(recipe, data.name, contestant.asked),
     )
 
 
