@@ -16,8 +16,9 @@ import torch
 from by_rule import DETECTORS
 from public_checkpoints import NORMALISER, drawn, opentad_shapes, write_opentad, write_original
 
-from jostle.detectors.checkpoints import differences, read_weights, write_weights
+from jostle.detectors.checkpoints import read_weights, write_weights
 from jostle.errors import BadValue, CheckpointError, ResourceError
+from jostle.shapes import differences
 
 
 def some_weights() -> dict[str, torch.Tensor]:
@@ -135,7 +136,7 @@ def test_differences_are_listed_by_kind() -> None:
     found = {"a": torch.zeros(2), "extra": torch.zeros(1)}
     told = differences({"a": (3,), **{f"b{i}": (1,) for i in range(10)}}, found)
     assert told.splitlines() == [
-        "10 missing: b0, b1, b2, b3, b4, b5, b6, b7 and 2 more",
+        "10 missing: b0, b1, b2 and 7 more",
         "1 unexpected: extra",
         "1 of another shape: a is (2,), not (3,)",
     ]
