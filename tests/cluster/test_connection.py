@@ -82,7 +82,7 @@ def test_a_cluster_of_our_own(
             list(cluster.worked(lambda: abs, [1]))
         with pytest.raises(BadValue, match="jobs must be at least 1"):
             list(cluster.worked(small_work.squaring, [1], 0))
-        monkeypatch.setattr(crew, "likeness", lambda: (os.getcwd(), sys.path, {"jostle": "0.0.1"}))
+        monkeypatch.setattr(crew, "likeness", lambda: (os.getcwd(), sys.path, [], {"jostle": "0.0.1"}))
         with pytest.raises(BadValue, match=r"jostle is .*, not 0\.0\.1; .* install the same on all machines"):
             list(cluster.worked(small_work.squaring, [1]))
         with Cluster() as again:  # one that is connected is used as it is, and left so
