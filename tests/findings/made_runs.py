@@ -123,9 +123,12 @@ def made_run(
     fails: tuple[str, ...] = (),
     knows: float = 0.9,
     benchmark: str = "",
+    on: str = "",
 ) -> Path:
-    """A run folder; the videos are files that hold none, or all of them `source`."""
+    """A run folder; the videos hold nothing, or are all `source`; `on` puts the recipe on other data."""
     recipe, annotations = recipe_of(task, cells, benchmark), annotations_of(task, videos, classes)
+    if on:
+        recipe = recipe.on("folder", "test", on)
     folder = out.parent / "videos"
     folder.mkdir(exist_ok=True)
     files = {name: source or folder / f"{name}.mp4" for name in names_of(videos)}

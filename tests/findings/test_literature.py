@@ -44,6 +44,15 @@ def test_a_run_on_other_data_is_said_to_be(run: RunRecord) -> None:
     )
 
 
+def test_a_recipe_on_other_data_is_shown_what_its_benchmark_is(tmp_path: Path) -> None:
+    moved = RunRecord.read(made_run(tmp_path / "run", benchmark="thumos14-c", on="folder kitchen"))
+    assert moved.about.benchmark == "thumos14-c on folder kitchen"
+    found = literature_on([moved])
+    assert found is not None
+    assert found.title == "Published on THUMOS14-C, not measured here"
+    assert found.remarks[0] == f"{moved.name} is on folder, the papers on thumos14: not comparable."
+
+
 def test_a_partial_run_is_said_to_be(tmp_path: Path) -> None:
     record = RunRecord.read(made_run(tmp_path / "run", benchmark="thumos14-c", fails=("video_0003",)))
     found = literature_on([record])

@@ -50,6 +50,13 @@ def test_groups_hold_what_may_be_compared(runs: Path) -> None:
     assert len(detection.published) == 15
 
 
+def test_a_recipe_on_other_data_has_a_table_of_its_own(runs: Path, tmp_path: Path) -> None:
+    moved = made_run(tmp_path / "moved", benchmark="thumos14-c", on="folder kitchen")
+    (board,) = boards_of([runs / "weak", moved], draws=0)
+    assert (board.benchmark, len(board.published)) == ("thumos14-c", 15)
+    assert [group.said.partition(":")[0] for group in board.groups] == ["folder kitchen, test", "folder, test"]
+
+
 def test_files(index: Path, runs: Path) -> None:
     out = index.parent
     assert {path.name for path in out.iterdir()} == {

@@ -58,7 +58,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Board:
-    """All that there is of one benchmark.
+    """All that there is of one benchmark, and of its recipe on other data.
 
     Attributes:
         benchmark: its name.
@@ -113,7 +113,7 @@ def boards_of(
             progress(done, len(sources))
     by_benchmark: dict[str, list[tuple[RunSummary, Path]]] = {}
     for summary, source in found.values():
-        by_benchmark.setdefault(summary.benchmark, []).append((summary, source))
+        by_benchmark.setdefault(summary.recipe, []).append((summary, source))
     return tuple(_board(name, held) for name, held in sorted(by_benchmark.items()))
 
 
@@ -141,7 +141,8 @@ def _board(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Board:
 def _group(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Group:
     first = held[0][0]
     known = next((benchmarks[name] for name in benchmarks if name == benchmark), None)
-    said = f"{first.dataset}, {first.subset}: {first.coverage.of} videos"
+    on = first.dataset if first.benchmark == benchmark else first.benchmark.removeprefix(f"{benchmark} on ")
+    said = f"{', '.join(filter(None, (on, first.subset)))}: {first.coverage.of} videos"
     if known is not None and first.dataset != known.dataset:
         said += f"; not on {known.dataset}, so not to be held against what is published"
     elif known is not None and first.fingerprint != known.fingerprint:

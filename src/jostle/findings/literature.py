@@ -8,7 +8,6 @@ from typing import Any
 
 from jostle.benchmarks.recipe import benchmarks
 from jostle.findings.record import RunRecord
-from jostle.findings.run_names import benchmark_title
 from jostle.findings.tables import Column, Table
 from jostle.papers.standing import PublishedModel, published_models
 
@@ -57,12 +56,12 @@ class Literature:
 
 def literature_on(records: Sequence[RunRecord]) -> Literature | None:
     """What is published on the benchmark of these runs; None where nothing is."""
-    name = records[0].about.benchmark
+    name = records[0].about.recipe
     models = published_models(name)
     if not models:
         return None
     remarks = dict.fromkeys(remark for record in records for remark in apart(record))
-    title = f"Published on {benchmark_title(records[0])}, not measured here"
+    title = f"Published on {benchmarks[name].title}, not measured here"
     return Literature(title, models, records[0].task == "frames", (*remarks, ALWAYS))
 
 
@@ -70,7 +69,7 @@ def apart(record: RunRecord) -> list[str]:
     """Why a run cannot be held against published figures of its benchmark; empty where nothing speaks against it."""
     about, scores = record.about, record.scores
     said = []
-    known = benchmarks[about.benchmark]  # what is published is of these
+    known = benchmarks[about.recipe]  # what is published is of these
     if about.dataset != known.dataset:
         said.append(f"{record.name} is on {about.dataset}, the papers on {known.dataset}: not comparable.")
     elif about.fingerprint != known.fingerprint:

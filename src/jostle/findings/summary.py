@@ -62,6 +62,7 @@ class RunSummary:
 
     Attributes:
         benchmark, title, fingerprint: of what it is a run.
+        recipe: what the benchmark does; its own name, where the data are its own too.
         task: what kind of benchmark that is.
         metric: what the scores are.
         dataset, subset, truth: on what, and the fingerprint of what is annotated there.
@@ -84,6 +85,7 @@ class RunSummary:
     benchmark: str
     title: str
     fingerprint: str
+    recipe: str
     task: Task
     metric: str
     dataset: str
@@ -152,8 +154,8 @@ def summary_of(found: Survey) -> RunSummary:
     if offsets and not found.counted:
         own = offsets[0]
         numbers = (Number(own.accuracy, own.accuracy_interval), Number(own.pm_k, own.pm_k_interval), Number(None))
-    facts = ("benchmark", "fingerprint", "dataset", "subset", "truth", "model", "weights", "weights_from", "device")
-    more = ("extractor", "extractor_weights", "seed", "versions")
+    facts = ("benchmark", "fingerprint", "recipe", "dataset", "subset", "truth", "device", "seed", "versions")
+    more = ("model", "weights", "weights_from", "extractor", "extractor_weights")
     return RunSummary(
         **{name: getattr(about, name) for name in (*facts, *more)},
         title=benchmark_title(record),
