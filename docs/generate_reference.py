@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
 
@@ -221,9 +221,10 @@ def write_pages(folder: Path) -> list[Path]:
 
 
 def write_names(path: Path) -> None:
-    """Write the names of jostle's own networks, for those who must not import torch to know them."""
-    shelves: Sequence[Registry[Any]] = (detectors, extractors, recognisers)
-    names = {shelf.shelf: [name for name in shelf if shelf.part(name) is None] for shelf in shelves}
+    """Write the names of jostle's own networks and benchmarks, for those who must not import anything to know them."""
+    shelves: Sequence[Registry[Any]] = (detectors, extractors, recognisers, datasets)
+    names: dict[str, Any] = {shelf.shelf: [name for name in shelf if shelf.part(name) is None] for shelf in shelves}
+    names["benchmarks"] = {name: benchmarks[name].task for name in benchmarks if benchmarks.part(name) is None}
     path.write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
 
 
@@ -861,8 +862,8 @@ def _parameters(parameters: Iterable[Any]) -> list[str]:
             written = ", ".join(f"`{flag}`" for flag in parameter.opts)
             if parameter.metavar:
                 written += f" `{parameter.metavar}`"
-        choices = get_args(getattr(getattr(parameter, "type_descriptor", None), "annotation", None))
-        if choices and all(isinstance(choice, str) for choice in choices):
+        choices = getattr(parameter.type, "choices", ())
+        if choices:
             written += f" `{'|'.join(choices)}`"
         default = parameter.default
         silent = default is None or default is False or getattr(parameter, "count", False)

@@ -16,9 +16,10 @@ from jostle.benchmarks.recipe import benchmarks
 from jostle.benchmarks.selection import select_cells
 from jostle.datasets.dataset import Dataset, Files, Request
 from jostle.demo.loop import DETECTOR, write_demo
+from jostle.loading.asked import AskedModel
 from jostle.media.encode import Writer
 from jostle.puppets.film import CLASSES, FPS, SIZE, untrimmed
-from jostle.running.contestants import AskedModel, contestant_for
+from jostle.running.contestants import contestant_for
 from jostle.shipped import TREATMENTS
 from jostle.types import Segments, Truth
 

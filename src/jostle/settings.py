@@ -43,6 +43,15 @@ def read_settings(kind: type[S], path: str | Path, overrides: Iterable[str] = ()
     return make_settings(kind, read_toml(path), overrides, where=str(path))
 
 
+def is_toml(source: str | Path) -> bool:
+    """Whether what may be a name or a file of settings is a file.
+
+    >>> is_toml("thumos14-c"), is_toml("mine.toml"), is_toml(Path("mine"))
+    (False, True, True)
+    """
+    return isinstance(source, Path) or source.lower().endswith(".toml")
+
+
 def read_toml(path: str | Path) -> dict[str, Any]:
     """What a TOML file holds: text, finite numbers, truth values, lists and tables.
 

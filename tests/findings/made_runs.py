@@ -70,12 +70,13 @@ class Guesser:
     weakness: float
     fails: tuple[str, ...] = ()
     knows: float = 0.9
+    shown: tuple[int, ...] | None = None
 
     def __call__(self, order: Order) -> Looked[Any]:
         if order.name in self.fails:
             raise DataError(f"{order.name}: <i>no</i> video")
         found = {cell.name: self._found(order, cell.name) for cell in order.cells}
-        return Looked(found, Cost(), Cost())
+        return Looked(found, Cost(), Cost(), shown=self.shown)
 
     def _found(self, order: Order, cell: str) -> Any:
         harm = 0.1 if cell == CLEAN else self.weakness * (split_cell(cell)[1] or 1) / 4
@@ -105,10 +106,6 @@ class Guesser:
         return rows
 
 
-def _guesser(annotations: Any, weakness: float, fails: tuple[str, ...], knows: float) -> Guesser:
-    return Guesser(annotations, weakness, fails, knows)
-
-
 def made_run(
     out: Path,
     task: str = "detection",
@@ -124,6 +121,7 @@ def made_run(
     knows: float = 0.9,
     benchmark: str = "",
     on: str = "",
+    shown: tuple[int, ...] | None = None,
 ) -> Path:
     """A run folder; the videos hold nothing, or are all `source`; `on` puts the recipe on other data."""
     recipe, annotations = recipe_of(task, cells, benchmark), annotations_of(task, videos, classes)
@@ -136,6 +134,6 @@ def made_run(
         for file in files.values():
             file.write_bytes(b"no video")
     data = Dataset("folder", "test", folder, (annotations,), files)
-    contestant = Contestant(partial(_guesser, annotations, weakness, fails, knows), model)
+    contestant = Contestant(partial(Guesser, annotations, weakness, fails, knows, shown), model)
     run_benchmark(recipe, data, contestant, out, cells=select_cells(recipe, None), seed=seed, jobs=1)
     return out

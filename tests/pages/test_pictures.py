@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from made_runs import made_run
 
+from jostle.errors import DataError
 from jostle.findings.drops import video_drops
 from jostle.findings.record import RunRecord
 from jostle.findings.survey import survey
 from jostle.pages.pictures import SHOTS, strip_of
+from jostle.pages.report import write_report
 from jostle.pages.worst import Album
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
@@ -52,6 +54,28 @@ def test_struck_frames_are_among_the_shots_and_are_struck(record: RunRecord) -> 
         assert any(a <= shot.time_s < b for a, b in strip.struck) == shot.struck
     assert strip.clip.startswith("data:video/mp4;base64,")
     assert strip.without_clip().weight < strip.weight
+
+
+def test_a_strip_shows_frames_that_the_model_was_shown(tmp_path: Path) -> None:
+    film, seen = write_video(tmp_path / "film.mkv", 100), (3, 9, 30, 49, 50, 51, 60, 72, 81, 90, 99)
+    run = made_run(tmp_path / "run", "recognition", videos=3, source=film, shown=seen)
+    strip = strip_of(RunRecord.read(run), "video_0001", CELL)
+    assert strip.as_shown
+    fps = 99 / strip.shots[-1].time_s
+    assert {round(shot.time_s * fps) for shot in strip.shots} <= set(seen)
+    assert len(strip.shots) == SHOTS
+    assert any(shot.struck for shot in strip.shots)
+    assert (
+        "Strips show frames that the model was shown." in write_report([run], tmp_path / "r.html", draws=0).read_text()
+    )
+
+
+def test_frames_shown_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    run = made_run(tmp_path / "run", "recognition", videos=3, shown=(1, 2))
+    journal = run / "journal.jsonl"
+    journal.write_text(journal.read_text().replace('"shown": "1 2"', '"shown": "1 two"'))
+    with pytest.raises(DataError, match="frames shown of video_0001 are no numbers"):
+        RunRecord.read(run).shown("video_0001")
 
 
 def test_an_album_stops_when_it_is_full(record: RunRecord) -> None:

@@ -17,11 +17,23 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import small_recognition
-from small_recognition import CELLS, CLASSES, FRAMES, LABELS, NAMES, RECIPE, data_of, write_videos
+from small_recognition import (
+    CELLS,
+    CLASSES,
+    FRAMES,
+    LABELS,
+    NAMES,
+    RECIPE,
+    SAMPLING,
+    data_of,
+    write_video,
+    write_videos,
+)
 
 import jostle
 from jostle.errors import SourceChanged
 from jostle.filing.frames import read_frame_scores
+from jostle.findings.record import RunRecord
 from jostle.metrics.accuracy import top_k_accuracy
 from jostle.running.check import check_run
 from jostle.runs.events import VideoKept
@@ -172,6 +184,74 @@ def test_an_edited_predictions_file_is_refused(videos: dict[str, Path], whole: P
     assert check_run(whole).altered == ("predictions/clean.npz is not what the run wrote",)
     with pytest.raises(SourceChanged, match=r"clean\.npz: not what this run wrote"):
         small_recognition.run(videos, whole, task=task)
+
+
+@TASKS
+def test_the_journal_says_which_frames_were_shown(undisturbed: dict[str, Path], task: str) -> None:
+    shown = RunRecord.read(undisturbed[task]).shown("c")
+    assert shown is not None
+    assert shown.tolist() == [19, 20, 22] if task == "frames" else len(shown) == 6 * SAMPLING.clips
+
+
+@pytest.fixture
+def by_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results of frames are kept two by two; every video here has three."""
+    monkeypatch.setattr("jostle.tasks.frames.PORTION", 2)
+
+
+@pytest.mark.usefixtures("by_two")
+def test_frames_of_a_long_video_are_kept_by_portions(
+    videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path
+) -> None:
+    class Enough(Exception):
+        pass
+
+    def stop(done: int, total: int) -> None:
+        assert total == 8
+        if done == 3:
+            raise Enough
+
+    out = tmp_path / "run"
+    with pytest.raises(Enough):
+        small_recognition.run(videos, out, task="frames", progress=stop)
+    assert looks(out) == ["a", "a", "b"]
+    ticks = []
+    done = small_recognition.run(videos, out, task="frames", watch=ticks.append)
+    assert (looks(out), done.clean.joined) == (["a", "a", "b", "b", "c", "c", "d", "d"], 7)
+    assert (ticks[-1].done, ticks[-1].total, ticks[-1].unit) == (5, 5, "portions of videos")
+    assert content(out) == content(undisturbed["frames"])
+    assert RunRecord.read(out).shown("a").tolist() == [19, 20, 22]
+    found = check_run(out)
+    assert (found.altered, found.lacking, found.videos) == ((), (), 4)
+
+
+@pytest.mark.usefixtures("by_two")
+def test_a_portion_that_fails_sets_its_video_aside_until_it_is_mended(
+    videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    short = write_video(tmp_path / "b.mkv", 22, seed=1)  # the last frame of b lies beyond its end
+    done = small_recognition.run({**videos, "b": short}, out, task="frames")
+    assert [(one["video"], "no frame 22" in one["message"]) for one in done.failures] == [("b", True)]
+    assert done.scores["coverage"] == {"videos": 3, "of": 4}
+    again = small_recognition.run({**videos, "b": short}, out, task="frames")
+    assert (len(again.failures), again.clean.joined) == (1, 0)
+    (out / "videos" / "b.portion0").unlink()
+    short.write_bytes(videos["b"].read_bytes())
+    with pytest.raises(SourceChanged, match="not the video it was"):
+        small_recognition.run({**videos, "b": short}, out, task="frames", retry_failed=True)
+
+
+@pytest.mark.usefixtures("by_two")
+def test_a_portion_that_is_altered_is_looked_at_again(
+    videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    small_recognition.run(videos, out, task="frames")
+    (out / "predictions" / "clean.npz").unlink()
+    (out / "videos" / "c.portion1").write_bytes(b"no longer")
+    assert small_recognition.run(videos, out, task="frames").clean.joined == 1
+    assert content(out) == content(undisturbed["frames"])
 
 
 def test_frames_that_are_missing_leave_their_sets(videos: dict[str, Path], tmp_path: Path) -> None:

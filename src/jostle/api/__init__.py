@@ -1,36 +1,41 @@
 """The verbs: what a script calls, and what the command line calls in turn.
 
-Rooms that load compiled or foreign code are imported inside the verbs, so that `import jostle` stays light.
+Rooms that load compiled or foreign code are imported inside the verbs, and a verb itself when it is first used, so that
+`import jostle` and a wrong name on the command line cost next to nothing.
 """
 
-from jostle.api.boarding import board, export_run
-from jostle.api.building import build, plan_build
-from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sheet
-from jostle.api.data import load_dataset
-from jostle.api.demonstrating import demo, demo_video
-from jostle.api.detecting import detect, train
-from jostle.api.diffing import diff
-from jostle.api.extracting import extract
-from jostle.api.listing import doctor, names, origins, published
-from jostle.api.publishing import card, track
-from jostle.api.reporting import report
-from jostle.api.running import plan, run
-from jostle.api.scoring import (
-    compare,
-    convert,
-    diagnose,
-    load_predictions,
-    load_scored_truth,
-    load_truth,
-    pm_k,
-    robustness,
-    score,
-)
-from jostle.api.verifying import verify
-from jostle.api.viewing import view
-from jostle.loading.detector import load_detector
-from jostle.loading.extractor import load_extractor
-from jostle.loading.recogniser import load_recogniser
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jostle.api.boarding import board, export_run
+    from jostle.api.building import build, plan_build
+    from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sheet
+    from jostle.api.data import load_dataset
+    from jostle.api.demonstrating import demo, demo_video
+    from jostle.api.detecting import detect, train
+    from jostle.api.diffing import diff
+    from jostle.api.extracting import extract
+    from jostle.api.listing import doctor, names, origins, published
+    from jostle.api.publishing import card, track
+    from jostle.api.reporting import report
+    from jostle.api.running import plan, run
+    from jostle.api.scoring import (
+        compare,
+        convert,
+        diagnose,
+        load_predictions,
+        load_scored_truth,
+        load_truth,
+        pm_k,
+        robustness,
+        score,
+    )
+    from jostle.api.verifying import verify
+    from jostle.api.viewing import view
+    from jostle.loading.detector import load_detector
+    from jostle.loading.extractor import load_extractor
+    from jostle.loading.recogniser import load_recogniser
 
 __all__ = [
     "board",
@@ -73,3 +78,75 @@ __all__ = [
     "verify",
     "view",
 ]
+
+_VERBS = {
+    "jostle.api.boarding": (
+        "board",
+        "export_run",
+    ),
+    "jostle.api.building": (
+        "build",
+        "plan_build",
+    ),
+    "jostle.api.corrupting": (
+        "corrupt",
+        "corrupt_file",
+        "corrupt_frame",
+        "read",
+        "sheet",
+    ),
+    "jostle.api.data": ("load_dataset",),
+    "jostle.api.demonstrating": (
+        "demo",
+        "demo_video",
+    ),
+    "jostle.api.detecting": (
+        "detect",
+        "train",
+    ),
+    "jostle.api.diffing": ("diff",),
+    "jostle.api.extracting": ("extract",),
+    "jostle.api.listing": (
+        "doctor",
+        "names",
+        "origins",
+        "published",
+    ),
+    "jostle.api.publishing": (
+        "card",
+        "track",
+    ),
+    "jostle.api.reporting": ("report",),
+    "jostle.api.running": (
+        "plan",
+        "run",
+    ),
+    "jostle.api.scoring": (
+        "compare",
+        "convert",
+        "diagnose",
+        "load_predictions",
+        "load_scored_truth",
+        "load_truth",
+        "pm_k",
+        "robustness",
+        "score",
+    ),
+    "jostle.api.verifying": ("verify",),
+    "jostle.api.viewing": ("view",),
+    "jostle.loading.detector": ("load_detector",),
+    "jostle.loading.extractor": ("load_extractor",),
+    "jostle.loading.recogniser": ("load_recogniser",),
+}
+_HOMES = {verb: home for home, verbs in _VERBS.items() for verb in verbs}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'jostle.api' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,7 +8,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.types.clip import checked_rate
 from jostle.workers import cores
 
 if TYPE_CHECKING:
@@ -75,7 +74,11 @@ def load_dataset(
     place = cache_folder() if root is None else Path(root)
     chosen = None if annotations is None else Path(annotations)
     found = kind.load(Request(part, place, seed, cores() if jobs is None else jobs, verify, progress, chosen, first))
-    return found if fps is None else replace(found, fps=checked_rate(fps))
+    if fps is None:
+        return found
+    from jostle.types.clip import checked_rate
+
+    return replace(found, fps=checked_rate(fps))
 
 
 @dataclass(frozen=True)

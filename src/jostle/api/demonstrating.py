@@ -40,7 +40,8 @@ def demo(
     need_torch("the demo")
     from jostle.benchmarks.recipe import benchmarks
     from jostle.demo.loop import BENCHMARK, DETECTOR, FILMS, write_demo
-    from jostle.running.contestants import AskedModel, contestant_for
+    from jostle.loading.asked import AskedModel
+    from jostle.running.contestants import contestant_for
 
     many = cores() if jobs is None else jobs
     told = None if progress is None else partial(progress, "making films")

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from jostle.api.data import AskedData
 from jostle.errors import BadValue, UnknownName
 from jostle.loading.installed import need_torch
+from jostle.settings import is_toml
 
 if TYPE_CHECKING:
     from jostle.api.engines import Place
     from jostle.benchmarks.recipe import Cell, Recipe
     from jostle.datasets.dataset import Dataset
     from jostle.extraction.windows import ReleasedFault, Rule
+    from jostle.loading.asked import AskedModel
     from jostle.models.input_spec import InputSpec
     from jostle.running.runner import Contestant, Run
     from jostle.running.watching import Watch
@@ -81,7 +83,7 @@ def run(
         cells: as `select_cells` takes them; by default all that count.
         retry_failed: look again at videos that could not be used.
         device: `auto`, `cpu` or `cuda`.
-        progress: called with (videos done, videos to do).
+        progress: called with (videos done, videos to do); of long videos of single frames, with portions of them.
         watch: called with the state of all cells after each video.
 
     Raises:
@@ -90,9 +92,9 @@ def run(
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
     need_torch("running a model")
-    asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
+    asked = _asked(model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
     asked_data = AskedData(data, dataset, subset, fps)
-    recipe, chosen = _named(benchmark, asked_data, model, cells, out)
+    recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
     from jostle.api.engines import place_of
     from jostle.progress import shown_progress
     from jostle.running.estimate import first_look
@@ -154,9 +156,9 @@ def plan(
     One video is looked at, to tell how long everything may take.
     """
     need_torch("running a model")
-    asked = (model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
+    asked = _asked(model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
     asked_data = AskedData(data, dataset, subset, fps)
-    recipe, chosen = _named(benchmark, asked_data, model, cells, out)
+    recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
     from jostle.api.engines import place_of
     from jostle.running.estimate import estimated, first_look
     from jostle.running.runner import plan_benchmark
@@ -190,36 +192,47 @@ class _Known:
     cells: tuple[Cell, ...]
 
 
+def _asked(*model: Any) -> AskedModel:
+    from jostle.loading.asked import AskedModel
+
+    return AskedModel(*model)
+
+
 def _named(
-    benchmark: str | Path, data: AskedData, model: Any, cells: Iterable[str] | None, out: str | Path
+    benchmark: str | Path, data: AskedData, asked: AskedModel, cells: Iterable[str] | None, out: str | Path
 ) -> tuple[Recipe, tuple[Cell, ...]]:
-    """What names stand for; a wrong one is told of before torch is imported, which takes seconds."""
-    from jostle.benchmarks.reading import load_benchmark
-    from jostle.benchmarks.selection import select_cells
-    from jostle.loading.names import check_model
+    """What names stand for; a wrong one is told of before anything large is imported, torch above all."""
+    from jostle.loading.names import check_known, check_model, check_run
 
     try:
+        if not is_toml(benchmark):
+            check_run(str(benchmark), asked.model)
+        asked.check()
+        if data.dataset is not None:
+            check_known("datasets", data.dataset)
+        from jostle.benchmarks.reading import load_benchmark
+        from jostle.benchmarks.selection import select_cells
+
         wanted = None if cells is None else list(cells)
         own = load_benchmark(benchmark)
-        check_model(own.name, own.task, model)
+        check_model(own.name, own.task, asked.model)
         select_cells(own, wanted)
         recipe = data.put_under(own)  # looks at data sets, whose films are drawn by compiled code
         return recipe, select_cells(recipe, wanted)
     except (UnknownName, BadValue) as error:
-        from jostle.running.parts import parts_of_run
+        if Path(out).exists():
+            from jostle.running.parts import parts_of_run
 
-        used = parts_of_run(Path(out))
-        if used:
-            error.add_note(used)
+            used = parts_of_run(Path(out))
+            if used:
+                error.add_note(used)
         raise
 
 
-def _looked_up(
-    recipe: Recipe, data: AskedData, cells: tuple[Cell, ...], place: Place, model: tuple[Any, ...]
-) -> _Known:
+def _looked_up(recipe: Recipe, data: AskedData, cells: tuple[Cell, ...], place: Place, asked: AskedModel) -> _Known:
     """Look everything else up, before any work is done."""
-    from jostle.running.contestants import AskedModel, contestant_for
+    from jostle.running.contestants import contestant_for
 
     loaded = data.load(recipe)
-    contestant = contestant_for(recipe, loaded, AskedModel(*model), place.device, here=place.here)
+    contestant = contestant_for(recipe, loaded, asked, place.device, here=place.here)
     return _Known(recipe, loaded, replace(contestant, device=place.device), cells)

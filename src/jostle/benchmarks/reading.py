@@ -7,14 +7,12 @@ from pathlib import Path
 from jostle.benchmarks.recipe import Recipe, benchmarks
 from jostle.datasets.dataset import datasets
 from jostle.errors import BadValue, JostleError
-from jostle.settings import read_settings
+from jostle.settings import is_toml, read_settings
 
 
 def load_benchmark(source: str | Path) -> Recipe:
     """The benchmark of a name, or the one that a TOML file holds."""
-    if isinstance(source, Path) or source.lower().endswith(".toml"):
-        return read_benchmark(source)
-    return benchmarks[source]
+    return read_benchmark(source) if is_toml(source) else benchmarks[str(source)]
 
 
 def read_benchmark(path: str | Path) -> Recipe:

@@ -70,7 +70,7 @@ def title_of(what: str, tick: Tick, seconds: float) -> str:
     rate = tick.done / seconds if seconds > 0 else 0.0
     left = f", about {time_of((tick.total - tick.done) / rate)} left" if rate else ""
     failed = f", {tick.failed} set aside" if tick.failed else ""
-    return f"{what}: {tick.done} of {tick.total} videos{failed}, {rate:.2f} a second{left}"
+    return f"{what}: {tick.done} of {tick.total} {tick.unit}{failed}, {rate:.2f} a second{left}"
 
 
 def grid_of(tick: Tick) -> dict[str, dict[str, CellSoFar]]:

@@ -155,10 +155,35 @@ class RunRecord:
         """The rate of each folder of images that something outside of it gave it."""
         return {video: checked_rate(event.fps) for video, event in self._kept.items() if event.fps is not None}
 
-    @cached_property
+    def shown(self, video: str) -> npt.NDArray[np.int64] | None:
+        """Numbers of the frames of a video that the model was shown, in order; None where it saw all, or in older runs.
+
+        Raises:
+            DataError: if the journal has something else there.
+        """
+        told = [event.shown for event in self._portions[video] if event.shown is not None]
+        try:
+            numbers = [int(number) for one in told for number in one.split()]
+            return np.unique(np.array(numbers, np.int64)) if numbers and min(numbers) >= 0 else None
+        except (ValueError, OverflowError):
+            raise DataError(f"{RunFolder(self.folder).journal}: frames shown of {video} are no numbers") from None
+
+    @property
     def _kept(self) -> dict[str, VideoKept]:
-        events = read_events(RunFolder(self.folder).journal)
-        return {event.video: event for event in events if isinstance(event, VideoKept)}
+        return {video: portions[-1] for video, portions in self._portions.items()}
+
+    @cached_property
+    def _portions(self) -> dict[str, list[VideoKept]]:
+        """What the journal says last on each portion of each video; most are kept whole."""
+        last = {
+            (event.video, event.portion): event
+            for event in read_events(RunFolder(self.folder).journal)
+            if isinstance(event, VideoKept)
+        }
+        made: dict[str, list[VideoKept]] = {}
+        for (video, _), event in last.items():
+            made.setdefault(video, []).append(event)
+        return made
 
     def predictions(self, cell: str) -> Predictions:
         """What a detector found in a cell."""

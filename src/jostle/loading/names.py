@@ -1,21 +1,23 @@
-"""Whether a name is that of a model, told without loading one: shelves of networks import torch, which takes seconds.
+"""Whether names are those of a benchmark and a model, told without loading them: networks import torch, for seconds.
 
 Names of jostle's own lie in `jostle/shipped/names.json`, which `make reference` writes from the shelves.
 """
 
 from __future__ import annotations
 
-from jostle.errors import BadValue, UnknownName
+from pathlib import Path
+
+from jostle.errors import BadValue, CheckpointError, UnknownName
 from jostle.plugins import hint, is_place
 from jostle.plugins import names as foreign_names
-from jostle.shipped import index_of_names
+from jostle.shipped import TREATMENTS, index_of_names, task_of_benchmark, trained_weights, usual_weights
 
-KIND = {"detectors": "detector", "models": "model", "extractors": "extractor"}
+KIND = {"benchmarks": "benchmark", "datasets": "data set", "detectors": "detector", "models": "model"}
 SAID = {"detectors": "detector", "models": "recogniser"}
 
 
 def check_known(shelf: str, name: str) -> None:
-    """Raise unless a shelf of networks has the name.
+    """Raise unless a shelf has the name.
 
     Raises:
         UnknownName: with the names that come near.
@@ -25,9 +27,45 @@ def check_known(shelf: str, name: str) -> None:
         raise UnknownName(KIND[shelf], name, known, hint())
 
 
+def check_extractor(name: str) -> None:
+    """Raise unless there is an extractor of the name; every recogniser is one as well.
+
+    Raises:
+        UnknownName: with the names that come near.
+    """
+    known = [*names_of("extractors"), *names_of("models")]
+    if name not in known and "/" not in name:
+        raise UnknownName("extractor", name, known, hint())
+
+
+def check_weights(model: str, weights: str | Path | None) -> None:
+    """Raise unless the weights of a name are there.
+
+    Raises:
+        CheckpointError: if there is no such file.
+        UnknownName: if no weights come with jostle for this model.
+    """
+    if weights is not None and not trained_weights(model, weights).exists():
+        usual = "" if usual_weights(model) is None else f", or {' or '.join(TREATMENTS)}, which come with jostle"
+        raise CheckpointError(f"{weights}: no such file; give the path of the weights of {model}{usual}")
+
+
 def names_of(shelf: str) -> list[str]:
-    """The names of a shelf of networks."""
+    """The names of a shelf."""
     return [*index_of_names()[shelf], *foreign_names(shelf)]
+
+
+def check_run(benchmark: str, model: object) -> None:
+    """Raise unless the names of a benchmark and a model are known and fit, as far as an index tells.
+
+    Raises:
+        BadValue: if the model is one for another task.
+        UnknownName: if there is no such benchmark or model.
+    """
+    check_known("benchmarks", benchmark)
+    task = task_of_benchmark(benchmark)
+    if task is not None:  # a plugin's is known when it is loaded
+        check_model(benchmark, task, model)
 
 
 def check_model(benchmark: str, task: str, model: object) -> None:

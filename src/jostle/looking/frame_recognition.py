@@ -50,4 +50,5 @@ class SeeingFrames:
                     clean = scoring.cost(footage.decoded)
             scoring.finish()
             found = {cell.name: np.stack([scoring[cell.name, i] for i in range(len(numbers))]) for cell in order.cells}
-            return Looked(found, clean, scoring.cost(footage.decoded, clean))
+            shown = tuple(np.unique(numbers).tolist())
+            return Looked(found, clean, scoring.cost(footage.decoded, clean), shown=shown)

@@ -94,7 +94,8 @@ class Recognising:
                 )
                 for cell in order.cells
             }
-            return Looked(found, clean, scoring.cost(footage.decoded, clean))
+            shown = tuple(np.unique(rows).tolist())
+            return Looked(found, clean, scoring.cost(footage.decoded, clean), shown=shown)
 
     def _rows(self, footage: Footage, order: Order) -> Indices:
         """(clips, frames) numbers of the frames shown."""

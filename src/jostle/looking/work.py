@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -26,6 +27,7 @@ class Order:
         segments: its actions, for placements to strike; None where nothing is annotated in time.
         frames: names of the frames that are looked at, where not all are.
         fps: the rate of a folder of images, where the folder does not say it.
+        portion: which of its frames these are, where results are kept by portions; None for all.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Order:
     segments: Segments | None = None
     frames: tuple[str, ...] = ()
     fps: Fraction | None = None
+    portion: int | None = None
 
     def __str__(self) -> str:
         return str(self.path)
@@ -58,12 +61,14 @@ class Looked(Generic[Found]):
         clean: what the clean video cost.
         cells: what all other cells cost on top.
         source: the file or folder of images that was looked at.
+        shown: numbers of the frames that the model was shown, where not all were.
     """
 
     found: dict[str, Found]
     clean: Cost
     cells: Cost
     source: Source | None = None
+    shown: tuple[int, ...] | None = None
 
 
 Look = Callable[[Order], Looked[Found]]
@@ -120,13 +125,19 @@ def _state(path: Path) -> tuple[int, int] | None:
 
 def _source(path: Path, before: tuple[int, int]) -> Source:
     """The file as it was from before it was opened until now: what was found is of this one and no other."""
-    checksum = fingerprint_of(path)
+    checksum = _checksum(path, before)
     if source_state(path) != before:
         raise SourceChanged(
             f"{path}: changed while it was being looked at; run again with --retry-failed when nothing writes to it",
             fault="F19",
         )
     return Source(*before, checksum)
+
+
+@lru_cache(maxsize=1)
+def _checksum(path: Path, state: tuple[int, int]) -> str:
+    """Of a file or folder in a state: portions of one video come one after another."""
+    return fingerprint_of(path)
 
 
 def asked(name: str, model: Callable[[], Found], what: str = "model") -> Found:

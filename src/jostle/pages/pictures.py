@@ -47,6 +47,7 @@ class Strip:
 
     Attributes:
         shots: moments of a stretch, in order.
+        as_shown: whether those are frames that the model was shown, where it was not shown all.
         struck: what the corruption touches, as stretches in seconds.
         end_s: when the video ends.
         clip: a few seconds of clean beside corrupted, as a data address; empty where none could be made.
@@ -54,6 +55,7 @@ class Strip:
     """
 
     shots: tuple[Shot, ...]
+    as_shown: bool
     struck: tuple[Span, ...]
     end_s: float
     clip: str
@@ -70,7 +72,7 @@ class Strip:
 
 
 def strip_of(record: RunRecord, video: str, cell: str, stretch: Span | None = None) -> Strip:
-    """Pictures of a stretch of a video; by default of all of it.
+    """Pictures of a stretch of a video, by default of all of it; of frames that the model was shown, if not all were.
 
     Raises:
         DataError: if the video is gone, or the run does not say how the cell was made.
@@ -79,7 +81,8 @@ def strip_of(record: RunRecord, video: str, cell: str, stretch: Span | None = No
     with screened(record, video, cell) as (footage, made):
         pts, fps = footage.clean.pts, footage.clean.fps
         struck = struck_frames(record, video, cell, pts, fps)
-        chosen = _chosen(pts, struck, stretch or (0.0, footage.end_s))
+        shown = record.shown(video)
+        chosen = _chosen(pts, struck, stretch or (0.0, footage.end_s), shown)
         clip = _clip_frames(pts, struck, chosen, float(fps))
         wanted = np.union1d(chosen, clip)
         clean, after = Belt(footage.clean), Belt(footage.under(made))
@@ -90,18 +93,27 @@ def strip_of(record: RunRecord, video: str, cell: str, stretch: Span | None = No
         shots = tuple(
             Shot(float(pts[t]), _jpeg(pairs[t][0]), _jpeg(pairs[t][1]), bool(struck[t])) for t in chosen.tolist()
         )
+        as_shown = shown is not None and bool(np.isin(chosen, shown).all())
         size = pairs[int(chosen[0])][0].shape[:2]
         film = _film([pairs[t] for t in clip.tolist()], float(fps))
-        return Strip(shots, tuple(spans_of(struck, pts, fps)), footage.end_s, film, (size[0], size[1]))
+        return Strip(shots, as_shown, tuple(spans_of(struck, pts, fps)), footage.end_s, film, (size[0], size[1]))
 
 
-def _chosen(pts: npt.NDArray[np.float64], struck: npt.NDArray[np.bool_], stretch: Span) -> npt.NDArray[np.int64]:
+def _chosen(
+    pts: npt.NDArray[np.float64],
+    struck: npt.NDArray[np.bool_],
+    stretch: Span,
+    shown: npt.NDArray[np.int64] | None,
+) -> npt.NDArray[np.int64]:
     """Frames evenly over a stretch; where struck ones lie between, the nearest ones move onto them."""
     lo = int(np.searchsorted(pts, stretch[0]))
     hi = max(int(np.searchsorted(pts, stretch[1])), lo + 1)
     lo, hi = min(lo, len(pts) - 1), min(hi, len(pts))
-    even = np.unique(np.linspace(lo, hi - 1, SHOTS).round().astype(np.int64))
-    hit = np.flatnonzero(struck[lo:hi]) + lo
+    there = np.arange(lo, hi)
+    if shown is not None and np.isin(there, shown).any():
+        there = there[np.isin(there, shown)]
+    even = there[np.unique(np.linspace(0, len(there) - 1, SHOTS).round().astype(np.int64))]
+    hit = there[struck[there]]
     if not len(hit) or struck[even].sum() >= min(2, len(hit)):
         return even
     for target in np.unique([hit[len(hit) // 3], hit[2 * len(hit) // 3]]).tolist():

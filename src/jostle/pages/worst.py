@@ -97,6 +97,8 @@ def remark_on(album: Album, shown: Sequence[Worst]) -> str:
             "Of all detections the surest are shown: as many on clean video as there are actions. A full bar is right, "
             "an open one wrong; shaded stretches are what the corruption struck."
         )
+    if any(one.strip is not None and one.strip.as_shown for one in shown):
+        parts.append("Strips show frames that the model was shown.")
     if album.left_out:
         parts.append(f"{album.left_out} clips or strips were left out to keep the page small.")
     return " ".join(parts)

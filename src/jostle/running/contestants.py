@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from jostle.benchmarks.recipe import Recipe
 from jostle.benchmarks.sampling import Sampling
 from jostle.errors import BadValue
+from jostle.loading.asked import AskedModel, ClipsFrom
 from jostle.loading.detector import load_detector, name_classes
 from jostle.loading.extractor import AskedExtractor
 from jostle.loading.given import Given, Imported, Model, NamedRecogniser
@@ -33,34 +34,7 @@ if TYPE_CHECKING:
     from jostle.models.recogniser import Recogniser
     from jostle.running.runner import Contestant
 
-ClipsFrom = Literal["model", "benchmark"]
 PROJECTED: dict[str, Projection] = {"imagenet-vid-robust": "imagenet-vid", "ytbb-robust": "ytbb"}
-
-
-@dataclass(frozen=True)
-class AskedModel:
-    """The model as it was asked for.
-
-    Attributes:
-        model: a name, `package.module:attribute`, or the thing itself.
-        weights: of a name; by default the `clean` ones, where such come with jostle.
-        extractor: makes features for a detector: a name, `package.module:attribute`, or the thing itself.
-        extractor_weights: its checkpoint.
-        rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
-        spec: what a `torch.nn.Module` or a callable wants to see.
-        input: fields of the `InputSpec` to change.
-        clips: whether frames and sizes of a clip are the model's own or the benchmark's.
-    """
-
-    model: Any
-    weights: str | Path | None = None
-    extractor: Any = None
-    extractor_weights: str | Path | None = None
-    rule: Rule = "all"
-    released_faults: Sequence[ReleasedFault] = ()
-    spec: InputSpec | None = None
-    input: Mapping[str, Any] | None = None
-    clips: ClipsFrom = "model"
 
 
 def contestant_for(recipe: Recipe, data: Dataset, asked: AskedModel, device: str, *, here: bool = True) -> Contestant:
@@ -193,8 +167,8 @@ def _recognition(recipe: Recipe, data: Dataset, asked: AskedModel, device: str) 
     if own is None:
         if asked.spec is not None:
             raise BadValue(f"{asked.model} brings its InputSpec along; change fields of it by input, or --input")
-        own = NamedRecogniser(str(asked.model), asked.weights, _changes(asked))
-    spec_changes = {} if isinstance(own, NamedRecogniser) else _changes(asked)
+        own = NamedRecogniser(str(asked.model), asked.weights, asked.changes())
+    spec_changes = {} if isinstance(own, NamedRecogniser) else asked.changes()
     sampling = recipe.sampling or Sampling()
     get = partial(_recogniser, own, asked.spec, spec_changes, sampling, asked.clips)
     model = get()
@@ -219,13 +193,6 @@ def _recognition(recipe: Recipe, data: Dataset, asked: AskedModel, device: str) 
         "classes": match.how,
     }
     return Contestant(load, own.name, *own.identity(), shown=json.loads(json.dumps(shown)))
-
-
-def _changes(asked: AskedModel) -> dict[str, Any]:
-    from jostle.models.input_spec import InputSpec
-    from jostle.settings import fit_changes
-
-    return fit_changes(InputSpec, asked.input or {}, where="what the model is shown")
 
 
 def _recogniser(

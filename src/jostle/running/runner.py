@@ -39,6 +39,7 @@ from jostle.running.state import (
     results_file,
     spans,
     usable_videos,
+    whole_results,
 )
 from jostle.running.video_results import write_results
 from jostle.running.watching import Watch, Watching
@@ -151,7 +152,7 @@ def run_benchmark(
         jobs: videos at once.
         engine: shares the videos out among workers.
         retry_failed: look again at videos that could not be used.
-        progress: told of videos.
+        progress: told of videos, or of portions of them where results are kept by those.
         watch: told of cells as they fill in.
 
     Raises:
@@ -170,6 +171,7 @@ def run_benchmark(
         on_kept = None if watch is None else watching.take
         plan = planned(folder, state, task, cells, seed=seed, retry_failed=retry_failed, on_kept=on_kept)
         spent = [Cost(), Cost()]
+        watching.unit = "videos" if all(order.portion is None for order in plan.orders) else "portions of videos"
 
         def note(event: Event) -> None:
             journal.note(event)
@@ -267,14 +269,14 @@ def _begun(folder: RunFolder, origin: Origin, task: Task[Any]) -> Journal:
 
 
 def _set_aside(order: Order, error: JostleError, note: Note) -> None:
-    note(VideoFailed(order.name, type(error).__name__, str(error), error.fault))
+    note(VideoFailed(order.name, type(error).__name__, str(error), error.fault, order.portion))
 
 
 def _keep(folder: RunFolder, state: State, task: Task[Any], order: Order, result: Looked[Any], note: Note) -> None:
     """Put the results of a video where a killed process does not take them along: first the file, then the line."""
     wanted = {cell.name: result.found[cell.name] for cell in order.cells}
-    together = kept_results(folder, state, task, order.name) | wanted
-    file = results_file(folder, order.name)
+    together = kept_results(folder, state, task, order.name, order.portion) | wanted
+    file = results_file(folder, order.name, order.portion)
     checksum = write_results(file, *task.packed(together))
     costs = {"clean": asdict(result.clean), "cells": asdict(result.cells)}
     note(
@@ -286,6 +288,8 @@ def _keep(folder: RunFolder, state: State, task: Task[Any], order: Order, result
             cells=tuple(spans(i for i, cell in enumerate(task.recipe.cells) if cell.name in together)),
             **({} if result.source is None else asdict(result.source)),
             fps=None if order.fps is None else str(order.fps),
+            portion=order.portion,
+            shown=None if result.shown is None else " ".join(map(str, result.shown)),
             cost=costs,
         )
     )
@@ -315,10 +319,9 @@ def _write_predictions(
                     found[cell.name][name] = before[cell.name][name]
                     continue
                 if kept is None:
-                    kept = kept_results(folder, state, task, name)
+                    kept = whole_results(folder, state, task, name)
                 if cell.name not in kept:
-                    file = results_file(folder, name)
-                    raise SourceChanged(f"{file}: not what this run wrote; delete it, and its video is looked at again")
+                    raise SourceChanged(_altered(folder, state, task, name, cell))
                 found[cell.name][name] = kept[cell.name]
         for cell in some:
             # The journal knows the file before it has its name, so that whatever has the name is known.
@@ -330,6 +333,12 @@ def _write_predictions(
                 note(VideoList(key, tuple(names)))
             note(CellWritten(cell.name, file_fingerprint(new), key))
             os.replace(new, path)
+
+
+def _altered(folder: RunFolder, state: State, task: Task[Any], name: str, cell: Cell) -> str:
+    """Of what was kept when the work began, which file is not there as it was."""
+    bad = next(one for one in task.portions(name) if cell.name not in kept_results(folder, state, task, name, one))
+    return f"{results_file(folder, name, bad)}: not what this run wrote; delete it, and its video is looked at again"
 
 
 def _write_diagnosis(folder: RunFolder, plan: Plan, task: Task[Any], names: list[str]) -> None:

@@ -29,13 +29,13 @@ class State:
     """What the journal says, later lines over earlier ones.
 
     Attributes:
-        videos: the last line on each video that was looked at.
+        videos: the last line on each video, or portion of one, that was looked at.
         failed: the last line on each that could not be used.
         written: lines on the predictions of each cell by the checksum of the file.
         lists: lists of videos, which such lines name by a key: most cells have the same.
     """
 
-    videos: dict[str, VideoKept] = field(default_factory=dict)
+    videos: dict[tuple[str, int | None], VideoKept] = field(default_factory=dict)
     failed: dict[str, VideoFailed] = field(default_factory=dict)
     written: dict[str, dict[str, CellWritten]] = field(default_factory=dict)
     lists: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -52,8 +52,9 @@ class State:
         """Take in one more event."""
         match event:
             case VideoKept():
-                self.videos[event.video] = event
-                self.failed.pop(event.video, None)
+                self.videos[event.video, event.portion] = event
+                if event.video in self.failed and self.failed[event.video].portion == event.portion:
+                    del self.failed[event.video]
             case VideoFailed():
                 self.failed[event.video] = event
             case VideoList():
@@ -69,14 +70,12 @@ class Plan:
     Attributes:
         cells: those that will be whole in the end: what is asked for, and what the folder has already.
         there: for each cell that has a predictions file, the videos in it.
-        kept: for each video whose results are kept, the cells among them.
-        orders: videos to look at, each with the cells it lacks.
+        orders: videos or portions to look at, each with the cells it lacks.
         failed: videos that could not be used before and are not tried again.
     """
 
     cells: tuple[Cell, ...]
     there: Mapping[str, frozenset[str]]
-    kept: Mapping[str, frozenset[str]]
     orders: tuple[Order, ...]
     failed: tuple[str, ...]
 
@@ -85,7 +84,7 @@ class Plan:
         return {
             "format": 1,
             "cells": [cell.name for cell in self.cells],
-            "videos": len(self.orders),
+            "videos": len({order.name for order in self.orders}),
             "looks": sum(len(order.cells) for order in self.orders),
             "failed": list(self.failed),
         }
@@ -119,43 +118,53 @@ def planned(
     there = {cell.name: found for cell in every if (found := _written(folder, state, cell)) is not None}
     asked = {cell.name for cell in cells} | {CLEAN} | set(there)
     chosen = tuple(cell for cell in every if cell.name in asked)
-    kept, orders, failed = {}, [], []
+    orders, failed = [], []
     for name, path in usable_videos(task).items():
         if name in state.failed and not retry_failed:
             failed.append(name)
             continue
-        if name in state.videos:
-            _check_source(task.order(name, path, (), seed), state.videos[name])
-            if on_kept is not None and len(state.videos) <= FEW:
-                results = kept_results(folder, state, task, name)
-                kept[name] = frozenset(results)
-                on_kept(name, results)
-            else:
-                kept[name] = _kept_cells(folder, state, task, name)
-        lacking = tuple(cell for cell in chosen if name not in there.get(cell.name, ()) and cell.name not in kept.get(
-            name, ()))  # fmt: skip
-        if lacking:
-            orders.append(task.order(name, path, lacking, seed))
-    return Plan(chosen, there, kept, tuple(orders), tuple(failed))
+        for portion in task.portions(name):
+            kept: frozenset[str] = frozenset()
+            if (name, portion) in state.videos:
+                _check_source(task.order(name, path, (), seed, portion), state.videos[name, portion])
+                if on_kept is not None and len(state.videos) <= FEW:
+                    results = kept_results(folder, state, task, name, portion)
+                    kept = frozenset(results)
+                    on_kept(name, results)
+                else:
+                    kept = _kept_cells(folder, state, task, name, portion)
+            lacking = tuple(cell for cell in chosen if name not in there.get(cell.name, ()) and cell.name not in kept)
+            if lacking:
+                orders.append(task.order(name, path, lacking, seed, portion))
+    return Plan(chosen, there, tuple(orders), tuple(failed))
 
 
-def kept_results(folder: RunFolder, state: State, task: Task[Found], video: str) -> dict[str, Found]:
-    """What was found in a video, by cell, as far as the folder still has it."""
-    event = state.videos.get(video)
-    held = None if event is None else read_results(results_file(folder, video), event.sha256)
+def kept_results(
+    folder: RunFolder, state: State, task: Task[Found], video: str, portion: int | None
+) -> dict[str, Found]:
+    """What was found in a portion of a video, by cell, as far as the folder still has it."""
+    event = state.videos.get((video, portion))
+    held = None if event is None else read_results(results_file(folder, video, portion), event.sha256)
     return {} if held is None else task.unpacked(*held)
 
 
-def _kept_cells(folder: RunFolder, state: State, task: Task[Any], video: str) -> frozenset[str]:
+def whole_results(folder: RunFolder, state: State, task: Task[Found], video: str) -> dict[str, Found]:
+    """What was found in a video, by cell: in those that the folder has all of."""
+    kept = [kept_results(folder, state, task, video, portion) for portion in task.portions(video)]
+    cells = [cell for cell in kept[0] if all(cell in one for one in kept)]
+    return {cell: task.joined([one[cell] for one in kept]) for cell in cells}
+
+
+def _kept_cells(folder: RunFolder, state: State, task: Task[Any], video: str, portion: int | None) -> frozenset[str]:
     """The cells of which something is kept of a video; its file is only read if it is not as it was left."""
-    event, every = state.videos[video], task.recipe.cells
+    event, every = state.videos[video, portion], task.recipe.cells
     try:
-        as_left = source_state(results_file(folder, video)) == event.kept
+        as_left = source_state(results_file(folder, video, portion)) == event.kept
         if as_left and all(hi <= len(every) for _, hi in event.cells):
             return frozenset(every[i].name for lo, hi in event.cells for i in range(lo, hi))
     except JostleError:
         return frozenset()
-    return frozenset(kept_results(folder, state, task, video))
+    return frozenset(kept_results(folder, state, task, video, portion))
 
 
 def spans(numbers: Iterable[int]) -> list[tuple[int, int]]:
@@ -173,9 +182,9 @@ def spans(numbers: Iterable[int]) -> list[tuple[int, int]]:
     return made
 
 
-def results_file(folder: RunFolder, video: str) -> Path:
-    """Where the results of a video are kept."""
-    return folder.videos / file_name_for(video, RESULTS)
+def results_file(folder: RunFolder, video: str, portion: int | None) -> Path:
+    """Where the results of a video, or of a portion of it, are kept: the ends differ, so that no two are one."""
+    return folder.videos / file_name_for(video, RESULTS if portion is None else f".portion{portion}")
 
 
 def _written(folder: RunFolder, state: State, cell: Cell) -> frozenset[str] | None:

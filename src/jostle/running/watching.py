@@ -31,19 +31,21 @@ class CellSoFar:
 
 @dataclass(frozen=True)
 class Tick:
-    """The state of a run after a video.
+    """The state of a run after a video, or a portion of one where results are kept by those.
 
     Attributes:
-        done: videos looked at this time.
-        total: videos to look at this time.
+        done: of them, looked at this time.
+        total: of them, to look at this time.
         failed: how many could not be used.
         cells: by name; of earlier times as well.
+        unit: what is counted.
     """
 
     done: int
     total: int
     failed: int
     cells: Mapping[str, CellSoFar]
+    unit: str = "videos"
 
 
 Watch = Callable[[Tick], None]
@@ -55,7 +57,7 @@ class Watching:
     def __init__(self, task: Task[Any], watch: Watch | None) -> None:
         self._task, self._watch = task, watch
         self._cells: dict[str, CellSoFar] = {cell.name: CellSoFar() for cell in task.recipe.cells}
-        self.failed = 0
+        self.failed, self.unit = 0, "videos"
 
     def take(self, name: str, found: Mapping[str, Any]) -> None:
         """Count what was found in a video."""
@@ -72,4 +74,4 @@ class Watching:
     def tell(self, done: int, total: int) -> None:
         """Tell the watcher."""
         if self._watch is not None:
-            self._watch(Tick(done, total, self.failed, self._cells))
+            self._watch(Tick(done, total, self.failed, self._cells, self.unit))

@@ -22,6 +22,8 @@ class VideoKept:
         cells: those that it has results of, as ranges in the benchmark's list.
         size, changed_ns, source: what the video itself is known by.
         fps: the rate that a folder of images was shown at, where something outside of it said so.
+        portion: which portion of the video, where its results are kept by portions.
+        shown: numbers of the frames that the model was shown, where not all were, blanks between: journals are long.
         cost: what it took, as plain numbers.
     """
 
@@ -34,6 +36,8 @@ class VideoKept:
     changed_ns: int | None = None
     source: str | None = None
     fps: str | None = None
+    portion: Count | None = None
+    shown: str | None = None
     cost: dict[str, Any] | None = None
     event: Literal["video"] = "video"
 
@@ -53,6 +57,7 @@ class VideoFailed:
     error: str
     message: str
     fault: str
+    portion: Count | None = None
     event: Literal["failed"] = "failed"
 
 

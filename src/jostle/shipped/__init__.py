@@ -1,8 +1,9 @@
-"""Weights that come with jostle, and where each file lies; they are made by `experiments/`. And names of networks."""
+"""Weights that come with jostle, and where each file lies; they are made by `experiments/`. And an index of names."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
@@ -13,10 +14,16 @@ TREATMENTS = ("clean", "robust")  # how a shipped model was trained
 
 
 @cache
-def index_of_names() -> dict[str, list[str]]:
-    """Names of jostle's own networks, by shelf."""
-    found: dict[str, list[str]] = json.loads((FOLDER / "names.json").read_text(encoding="utf-8"))
+def index_of_names() -> dict[str, Collection[str]]:
+    """Names of jostle's own networks, by shelf; and of its benchmarks, each with its task."""
+    found: dict[str, Collection[str]] = json.loads((FOLDER / "names.json").read_text(encoding="utf-8"))
     return found
+
+
+def task_of_benchmark(name: str) -> str | None:
+    """What one of jostle's own benchmarks is of; None for any other."""
+    tasks = index_of_names()["benchmarks"]
+    return tasks.get(name) if isinstance(tasks, dict) else None
 
 
 def shipped_names() -> list[str]:

@@ -52,7 +52,7 @@ class DetectionTask(Task[Segments]):
         except DataError:  # nothing was found, or nothing is annotated in what was looked at
             return None
 
-    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int) -> Order:
+    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None) -> Order:
         return Order(name, path, cells, seed, self.data.truth.actions[name], fps=self.data.rate_of(name))
 
     def packed(self, found: Mapping[str, Segments]) -> tuple[dict[str, Array], list[str]]:

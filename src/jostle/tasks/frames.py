@@ -23,6 +23,8 @@ from jostle.tasks.score_tables import read_table, write_table
 from jostle.tasks.task import Array, Measured, Task, task
 from jostle.types.segments import Segments
 
+PORTION = 256  # frames whose results are kept together: a slow network on a long video may be stopped at any time
+
 
 @task("frames")
 class FramesTask(Task[Scores]):
@@ -67,9 +69,19 @@ class FramesTask(Task[Scores]):
     def _actions(self) -> dict[str, Segments]:
         return known_actions(self.data)
 
-    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int) -> Order:
+    def portions(self, name: str) -> Sequence[int | None]:
+        count = -(-len(self._frames_of[name]) // PORTION)
+        return range(count) if count > 1 else (None,)
+
+    def joined(self, found: Sequence[Scores]) -> Scores:
+        return np.concatenate(found)
+
+    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None) -> Order:
+        frames = self._frames_of[name]
+        if portion is not None:
+            frames = frames[portion * PORTION : (portion + 1) * PORTION]
         return Order(
-            name, path, cells, seed, self._actions.get(name), self._frames_of[name], fps=self.data.rate_of(name)
+            name, path, cells, seed, self._actions.get(name), frames, fps=self.data.rate_of(name), portion=portion
         )
 
     def packed(self, found: Mapping[str, Scores]) -> tuple[dict[str, Array], list[str]]:

@@ -73,7 +73,7 @@ class RecognitionTask(Task[Scores]):
         told = {"format": 1, "classes": list(classes), "videos": videos, "actions": actions}
         write_text(path, [json.dumps(told, indent=1), "\n"])
 
-    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int) -> Order:
+    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None) -> Order:
         return Order(name, path, cells, seed, self._actions.get(name), fps=self.data.rate_of(name))
 
     def packed(self, found: Mapping[str, Scores]) -> tuple[dict[str, Array], list[str]]:

@@ -81,9 +81,18 @@ class Task(ABC, Generic[Found]):
         """Why the predictions in a file fail on these videos; None where there is nothing to say."""
         return None
 
+    def portions(self, name: str) -> Sequence[int | None]:
+        """What the results of a video are kept by: numbers of portions of it, or None alone for the whole."""
+        return (None,)
+
+    def joined(self, found: Sequence[Found]) -> Found:
+        """What was found in a video, from what was found in its portions."""
+        (whole,) = found
+        return whole
+
     @abstractmethod
-    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int) -> Order:
-        """What is told of a video to whoever looks at it."""
+    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None) -> Order:
+        """What is told of a video, or of a portion of it, to whoever looks at it."""
 
     @abstractmethod
     def packed(self, found: Mapping[str, Found]) -> tuple[dict[str, Array], list[str]]:

@@ -1,0 +1,66 @@
+"""A model as a caller asks for it: names, files and changes, checked before anything large is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from jostle.loading.names import check_extractor, check_weights
+from jostle.plugins import is_place
+
+if TYPE_CHECKING:
+    from jostle.extraction.windows import ReleasedFault, Rule
+    from jostle.models.input_spec import InputSpec
+
+ClipsFrom = Literal["model", "benchmark"]
+
+
+@dataclass(frozen=True)
+class AskedModel:
+    """The model as it was asked for.
+
+    Attributes:
+        model: a name, `package.module:attribute`, or the thing itself.
+        weights: of a name; by default the `clean` ones, where such come with jostle.
+        extractor: makes features for a detector: a name, `package.module:attribute`, or the thing itself.
+        extractor_weights: its checkpoint.
+        rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
+        spec: what a `torch.nn.Module` or a callable wants to see.
+        input: fields of the `InputSpec` to change.
+        clips: whether frames and sizes of a clip are the model's own or the benchmark's.
+    """
+
+    model: Any
+    weights: str | Path | None = None
+    extractor: Any = None
+    extractor_weights: str | Path | None = None
+    rule: Rule = "all"
+    released_faults: Sequence[ReleasedFault] = ()
+    spec: InputSpec | None = None
+    input: Mapping[str, Any] | None = None
+    clips: ClipsFrom = "model"
+
+    def check(self) -> None:
+        """Raise where a name, a file or a setting is wrong: before data are drawn, which takes minutes.
+
+        Raises:
+            UnknownName: if the extractor is none.
+            CheckpointError: if there are no such weights.
+            BadValue: if the input has no such setting.
+        """
+        if isinstance(self.extractor, str) and not is_place(self.extractor):
+            check_extractor(self.extractor)
+        for name, weights in ((self.model, self.weights), (self.extractor, self.extractor_weights)):
+            if isinstance(name, str):
+                check_weights(name, weights)
+        if self.input:
+            self.changes()
+
+    def changes(self) -> dict[str, Any]:
+        """Changes to what the model is shown, each as its setting wants it."""
+        from jostle.models.input_spec import InputSpec
+        from jostle.settings import fit_changes
+
+        return fit_changes(InputSpec, self.input or {}, where="what the model is shown")
