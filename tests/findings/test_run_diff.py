@@ -6,14 +6,17 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_runs import CELLS, made_run
 
 from jostle.errors import Incomparable
 from jostle.extraction.engine import Cost
+from jostle.findings.draws import estimate
 from jostle.findings.record import RunRecord
 from jostle.findings.run_diff import RunDiff, diff_runs
 from jostle.findings.run_names import run_names
+from jostle.findings.survey import survey
 from jostle.running.runner import Run
 
 
@@ -108,6 +111,33 @@ def test_F48_another_benchmark_is_refused_even_if_told(detection: RunRecord, rec
     with pytest.raises(Incomparable, match="different benchmarks") as caught:
         diff_runs(detection, recognition, any_truth=True)
     assert not getattr(caught.value, "__notes__", [])
+
+
+def test_one_recipe_on_other_data_is_compared_when_told(recognition: RunRecord, tmp_path: Path) -> None:
+    other = RunRecord.read(made_run(tmp_path / "run", "recognition", videos=9, weakness=0.9, on="shifted"))
+    with pytest.raises(Incomparable, match="different benchmarks") as caught:
+        diff_runs(recognition, other)
+    assert "--any-data" in caught.value.__notes__[0]
+    made = diff_runs(recognition, other, draws=200, any_data=True)
+    clean = made.comparison.clean
+    assert (clean.one, clean.other) == (recognition.values["clean"], other.values["clean"])
+    assert clean.difference.value == clean.other - clean.one
+    one, two = (survey(record, draws=200).drawn[:, 1] for record in (recognition, other))
+    assert (
+        made.comparison.cells[0].difference.interval
+        == estimate(made.comparison.cells[0].difference.value, two - one).interval
+    )
+    # Of two independent means the variances add up.
+    assert np.var(two - one) == pytest.approx(np.var(one) + np.var(two), rel=0.3)
+    assert (made.paired, made.videos, made.to_dict()["paired"]) == (False, 9, False)
+    assert "each measured on its own" in made.remarks[0]
+    assert f"{100 * clean.other / clean.one:.1f} % of the clean score" in made.remarks[1]
+    assert not any("left out" in remark for remark in made.remarks)
+
+
+def test_other_recipes_are_refused_on_any_data(detection: RunRecord, recognition: RunRecord) -> None:
+    with pytest.raises(Incomparable, match="different recipes"):
+        diff_runs(detection, recognition, any_data=True)
 
 
 def test_other_seeds_are_said(detection: RunRecord) -> None:

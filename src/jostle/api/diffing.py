@@ -19,6 +19,7 @@ def diff(
     draws: int = 1000,
     seed: int = 0,
     any_truth: bool = False,
+    any_data: bool = False,
     progress: Progress | None = None,
 ) -> RunDiff:
     """What a second run has over a first, cell by cell, on the videos and cells that both have.
@@ -29,6 +30,8 @@ def diff(
         draws: draws of the videos for the intervals, the same for both runs; 0 for no intervals.
         seed: of the draws.
         any_truth: also compare runs that were scored by different ground truths, each by its own.
+        any_data: compare runs of one recipe on different data, each on its own videos, with draws of its own: what a
+            model loses on UCF101-DS of what it has on UCF101.
         progress: called with (cells done, cells in all).
 
     Raises:
@@ -41,4 +44,4 @@ def diff(
 
     records = (RunRecord.read(first), RunRecord.read(second))
     with shown_progress("comparing", progress) as told:
-        return diff_runs(*records, draws=draws, seed=seed, any_truth=any_truth, progress=told)
+        return diff_runs(*records, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=told)

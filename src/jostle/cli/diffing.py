@@ -28,6 +28,9 @@ def diff(
     any_truth: Annotated[
         bool, typer.Option("--any-truth", help="Also compare runs of different ground truths, each by its own.")
     ] = False,
+    any_data: Annotated[
+        bool, typer.Option("--any-data", help="Compare runs of one recipe on different data, each on its own videos.")
+    ] = False,
     draws: Annotated[int, typer.Option("--bootstrap", min=0, metavar="N", help="Draws for the intervals.")] = 1000,
     seed: Seed = 0,
     as_json: Json = False,
@@ -38,7 +41,9 @@ def diff(
     if latex + markdown + as_json > 1:
         raise BadValue("--latex, --markdown and --json are three forms of one answer; give one of them")
     with voice.progress("comparing") as advance:
-        found = api.diff(first, second, draws=draws, seed=seed, any_truth=any_truth, progress=advance)
+        found = api.diff(
+            first, second, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=advance
+        )
     if as_json:
         voice.show_json(found.to_dict())
     elif latex:

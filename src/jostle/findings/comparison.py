@@ -15,6 +15,8 @@ from jostle.findings.standing import Standing
 from jostle.findings.survey import Progress, Survey, looked_at, survey
 from jostle.types.columns import Floats
 
+_VERSIONS = "versions of a benchmark"
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -58,15 +60,17 @@ class Comparison:
     guesses: tuple[bool, bool] = (False, False)
 
 
-def check_comparable(records: Sequence[RunRecord], *, any_truth: bool = False) -> None:
+def check_comparable(records: Sequence[RunRecord], *, any_truth: bool = False, any_data: bool = False) -> None:
     """Raise Incomparable unless all are runs of one benchmark on one ground truth.
 
     Args:
         any_truth: let ground truths differ.
+        any_data: let one recipe be on different data.
     """
     first = records[0]
+    same = [("recipe", "recipes")] if any_data else [("benchmark", "benchmarks"), ("fingerprint", _VERSIONS)]
     for other in records[1:]:
-        for key, what in (("benchmark", "benchmarks"), ("fingerprint", "versions of a benchmark")):
+        for key, what in same:
             own, theirs = getattr(first.about, key), getattr(other.about, key)
             if own != theirs:
                 raise Incomparable(
@@ -74,7 +78,7 @@ def check_comparable(records: Sequence[RunRecord], *, any_truth: bool = False) -
                     f"{_short(theirs)}; give runs of one",
                     fault="F48",
                 )
-        if first.about.truth != other.about.truth and not any_truth:
+        if first.about.truth != other.about.truth and not any_truth and not any_data:
             raise Incomparable(
                 f"{first.folder} and {other.folder} were scored by different ground truths, "
                 f"{_short(first.about.truth)} and {_short(other.about.truth)}; run both on one",
@@ -101,18 +105,20 @@ def surveys_of(
     draws: int = 0,
     seed: int = 0,
     any_truth: bool = False,
+    any_data: bool = False,
     progress: Progress | None = None,
 ) -> list[Survey]:
     """A survey of every run on the videos that all of them have looked at, with the same draws.
 
     Args:
         any_truth: let ground truths differ; each run is then measured by its own.
+        any_data: let the data differ, too; each run is then measured on all of its own videos, with draws of its own.
 
     Raises:
         Incomparable: if they are not runs of one benchmark on one ground truth.
     """
-    check_comparable(records, any_truth=any_truth)
-    videos = common_videos(records)
+    check_comparable(records, any_truth=any_truth, any_data=any_data)
+    videos = None if any_data else common_videos(records)
     total = sum(len(record.cells) for record in records)
     made: list[Survey] = []
     for record in records:
@@ -126,9 +132,9 @@ def surveys_of(
     return made
 
 
-def compared(one: Survey, other: Survey) -> Comparison:
-    """The second run less the first; both surveys are of the same videos and the same draws."""
-    if one.videos != other.videos or len(one.drawn) != len(other.drawn):
+def compared(one: Survey, other: Survey, *, paired: bool = True) -> Comparison:
+    """The second run less the first; both surveys are of the same videos and the same draws, if they are paired."""
+    if (paired and one.videos != other.videos) or len(one.drawn) != len(other.drawn):
         raise DataError("the two surveys are not of the same videos and draws; make them with surveys_of")
     shared = [cell for cell in one.cells if cell in other.place and cell != CLEAN]
     counted = [cell for cell in shared if cell in set(one.counted) & set(other.counted)]

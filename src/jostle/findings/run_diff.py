@@ -56,13 +56,14 @@ class RunDiff:
     Attributes:
         benchmark: that both are runs of.
         metric: that cells are measured by.
-        videos: that both have looked at, and that everything is measured on.
+        videos: that both have looked at, and that everything is measured on; of runs on different data, the second's.
         videos_of: how many there are.
         classes: that they are of, where that is known.
         classes_of: how many there are.
         counted: cells that the means are over.
         counted_of: how many of the benchmark's cells count.
-        comparison: the differences, with intervals from drawing the same videos for both.
+        paired: whether both are measured on the same videos; else each on its own.
+        comparison: the differences, with intervals from drawing videos, the same for both if they are paired.
         draws: how many; 0 where there are no intervals.
         seed: of the draws.
         literature: what papers print of the benchmark, which was not measured here; None where they print nothing.
@@ -78,6 +79,7 @@ class RunDiff:
     classes_of: int | None
     counted: int
     counted_of: int
+    paired: bool
     comparison: Comparison
     draws: int
     seed: int
@@ -98,10 +100,18 @@ class RunDiff:
     def remarks(self) -> tuple[str, ...]:
         """What has to be known to read the numbers."""
         said = []
-        if not self.same_truth:
+        if not self.paired:
+            kept = self._kept
+            counts = f"{self.first.videos} and {self.second.videos} videos"
+            said.append(f"the runs are on different data, {counts}, each measured on its own and drawn on its own")
+            if kept is not None:
+                said.append(
+                    f"on its data {self.second.name} has {100 * kept:.1f} % of the clean score of {self.first.name}"
+                )
+        elif not self.same_truth:
             said.append("the runs were scored by different ground truths, each by its own: the difference is of both")
         for side in (self.first, self.second):
-            if side.videos > self.videos:
+            if self.paired and side.videos > self.videos:
                 said.append(
                     f"left out, as only {side.name} has looked at them: {side.videos - self.videos} of the videos"
                 )
@@ -124,6 +134,12 @@ class RunDiff:
         if self.draws and any(row.clear for row in self.rows):
             said.append(f"{MARK} the {100 * LEVEL:g} % interval leaves 0 out")
         return tuple(said)
+
+    @property
+    def _kept(self) -> float | None:
+        """What the second's clean score is of the first's."""
+        clean = self.comparison.clean
+        return clean.other / clean.one if clean.one and clean.other is not None else None
 
     def table(self) -> Table:
         """One row a cell, then the means; what is clear is marked in the last column."""
@@ -156,6 +172,7 @@ class RunDiff:
             "first": self.first.to_dict(),
             "second": self.second.to_dict(),
             "same_truth": self.same_truth,
+            "paired": self.paired,
             "coverage": {"videos": self.videos, "of": self.videos_of},
             "interval": {"level": LEVEL, "resamples": self.draws, "seed": self.seed} if self.draws else None,
             "clean": _told(self.comparison.clean),
@@ -174,6 +191,7 @@ def diff_runs(
     draws: int = DRAWS,
     seed: int = 0,
     any_truth: bool = False,
+    any_data: bool = False,
     progress: Progress | None = None,
 ) -> RunDiff:
     """Compare two runs on the videos and the cells that both have.
@@ -181,6 +199,7 @@ def diff_runs(
     Args:
         draws: of the videos, for the intervals; 0 for none.
         any_truth: also compare runs that were scored by different ground truths, each by its own.
+        any_data: compare runs of one recipe on different data, each on its own videos.
         progress: called with (cells done, cells in all).
 
     Raises:
@@ -188,24 +207,29 @@ def diff_runs(
     """
     records = (first, second)
     try:
-        one, other = surveys_of(records, draws=draws, seed=seed, any_truth=any_truth, progress=progress)
+        one, other = surveys_of(
+            records, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=progress
+        )
     except Incomparable as error:
         if first.about.fingerprint == second.about.fingerprint:
             error.add_note("any_truth=True, on the command line --any-truth, compares them all the same")
+        elif first.about.recipe == second.about.recipe:
+            error.add_note("any_data=True, on the command line --any-data, compares one recipe on different data")
         raise
-    names = run_names(records)
+    names, covered = run_names(records), second.scores.coverage
     return RunDiff(
-        benchmark=first.about.benchmark,
+        benchmark=first.about.recipe if any_data else first.about.benchmark,
         metric=first.scores.metric,
         first=_side(names[0], one, other),
         second=_side(names[1], other, one),
-        videos=len(one.videos),
-        videos_of=max(record.scores.coverage.of for record in records),
-        classes=first.scores.coverage.classes,
-        classes_of=first.scores.coverage.of_classes,
+        videos=len(other.videos),
+        videos_of=covered.of if any_data else max(record.scores.coverage.of for record in records),
+        classes=covered.classes,
+        classes_of=covered.of_classes,
         counted=len(set(one.counted) & set(other.counted)),
         counted_of=sum(one.counted for one in first.about.content.cells),
-        comparison=compared(one, other),
+        paired=not any_data,
+        comparison=compared(one, other, paired=not any_data),
         draws=len(one.drawn),
         seed=seed,
         literature=literature_on(records),
