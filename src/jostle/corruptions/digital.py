@@ -86,8 +86,12 @@ def patched(frame: Frame, t: int, frames: Frames, blocks: int, span: Span, *, sc
     rng = span.scene.at(t).rng()
     strips = _corners(rng, 20, height, width, unit, least=0)
     spots = _corners(rng, blocks, height, width, unit, least=1)
-    out = np.empty_like(frame)
-    _patch(frame, before, after, out, strips, spots, unit)
+    out = frame.copy()
+    for i, (y, x) in enumerate(strips.tolist()):
+        rows = slice(int(y * unit), int((y + y % 15 + 10) * unit))
+        columns = slice(int(x * unit), int((x + x % 50 + 150) * unit))
+        out[rows, columns] = (before if i % 2 else after)[rows, columns]
+    _patch(out.copy(), out, spots, unit)
     return out
 
 
@@ -189,17 +193,8 @@ def _pixelate(frame: Frame, out: Frame, top: Array, bottom: Array, row: Array, l
 
 
 @kernel
-def _patch(frame: Frame, before: Frame, after: Frame, out: Frame, strips: Array, spots: Array, unit: float) -> None:
-    height, width, _ = frame.shape
-    out[:] = frame
-    for i in range(len(strips)):
-        y, x = strips[i, 0], strips[i, 1]
-        top, left = int(y * unit), int(x * unit)
-        bottom = min(int((y + y % 15 + 10) * unit), height)
-        right = min(int((x + x % 50 + 150) * unit), width)
-        source = after if i % 2 == 0 else before
-        out[top:bottom, left:right] = source[top:bottom, left:right]
-    still = out.copy()
+def _patch(still: Frame, out: Frame, spots: Array, unit: float) -> None:
+    height, width, _ = out.shape
     for i in range(len(spots)):
         y, x = spots[i, 0], spots[i, 1]
         top, left = min(int(y * unit), height - 1), min(int(x * unit), width - 1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
+from jostle.compiled import fixed, kernel
 from jostle.diagnosis.ranks import mean_of
 from jostle.metrics.alignment import Aligned
 from jostle.metrics.matching import NONE, Matches, Ranking, Segmentation, tiou
@@ -190,9 +190,9 @@ def nearest_instances(aligned: Aligned, truth: Truth, segments: Segmentation) ->
     near = np.full(len(aligned), NONE, np.int64)
     overlap = np.zeros(len(aligned))
     _find_nearest(
-        aligned.video,
-        aligned.start,
-        aligned.end,
+        fixed(aligned.video),
+        fixed(aligned.start),
+        fixed(aligned.end),
         edges,
         segments.instance[order],
         segments.start[order],

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.compiled import kernel
+from jostle.compiled import fixed, kernel
 from jostle.metrics.alignment import Aligned
 from jostle.metrics.matching import Ranking
 from jostle.types.columns import Flags, Floats, Indices, Ints
@@ -21,10 +21,10 @@ def precise_enough(ranks: Ints, label: Indices, positives: Ints, *, normaliser: 
     >>> precise_enough(ranks, label, positives, normaliser=3, floor=0.2).tolist()
     [[True, False, False]]
     """
-    by_class = np.argsort(label, kind="stable")
-    first = np.searchsorted(label[by_class], np.arange(len(positives) + 1))
+    first = np.searchsorted(np.sort(label), np.arange(len(positives) + 1))
+    rising = np.array([np.lexsort((row, label)) for row in ranks], np.int64).reshape(ranks.shape)  # class by class
     kept = np.zeros(ranks.shape, np.bool_)
-    _judge(ranks, by_class, first, positives, float(normaliser), float(floor), kept)
+    _judge(ranks, rising, first, positives, float(normaliser), float(floor), kept)
     return kept
 
 
@@ -40,7 +40,7 @@ def ties_turned(ranking: Ranking, aligned: Aligned) -> Ints:
     Matching takes the later of two tied rows first. The profile, the top-10G and sensitivity, as published, take the
     earlier one; turning every run of ties round gives that order without sorting again.
     """
-    turned: Ints = _turn_ties(ranking.order, ranking.first, aligned.score)
+    turned: Ints = _turn_ties(ranking.order, ranking.first, fixed(aligned.score))
     return turned
 
 
@@ -60,14 +60,14 @@ def _turn_ties(order: Any, first: Any, score: Any) -> Any:
 
 
 @kernel
-def _judge(ranks: Any, by_class: Any, first: Any, positives: Any, normaliser: float, floor: float, kept: Any) -> None:
+def _judge(ranks: Any, rising: Any, first: Any, positives: Any, normaliser: float, floor: float, kept: Any) -> None:
     for c in range(len(positives)):
-        own = by_class[first[c] : first[c + 1]]
         for t in range(len(ranks)):
             found = 0
-            for k in np.argsort(ranks[t][own]):
-                rank = ranks[t, own[k]]
+            for k in range(first[c], first[c + 1]):
+                own = rising[t, k]
+                rank = ranks[t, own]
                 if rank >= 0:
                     found += 1
                     weight = found / positives[c] * normaliser
-                    kept[t, own[k]] = weight / (weight + (rank + 1 - found)) > floor
+                    kept[t, own] = weight / (weight + (rank + 1 - found)) > floor

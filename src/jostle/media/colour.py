@@ -21,6 +21,7 @@ from av.video.frame import VideoFrame
 from av.video.plane import VideoPlane
 from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
 
+from jostle.compiled import fixed
 from jostle.media.colour_kernels import Plane, rgb_weights, row_taps, to_420, to_rgb
 from jostle.types.clip import Frame
 
@@ -139,5 +140,5 @@ def _reduced(pixels: Frame) -> VideoFrame:
     frame = VideoFrame(width, height, "yuv420p")
     frame.colorspace, frame.color_range = 6, ColorRange.MPEG
     y, u, v = (_rows(plane) for plane in frame.planes)
-    to_420(pixels.reshape(height, -1), *row_taps(height), y, u, v)
+    to_420(fixed(pixels).reshape(height, -1), *row_taps(height), y, u, v)
     return frame

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from jostle.compiled import kernel
+from jostle.compiled import fixed, kernel
 from jostle.errors import BadValue
 from jostle.metrics.alignment import Aligned
 from jostle.metrics.matching import NONE, Matches
@@ -128,13 +128,13 @@ class Resamples:
         """(T,) mean average precision when each video counts as often as its weight says."""
         made: Floats = _weighted_means(
             weight,
-            self.place_video,
-            self.first,
-            self.hit_place,
-            self.hit_first,
-            self.instance_label,
-            self.instance_video,
-            self.excused,
+            fixed(self.place_video),
+            fixed(self.first),
+            fixed(self.hit_place),
+            fixed(self.hit_first),
+            fixed(self.instance_label),
+            fixed(self.instance_video),
+            fixed(self.excused),
             self.interpolated,
             (len(self.hit_first) - 1) // (len(self.first) - 1),
         )

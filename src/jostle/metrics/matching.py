@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
+from jostle.compiled import fixed, kernel
 from jostle.metrics.alignment import Aligned
 from jostle.metrics.protocol import Protocol
 from jostle.types.columns import Flags, Floats, Ints
@@ -101,8 +101,8 @@ def match(
     arguments = (
         ranking.order,
         _groups(keys, ranking.order, aligned.label, aligned.video, videos),
-        aligned.start,
-        aligned.end,
+        fixed(aligned.start),
+        fixed(aligned.end),
         edges,
         rows.instance[by_group],
         rows.start[by_group],
@@ -111,7 +111,7 @@ def match(
         taken_by,
     )
     if protocol.chooser == "prediction":
-        _predictions_choose(*arguments)
+        _predictions_choose(*arguments, np.empty(np.diff(edges).max(initial=0)))
     else:
         _instances_choose(*arguments)
     spans = protocol.stretches(truth)
@@ -190,9 +190,9 @@ def _predictions_choose(
     true_end: Any,
     tious: Any,
     taken_by: Any,
+    overlap: Any,
 ) -> None:
     lowest = tious.min()
-    overlap = np.empty(np.diff(edges).max() if len(edges) > 1 else 0)
     for place in range(len(order)):
         g = group[place]
         if g < 0:

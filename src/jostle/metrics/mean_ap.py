@@ -61,11 +61,11 @@ def average_precision_table(ranks: Ints, label: Indices, positives: Ints, *, nor
     >>> average_precision_table(np.array([[2, 0, -1]]), np.array([0, 0, 1]), np.array([2, 1])).tolist()
     [[0.8333333333333333], [0.0]]
     """
-    by_class = np.argsort(label, kind="stable")
-    first = np.searchsorted(label[by_class], np.arange(len(positives) + 1))
+    rising = np.array([row[np.lexsort((row, label))] for row in ranks], np.int64).reshape(ranks.shape)  # class by class
+    first = np.searchsorted(np.sort(label), np.arange(len(positives) + 1))
     weights = positives.astype(np.float64) if normaliser is None else np.full(len(positives), float(normaliser))
     table = np.full((len(positives), len(ranks)), np.nan)
-    _fill_table(ranks, by_class, first, positives, weights, table)
+    _fill_table(rising, first, positives, weights, table)
     return table
 
 
@@ -137,16 +137,16 @@ def interpolated_area(hits: Any, positives: int, normaliser: float) -> float:
 
 
 @kernel
-def _fill_table(ranks: Any, by_class: Any, first: Any, positives: Any, weights: Any, table: Any) -> None:
-    hits = np.empty(len(by_class), np.int64)
+def _fill_table(rising: Any, first: Any, positives: Any, weights: Any, table: Any) -> None:
+    hits = np.empty(rising.shape[1], np.int64)
     for c in range(len(positives)):
         if positives[c] == 0:
             continue
-        for t in range(len(ranks)):
+        for t in range(len(rising)):
             count = 0
             for k in range(first[c], first[c + 1]):
-                rank = ranks[t, by_class[k]]
+                rank = rising[t, k]
                 if rank >= 0:
                     hits[count] = rank
                     count += 1
-            table[c, t] = interpolated_area(np.sort(hits[:count]), positives[c], weights[c])
+            table[c, t] = interpolated_area(hits[:count], positives[c], weights[c])
