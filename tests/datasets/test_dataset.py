@@ -23,7 +23,7 @@ def test_files_add_up_and_say_so() -> None:
 
 
 def test_every_set_is_on_the_shelf(ours: Callable[[Any], list[Any]]) -> None:
-    embedded = ["puppets", "puppets-frames", "puppets-trimmed"]
+    embedded = ["puppets", "puppets-boxes", "puppets-frames", "puppets-trimmed"]
     assert [kind.name for kind in ours(datasets) if not kind.on_disk] == embedded
     assert jostle.names("datasets") == list(datasets)
     assert [kind.name for kind in ours(datasets)] == sorted(

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadValue, DataError
-from jostle.metrics.pm_k_detection import Boxes, pm_k_detection
+from jostle.metrics.pm_k_detection import pm_k_detection
+from jostle.types.boxes import Boxes
 
 SQUARE, BESIDE, AWAY = [0, 0, 10, 10], [20, 0, 30, 10], [50, 50, 60, 60]
 SETS = {"a/5.jpg": ["a/4.jpg", "a/6.jpg", "a/9.jpg"], "b/5.jpg": []}

@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from jostle.datasets.box_sets import BoxSets
 from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import BadValue, UnknownName
 from jostle.filing.names import listing, shown
@@ -40,11 +41,22 @@ class Files:
         return f"{self.made} files made, {self.kept} kept, {self.rebuilt} rebuilt"
 
 
-Annotations = Truth | VideoLabels | FrameSets
-Task = Literal["detection", "recognition", "frames"]
-_TASKS: dict[type, Task] = {Truth: "detection", VideoLabels: "recognition", FrameSets: "frames"}
-_SAID = {Truth: "segments", VideoLabels: "classes of whole videos", FrameSets: "sets of frames"}
-Kind = TypeVar("Kind", Truth, VideoLabels, FrameSets)
+Annotations = Truth | VideoLabels | FrameSets | BoxSets
+Task = Literal["detection", "recognition", "frames", "objects"]
+_TASKS: dict[type, Task] = {
+    Truth: "detection",
+    VideoLabels: "recognition",
+    FrameSets: "frames",
+    BoxSets: "objects",
+}
+_SAID = {
+    Truth: "segments",
+    VideoLabels: "classes of whole videos",
+    FrameSets: "sets of frames",
+    BoxSets: "boxes of objects",
+}
+_UNITS = {Truth: "instances", VideoLabels: "labels", FrameSets: "anchors", BoxSets: "anchors"}
+Kind = TypeVar("Kind", Truth, VideoLabels, FrameSets, BoxSets)
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,7 @@ class Dataset:
         videos: the file of each video that is there, or its folder of images, by its id, in the order of annotation.
         files: how many files had to be made for it.
         source: the file or folder that the annotations were read from, if they are the user's own.
-        missing: ids that are annotated and have no file; of sets of frames, the frames.
+        missing: ids that are annotated and have no file; of sets of frames and of boxes, the frames.
         unlisted: video files that nobody annotated.
         notes: what else is to be known about the copy, a line each.
         fps: the rate of folders of images, where neither they nor the annotations say it.
@@ -82,7 +94,7 @@ class Dataset:
 
     @property
     def task(self) -> Task:
-        """What the set is for: `detection`, `recognition` or `frames`."""
+        """What the set is for: `detection`, `recognition`, `frames` or `objects`."""
         return _TASKS[type(self.annotations[0])]
 
     @property
@@ -99,6 +111,11 @@ class Dataset:
     def frames(self) -> FrameSets:
         """The sets of frames that look alike; raises BadValue if there are none."""
         return self._annotated(FrameSets)
+
+    @property
+    def objects(self) -> BoxSets:
+        """The boxes of objects in frames that look alike; raises BadValue if there are none."""
+        return self._annotated(BoxSets)
 
     @property
     def variant(self) -> str | None:
@@ -128,8 +145,10 @@ class Dataset:
         return found
 
     def __str__(self) -> str:
-        whole, unit = self.annotations[0], "frames" if self.task == "frames" else "videos"
-        listed = len(whole.frames if isinstance(whole, FrameSets) else whole.videos)
+        whole = self.annotations[0]
+        listed, unit = len(whole.videos), "videos"
+        if isinstance(whole, FrameSets | BoxSets):
+            listed, unit = len(whole.frames), "frames"
         gaps = []
         if self.missing:
             gaps.append(f"{len(self.missing)} missing: {listing(map(shown, self.missing))}")
@@ -140,12 +159,11 @@ class Dataset:
 
     def __repr__(self) -> str:
         first = self.annotations[0]
-        unit = {Truth: "instances", VideoLabels: "labels", FrameSets: "anchors"}[type(first)]
-        return f"Dataset({self.name} {self.subset}: {len(self.videos)} videos, {len(first)} {unit})"
+        return f"Dataset({self.name} {self.subset}: {len(self.videos)} videos, {len(first)} {_UNITS[type(first)]})"
 
 
 def _without(part: Annotations, missing: tuple[str, ...], videos: Mapping[str, Path]) -> Annotations:
-    if isinstance(part, FrameSets):
+    if isinstance(part, FrameSets | BoxSets):
         return part.without(missing)
     return part.of_videos(videos)
 

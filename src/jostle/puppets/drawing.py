@@ -208,6 +208,50 @@ def render(
 
 
 @kernel
+def outlines(kinds: Ints, shapes: Ints, owners: Ints, height: int, width: int, found: Ints) -> None:
+    """What is to be seen of each thing, frame by frame: the pixels that show it, and the box around them.
+
+    Args:
+        owners: (S,): the thing that a shape is a part of, or -1.
+        found: (T, K, 5), filled: pixels, then left, top, right and bottom, the last two one beyond.
+    """
+    edges = np.zeros((CORNERS, 3), np.float64)
+    box = np.zeros(4, np.int32)
+    shown = np.empty((height, width), np.int32)
+    for t in range(len(found)):
+        for row in range(height):
+            for column in range(width):
+                shown[row, column] = -1
+        for s in range(len(kinds)):
+            kind, corners, shape = kinds[s, 0], kinds[s, 1], shapes[t, s]
+            if kind == GLOW:
+                continue
+            _box(kind, corners, shape, height, width, box)
+            if kind == POLYGON:
+                _edges(shape, corners, edges)
+            for row in range(box[0], box[1]):
+                for column in range(box[2], box[3]):
+                    x, y = column * 256.0 + 128.0, row * 256.0 + 128.0
+                    if kind == CAPSULE:
+                        cover = _capsule(x, y, shape)
+                    else:
+                        cover = _polygon(x, y, float(shape[12]), corners, edges)
+                    if cover >= 0.5:
+                        shown[row, column] = owners[s]
+        for k in range(found.shape[1]):
+            found[t, k, 0], found[t, k, 1], found[t, k, 2], found[t, k, 3], found[t, k, 4] = 0, width, height, 0, 0
+        for row in range(height):
+            for column in range(width):
+                k = shown[row, column]
+                if k >= 0:
+                    found[t, k, 0] += 1
+                    found[t, k, 1] = min(found[t, k, 1], column)
+                    found[t, k, 2] = min(found[t, k, 2], row)
+                    found[t, k, 3] = max(found[t, k, 3], column + 1)
+                    found[t, k, 4] = max(found[t, k, 4], row + 1)
+
+
+@kernel
 def visible(kinds: Ints, shapes: Ints, watched: Ints, height: int, width: int, area: npt.NDArray[np.float64]) -> None:
     """How many pixels of the watched shapes are left to see under all that is painted later, frame by frame.
 

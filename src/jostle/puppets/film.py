@@ -13,7 +13,7 @@ import numpy.typing as npt
 from jostle.errors import BadValue
 from jostle.puppets.actions import CLASSES
 from jostle.puppets.difficulty import Difficulty
-from jostle.puppets.drawing import Bytes, render, visible
+from jostle.puppets.drawing import Bytes, outlines, render, visible
 from jostle.puppets.scene import Scene, scene_of
 from jostle.puppets.scenery import HORIZON
 from jostle.puppets.stage import Stage, stage_for_action, stage_for_film
@@ -23,6 +23,7 @@ __all__ = ["CLASSES", "FPS", "SIZE", "Action", "Difficulty", "Film", "Held", "tr
 
 FPS = Fraction(24)
 SIZE = (112, 112)
+PUPPET = "puppet"  # the name of a puppet among the things to be seen
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,21 @@ class Held:
 
     names: tuple[str, ...]
     area: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Things:
+    """The things to be seen in frames of a film: its puppets, and their props.
+
+    Attributes:
+        names: of each thing, `puppet` or the kind of a prop.
+        area: (T, K) pixels that show it.
+        box: (T, K, 4) left, top, right and bottom of them, the last two one beyond.
+    """
+
+    names: tuple[str, ...]
+    area: npt.NDArray[np.int32]
+    box: npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -83,6 +99,18 @@ class Film:
         area = np.zeros(self.frames)
         visible(scene.drawing.kinds, scene.drawing.shapes, watched, *SIZE, area)
         return Held(tuple(names), area)
+
+    def things(self, lo: int, hi: int) -> Things:
+        """What is to be seen in frames `lo` up to `hi`, and where."""
+        drawing = self.scene.drawing
+        puppets, props = self.scene.figures, self.scene.owned
+        owners = np.full(len(drawing.kinds), -1, np.int32)
+        for number, (first, last) in enumerate((*puppets, *props)):  # a prop's shapes lie among its puppet's
+            owners[first:last] = number
+        found = np.empty((hi - lo, len(puppets) + len(props), 5), np.int32)
+        outlines(drawing.kinds, drawing.shapes[lo:hi], owners, *SIZE, found)
+        names = (*(PUPPET for _ in puppets), *(prop.kind for prop in self.stage.props))
+        return Things(names, found[:, :, 0], found[:, :, 1:])
 
     @cached_property
     def scene(self) -> Scene:

@@ -26,6 +26,7 @@ class Scene:
     Attributes:
         windows: the part of the texture that each frame shows.
         owned: for each prop, which shapes are its own, from and up to.
+        figures: for each puppet, which shapes are its own and those of its props.
     """
 
     texture: Bytes
@@ -35,6 +36,7 @@ class Scene:
     motions: tuple[Motion, ...]
     tracks: tuple[Track, ...]
     owned: tuple[tuple[int, int], ...]
+    figures: tuple[tuple[int, int], ...]
 
 
 def scene_of(seed: int, name: str, difficulty: Difficulty, stage: Stage, frames: int, size: tuple[int, int]) -> Scene:
@@ -50,10 +52,13 @@ def scene_of(seed: int, name: str, difficulty: Difficulty, stage: Stage, frames:
     lens = lens_of(seed, name, difficulty, motions[0].body.hip.real, frames)
     pile = Pile(frames)
     owned: dict[int, tuple[int, int]] = {}
+    figures: dict[int, tuple[int, int]] = {}
     for number in sorted(range(len(motions)), key=lambda number: stage.parts[number].floor):
         if number == 0:
             _add_furniture(pile, stage, motions[0])
+        first = len(pile)
         _add_part(pile, stage, number, motions[number], tracks, owned)
+        figures[number] = (first, len(pile))
     stage.draw_foreground(pile)
     return Scene(
         texture=texture_of(seed, name, difficulty.clutter),
@@ -63,6 +68,7 @@ def scene_of(seed: int, name: str, difficulty: Difficulty, stage: Stage, frames:
         motions=motions,
         tracks=tracks,
         owned=tuple(owned[number] for number in range(len(tracks))),
+        figures=tuple(figures[number] for number in range(len(motions))),
     )
 
 

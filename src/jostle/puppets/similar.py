@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -23,11 +24,11 @@ import numpy.typing as npt
 
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.frame_sets import FrameSets
-from jostle.datasets.made_files import fill
+from jostle.datasets.made_files import Recipe, fill
 from jostle.filing.frames import read_frame_labels, read_frame_sets
 from jostle.filing.text import read_json
 from jostle.filing.writing import write_text
-from jostle.puppets.film import Held
+from jostle.puppets.film import Film, Held
 from jostle.puppets.filming import Keyed
 from jostle.puppets.props import PROPS
 from jostle.puppets.splits import VIDEOS, folder_name
@@ -84,6 +85,19 @@ def similar_frames(frames: Frames, anchor: int, candidates: Sequence[int]) -> li
     return [t for t in candidates if difference(grey[anchor], grey[t]) <= MOST_DIFFERENT]
 
 
+def kept_frames(film: Film, held: Held) -> Iterator[tuple[int, list[int]]]:
+    """The anchors of a film, each with the frames around it that look like it."""
+    for anchor, candidates in anchors(film.seed, film.name, held):
+        first = anchor - K
+        frames = film.draw(first, anchor + K + 1)
+        yield anchor, [first + t for t in similar_frames(frames, K, [t - first for t in candidates])]
+
+
+def frame_name(video: Video, number: int) -> str:
+    """What a frame goes by."""
+    return f"{video.id}/{number:06d}"
+
+
 def _grey(frame: Frame) -> Grey:
     return np.asarray(cv2.cvtColor(np.ascontiguousarray(frame), cv2.COLOR_RGB2GRAY), np.uint8)
 
@@ -104,17 +118,11 @@ class VideoSets(Keyed):
         film = self.video.film()
         held = film.held()
         sets, labels = {}, {}
-        for anchor, candidates in anchors(self.video.seed, film.name, held):
-            first = anchor - K
-            frames = film.draw(first, anchor + K + 1)
-            kept = [first + t for t in similar_frames(frames, K, [t - first for t in candidates])]
-            sets[self._frame(anchor)] = [self._frame(t) for t in kept]
+        for anchor, kept in kept_frames(film, held):
+            sets[frame_name(self.video, anchor)] = [frame_name(self.video, t) for t in kept]
             for t in sorted((anchor, *kept)):
-                labels[self._frame(t)] = [LABELS.index(held.names[t])]
+                labels[frame_name(self.video, t)] = [LABELS.index(held.names[t])]
         write_text(path, [json.dumps({"sets": sets, "labels": labels}, indent=0), "\n"])
-
-    def _frame(self, number: int) -> str:
-        return f"{self.video.id}/{number:06d}"
 
 
 @dataclass(frozen=True)
@@ -124,14 +132,18 @@ class Gathered(Keyed):
     name: str
     part: str
     folder: Path = field(repr=False)  # a cache may be moved
-    sets: tuple[VideoSets, ...]
+    sets: tuple[Recipe, ...]
 
     def write(self, path: Path) -> None:
         """Join what there is of each video."""
-        joined = {}
+        write_text(path, [json.dumps(self.joined(), indent=0), "\n"])
+
+    def joined(self) -> dict[str, Any]:
+        """What there is of all videos, by frame."""
+        made: dict[str, Any] = {}
         for one in self.sets:
-            joined.update(read_json(self.folder / one.name)[self.part])
-        write_text(path, [json.dumps(joined, indent=0), "\n"])
+            made |= read_json(self.folder / one.name)[self.part]
+        return made
 
 
 @dataclass(frozen=True)

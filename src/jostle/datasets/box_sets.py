@@ -1,0 +1,54 @@
+"""Boxes of objects in frames that look alike, as they come with a data set: what pm-k of object detectors needs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from jostle.datasets.frame_sets import FrameSets
+from jostle.types.boxes import Boxes
+
+
+@dataclass(frozen=True)
+class BoxSets:
+    """Anchors, the frames that look like them, and the objects in both.
+
+    A frame is named by its video and its own name there, `<video>/<frame>`.
+
+    Attributes:
+        classes: their places are the class numbers.
+        sets: the neighbours of each anchor.
+        boxes: the true boxes of each frame, in pixels from its upper left corner.
+
+    >>> one = Boxes([[0, 0, 10, 10]], [0])
+    >>> found = BoxSets(("dog",), {"v/5.jpg": ["v/4.jpg"]}, {"v/5.jpg": one, "v/4.jpg": one})
+    >>> found.frames, found.videos, len(found)
+    (('v/5.jpg', 'v/4.jpg'), ('v',), 1)
+    """
+
+    classes: tuple[str, ...]
+    sets: Mapping[str, Sequence[str]]
+    boxes: Mapping[str, Boxes]
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Every frame of the sets, once."""
+        return FrameSets(self.sets, {}).frames
+
+    @property
+    def videos(self) -> tuple[str, ...]:
+        """Every video that a frame of the sets is from, once."""
+        return FrameSets(self.sets, {}).videos
+
+    def without(self, absent: Collection[str]) -> BoxSets:
+        """What is left when frames are absent: a set without its anchor goes, other frames leave their sets."""
+        gone = set(absent)
+        boxes = {frame: boxes for frame, boxes in self.boxes.items() if frame not in gone}
+        return BoxSets(self.classes, FrameSets(self.sets, {}).without(absent).sets, boxes)
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __repr__(self) -> str:
+        objects = sum(len(boxes) for boxes in self.boxes.values())
+        return f"BoxSets({len(self)} anchors, {len(self.frames)} frames, {objects} objects)"
