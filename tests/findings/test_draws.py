@@ -6,18 +6,19 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.findings.draws import estimate, weights_of
+from jostle.findings.draws import estimate
+from jostle.metrics.bootstrap import video_weights
 
 
 @given(st.permutations(["a", "b", "c", "d"]), st.integers(0, 5))
 def test_draws_do_not_depend_on_the_order_of_videos(names: list[str], seed: int) -> None:
-    plain, turned = weights_of("abcd", 7, seed), weights_of(names, 7, seed)
+    plain, turned = video_weights("abcd", 7, seed), video_weights(names, 7, seed)
     assert (plain.sum(axis=1) == 4).all()
     np.testing.assert_array_equal(turned, plain[:, ["abcd".index(name) for name in names]])
 
 
 def test_seeds_differ() -> None:
-    assert (weights_of("abcdefgh", 5, 0) != weights_of("abcdefgh", 5, 1)).any()
+    assert (video_weights("abcdefgh", 5, 0) != video_weights("abcdefgh", 5, 1)).any()
 
 
 def test_estimates() -> None:

@@ -196,7 +196,7 @@ def test_the_journal_says_which_frames_were_shown(undisturbed: dict[str, Path], 
 @pytest.fixture
 def by_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Results of frames are kept two by two; every video here has three."""
-    monkeypatch.setattr("jostle.tasks.frames.PORTION", 2)
+    monkeypatch.setattr("jostle.tasks.single_frames.PORTION", 2)
 
 
 @pytest.mark.usefixtures("by_two")

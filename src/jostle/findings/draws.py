@@ -1,20 +1,16 @@
-"""Other videos that might have been filmed: draws of a run's videos, and the intervals that come of them."""
+"""Other videos that might have been filmed: the intervals that come of drawing a run's videos."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from jostle.metrics.bootstrap import bias_corrected
-from jostle.seeds import rng_for
 from jostle.types.columns import Floats
 
 LEVEL = 0.95
 DRAWS = 1000
-Weights = npt.NDArray[np.int16]  # (draws, videos)
 
 
 @dataclass(frozen=True)
@@ -28,23 +24,6 @@ class Estimate:
 
     value: float | None
     interval: tuple[float, float] | None = None
-
-
-def weights_of(videos: Sequence[str], draws: int, seed: int = 0) -> Weights:
-    """(draws, videos) how often each video is drawn; two runs on the same videos meet the same draws.
-
-    These are the draws of `jostle eval --bootstrap` and `jostle.compare`.
-
-    >>> weights_of(["a", "b", "c"], 2).sum(axis=1).tolist()
-    [3, 3]
-    """
-    place = {name: i for i, name in enumerate(sorted(videos))}
-    own = np.array([place[name] for name in videos], np.int64)
-    rng = rng_for(seed, "bootstrap over videos", *place)
-    made = np.empty((draws, len(own)), np.int16)
-    for row in made:
-        row[:] = np.bincount(rng.integers(0, len(own), len(own)), minlength=len(own))[own]
-    return made
 
 
 def estimate(measured: float | None, drawn: Floats, level: float = LEVEL) -> Estimate:

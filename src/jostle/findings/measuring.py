@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jostle.errors import DataError
-from jostle.findings.draws import Weights
 from jostle.findings.record import RunRecord
 from jostle.metrics.accuracy import within_top_k
-from jostle.metrics.bootstrap import Resamples
+from jostle.metrics.bootstrap import Resamples, Weights
 from jostle.metrics.pm_k import pm_k
 from jostle.metrics.score import score
 from jostle.types.columns import Flags, Floats, Indices, Ints

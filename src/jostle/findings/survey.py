@@ -10,9 +10,10 @@ import numpy as np
 
 from jostle.benchmarks.recipe import CLEAN
 from jostle.errors import DataError
-from jostle.findings.draws import Estimate, estimate, weights_of
+from jostle.findings.draws import Estimate, estimate
 from jostle.findings.measuring import classes_of, measured_cell
 from jostle.findings.record import RunRecord
+from jostle.metrics.bootstrap import video_weights
 from jostle.types.columns import Floats
 
 Progress = Callable[[int, int], None]
@@ -100,7 +101,7 @@ def survey(
     chosen = own if videos is None else tuple(videos)
     if not chosen:
         raise DataError(f"{record.folder}: no video was looked at")
-    weights = weights_of(chosen, draws, seed)
+    weights = video_weights(chosen, draws, seed)
     whole = set(chosen) == set(own)
     measures = []
     for cell in record.cells:

@@ -45,7 +45,7 @@ def check_weights(model: str, weights: str | Path | None) -> None:
         CheckpointError: if there is no such file.
         UnknownName: if no weights come with jostle for this model.
     """
-    if weights is not None and not trained_weights(model, weights).exists():
+    if weights is not None and str(weights) != "random" and not trained_weights(model, weights).exists():
         usual = "" if usual_weights(model) is None else f", or {' or '.join(TREATMENTS)}, which come with jostle"
         raise CheckpointError(f"{weights}: no such file; give the path of the weights of {model}{usual}")
 

@@ -1,20 +1,17 @@
-"""Scores of single frames: those of the sets that pm-k is computed from, each looked at once in every cell."""
+"""Scores of single frames: those of the sets that pm-k is computed from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from jostle.benchmarks.recipe import CLEAN
-from jostle.corrupting.stages import origins
-from jostle.extraction.engine import Cost
-from jostle.extraction.frames import Belt
 from jostle.looking.class_match import ClassMatch, Scores
-from jostle.looking.footage import footage_of
-from jostle.looking.recognition import ClipModel, Scoring
+from jostle.looking.recognition import ClipModel, scored
+from jostle.looking.single_frames import look_at_frames
 from jostle.looking.work import Looked, Order
 
 
@@ -35,20 +32,5 @@ class SeeingFrames:
 
     def __call__(self, order: Order) -> Looked[Scores]:
         """(frames, classes) in each cell, in the order of the order's frames."""
-        with self.guard(), footage_of(order) as footage:
-            numbers = np.array([footage.number_of(frame) for frame in order.frames], np.int64)
-            in_time = np.argsort(numbers, kind="stable")  # codecs go forwards only
-            scoring = Scoring(order.name, self.model, self.match, self.batch)
-            clean = Cost()
-            for cell in order.cells:
-                top = footage.under(cell)
-                came_from, belt = origins(top)[numbers], Belt(top)
-                for i in in_time.tolist():
-                    scoring.want((cell.name, i), came_from[i : i + 1], numbers[i : i + 1], belt)
-                if cell.name == CLEAN:
-                    scoring.finish()
-                    clean = scoring.cost(footage.decoded)
-            scoring.finish()
-            found = {cell.name: np.stack([scoring[cell.name, i] for i in range(len(numbers))]) for cell in order.cells}
-            shown = tuple(np.unique(numbers).tolist())
-            return Looked(found, clean, scoring.cost(footage.decoded, clean), shown=shown)
+        with self.guard():
+            return look_at_frames(order, partial(scored, self.model, self.match), self.batch, np.stack)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from functools import partial
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from jostle.seeds import rng_for
 from jostle.types.clip import Frames, Times
 
 Indices = npt.NDArray[np.int64]
+Answer = TypeVar("Answer")  # of a model on one clip
 BATCH_BYTES = 64 * 2**20  # of clips that wait to be looked at together
 
 
@@ -77,7 +79,7 @@ class Recognising:
     def __call__(self, order: Order) -> Looked[Scores]:
         with self.guard(), footage_of(order) as footage:
             rows = self._rows(footage, order)
-            scoring = Scoring(order.name, self.model, self.match, self.batch)
+            scoring = Scoring(order.name, partial(scored, self.model, self.match), self.batch)
             clean = Cost()
             for cell in order.cells:
                 top = footage.under(cell)
@@ -103,14 +105,19 @@ class Recognising:
         return shown_frames(self.sampling, self.model.spec, footage.clean.pts, footage.clean.fps, rng)
 
 
-class Scoring:
-    """Scores of the clips of one video; clips that are known to have the same pixels are looked at once."""
+class Scoring(Generic[Answer]):
+    """What a model says of the clips of one video; clips that are known to have the same pixels are looked at once.
 
-    def __init__(self, video: str, model: ClipModel, match: ClassMatch, batch: int) -> None:
-        self._video, self._model, self._match, self._batch = video, model, match, batch
+    Args:
+        look: gives an answer for each of some clips, (B, T, H, W, 3).
+        batch: clips given at once.
+    """
+
+    def __init__(self, video: str, look: Callable[[Frames], Sequence[Answer]], batch: int) -> None:
+        self._video, self._look, self._batch = video, look, batch
         self._slot: dict[tuple[str, int], int] = {}
         self._known: dict[bytes, int] = {}
-        self._scores: list[Scores | None] = []
+        self._answers: list[Answer | None] = []
         self._waiting: list[tuple[int, Frames]] = []
         self._clips = self._frames = 0
 
@@ -120,8 +127,8 @@ class Scoring:
         if key is not None and key in self._known:
             self._slot[place] = self._known[key]
             return
-        slot = self._slot[place] = len(self._scores)
-        self._scores.append(None)
+        slot = self._slot[place] = len(self._answers)
+        self._answers.append(None)
         if key is not None:
             self._known[key] = slot
         clip = belt.take(row)
@@ -134,9 +141,9 @@ class Scoring:
         if not self._waiting:
             return
         clips = np.stack([clip for _, clip in self._waiting])
-        given = asked(self._video, lambda: self._model(clips))
-        for (slot, _), row in zip(self._waiting, self._match.apply(given, self._model.name), strict=True):
-            self._scores[slot] = row
+        given = asked(self._video, lambda: self._look(clips))
+        for (slot, _), answer in zip(self._waiting, given, strict=True):
+            self._answers[slot] = answer
         self._clips += len(clips)
         self._frames += clips.shape[0] * clips.shape[1]
         self._waiting.clear()
@@ -145,10 +152,15 @@ class Scoring:
         """What was computed, besides what had been before."""
         return Cost(decoded - before.decoded, self._frames - before.seen, self._clips - before.joined)
 
-    def __getitem__(self, place: tuple[str, int]) -> Scores:
-        found = self._scores[self._slot[place]]
+    def __getitem__(self, place: tuple[str, int]) -> Answer:
+        found = self._answers[self._slot[place]]
         assert found is not None
         return found
+
+
+def scored(model: ClipModel, match: ClassMatch, clips: Frames) -> Sequence[Scores]:
+    """Scores of the data set's classes for each clip."""
+    return list(match.apply(model(clips), model.name))
 
 
 def shown_frames(

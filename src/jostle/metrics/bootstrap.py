@@ -6,12 +6,13 @@ with no instance in a draw does not count in that draw's mean.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from jostle.compiled import fixed, kernel
 from jostle.errors import BadValue
@@ -21,6 +22,8 @@ from jostle.metrics.protocol import Protocol
 from jostle.seeds import rng_for
 from jostle.types.columns import Flags, Floats, Indices, Ints
 from jostle.types.truth import Truth
+
+Weights = npt.NDArray[np.int16]  # (draws, videos)
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,23 @@ class Resamples:
             (len(self.hit_first) - 1) // (len(self.first) - 1),
         )
         return made
+
+
+def video_weights(videos: Sequence[str], draws: int, seed: int = 0) -> Weights:
+    """(draws, videos) how often each video is drawn; two runs on the same videos meet the same draws.
+
+    These are the draws of `jostle eval --bootstrap` and `jostle.compare`.
+
+    >>> video_weights(["a", "b", "c"], 2).sum(axis=1).tolist()
+    [3, 3]
+    """
+    place = {name: i for i, name in enumerate(sorted(videos))}
+    own = np.array([place[name] for name in videos], np.int64)
+    rng = rng_for(seed, "bootstrap over videos", *place)
+    made = np.empty((draws, len(own)), np.int16)
+    for row in made:
+        row[:] = np.bincount(rng.integers(0, len(own), len(own)), minlength=len(own))[own]
+    return made
 
 
 def interval_of(values: Floats, measured: Floats, *, level: float, seed: int) -> Interval | None:

@@ -11,7 +11,7 @@ from jostle.errors import BadValue, JostleError
 from jostle.registry import Registry
 
 F = TypeVar("F", bound=Callable[..., Any])
-Task = Literal["detection", "proposals", "recognition", "frames", "robustness"]
+Task = Literal["detection", "proposals", "recognition", "frames", "objects", "robustness"]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ and reports mAP over the chosen frames. What it leaves open is settled so:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,14 @@ import numpy.typing as npt
 
 from jostle.compiled import kernel
 from jostle.errors import BadValue, DataError
+from jostle.metrics.bootstrap import Weights, bias_corrected, video_weights
 from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require
 from jostle.metrics.mean_ap import interpolated_ap
+from jostle.metrics.metric import metric
 from jostle.types.boxes import Boxes
 from jostle.types.columns import Flags, Floats, Ints
+
+LEVEL = 0.95  # of the intervals
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,9 @@ class PmKDetection:
 
     Attributes:
         mean_ap: over the anchors.
+        mean_ap_interval: 95 %, by drawing the videos of the anchors; None without draws.
         pm_k: mAP over the frame chosen near each anchor.
+        pm_k_interval: its interval, from the same draws.
         drop: `mean_ap - pm_k`.
         per_class: AP of each class on the anchors and on the chosen frames, None where it has no box there.
         chosen: the frame chosen for each anchor.
@@ -44,7 +50,9 @@ class PmKDetection:
     iou: float
     anchors: int
     mean_ap: float
+    mean_ap_interval: tuple[float, float] | None
     pm_k: float
+    pm_k_interval: tuple[float, float] | None
     drop: float
     per_class: dict[int, tuple[float | None, float | None]]
     chosen: dict[str, str]
@@ -57,11 +65,14 @@ class PmKDetection:
         return {
             "format": 1,
             **vars(self),
+            "mean_ap_interval": self.mean_ap_interval and list(self.mean_ap_interval),
+            "pm_k_interval": self.pm_k_interval and list(self.pm_k_interval),
             "per_class": {str(label): list(pair) for label, pair in self.per_class.items()},
             "chosen_by_offset": {str(offset): count for offset, count in self.chosen_by_offset.items()},
         }
 
 
+@metric("pm_k_map", task="objects", cites="shankar2021")
 def pm_k_detection(
     detections: Mapping[str, Boxes],
     truth_boxes: Mapping[str, Boxes],
@@ -71,6 +82,8 @@ def pm_k_detection(
     iou: float = 0.5,
     ignore_class: bool = False,
     include_anchor: bool = True,
+    draws: int = 0,
+    seed: int = 0,
 ) -> PmKDetection:
     """mAP on anchors, and on the frame within `k` of each anchor on which the detector does worst.
 
@@ -81,6 +94,8 @@ def pm_k_detection(
         iou: what a detection must reach.
         ignore_class: all boxes are of one class; the paper calls this localisation.
         include_anchor: whether the anchor itself may be chosen. It always is where it has no neighbour.
+        draws: of the anchors' videos, for the intervals; 0 for none.
+        seed: of the draws.
 
     >>> sets, truth = {"v/5.jpg": ["v/6.jpg"]}, Boxes([[0, 0, 10, 10]], [0])
     >>> found = {"v/5.jpg": Boxes([[0, 0, 10, 10]], [0], [0.9]), "v/6.jpg": Boxes([[5, 5, 15, 15]], [0], [0.8])}
@@ -88,36 +103,134 @@ def pm_k_detection(
     >>> made.mean_ap, made.pm_k, made.chosen
     (1.0, 0.0, {'v/5.jpg': 'v/6.jpg'})
     """
-    if not 0 < iou <= 1:
-        raise BadValue(f"iou must be above 0 and at most 1, got {iou}")
-    pairs = pairs_within(sets, k)
-    require(pairs.frames, detections, "detections")
-    require(pairs.frames, truth_boxes, "true boxes")
-    found = _Table.of([detections[frame] for frame in pairs.frames], ignore_class, "detections")
-    truth = _Table.of([truth_boxes[frame] for frame in pairs.frames], ignore_class, "")
-    hits = np.zeros(len(found.label), bool)
-    precision = np.full(len(pairs.frames), np.nan)
-    _match(found.edges, found.box, found.label, truth.edges, truth.box, truth.label, iou, hits, precision)
-    chosen, offset = _worst(pairs, precision, include_anchor)
-    before = _per_class(found, truth, hits, np.arange(pairs.anchors))
-    after = _per_class(found, truth, hits, chosen)
+    seen = _Matched.of(detections, truth_boxes, sets, k, iou, ignore_class, include_anchor)
+    before, after = seen.per_class(seen.anchors), seen.per_class(seen.chosen)
     if not before or not after:
         raise DataError("no anchor, or no frame chosen near one, has a true box; nothing can be scored", fault="F29")
     clean, worst = float(np.mean(list(before.values()))), float(np.mean(list(after.values())))
-    offsets, counts = np.unique(offset, return_counts=True)
+    weights = video_weights(seen.videos, draws, seed)
+    intervals = [
+        _interval(seen.drawn(frames, seen.videos, weights), measured)
+        for frames, measured in ((seen.anchors, clean), (seen.chosen, worst))
+    ]
+    offsets, counts = np.unique(seen.offset, return_counts=True)
+    frames = seen.pairs.frames
     return PmKDetection(
         k=k,
         iou=iou,
-        anchors=pairs.anchors,
+        anchors=seen.pairs.anchors,
         mean_ap=clean,
+        mean_ap_interval=intervals[0],
         pm_k=worst,
+        pm_k_interval=intervals[1],
         drop=clean - worst,
         per_class={label: (before.get(label), after.get(label)) for label in sorted(before | after)},
-        chosen={pairs.frames[i]: pairs.frames[j] for i, j in enumerate(chosen.tolist())},
+        chosen={frames[i]: frames[j] for i, j in enumerate(seen.chosen.tolist())},
         chosen_by_offset=dict(zip(offsets.tolist(), counts.tolist(), strict=True)),
         ignore_class=ignore_class,
         include_anchor=include_anchor,
     )
+
+
+def drawn_pm_k(
+    detections: Mapping[str, Boxes],
+    truth_boxes: Mapping[str, Boxes],
+    sets: Sets,
+    k: int,
+    videos: Sequence[str],
+    weights: Weights,
+    *,
+    iou: float = 0.5,
+) -> Floats:
+    """(draws,) pm-k when each of the videos counts as often as its weight says; NaN where nothing is left to count."""
+    seen = _Matched.of(detections, truth_boxes, sets, k, iou, ignore_class=False, include_anchor=True)
+    return seen.drawn(seen.chosen, videos, weights)
+
+
+def _interval(drawn: Floats, measured: float) -> tuple[float, float] | None:
+    known = drawn[np.isfinite(drawn)]
+    return bias_corrected(known, measured, LEVEL) if len(known) > 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Matched:
+    """Detections held against the truth, and the worst frame near each anchor.
+
+    Attributes:
+        hits: (detections,) which have taken a true box.
+        chosen: (anchors,) the worst frame near each, an index into the frames of `pairs`, and its `offset`.
+    """
+
+    pairs: Pairs
+    found: _Table
+    truth: _Table
+    hits: Flags
+    chosen: Ints
+    offset: Ints
+
+    @classmethod
+    def of(
+        cls,
+        detections: Mapping[str, Boxes],
+        truth_boxes: Mapping[str, Boxes],
+        sets: Sets,
+        k: int,
+        iou: float,
+        ignore_class: bool,
+        include_anchor: bool,
+    ) -> _Matched:
+        if not 0 < iou <= 1:
+            raise BadValue(f"iou must be above 0 and at most 1, got {iou}")
+        pairs = pairs_within(sets, k)
+        require(pairs.frames, detections, "detections")
+        require(pairs.frames, truth_boxes, "true boxes")
+        found = _Table.of([detections[frame] for frame in pairs.frames], ignore_class, "detections")
+        truth = _Table.of([truth_boxes[frame] for frame in pairs.frames], ignore_class, "")
+        hits = np.zeros(len(found.label), bool)
+        precision = np.full(len(pairs.frames), np.nan)
+        _match(found.edges, found.box, found.label, truth.edges, truth.box, truth.label, iou, hits, precision)
+        return cls(pairs, found, truth, hits, *_worst(pairs, precision, include_anchor))
+
+    @property
+    def anchors(self) -> Ints:
+        return np.arange(self.pairs.anchors)
+
+    @property
+    def _owners(self) -> list[str]:
+        """The video of each anchor."""
+        return [frame.rpartition("/")[0] for frame in self.pairs.frames[: self.pairs.anchors]]
+
+    @property
+    def videos(self) -> tuple[str, ...]:
+        """Those of the anchors, once."""
+        return tuple(dict.fromkeys(self._owners))
+
+    def per_class(self, frames: Ints) -> dict[int, float]:
+        """AP of each class that these frames have."""
+        rows = self.found.rows(frames)
+        ranked = rows[np.argsort(-self.found.score[rows], kind="stable")]
+        labels, positives = np.unique(self.truth.label[self.truth.rows(frames)], return_counts=True)
+        return {
+            label: interpolated_ap(np.flatnonzero(self.hits[ranked][self.found.label[ranked] == label]), count)
+            for label, count in zip(labels.tolist(), positives.tolist(), strict=True)
+        }
+
+    def drawn(self, frames: Ints, videos: Sequence[str], weights: Weights) -> Floats:
+        """(draws,) mAP over frames, one for each anchor, when each video counts as often as its weight says."""
+        found, truth = self.found, self.truth
+        place = {name: i for i, name in enumerate(videos)}
+        of_anchor = weights[:, [place[name] for name in self._owners]]
+        rows, true_rows = found.rows(frames), truth.rows(frames)
+        owner = np.repeat(np.arange(len(frames)), np.diff(found.edges)[frames])
+        labels, true_class = np.unique(truth.label[true_rows], return_inverse=True)
+        positives = np.zeros((len(labels), len(frames)))
+        np.add.at(positives, (true_class, np.repeat(np.arange(len(frames)), np.diff(truth.edges)[frames])), 1.0)
+        order = np.lexsort((-found.score[rows], found.label[rows]))
+        ranked = rows[order]
+        firsts, ends = (np.searchsorted(found.label[ranked], labels, side) for side in ("left", "right"))
+        made = np.empty(len(weights))
+        _weigh(of_anchor, owner[order], self.hits[ranked], firsts, ends, positives, made)
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,15 +275,37 @@ def _worst(pairs: Pairs, precision: Floats, include_anchor: bool) -> tuple[Ints,
     return frame[first], offset[first]
 
 
-def _per_class(found: _Table, truth: _Table, hits: Flags, frames: Ints) -> dict[int, float]:
-    """AP of each class that these frames have."""
-    rows = found.rows(frames)
-    ranked = rows[np.argsort(-found.score[rows], kind="stable")]
-    labels, positives = np.unique(truth.label[truth.rows(frames)], return_counts=True)
-    return {
-        label: interpolated_ap(np.flatnonzero(hits[ranked][found.label[ranked] == label]), count)
-        for label, count in zip(labels.tolist(), positives.tolist(), strict=True)
-    }
+@kernel
+def _weigh(weights: Any, owner: Any, hits: Any, firsts: Any, ends: Any, positives: Any, made: Any) -> None:
+    for d in range(len(weights)):
+        total, classes = 0.0, 0
+        for c in range(len(firsts)):
+            count = 0.0
+            for anchor in range(positives.shape[1]):
+                count += positives[c, anchor] * weights[d, anchor]
+            if count == 0.0:
+                continue
+            right = wrong = 0.0
+            for row in range(firsts[c], ends[c]):
+                weight = float(weights[d, owner[row]])
+                if hits[row]:
+                    right += weight
+                else:
+                    wrong += weight
+            best = area = 0.0
+            for row in range(ends[c] - 1, firsts[c] - 1, -1):  # from the least sure on, precision never falls
+                weight = float(weights[d, owner[row]])
+                if weight == 0.0:
+                    continue
+                if hits[row]:
+                    best = max(best, right / (right + wrong))
+                    area += weight * best
+                    right -= weight
+                else:
+                    wrong -= weight
+            total += area / count
+            classes += 1
+        made[d] = total / classes if classes else np.nan
 
 
 @kernel
