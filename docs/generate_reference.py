@@ -36,6 +36,7 @@ from jostle.metrics.metric import Metric, metrics
 from jostle.metrics.protocol import Protocol, protocols
 from jostle.models.extractor import ExtractorKind, extractors
 from jostle.models.input_spec import InputSpec
+from jostle.models.object_detector import object_detectors
 from jostle.models.recogniser import RecogniserKind, recognisers
 from jostle.papers.slips import slips
 from jostle.papers.table import PublishedTable, published
@@ -222,7 +223,7 @@ def write_pages(folder: Path) -> list[Path]:
 
 def write_names(path: Path) -> None:
     """Write the names of jostle's own networks and benchmarks, for those who must not import anything to know them."""
-    shelves: Sequence[Registry[Any]] = (detectors, extractors, recognisers, datasets)
+    shelves: Sequence[Registry[Any]] = (detectors, extractors, recognisers, object_detectors, datasets)
     names: dict[str, Any] = {shelf.shelf: [name for name in shelf if shelf.part(name) is None] for shelf in shelves}
     names["benchmarks"] = {name: benchmarks[name].task for name in benchmarks if benchmarks.part(name) is None}
     path.write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")

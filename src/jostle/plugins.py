@@ -27,7 +27,7 @@ VARIABLE = "JOSTLE_IMPORT"  # in the environment, so that processes that are sta
 OURS = "jostle"
 # An entry point of one of these names is imported when that shelf is asked, one of any other name with every shelf.
 SHELVES = ("benchmarks", "corruptions", "datasets", "detectors", "extractors", "formats", "metrics", "models",
-           "placements", "profiles", "protocols", "styles", "trackers")  # fmt: skip
+           "objectdetectors", "placements", "profiles", "protocols", "styles", "trackers")  # fmt: skip
 
 
 @dataclass(frozen=True)

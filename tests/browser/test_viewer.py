@@ -21,6 +21,7 @@ from jostle.media.encode import Writer
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "viewer"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
 
+import small_objects
 import small_recognition
 import small_run
 from served import Served, served
@@ -53,6 +54,7 @@ def there(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Se
     cells = ["clean", "kinetics-c/motion_blur:1", "thumos14-c/black_frame:1"]
     small_recognition.run(films, root / "recognition", cells=cells)
     small_recognition.run(films, root / "frames", task="frames", cells=["clean", "gaussian_noise:2"])
+    small_objects.run(films, root / "objects")
     hostile = shutil.copytree(root / "detection", root / "hostile")
     shutil.rmtree(hostile / "videos")
     for path in [
@@ -63,7 +65,7 @@ def there(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Se
     ]:
         text = path.read_text().replace(str(root / "films"), str(root / "gone"))
         path.write_text(text.replace('"action"', json.dumps(HOSTILE)).replace('"leaning"', json.dumps(HOSTILE)))
-    runs = [root / name for name in ("detection", "recognition", "frames", "hostile")]
+    runs = [root / name for name in ("detection", "recognition", "frames", "objects", "hostile")]
     with served(root / "cache", *runs) as found:
         yield found
 
@@ -302,6 +304,20 @@ def test_recognition_and_frames(visit: Visit) -> None:
     visit.page.click(".shot.anchor >> nth=0")
     visit.until(lambda: visit.frame == 20)
     assert visit.page.locator(".shot.now.anchor").count() == 2
+
+
+def test_boxes_lie_over_both_players(visit: Visit) -> None:
+    visit.open("/runs/objects/cells/gaussian_noise-3/videos/c?score=0", ".sets")
+    visit.until(lambda: visit.probe("arrived"))
+    assert visit.page.locator(".boxes rect").count() == 0
+    visit.page.click(".shot.anchor")
+    visit.until(lambda: visit.frame == 20)
+    assert visit.page.locator(".boxes .true").count() == 4  # two objects, in both players
+    assert visit.page.locator(".boxes .found").count() == 6
+    assert "2 objects; found 3 clean, 3 corrupted" in visit.page.inner_text(".verdict")
+    visit.page.fill("input[type=range]", "0.45")
+    visit.until(lambda: visit.page.locator(".boxes .found").count() == 4)
+    assert "dark 0.50" in visit.page.locator(".boxes .found text").all_inner_texts()
 
 
 def test_labels_stay_text_and_a_video_that_is_gone_is_said(visit: Visit) -> None:

@@ -12,6 +12,7 @@ from jostle.benchmarks.recipe import benchmarks
 from jostle.datasets.dataset import datasets
 from jostle.detectors.detector import detectors
 from jostle.models.extractor import extractors
+from jostle.models.object_detector import object_detectors
 from jostle.models.recogniser import recognisers
 from jostle.shipped import index_of_names
 
@@ -27,7 +28,7 @@ finally:
 
 
 def test_the_index_of_names_is_what_the_shelves_hold() -> None:
-    for shelf in (detectors, extractors, recognisers, datasets):
+    for shelf in (detectors, extractors, recognisers, object_detectors, datasets):
         ours = [name for name in shelf if shelf.part(name) is None]
         assert index_of_names()[shelf.shelf] == ours, "make reference"
     tasks = {name: benchmarks[name].task for name in benchmarks if benchmarks.part(name) is None}

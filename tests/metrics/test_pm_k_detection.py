@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadValue, DataError
-from jostle.metrics.pm_k_detection import pm_k_detection
+from jostle.metrics.pm_k_detection import drawn_pm_k, pm_k_detection
 from jostle.types.boxes import Boxes
 
 SQUARE, BESIDE, AWAY = [0, 0, 10, 10], [20, 0, 30, 10], [50, 50, 60, 60]
@@ -84,3 +84,29 @@ def test_what_is_refused() -> None:
         Boxes([SQUARE], [0], [0.1, 0.2])
     with pytest.raises(BadValue, match="must be finite"):
         Boxes([[0, 0, np.nan, 1]], [0])
+
+
+def test_draws_count_videos_as_often_as_they_are_drawn() -> None:
+    rng = np.random.default_rng(3)
+    sets = {f"v{i}/5.jpg": [f"v{i}/6.jpg"] for i in range(6)}
+    frames = [frame for anchor, others in sets.items() for frame in (anchor, *others)]
+    truth = {frame: Boxes([[0, 0, 10, 10], [20, 20, 30, 30]], rng.integers(0, 3, 2)) for frame in frames}
+    found = {
+        frame: Boxes(truth[frame].box + rng.integers(0, 5, (2, 1)), truth[frame].label, rng.random(2))
+        for frame in frames
+    }
+    videos = [f"v{i}" for i in range(6)]
+    whole = pm_k_detection(found, truth, sets, draws=200)
+    weights = np.array([[1] * 6, [1, 1, 1, 0, 0, 0], [2, 0, 1, 0, 0, 3]], np.int16)
+    drawn = drawn_pm_k(found, truth, sets, 10, videos, weights)
+    assert drawn[0] == pytest.approx(whole.pm_k, abs=1e-12)
+    half = {anchor: others for anchor, others in sets.items() if anchor[:2] in ("v0", "v1", "v2")}
+    assert drawn[1] == pytest.approx(pm_k_detection(found, truth, half).pm_k, abs=1e-12)
+    # A video drawn twice is as two videos with the same frames.
+    copies = [(f"w{i}", v) for i, v in enumerate(np.repeat(range(6), weights[2]))]
+    many = {f"{w}/5.jpg": [f"{w}/6.jpg"] for w, _ in copies}
+    again = [{f"{w}/{n}.jpg": one[f"v{v}/{n}.jpg"] for w, v in copies for n in (5, 6)} for one in (found, truth)]
+    assert drawn[2] == pytest.approx(pm_k_detection(*again, many).pm_k, abs=1e-12)
+    assert whole.pm_k_interval is not None
+    assert whole.pm_k_interval[0] < whole.pm_k < whole.pm_k_interval[1]
+    assert pm_k_detection(found, truth, sets).pm_k_interval is None

@@ -119,6 +119,12 @@ def _models() -> Iterable[str]:
     return recognisers
 
 
+def _object_detectors() -> Iterable[str]:
+    from jostle.models.object_detector import object_detectors
+
+    return object_detectors
+
+
 def _datasets() -> Iterable[str]:
     from jostle.datasets.dataset import datasets
 
@@ -160,6 +166,7 @@ KINDS: dict[str, Callable[[], Iterable[str]]] = {
     "detectors": _detectors,
     "extractors": _extractors,
     "models": _models,
+    "objectdetectors": _object_detectors,
     "datasets": _datasets,
     "benchmarks": _benchmarks,
     "published": _published,

@@ -54,3 +54,19 @@ def puppets_p() -> tuple[Group, ...]:
 def puppets_frames() -> tuple[Group, ...]:
     """Stability of a frame classifier that says which prop a puppet holds, on frames that look alike."""
     return ()
+
+
+@benchmark(
+    "puppets-boxes",
+    version=1,
+    task="objects",
+    metric="pm_k_map",
+    k=10,
+    dataset="puppets-boxes",
+    subset="test",
+    cites=("shankar2021",),
+    notes=("The data set is jostle's; boxes are drawn exactly, and a stated measure decides which frames look alike.",),
+)
+def puppets_boxes() -> tuple[Group, ...]:
+    """Stability of an object detector that finds puppets and their props, on frames that look alike."""
+    return ()

@@ -23,7 +23,7 @@ from jostle.registry import Registry
 CLEAN = "clean"  # the first cell of every benchmark
 _NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
 
-Task = Literal["detection", "recognition", "frames"]
+Task = Literal["detection", "recognition", "frames", "objects"]
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,8 @@ class Recipe:
         dataset: the name of a data set, of `jostle names datasets`.
         subset: the part of it that is tested on; by default the one that results are given for, of a folder without
             subsets all.
-        task: `detection` (of actions in long videos), `recognition` (one label a video) or `frames` (one a frame).
+        task: `detection` (of actions in long videos), `recognition` (one label a video), `frames` (one a frame) or
+            `objects` (boxes in frames).
         metric: what a cell is measured by, of `jostle names metrics`.
         groups: the cells besides the clean one, in the order of the tables.
         title: the name as papers print it; by default `name`.
@@ -186,7 +187,7 @@ class Recipe:
         if (self.protocol is not None) != (self.task == "detection"):
             raise BadValue(f"{self.name}: a protocol is for detection and must be given there; the task is {self.task}")
         if (self.k is None) != (self.task == "detection") or (self.k or 1) < 1:
-            raise BadValue(f"{self.name}: k is for recognition and frames, and at least 1; got {self.k}")
+            raise BadValue(f"{self.name}: k is for recognition, frames and objects, and at least 1; got {self.k}")
         if (self.labels_of is None) != (self.task != "frames"):
             raise BadValue(f"{self.name}: labels_of is for frames and must be given there; the task is {self.task}")
         if self.sampling is not None and self.task != "recognition":
@@ -256,7 +257,7 @@ class Recipe:
         known = metrics[self.metric]
         if known.task != self.task:
             raise BadValue(f"{self.name}: {self.metric} measures {known.task}, and the task is {self.task}")
-        if len(self.cells) == 1 and self.task != "frames":
+        if len(self.cells) == 1 and self.task not in ("frames", "objects"):
             raise BadValue(f"{self.name}: nothing but clean video; give a group of cells")
 
     @property
@@ -265,7 +266,9 @@ class Recipe:
         if self.task == "detection":
             ends = sorted({self.tious[0], self.tious[-1]})
             return "mAP@" + ":".join(f"{tiou:g}" for tiou in ends)
-        return {"pm_k": f"pm-{self.k}", "top_k_accuracy": f"top-{self.k} accuracy"}.get(self.metric, self.metric)
+        return {"pm_k": f"pm-{self.k}", "pm_k_map": f"pm-{self.k} mAP", "top_k_accuracy": f"top-{self.k} accuracy"}.get(
+            self.metric, self.metric
+        )
 
     @property
     def families(self) -> dict[str, str]:

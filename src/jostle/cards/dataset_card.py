@@ -18,6 +18,7 @@ _HELD = {
     "detection": "detections in ActivityNet's JSON, times in seconds",
     "recognition": "`.npz` with `videos` (N,), `scores` (N, C) and `classes` (C,)",
     "frames": "`.npz` with `frames` (N,) and `scores` (N, C)",
+    "objects": "`.npz` with `frames` (N,), `counts` (N,) of boxes, and `boxes` (M, 6): class, score, x1, y1, x2, y2",
 }
 
 

@@ -16,6 +16,7 @@ TASKS = {
     "detection": ("temporal-action-detection", "Temporal action detection"),
     "recognition": ("video-classification", "Video classification"),
     "frames": ("image-classification", "Image classification"),
+    "objects": ("object-detection", "Object detection"),
 }
 
 

@@ -139,6 +139,19 @@ def _show_plan(told: dict[str, Any]) -> None:
         )
 
 
+def _object_lines(scores: dict[str, Any]) -> list[str]:
+    """Detection and localisation on the anchors and on the worst frame near each, for runs of object detectors."""
+    found = scores["clean_more"].get("objects")
+    if found is None:
+        return []
+    rows = [["", "mAP on anchors", scores["metric"], "drop"]]
+    for what in ("detection", "localisation"):
+        one = found[what]
+        rows.append([what, percent(one["mean_ap"]), percent(one["pm_k"]), percent(one["drop"])])
+    known = f"on {found['classes']} of {found['of_classes']} classes, which the detector knows"
+    return ["", *lines_of(rows), *([known] if found["classes"] < found["of_classes"] else [])]
+
+
 def _show(done: Run, as_json: bool) -> None:
     from jostle.runs.scores import Coverage
 
@@ -152,6 +165,8 @@ def _show(done: Run, as_json: bool) -> None:
     if scores["cells"]:
         rows.append(["mean corrupted", percent(scores["mean_corrupted"]), percent(scores["relative_robustness"])])
     for line in lines_of(rows):
+        voice.show(line)
+    for line in _object_lines(scores):
         voice.show(line)
     if voice.drawing():
         for line in ("", *glance_lines(scores)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from jostle.findings.record import RunRecord
 from jostle.metrics.accuracy import within_top_k
 from jostle.metrics.bootstrap import Resamples, Weights
 from jostle.metrics.pm_k import pm_k
+from jostle.metrics.pm_k_detection import drawn_pm_k, pm_k_detection
 from jostle.metrics.score import score
 from jostle.types.columns import Flags, Floats, Indices, Ints
 from jostle.types.predictions import Predictions
@@ -44,7 +46,7 @@ def measured_cell(record: RunRecord, cell: str, videos: Sequence[str], weights: 
     Raises:
         DataError: if the cell lacks one of the videos.
     """
-    known = {"detection": _detection, "recognition": _recognition, "frames": _frames}
+    known = {"detection": _detection, "recognition": _recognition, "frames": _frames, "objects": _objects}
     return known[record.task](record, cell, videos, weights)
 
 
@@ -52,6 +54,8 @@ def classes_of(record: RunRecord) -> tuple[str, ...]:
     """The names that `Measure.by_class` is in the order of; frames are not sorted by class."""
     if record.task == "frames":
         return ()
+    if record.task == "objects":
+        return record.objects.classes
     return record.truth.classes if record.task == "detection" else record.labels.classes
 
 
@@ -184,6 +188,27 @@ def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weight
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = weights @ right / (weights @ anchors)
         return Measure(float(right.sum() / anchors.sum()), np.zeros(0), right / anchors, drawn)
+
+
+def _objects(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
+    k = record.about.content.k
+    assert k is not None
+    found, known = record.boxes(cell)
+    sets = record.objects.without([frame for frame in record.objects.frames if frame not in found]).only(known)
+    by_video: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
+    for anchor, others in sets.sets.items():
+        by_video[anchor.rpartition("/")[0]][anchor] = others
+    wanted = {anchor: others for name in videos for anchor, others in by_video[name].items()}
+    whole = pm_k_detection(found, sets.boxes, wanted, k)
+    by_class = np.full(len(sets.classes), np.nan)
+    for label, (_, worst) in whole.per_class.items():
+        by_class[label] = np.nan if worst is None else worst
+    alone = np.full(len(videos), np.nan)
+    for v, name in enumerate(videos):
+        with contextlib.suppress(DataError):  # a video in which nothing is annotated
+            alone[v] = pm_k_detection(found, sets.boxes, by_video[name], k).pm_k
+    drawn = drawn_pm_k(found, sets.boxes, wanted, k, videos, weights)
+    return Measure(whole.pm_k, by_class, alone, drawn)
 
 
 def _lacks(record: RunRecord, cell: str, lacking: Sequence[str]) -> DataError:

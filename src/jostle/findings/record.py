@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.benchmarks.recipe import CLEAN, safe
+from jostle.datasets.box_sets import BoxSets
 from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import DataError, JostleError, UnknownName
+from jostle.filing.box_tables import read_boxes
 from jostle.filing.files import read_predictions, read_truth
 from jostle.findings.diagnosed import Diagnosed
 from jostle.metrics.protocol import Protocol, protocols
@@ -24,9 +26,10 @@ from jostle.runs.journal import read_events
 from jostle.runs.lines import content_of, records_in, refuse_what_is_no_file
 from jostle.runs.scores import Scores
 from jostle.runs.shape import fitted, read_record
-from jostle.runs.truths import LabelledFrames, LabelledVideos
+from jostle.runs.truths import BoxedFrames, LabelledFrames, LabelledVideos
 from jostle.tasks.action_places import actions_at
 from jostle.tasks.score_tables import read_table
+from jostle.types.boxes import Boxes
 from jostle.types.clip import checked_rate
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
@@ -66,8 +69,9 @@ class RunRecord:
                     f"{folder.scores}: has {one.cell!r}, which is no corrupted cell of {folder.about}; {_SCORES_ANEW}",
                     fault="F110",
                 )
-        if about.content.task == "frames" and None in (scores.clean_more.pm_k, *(one.pm_k for one in scores.listed)):
-            raise DataError(f"{folder.scores}: a cell has no pm_k; {_SCORES_ANEW}", fault="F110")
+        needed = {"frames": "pm_k", "objects": "objects"}.get(about.content.task)
+        if needed and None in (getattr(one, needed) for one in (scores.clean_more, *scores.listed)):
+            raise DataError(f"{folder.scores}: a cell has no {needed}; {_SCORES_ANEW}", fault="F110")
         return cls(folder.path, about, scores)
 
     @property
@@ -126,9 +130,22 @@ class RunRecord:
         return FrameSets(self._labelled_frames.sets, self._labelled_frames.labels)
 
     @cached_property
+    def objects(self) -> BoxSets:
+        """Sets of frames and the objects in them; for runs of object detectors."""
+        held = self._boxed_frames
+        boxes = {}
+        for frame, rows in held.boxes.items():
+            table = np.array(rows, np.float64).reshape(-1, 5)
+            boxes[frame] = Boxes(table[:, 1:], table[:, 0].astype(np.int64))
+        return BoxSets(held.classes, held.sets, boxes)
+
+    @cached_property
     def actions(self) -> dict[str, Segments] | None:
         """Where actions lie in videos of which that is known; for runs of recognition and pm-k. None in older runs."""
-        places = (self._labelled_frames if self.task == "frames" else self._labelled_videos).actions
+        if self.task == "objects":
+            places = self._boxed_frames.actions
+        else:
+            places = (self._labelled_frames if self.task == "frames" else self._labelled_videos).actions
         return None if places is None else actions_at(places)
 
     @cached_property
@@ -195,6 +212,12 @@ class RunRecord:
         refuse_what_is_no_file(path)
         return read_table(path, "frames" if self.task == "frames" else "videos")
 
+    def boxes(self, cell: str) -> tuple[dict[str, Boxes], tuple[str, ...]]:
+        """What an object detector found in each frame in a cell, and the classes that it can find."""
+        path = self._predictions_file(cell)
+        refuse_what_is_no_file(path)
+        return read_boxes(path)
+
     def _predictions_file(self, cell: str) -> Path:
         if self.about.content.cell(cell) is None:
             raise UnknownName(f"cell of {self.folder}", cell, [one.cell for one in self.about.content.cells])
@@ -211,6 +234,10 @@ class RunRecord:
     @cached_property
     def _labelled_videos(self) -> LabelledVideos:
         return read_record(LabelledVideos, self._truth_file, _TRUTH_ANEW)
+
+    @cached_property
+    def _boxed_frames(self) -> BoxedFrames:
+        return read_record(BoxedFrames, self._truth_file, _TRUTH_ANEW)
 
     @cached_property
     def _labelled_frames(self) -> LabelledFrames:

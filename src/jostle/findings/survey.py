@@ -135,7 +135,7 @@ def looked_at(record: RunRecord) -> tuple[str, ...]:
         )
     if record.task == "detection":
         return record.truth.videos
-    names = record.table(CLEAN)[0]
-    if record.task == "frames":
+    names = list(record.boxes(CLEAN)[0]) if record.task == "objects" else record.table(CLEAN)[0]
+    if record.task in ("frames", "objects"):
         return tuple(dict.fromkeys(name.rpartition("/")[0] for name in names))
     return tuple(names)

@@ -49,7 +49,7 @@ class NamedRecogniser:
         found = recogniser_weights(self.name, self.weights)
         if found is None or str(found) == "random":
             return (None if found is None else "random"), "nothing"
-        return (_folder_fingerprint(found), "folder") if found.is_dir() else (file_fingerprint(found), "file")
+        return (folder_fingerprint(found), "folder") if found.is_dir() else (file_fingerprint(found), "file")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _of_tensors(thing: Any) -> Identity:
     return found, "nothing" if found is None else "tensors"
 
 
-def _folder_fingerprint(folder: Path) -> str:
+def folder_fingerprint(folder: Path) -> str:
     """Of the files of a folder, whatever the folder is called."""
     from jostle.extraction.store import file_fingerprint
 

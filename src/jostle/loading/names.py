@@ -12,8 +12,15 @@ from jostle.plugins import hint, is_place
 from jostle.plugins import names as foreign_names
 from jostle.shipped import TREATMENTS, index_of_names, task_of_benchmark, trained_weights, usual_weights
 
-KIND = {"benchmarks": "benchmark", "datasets": "data set", "detectors": "detector", "models": "model"}
-SAID = {"detectors": "detector", "models": "recogniser"}
+KIND = {
+    "benchmarks": "benchmark",
+    "datasets": "data set",
+    "detectors": "detector",
+    "models": "model",
+    "objectdetectors": "object detector",
+}
+SAID = {"detectors": "detector", "models": "recogniser", "objectdetectors": "object detector"}
+FITTING = {"detection": "detectors", "objects": "objectdetectors"}  # models that are recognisers fit all other tasks
 
 
 def check_known(shelf: str, name: str) -> None:
@@ -77,7 +84,8 @@ def check_model(benchmark: str, task: str, model: object) -> None:
     """
     if not isinstance(model, str) or is_place(model):
         return
-    right, other = ("detectors", "models") if task == "detection" else ("models", "detectors")
-    if model not in names_of(right) and model in names_of(other):
-        raise BadValue(f"{model} is a {SAID[other]}, and {benchmark} is a benchmark of {task}")
+    right = FITTING.get(task, "models")
+    for other in SAID:
+        if model not in names_of(right) and model in names_of(other):
+            raise BadValue(f"{model} is a {SAID[other]}, and {benchmark} is a benchmark of {task}")
     check_known(right, model)

@@ -26,6 +26,18 @@ class ObjectModel(Protocol):
 
 
 @dataclass(frozen=True)
+class NamedModel:
+    """Somebody's callable with a name."""
+
+    find: Callable[[Frames], Sequence[Boxes]]
+    name: str
+
+    def __call__(self, frames: Frames) -> Sequence[Boxes]:
+        """The objects in each frame."""
+        return self.find(frames)
+
+
+@dataclass(frozen=True)
 class FoundObjects:
     """What was found in the frames of a video.
 

@@ -12,6 +12,7 @@ from jostle.findings.confusion import confusion_of
 from jostle.findings.draws import Estimate
 from jostle.findings.drops import class_drops, video_drops
 from jostle.findings.grid import Grid, grid_of, short_name
+from jostle.findings.objects import object_findings, objects_table
 from jostle.findings.offsets import OffsetErrors, offset_errors
 from jostle.findings.profile import ErrorProfile, Side, error_profile
 from jostle.findings.record import RunRecord
@@ -42,8 +43,15 @@ def head_of(found: Survey, name: str) -> Head:
     """The verdict on a run and its three numbers."""
     scores = found.record.scores
     coverage, counted = scores.coverage, scores.counted
-    offsets = offset_errors(found.record)
-    if offsets and not found.counted:
+    offsets, objects = offset_errors(found.record), object_findings(found.record)
+    if objects and not found.counted:
+        first = objects[0]
+        numbers = (
+            Headline("mAP on anchors", Estimate(first.score.mean_ap, first.score.mean_ap_interval)),
+            Headline(f"pm-{first.score.k} mAP", Estimate(first.score.pm_k, first.score.pm_k_interval)),
+            Headline("drop, in points", Estimate(first.drop)),
+        )
+    elif offsets and not found.counted:
         own = offsets[0]
         numbers = (
             Headline("accuracy on anchors", Estimate(own.accuracy, own.accuracy_interval)),
@@ -232,6 +240,16 @@ def offsets_of(surveys: Sequence[Survey], names: Sequence[str]) -> tuple[Figure,
     return Figure("offsets", "", draw_offsets(clean), "A frame is wrong if its best class is none of its labels."), told
 
 
+def _plain(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def objects_of(surveys: Sequence[Survey], names: Sequence[str]) -> Table | None:
+    """What object detectors are worth, with the right class and with any; None for other tasks."""
+    rows = [(name, one) for found, name in zip(surveys, names, strict=True) for one in object_findings(found.record)]
+    return objects_table(rows) if rows else None
+
+
 def making_of(record: RunRecord, name: str) -> Making:
     """Where the numbers of a run come from."""
     about = record.about
@@ -250,7 +268,7 @@ def making_of(record: RunRecord, name: str) -> Making:
     if windows := windows_said(about):
         facts.append(("windows", windows))
     if about.shown:
-        facts.append(("shown to the model", ", ".join(f"{key} {value}" for key, value in about.shown.items())))
+        facts.append(("shown to the model", ", ".join(f"{key} {_plain(value)}" for key, value in about.shown.items())))
     facts.append(("scored by", _rules(about.content)))
     facts.append(("seed", str(about.seed)))
     facts.append(("versions", ", ".join(f"{key} {value}" for key, value in about.versions.items())))

@@ -184,6 +184,7 @@ class Page:
     confusion_tables: tuple[Table, ...]
     offsets: Figure | None
     offset_table: Table | None
+    objects: Table | None
     literature: Literature | None
     making: tuple[Making, ...]
     remarks: tuple[str, ...] = field(default=())

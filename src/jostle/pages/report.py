@@ -27,6 +27,7 @@ from jostle.pages.composing import (
     head_of,
     making_of,
     map_of,
+    objects_of,
     offsets_of,
     pair_of,
 )
@@ -103,6 +104,7 @@ def compose(surveys: Sequence[Survey], progress: Progress | None = None) -> Page
         confusion_tables=tuple(table for _, table in confusions),
         offsets=offsets and offsets[0],
         offset_table=offsets and offsets_table(offsets[1]),
+        objects=objects_of(surveys, names),
         literature=literature_on(records),
         making=tuple(making_of(found.record, name) for _, found, name in runs),
         remarks=_remarks(surveys),

@@ -79,7 +79,7 @@ def check_run(path: Path) -> Checked:
             lacking.append(f"predictions/{slug}{folder.suffix} was written and is gone")
     lacking += [f"{video} could not be used: {event.message}" for video, event in state.failed.items()]
     if about.missing:
-        what = "frames" if about.content.task == "frames" else "videos"
+        what = "frames" if about.content.task in ("frames", "objects") else "videos"
         lacking.append(f"{len(about.missing)} annotated {what} have no file: {listing(about.missing)}")
     covered = frozenset.intersection(*whole.values()) if whole else frozenset()
     lacking += [f"{cell} lacks {len(videos ^ covered)} videos" for cell, videos in whole.items() if videos != covered]

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from jostle.looking.detecting import DetectingByFeatures, DetectingByFrames
     from jostle.looking.detection import FeatureDetector
     from jostle.looking.frame_recognition import SeeingFrames
+    from jostle.looking.object_classes import ObjectMatch
+    from jostle.looking.object_detection import SeeingObjects
     from jostle.looking.recognition import Recognising
     from jostle.models.input_spec import InputSpec
     from jostle.models.recogniser import Recogniser
@@ -50,11 +52,12 @@ def contestant_for(recipe: Recipe, data: Dataset, asked: AskedModel, device: str
     """
     if asked.weights is None and isinstance(asked.model, str):
         asked = replace(asked, weights=usual_weights(asked.model))
-    made = (
-        _detection(data, asked, device, here)
-        if recipe.task == "detection"
-        else _recognition(recipe, data, asked, device)
-    )
+    if recipe.task == "detection":
+        made = _detection(data, asked, device, here)
+    elif recipe.task == "objects":
+        made = _objects(recipe, data, asked, device)
+    else:
+        made = _recognition(recipe, data, asked, device)
     names = [name for name in (asked.model, asked.extractor or made.extractor) if isinstance(name, str)]
     return replace(made, asked=tuple(names))
 
@@ -193,6 +196,34 @@ def _recognition(recipe: Recipe, data: Dataset, asked: AskedModel, device: str) 
         "classes": match.how,
     }
     return Contestant(load, own.name, *own.identity(), shown=json.loads(json.dumps(shown)))
+
+
+def _objects(recipe: Recipe, data: Dataset, asked: AskedModel, device: str) -> Contestant:
+    from jostle.loading.object_detector import NamedObjectDetector
+    from jostle.looking.object_classes import match_objects
+    from jostle.models.object_detector import as_object_detector
+    from jostle.running.runner import Contestant
+
+    given = (("an extractor", asked.extractor), ("spec", asked.spec), ("input", asked.input))
+    for name, value in given:
+        if value is not None:
+            raise BadValue(f"{name} is for other models, and {recipe.name} is of {recipe.task}")
+    _refuse_features(asked, f"{recipe.name} is of {recipe.task}, which needs none")
+    own = _own(asked) or NamedObjectDetector(str(asked.model), asked.weights)
+    model = as_object_detector(own.get(), own.name)
+    match = match_objects(own.name, getattr(model, "classes", ()), data.objects.classes)
+    shown = {"classes": match.how, "known": list(match.known)}
+    return Contestant(partial(_seeing_objects, own, match, device), own.name, *own.identity(), shown=shown)
+
+
+def _seeing_objects(own: Model, match: ObjectMatch, device: str) -> SeeingObjects:
+    from jostle.looking.object_detection import NamedModel, SeeingObjects
+    from jostle.models.object_detector import ObjectDetector
+
+    model = own.get()
+    if isinstance(model, ObjectDetector):
+        model.to(device)
+    return SeeingObjects(NamedModel(model, own.name), match, guard=_one_thread())
 
 
 def _recogniser(

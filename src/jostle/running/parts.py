@@ -25,7 +25,7 @@ def used_parts(recipe: Recipe, dataset: str, models: Iterable[str]) -> tuple[Use
         if is_place(name):
             found.add(Part("models", name, origin_of(name.partition(":")[0])))
         else:
-            found |= {part(shelf, name) for shelf in ("models", "detectors", "extractors")}
+            found |= {part(shelf, name) for shelf in ("models", "detectors", "extractors", "objectdetectors")}
     return tuple(
         UsedPart(one.shelf, one.name, one.origin.module, one.origin.package, one.origin.version, one.origin.checksum)
         for one in sorted(filter(None, found), key=lambda one: (one.shelf, one.name))

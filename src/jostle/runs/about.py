@@ -12,7 +12,7 @@ from jostle.runs.shape import Count, Misfit, Share, fitted
 
 FORMAT = 1
 _CLEAN = "clean"  # as in benchmarks, which are above
-Task = Literal["detection", "recognition", "frames"]
+Task = Literal["detection", "recognition", "frames", "objects"]
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,41 @@ class PmKScore:
 
 
 @dataclass(frozen=True)
+class BoxScore:
+    """Mean average precision on anchors, and on the worst frame near each; `PmKDetection` says what numbers mean."""
+
+    k: Count
+    iou: Share
+    anchors: Count
+    mean_ap: Share
+    mean_ap_interval: Interval | None
+    pm_k: Share
+    pm_k_interval: Interval | None
+    chosen_by_offset: dict[int, Count]
+
+
+@dataclass(frozen=True)
+class ObjectScore:
+    """What an object detector is worth in one cell.
+
+    Attributes:
+        classes: of the data set's, how many it can find and is measured on, of how many.
+        detection: with the right class; as `localisation` with any.
+    """
+
+    classes: Count
+    of_classes: Count
+    detection: BoxScore
+    localisation: BoxScore
+
+
+@dataclass(frozen=True)
 class MoreOfClean:
     """What the clean cell is worth besides its value."""
 
     interval: Interval | None = None
     pm_k: PmKScore | None = None
+    objects: ObjectScore | None = None
 
 
 @dataclass(frozen=True)
@@ -39,6 +69,7 @@ class CellScore:
     value: Share
     interval: Interval | None = None
     pm_k: PmKScore | None = None
+    objects: ObjectScore | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -60,6 +61,38 @@ class LabelledFrames:
             for frame in (anchor, *others):
                 if frame not in self.labels:
                     raise Misfit(f"lack the frame {frame!r} of the set of {anchor!r}").under("labels")
+
+
+Side = Annotated[float, Within(-math.inf)]
+
+
+@dataclass(frozen=True)
+class BoxedFrames:
+    """Sets of frames and the objects in them, for runs of pm-k of object detectors.
+
+    Attributes:
+        classes: their names, in the order of their numbers.
+        sets: the frames that look like each anchor.
+        boxes: of each frame, rows of class, x1, y1, x2, y2.
+        actions: where actions lie in videos of which that is known.
+    """
+
+    classes: tuple[str, ...]
+    sets: dict[str, tuple[str, ...]]
+    boxes: dict[str, tuple[tuple[Side, Side, Side, Side, Side], ...]]
+    actions: Places | None = None
+
+    def __post_init__(self) -> None:
+        _check_places(self.actions)
+        if not self.sets:
+            raise Misfit("are none").under("sets")
+        for anchor, others in self.sets.items():
+            for frame in (anchor, *others):
+                if frame not in self.boxes:
+                    raise Misfit(f"lack the frame {frame!r} of the set of {anchor!r}").under("boxes")
+        for frame, rows in self.boxes.items():
+            if not all(row[0] in range(len(self.classes)) and row[1] <= row[3] and row[2] <= row[4] for row in rows):
+                raise Misfit("has what is no box of these classes").under(frame).under("boxes")
 
 
 def _check_places(places: Places | None) -> None:

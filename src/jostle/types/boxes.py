@@ -41,5 +41,12 @@ class Boxes:
         for name, values in (("box", box), ("label", label), ("score", score)):
             object.__setattr__(self, name, values)
 
+    @property
+    def sure(self) -> Floats:
+        """(N,) scores; raises BadValue where there are none."""
+        if self.score is None:
+            raise BadValue("these boxes have no scores; true ones have none, and detections need them")
+        return self.score
+
     def __len__(self) -> int:
         return len(self.label)

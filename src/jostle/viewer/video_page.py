@@ -9,15 +9,18 @@ import numpy as np
 
 from jostle.benchmarks.recipe import CLEAN
 from jostle.errors import DataError
+from jostle.filing.boxes import plain_boxes
 from jostle.findings.answers import answers_of, frame_answers
 from jostle.findings.grid import grid_of
 from jostle.findings.timeline import Detection, operating_score, timeline_of
 from jostle.metrics.frame_sets import frame_number
+from jostle.types.boxes import Boxes
 from jostle.viewer.naming import cell_key
 from jostle.viewer.overview import cell_heading, finite, heading, title_of
 from jostle.viewer.shelf import Snapshot, Waiting
 
 DETECTIONS = 2000  # a side, the surest ones
+BOXES = 40  # of a frame, the surest ones
 
 
 def video_page(snapshot: Snapshot, cell: str, video: str, *, tiou: float | None = None) -> dict[str, Any]:
@@ -41,7 +44,7 @@ def video_page(snapshot: Snapshot, cell: str, video: str, *, tiou: float | None 
         "cells": _cells(snapshot),
         **_place(snapshot, cell, video),
     }
-    makers = {"detection": _detection, "recognition": _recognition, "frames": _frames}
+    makers = {"detection": _detection, "recognition": _recognition, "frames": _frames, "objects": _objects}
     return told | makers[snapshot.record.task](snapshot, cell, video, tiou)
 
 
@@ -82,6 +85,35 @@ def _frames(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[
             frame["number"] = frame_number(frame["frame"])[1]
         sets.append(told)
     return {"sets": sets, "k": snapshot.record.about.content.k}
+
+
+def _objects(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[str, Any]:
+    """The boxes in the frames of a video that were looked at: true, and found clean and in the cell."""
+    record = snapshot.record
+    frames = [frame for frame in record.objects.frames if frame.rpartition("/")[0] == video]
+    found = {name: record.boxes(name)[0] for name in dict.fromkeys((CLEAN, cell))}
+    told = [
+        {
+            "name": frame.rpartition("/")[2],
+            "number": frame_number(frame)[1],
+            "anchor": frame in record.objects.sets,
+            "true": plain_boxes(record.objects.boxes[frame]),
+            "clean": _surest_boxes(found[CLEAN].get(frame)),
+            "corrupted": [] if cell == CLEAN else _surest_boxes(found[cell].get(frame)),
+        }
+        for frame in frames
+    ]
+    return {"objects": {"classes": record.objects.classes, "frames": told, "k": record.about.content.k}}
+
+
+def _surest_boxes(found: Boxes | None) -> list[list[float]]:
+    """Rows of class, x1, y1, x2, y2 and score, the surest first, as many as there is room for."""
+    if found is None:
+        return []
+    order = np.argsort(-found.sure, kind="stable")[:BOXES]
+    rows = np.column_stack([found.label, found.box.round(1), found.sure.round(4)])
+    made: list[list[float]] = rows[order].tolist()
+    return made
 
 
 def _cells(snapshot: Snapshot) -> list[dict[str, Any]]:

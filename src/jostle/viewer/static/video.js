@@ -3,6 +3,7 @@
 import { clock, el, getJson, jsonAddress, parameter, percent, put, remember } from './dom.js';
 import { answersPanel } from './answers.js';
 import { framesPanel } from './frames.js';
+import { objectsPanel } from './objects.js';
 import { shortcuts } from './keys.js';
 import { Players, RATES } from './players.js';
 import { Screen } from './screen.js';
@@ -19,7 +20,9 @@ export function videoPage(main, data) {
 
   const detection = data.run.task === 'detection';
   let struck = [];
-  const panel = detection ? detectionPanel(data, players, two) : data.answers ? answersPanel(data, two) : framesPanel(data, players, two);
+  const panel = detection ? detectionPanel(data, players, two)
+    : data.answers ? answersPanel(data, two)
+      : data.objects ? objectsPanel(data, players, screens) : framesPanel(data, players, two);
 
   const play = el('button', { type: 'button', class: 'play', onclick: () => players.toggle() }, 'Play');
   const now = el('output', { class: 'clock', 'aria-label': 'Time and frame' });
