@@ -18,12 +18,13 @@ demo: .venv/.stamp
 test: lint types
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-# What skips for want of a part: Ray, transformers, ONNX, TensorBoard, a browser, a notebook; and torchvision, on its own.
+# What skips for want of a part: Ray, transformers, ONNX, TensorBoard, a browser, a notebook; and torchvision and timm, on
+# their own.
 test-parts: .venv-parts/.stamp
-	$(PARTS)/python -m pytest -n $(WORKERS) -rs -m "not peer" -k "browser or tracker or onnx or transformers or videomae or notebook or showing" \
-	  tests/browser tests/trackers tests/models tests/notebook tests/test_showing.py
+	$(PARTS)/python -m pytest -n $(WORKERS) -rs -m "not peer" -k "browser or tracker or onnx or transformers or videomae or notebook or showing or hub" \
+	  tests/browser tests/trackers tests/models tests/notebook tests/test_showing.py tests/fetching
 	$(PARTS)/python -m pytest -rs -m "not peer" tests/cluster tests/api/test_running.py
-	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -rs -k torchvision tests/models
+	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -rs -k "torchvision or timm" tests/models
 
 # The quick tests on every other Python that is found. torch comes along with EXTRAS=dev; it is left out as its ordinary
 # build takes gigabytes, and what needs it is skipped.
@@ -41,7 +42,7 @@ test-wheel: .venv/.stamp
 
 test-all: lint types .venv-parts/.stamp .venv-peer/.stamp
 	$(PARTS)/python -m pytest -n $(WORKERS) -m "not peer"
-	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -m "not peer" -k torchvision tests/models
+	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -m "not peer" -k "torchvision or timm" tests/models
 	$(PEER)/python -m pytest tests/reference -m peer -p no:cacheprovider
 
 lint: .venv/.stamp
@@ -82,12 +83,13 @@ install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check uv 
 	$(call install,.venv,-e ".[dev]")
 	touch $@
 
-# torchvision asks for a CUDA build of torch, and where it does not load transformers does not either: it lies aside.
+# torchvision asks for a CUDA build of torch, and where it does not load transformers does not either: it lies aside, and
+# timm, which needs it, with it.
 .venv-parts/.stamp: pyproject.toml constraints.txt
 	test -x $(PARTS)/python || $(PYTHON) -m venv .venv-parts
 	$(call install,.venv-parts,-e ".[parts]")
 	$(PARTS)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps --upgrade \
-	  --target .venv-parts/torchvision torchvision || true
+	  --target .venv-parts/torchvision torchvision timm || true
 	command -v chromium || command -v chromium-browser || timeout 300 $(PARTS)/playwright install chromium || true
 	touch $@
 

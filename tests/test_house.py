@@ -18,7 +18,7 @@ FLOORS = (
     {"parcels", "lifeline", "plugins", "showing"},
     {"types", "registry", "seeds", "settings", "progress", "compiled", "cache", "shipped", "shapes", "workers"},
     {"metrics", "detectors", "models", "filing", "figures", "media", "cluster"},
-    {"formats", "datasets"},
+    {"formats", "datasets", "fetching"},
     {"diagnosis", "corrupting", "puppets", "runs", "papers"},
     {"corruptions", "extraction"},
     {"training", "benchmarks"},

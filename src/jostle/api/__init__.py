@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jostle.api.detecting import detect, train
     from jostle.api.diffing import diff
     from jostle.api.extracting import extract
-    from jostle.api.listing import doctor, names, origins, published
+    from jostle.api.listing import describe, doctor, fetch_weights, names, origins, published
     from jostle.api.publishing import card, track
     from jostle.api.reporting import report
     from jostle.api.running import plan, run
@@ -48,12 +48,14 @@ __all__ = [
     "corrupt_frame",
     "demo",
     "demo_video",
+    "describe",
     "detect",
     "diagnose",
     "diff",
     "doctor",
     "export_run",
     "extract",
+    "fetch_weights",
     "load_dataset",
     "load_detector",
     "load_extractor",
@@ -107,7 +109,9 @@ _VERBS = {
     "jostle.api.diffing": ("diff",),
     "jostle.api.extracting": ("extract",),
     "jostle.api.listing": (
+        "describe",
         "doctor",
+        "fetch_weights",
         "names",
         "origins",
         "published",

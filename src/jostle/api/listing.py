@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from jostle.errors import UnknownName
+from jostle.errors import BadValue, UnknownName
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jostle.doctor import Health
+    from jostle.loading.described import Described
     from jostle.papers.table import PublishedTable
 
 
@@ -58,6 +61,51 @@ def origins(kind: str, *, profile: str | None = None, level: str | None = None) 
     listed = names(kind, profile=profile, level=level)
     found = {name: part("profiles", profile) if profile else part(kind, name) for name in listed}
     return {name: "jostle" if one is None else str(one.origin) for name, one in found.items()}
+
+
+def describe(kind: str) -> list[Described]:
+    """What each of `models`, `extractors` or `detectors` wants to see, and where its weights are.
+
+    >>> [one.weights for one in describe("models") if one.name == "puppet_frames"]
+    ['clean or robust: with jostle']
+    """
+    from jostle.loading.described import DESCRIBED, described
+
+    if kind not in DESCRIBED:
+        raise UnknownName("shelf of networks", kind, DESCRIBED)
+    return described(kind)
+
+
+def fetch_weights(
+    kind: str, name: str, weights: str = "public", *, progress: Callable[[int, int], None] | None = None
+) -> Path:
+    """Have weights fetched now, to be used later: the file or folder is then in the cache, where names find it.
+
+    Args:
+        kind: `models`, `extractors` or `detectors`.
+        name: of the network.
+        weights: `public`, or `hf:ORG/NAME[/file]`.
+        progress: called with (mebibytes there, mebibytes in all).
+
+    Raises:
+        ResourceError: if they cannot be had; the message says what to fetch by hand, and where to put it.
+    """
+    from jostle.fetching.weights import weights_path
+    from jostle.loading.installed import need_torch
+    from jostle.loading.names import check_extractor, check_known, names_of
+    from jostle.progress import shown_progress
+    from jostle.shipped.places import is_fetched
+
+    if not is_fetched(weights):
+        raise BadValue(f"weights are fetched by public or hf:ORG/NAME[/file], not by {weights!r}")
+    need_torch("weights")
+    if kind == "extractors":
+        check_extractor(name)
+        kind = kind if name in names_of(kind) else "models"  # every recogniser is an extractor as well
+    else:
+        check_known(kind, name)
+    with shown_progress(f"fetching weights of {name}, MiB", progress) as told:
+        return weights_path(kind, name, weights, progress=told)
 
 
 def doctor() -> Health:

@@ -11,6 +11,7 @@ import typer
 from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
+from jostle.cli.fetching import fetch
 from jostle.cli.options import Device, Json, PlacementOption, Quiet, Seed, SpecOption, Verbose, VideoId
 from jostle.cli.tables import lines_of, percent
 from jostle.errors import BadValue
@@ -36,7 +37,7 @@ def detect(
     weights: Annotated[
         str | None,
         typer.Option(
-            "--weights", metavar="F", help="Its weights: .safetensors, .pth.tar, .pth; of _puppets also clean, robust."
+            "--weights", metavar="F", help="Its weights: a file, or public, hf:ORG/NAME; of _puppets clean, robust."
         ),
     ] = None,
     out: Annotated[
@@ -47,7 +48,7 @@ def detect(
         typer.Option("--extractor", metavar="NAME", help="Makes features of video; by default the one in the weights."),
     ] = None,
     extractor_weights: Annotated[
-        Path | None, typer.Option("--extractor-weights", metavar="F", help="Its weights, if not those of jostle.")
+        str | None, typer.Option("--extractor-weights", metavar="F", help="Its weights: a file, public, hf:ORG/NAME.")
     ] = None,
     corruption: SpecOption = None,
     placement: PlacementOption = None,
@@ -89,12 +90,14 @@ def detect(
     known = None if truth is None else read_truth(truth, subset=subset)
     if weights is None and not is_place(detector):
         raise BadValue(f"{detector} has to be given its weights: --weights F")
+    fetch("detectors", detector, weights)
     made = api.load_detector(detector, weights=weights, **_settings(settings or []))
     if hasattr(made, "to"):
         made.to(_device(device))
     facts: dict[str, Any] = {}
     if extractor or extractor_weights or corruption or placement or _is_video(source, prefix, suffix):
         name = extractor or _extractor_of(detector, weights, source)
+        fetch("extractors", name, extractor_weights)
         facts["extractor"] = api.load_extractor(name, weights=extractor_weights, device=_device(device))
         facts |= {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed, "fps": fps}
     else:
@@ -210,9 +213,10 @@ def _is_video(source: Path, prefix: str, suffix: str) -> bool:
 def _extractor_of(detector: str, weights: str | None, source: Path) -> str:
     """The extractor whose features a detector was trained on, if its weights say so."""
     from jostle.detectors.checkpoints import read_metadata
-    from jostle.shipped import trained_weights
+    from jostle.fetching.weights import weights_path
 
-    name = None if weights is None else read_metadata(trained_weights(detector, weights)).get("extractor")
+    path = None if weights is None else weights_path("detectors", detector, weights)
+    name = None if path is None else read_metadata(path).get("extractor")
     if not name:
         raise BadValue(
             f"{source}: of video, features have to be made first: say by what, --extractor NAME; "

@@ -11,6 +11,7 @@ import typer
 from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
+from jostle.cli.fetching import fetch
 from jostle.cli.options import (
     Device,
     ImageRate,
@@ -38,7 +39,7 @@ def extract(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for features and features.json.")],
     weights: Annotated[
-        Path | None, typer.Option("--weights", metavar="F", help="Its weights, if not those that come with jostle.")
+        str | None, typer.Option("--weights", metavar="F", help="Its weights: a file, public or hf:ORG/NAME.")
     ] = None,
     corruption: SpecOption = None,
     placement: PlacementOption = None,
@@ -68,6 +69,7 @@ def extract(
 ) -> None:
     voice.speak(quiet, verbose)
     faults: Any = released_fault or ()  # whoever knows them says which there are
+    fetch("extractors", extractor, weights)
     with voice.progress(f"extracting {voice.shown(source.name)}") as advance:
         done = api.extract(
             source,

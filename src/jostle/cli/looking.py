@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,7 @@ NEXT = (
 )
 
 
-@app.command(help="List what there is of a kind, or show one published table.")
+@app.command(help="List what there is of a kind, or show one published table; -v: what networks see, their weights.")
 def names(
     kind: Annotated[
         str,
@@ -44,6 +45,9 @@ def names(
     if name is not None:
         _show_published(kind, name, as_json)
         return
+    if verbose and kind in ("models", "extractors", "detectors"):
+        _show_networks(kind, as_json)
+        return
     origins = api.origins(kind, profile=profile, level=level)
     if as_json:
         voice.show_json(origins if origin else list(origins))
@@ -54,6 +58,16 @@ def names(
     foreign = [f"{listed} of {whose}" for listed, whose in origins.items() if whose != "jostle"]
     if foreign and not origin:
         voice.remark(f"not jostle's own: {', '.join(foreign)}")
+
+
+def _show_networks(kind: str, as_json: bool) -> None:
+    found = api.describe(kind)
+    if as_json:
+        voice.show_json([asdict(one) for one in found])
+        return
+    width, wide = (max(len(part) for part in parts) for parts in zip(*((o.name, o.sees) for o in found), strict=True))
+    for one in found:
+        voice.show(f"{one.name:{width}}  {one.sees:{wide}}  {one.weights}")
 
 
 def _show_published(kind: str, name: str, as_json: bool) -> None:

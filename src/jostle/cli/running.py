@@ -10,6 +10,7 @@ import typer
 from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
+from jostle.cli.fetching import fetch
 from jostle.cli.live import time_of, watching
 from jostle.cli.options import (
     BenchmarkName,
@@ -29,6 +30,7 @@ from jostle.cli.options import (
 )
 from jostle.cli.sparklines import glance_lines
 from jostle.cli.tables import lines_of, percent
+from jostle.loading.names import names_of
 
 if TYPE_CHECKING:
     from jostle.running.runner import Run
@@ -49,7 +51,9 @@ def run(
     weights: Annotated[
         str | None,
         typer.Option(
-            "--weights", metavar="F", help="Its weights; of what comes with jostle clean (the default) or robust."
+            "--weights",
+            metavar="F",
+            help="Its weights: a file, public, hf:ORG/NAME; of what comes with jostle clean (usual) or robust.",
         ),
     ] = None,
     extractor: Annotated[
@@ -57,7 +61,7 @@ def run(
         typer.Option("--extractor", metavar="NAME", help="Makes features for a detector; usual: as its weights say."),
     ] = None,
     extractor_weights: Annotated[
-        Path | None, typer.Option("--extractor-weights", metavar="F", help="Its weights, if not those of jostle.")
+        str | None, typer.Option("--extractor-weights", metavar="F", help="Its weights: a file, public, hf:ORG/NAME.")
     ] = None,
     rule: WindowRule = "all",
     released_fault: ReleasedFaults = None,
@@ -89,6 +93,8 @@ def run(
     voice.speak(quiet, verbose)
     from jostle.settings import parsed_pairs
 
+    fetch("detectors" if model in names_of("detectors") else "models", model, weights)
+    fetch("extractors", extractor, extractor_weights)
     asked: dict[str, Any] = {
         "model": model,
         "data": data,

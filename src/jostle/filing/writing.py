@@ -73,8 +73,7 @@ def _placed(path: Path) -> Iterator[Path]:
         if not path.parent.is_dir():
             raise DataError(f"{path}: its folder does not exist; create {path.parent}", fault="F65")
         yield temporary
-        _put(temporary, path)
-        _sync(path.parent)
+        put_in_place(temporary, path)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise ResourceError(f"no room on the disk for {path}; free some, then run again") from None
@@ -87,8 +86,14 @@ def _placed(path: Path) -> Iterator[Path]:
                 temporary.unlink()
 
 
+def put_in_place(temporary: Path, path: Path) -> None:
+    """Give what is whole its final name, and see that the name is on the disk."""
+    _put(temporary, path)
+    _sync(path.parent)
+
+
 def _put(temporary: Path, path: Path) -> None:
-    """Give a file its final name; network disks sometimes need a moment."""
+    """Network disks sometimes need a moment."""
     for wait_s in (0.05, 0.2, 0.8):
         try:
             os.replace(temporary, path)

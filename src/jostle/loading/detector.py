@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import BadValue
+from jostle.fetching.weights import weights_path
 from jostle.loading.installed import need_torch
 from jostle.plugins import found_at, is_place
-from jostle.shipped import trained_weights
 from jostle.types.truth import Truth
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
         name: a variant such as `actionformer_thumos_i3d`, or `actionformer`, `tridet`, `temporalmaxer`; or
             `package.module:attribute`, something of your own with a method `detect`.
         weights: our `.safetensors`, an original's `.pth.tar` or OpenTAD's `.pth`; read without trusting a pickle. For
-            the `_puppets` variants also `clean` or `robust`, the weights that come with jostle.
+            the `_puppets` variants also `clean` or `robust`, the weights that come with jostle; `public` or
+            `hf:ORG/NAME[/file]` to have them fetched.
         config: settings to change, such as `input_dim`, `dim`, `classes`, `max_length`.
 
     Raises:
@@ -38,7 +39,7 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
     from jostle.detectors.detector import load_detector as load
 
     if weights is not None:
-        weights = trained_weights(name, weights)
+        weights = weights_path("detectors", name, weights)
         if read_metadata(weights).get("detector") == name:
             own: dict[str, Any] = read_note(weights, "settings", {})
             names: list[str] = read_note(weights, "classes", [])

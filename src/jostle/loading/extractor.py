@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import BadValue, UnknownName
+from jostle.fetching.weights import weights_path
 from jostle.loading.given import NamedRecogniser
 from jostle.loading.installed import need_torch
 from jostle.loading.recogniser import load_recogniser
 from jostle.plugins import found_at, hint, is_place
 from jostle.shipped import shipped_names, weights_file
+from jostle.shipped.places import is_fetched
 
 if TYPE_CHECKING:
     from jostle.extraction.extractor import FeatureExtractor
@@ -25,8 +27,9 @@ def load_extractor(
     Args:
         name: one of `jostle names extractors`; or one of `jostle names models`, whose features are what its last layer
             makes scores of; or `package.module:attribute`, an extractor or recogniser of your own.
-        weights: a checkpoint in the public layout, for a model what `jostle.load_recogniser` takes; None for those
-            that come with jostle, and where none do, an error that says where to get them.
+        weights: a checkpoint in the public layout, for a model what `jostle.load_recogniser` takes; `public` or
+            `hf:ORG/NAME[/file]` to have it fetched; None for those that come with jostle, and where none do, an error
+            that says where to get them.
         device: `cpu` or `cuda`.
         changes: fields of its `InputSpec` to replace, such as `stride=8`.
 
@@ -126,4 +129,6 @@ def _is_model(name: str) -> bool:
 
 
 def _weights(extractor: str, weights: str | Path | None) -> str | Path | None:
-    return weights_file(extractor) if weights is None and extractor in shipped_names() else weights
+    if weights is None:
+        return weights_file(extractor) if extractor in shipped_names() else None
+    return weights_path("extractors", extractor, weights) if is_fetched(weights) else weights

@@ -11,6 +11,7 @@ from jostle.errors import BadValue, CheckpointError, UnknownName
 from jostle.plugins import hint, is_place
 from jostle.plugins import names as foreign_names
 from jostle.shipped import TREATMENTS, index_of_names, task_of_benchmark, trained_weights, usual_weights
+from jostle.shipped.places import is_fetched
 
 KIND = {
     "benchmarks": "benchmark",
@@ -52,7 +53,9 @@ def check_weights(model: str, weights: str | Path | None) -> None:
         CheckpointError: if there is no such file.
         UnknownName: if no weights come with jostle for this model.
     """
-    if weights is not None and str(weights) != "random" and not trained_weights(model, weights).exists():
+    if weights is None or str(weights) == "random" or is_fetched(weights):
+        return
+    if not trained_weights(model, weights).exists():
         usual = "" if usual_weights(model) is None else f", or {' or '.join(TREATMENTS)}, which come with jostle"
         raise CheckpointError(f"{weights}: no such file; give the path of the weights of {model}{usual}")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.fetching.weights import weights_path
 from jostle.loading.installed import need_torch
-from jostle.shipped import trained_weights
 
 if TYPE_CHECKING:
     from jostle.models.recogniser import Recogniser
@@ -20,7 +20,8 @@ def load_recogniser(name: str, *, weights: str | Path | None = None, device: str
     Args:
         name: one of `jostle names models`.
         weights: a checkpoint, a folder of transformers, an `.onnx` file; for those that come with jostle `clean` or
-            `robust`. None gives an error that says where to get them.
+            `robust`; `public` or `hf:ORG/NAME[/file]` to have them fetched. None gives an error that says where to get
+            them.
         device: `cpu` or `cuda`.
         changes: fields of its `InputSpec` to replace, such as `frames=8` or `crops="ten"`.
 
@@ -46,4 +47,4 @@ def load_recogniser(name: str, *, weights: str | Path | None = None, device: str
 
 def recogniser_weights(name: str, weights: str | Path | None) -> Path | None:
     """The file or folder that `weights` means for a recogniser."""
-    return None if weights is None else trained_weights(name, weights)
+    return None if weights is None else weights_path("models", name, weights)

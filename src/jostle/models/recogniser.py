@@ -140,22 +140,26 @@ class RecogniserKind:
         load: gives the recogniser with the weights given, and with fields of its `InputSpec` changed.
         spec: what it wants to see; None where that comes with the weights.
         source: where weights are, in words that end an error message.
+        takes: whether weights are a file or a folder.
     """
 
     name: str
     load: Loader
     source: str
     spec: InputSpec | None = None
+    takes: Literal["file", "folder"] = "file"
 
 
 recognisers: Registry[RecogniserKind] = Registry("model", "jostle.models")
 
 
-def recogniser(name: str, *, source: str, spec: InputSpec | None = None) -> Callable[[Loader], Loader]:
+def recogniser(
+    name: str, *, source: str, spec: InputSpec | None = None, takes: Literal["file", "folder"] = "file"
+) -> Callable[[Loader], Loader]:
     """Put a function that loads a recogniser on the shelf; see `RecogniserKind`."""
 
     def put(load: Loader) -> Loader:
-        recognisers.add(name, RecogniserKind(name, load, source, spec))
+        recognisers.add(name, RecogniserKind(name, load, source, spec, takes))
         return load
 
     return put

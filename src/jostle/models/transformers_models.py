@@ -1,4 +1,4 @@
-"""Recognisers of transformers, from a folder on disk: nothing is ever downloaded.
+"""Recognisers of transformers, from a folder on disk.
 
 The folder is one that `save_pretrained` wrote or a copy of a published one. Its `config.json` says the network, length
 and size; its `preprocessor_config.json` the scale of the values, and where there is none, the published one is taken.
@@ -66,28 +66,28 @@ VIVIT = _family("vivit", "Vivit", "num_frames", "image_size", 2, 256 / 224, mean
 VJEPA2 = _family(
     "vjepa2", "VJEPA2", "frames_per_clip", "crop_size", 4, 256 / 224, argument="pixel_values_videos", **_IMAGENET
 )
-SOURCE = "a folder with config.json and model.safetensors, such as {} of https://huggingface.co, downloaded beforehand"
+SOURCE = "a folder with config.json and model.safetensors, such as {} of https://huggingface.co"
 
 
-@recogniser("videomae", source=SOURCE.format("MCG-NJU/videomae-base-finetuned-kinetics"))
+@recogniser("videomae", source=SOURCE.format("MCG-NJU/videomae-base-finetuned-kinetics"), takes="folder")
 def videomae(weights: Weights, changes: Changes) -> Recogniser:
     """VideoMAE: a plain transformer over cubes of the video."""
     return _load(VIDEOMAE, weights, changes)
 
 
-@recogniser("timesformer", source=SOURCE.format("facebook/timesformer-base-finetuned-k400"))
+@recogniser("timesformer", source=SOURCE.format("facebook/timesformer-base-finetuned-k400"), takes="folder")
 def timesformer(weights: Weights, changes: Changes) -> Recogniser:
     """TimeSformer: attention over time and over space in turn."""
     return _load(TIMESFORMER, weights, changes)
 
 
-@recogniser("vivit", source=SOURCE.format("google/vivit-b-16x2-kinetics400"))
+@recogniser("vivit", source=SOURCE.format("google/vivit-b-16x2-kinetics400"), takes="folder")
 def vivit(weights: Weights, changes: Changes) -> Recogniser:
     """ViViT: a transformer over tubes of the video."""
     return _load(VIVIT, weights, changes)
 
 
-@recogniser("vjepa2", source=SOURCE.format("facebook/vjepa2-vitl-fpc16-256-ssv2"))
+@recogniser("vjepa2", source=SOURCE.format("facebook/vjepa2-vitl-fpc16-256-ssv2"), takes="folder")
 def vjepa2(weights: Weights, changes: Changes) -> Recogniser:
     """V-JEPA 2 with an attentive classifier."""
     return _load(VJEPA2, weights, changes)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from jostle.benchmarks.recipe import Recipe
 from jostle.benchmarks.sampling import Sampling
 from jostle.errors import BadValue
+from jostle.fetching.weights import weights_path
 from jostle.loading.asked import AskedModel, ClipsFrom
 from jostle.loading.detector import load_detector, name_classes
 from jostle.loading.extractor import AskedExtractor
 from jostle.loading.given import Given, Imported, Model, NamedRecogniser
 from jostle.loading.installed import need_torch
 from jostle.plugins import is_place
-from jostle.shipped import trained_weights, usual_weights
+from jostle.shipped import usual_weights
 from jostle.types.truth import Truth
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _registered_detector(asked: AskedModel, truth: Truth, device: str, here: boo
     model = str(asked.model)
     if asked.weights is None:
         raise BadValue(f"{model} has to be given weights, by --weights: none come with jostle")
-    found = trained_weights(model, asked.weights)
+    found = weights_path("detectors", model, asked.weights)
     extractor = asked.extractor if asked.extractor is not None else read_metadata(found).get("extractor")
     if not extractor:
         raise BadValue(

@@ -16,12 +16,12 @@ from torch.nn import functional as F
 from jostle.cache import cache_folder
 from jostle.detectors.checkpoints import read_weights
 from jostle.errors import BadValue, DataError
+from jostle.fetching.weights import weights_path
 from jostle.filing.names import listing
 from jostle.models.input_spec import InputSpec
 from jostle.models.own import own_recogniser
 from jostle.models.recogniser import Recogniser, Scores, changed, load_recogniser, recognisers
 from jostle.seeds import key_for, rng_for
-from jostle.shipped import trained_weights
 from jostle.training.clips import Clips, Preparation, VideoClip, load_clips, videos_of
 from jostle.training.learner import Learner, Losses, steps_in, with_average
 from jostle.training.optimisation import Average
@@ -226,7 +226,7 @@ def start_from(config: RecognitionConfig, classes: int) -> Recogniser:
         return own_recogniser(config.model, classes, changes, option="model =", weights=given)
     name = config.recogniser
     if config.weights is not None:
-        return load_recogniser(name, weights=read_weights(trained_weights(name, config.weights)), **changes)
+        return load_recogniser(name, weights=read_weights(weights_path("models", name, config.weights)), **changes)
     made = load_recogniser(name, weights="random", **changes)
     if isinstance(made.network, nn.Module):
         for module in made.network.modules():

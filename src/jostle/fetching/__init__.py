@@ -1,0 +1,1 @@
+"""Weights fetched when somebody asks for them by name, and never otherwise."""

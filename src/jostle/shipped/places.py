@@ -1,0 +1,89 @@
+"""Weights that do not come with jostle: where their authors keep them, by name of the network, as data.
+
+The table is `places.toml`. Nothing is fetched from there until somebody says `public` where weights are asked for.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from jostle.errors import BadValue
+
+TABLE = Path(__file__).with_name("places.toml")
+PUBLIC = "public"
+HUB = "hf:"
+FIRST = 8  # digits of a checksum that are enough, as file names of torchvision have them
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where weights are.
+
+    Attributes:
+        url: of the file, by https; or `hf:ORG/NAME[/file]`, on the Hugging Face hub. Empty where they cannot be
+            fetched without a person.
+        by_hand: how a person gets them, in words.
+        has: names of some of the tensors that the file must hold.
+        mebibytes: size of the file, where it is published.
+        sha256: checksum, or its first digits, where it is published.
+        through: other hosts that this one sends on to.
+    """
+
+    url: str = ""
+    by_hand: str = ""
+    has: tuple[str, ...] = ()
+    mebibytes: float | None = None
+    sha256: str = ""
+    through: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.url) == bool(self.by_hand):
+            raise BadValue(f"weights are at a url or got by hand, one of the two: {self}")
+        if self.url and not self.url.startswith(HUB):
+            parts = urlsplit(self.url)
+            if parts.scheme != "https" or not parts.hostname or ".." in parts.path.split("/"):
+                raise BadValue(f"weights are fetched by https from a host, not from {self.url!r}")
+        if self.sha256 and len(self.sha256) < FIRST:
+            raise BadValue(f"{self.url}: a checksum has at least {FIRST} digits, not {self.sha256!r}")
+
+    @property
+    def file(self) -> str:
+        """Name of the file, or of the repository."""
+        return self.url.rpartition("/")[2]
+
+    @property
+    def said(self) -> str:
+        """Where, in words."""
+        if not self.url:
+            return self.by_hand
+        size = "" if self.mebibytes is None else f" ({self.mebibytes:.0f} MiB)"
+        return f"public: {self.url}{size}"
+
+
+def is_fetched(weights: str | Path | None) -> bool:
+    """Whether weights are asked for by a word that has them fetched."""
+    return weights is not None and (str(weights) == PUBLIC or str(weights).startswith(HUB))
+
+
+def place_of(shelf: str, name: str) -> Place | None:
+    """Where public weights of a network are; a variant of a detector without a row of its own has the detector's."""
+    rows = places()[shelf]
+    return rows.get(name) or (rows.get(name.partition("_")[0]) if shelf == "detectors" else None)
+
+
+@cache
+def places() -> Mapping[str, Mapping[str, Place]]:
+    """The table, by shelf and name."""
+    found = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    return {shelf: {name: _place(row) for name, row in rows.items()} for shelf, rows in found.items()}
+
+
+def _place(row: dict[str, Any]) -> Place:
+    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    return Place(**fields)
