@@ -44,12 +44,16 @@ def weights_path(shelf: str, name: str, weights: str | Path, *, progress: Progre
 
 def public_place(shelf: str, name: str) -> Place | None:
     """Where public weights of a network are; a network of a whole library says so itself."""
+    if shelf == "models" and "/" in name:
+        from jostle.models.recogniser import kind_of
+
+        return kind_of(name).place
     return place_of(shelf, name)
 
 
 def _wants_folder(shelf: str, name: str) -> bool:
     if shelf != "models":
         return False
-    from jostle.models.recogniser import recognisers
+    from jostle.models.recogniser import kind_of
 
-    return recognisers[name].takes == "folder"
+    return kind_of(name).takes == "folder"

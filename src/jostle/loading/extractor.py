@@ -123,6 +123,8 @@ def _is_model(name: str) -> bool:
     from jostle.models.extractor import extractors
     from jostle.models.recogniser import recognisers
 
+    if "/" in name:
+        return True  # of a library of recognisers, whose own names it knows
     if name not in extractors and name not in recognisers:
         raise UnknownName("extractor", name, [*extractors, *recognisers], hint())
     return name not in extractors

@@ -12,12 +12,16 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jostle.errors import BadValue
+from jostle.models.pillow_resize import pillow_resized
 
 Frames = npt.NDArray[np.uint8]
 Crops = Literal["centre", "ten"]
 Layout = Literal["CTHW", "TCHW", "THWC"]
 Interpolation = Literal["bilinear", "bicubic"]
 OddMargin = Literal["smaller", "even"]
+Arithmetic = Literal["exact", "pillow"]
+Fit = Literal["short", "long"]
+Beyond = Literal["black", "mean"]
 AXES: dict[Layout, tuple[int, ...]] = {"CTHW": (0, 2, 1, 3, 4), "TCHW": (0, 1, 2, 3, 4), "THWC": (0, 1, 3, 4, 2)}
 
 
@@ -43,6 +47,10 @@ class InputSpec:
             models were trained without.
         odd_margin: where the centre is if what is cut off cannot be halved. `smaller`: the smaller half is above and
             to the left, as in transformers. `even`: the one that is an even number, as in torchvision.
+        arithmetic: of resizing. `exact`: in floating-point numbers. `pillow`: in whole grey levels, with antialias, and
+            the long side rounded down, as libraries of image classifiers prepare pictures.
+        fit: which side `resize` is the length of, if it is one number: the `short` one, or the `long` one.
+        beyond: what a crop holds that is larger than the frame: `black`, the `mean` colour, or None to refuse it.
 
     >>> spec = InputSpec(frames=2, stride=1, resize=None, size=4, crops="ten", mean=(0.5,) * 3, std=(0.5,) * 3)
     >>> spec.prepare(np.full((2, 6, 8, 3), 255, np.uint8)).shape
@@ -63,6 +71,9 @@ class InputSpec:
     interpolation: Interpolation = "bilinear"
     antialias: bool = True
     odd_margin: OddMargin = "smaller"
+    arithmetic: Arithmetic = "exact"
+    fit: Fit = "short"
+    beyond: Beyond | None = None
 
     def __post_init__(self) -> None:
         for name in ("frames", "stride", "size", "step"):
@@ -73,11 +84,13 @@ class InputSpec:
             ("colours", ("rgb", "bgr")),
             ("interpolation", get_args(Interpolation)),
             ("odd_margin", get_args(OddMargin)),
+            ("arithmetic", get_args(Arithmetic)),
+            ("fit", get_args(Fit)),
+            ("beyond", (*get_args(Beyond), None)),
         ):
             if getattr(self, name) not in known:
-                raise BadValue(
-                    f"what a model wants to see: {name} is one of {', '.join(known)}, not {getattr(self, name)!r}"
-                )
+                allowed, given = ", ".join(map(str, known)), getattr(self, name)
+                raise BadValue(f"what a model wants to see: {name} is one of {allowed}, not {given!r}")
         if min(self.std) <= 0:
             raise BadValue(f"what a model wants to see: std must be above 0, got {self.std}")
 
@@ -115,10 +128,37 @@ class InputSpec:
             raise BadValue(f"frames must be (T, H, W, 3) uint8, not {tuple(video.shape)} {video.dtype}")
         if self.colours == "bgr":
             video = video.flip(-1)
-        video = resized(video.permute(0, 3, 1, 2).float(), self.resize, self.interpolation, antialias=self.antialias)
+        video = self._bordered(self._resized(video.permute(0, 3, 1, 2)))
         mean = torch.tensor(self.mean, device=video.device)[:, None, None]
         std = torch.tensor(self.std, device=video.device)[:, None, None]
         return video.div_(255).sub_(mean).div_(std)
+
+    def _resized(self, video: Tensor) -> Tensor:
+        """(T, 3, H', W') float32 of values from 0 to 255."""
+        height, width = video.shape[-2:]
+        to = self.resize
+        if isinstance(to, int) and self.fit == "long":
+            ratio = max(height, width) / to
+            to = round(height / ratio), round(width / ratio)
+        if self.arithmetic == "exact":
+            return resized(video.float(), to, self.interpolation, antialias=self.antialias)
+        if isinstance(to, int):
+            short = min(height, width)
+            to = to * height // short, to * width // short
+        return (video if to is None else pillow_resized(video, to, self.interpolation)).float()
+
+    def _bordered(self, video: Tensor) -> Tensor:
+        """Frames smaller than a crop, with a border; of what cannot be halved more is below and to the right."""
+        lacking = [max(0, self.size - length) for length in video.shape[-2:]]
+        if self.beyond is None or not any(lacking):
+            return video
+        (above, below), (left, right) = ((n // 2, n - n // 2) for n in lacking)
+        colour = [round(255 * value) if self.beyond == "mean" else 0 for value in self.mean]
+        height, width = video.shape[-2] + above + below, video.shape[-1] + left + right
+        made = torch.tensor(colour, dtype=video.dtype, device=video.device)[:, None, None]
+        made = made.repeat(len(video), 1, height, width)
+        made[..., above : height - below, left : width - right] = video
+        return made
 
 
 def resized(

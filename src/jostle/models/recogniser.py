@@ -16,6 +16,7 @@ from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.registry import Registry
 from jostle.shapes import differences
+from jostle.shipped.places import Place
 
 # Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.
 CLIPS_AT_ONCE = {"cpu": 1, "cuda": 8}
@@ -24,6 +25,7 @@ Scores = npt.NDArray[np.float32]
 Weights = Mapping[str, Tensor] | str | PathLike[str]
 Changes = Mapping[str, Any]
 Outputs = Literal["logits", "scores"]
+ANY = "NAME"  # stands for the name of a network of a library
 
 
 class Recogniser:
@@ -130,6 +132,7 @@ class Recogniser:
 
 
 Loader = Callable[[Weights, Changes], Recogniser]
+Named = Callable[[str], "RecogniserKind"]
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,8 @@ class RecogniserKind:
         spec: what it wants to see; None where that comes with the weights.
         source: where weights are, in words that end an error message.
         takes: whether weights are a file or a folder.
+        place: where public weights are, where the library that the network comes from says so.
+        named: of a whole library, `timm/NAME`: gives the entry of one of its networks.
     """
 
     name: str
@@ -148,6 +153,8 @@ class RecogniserKind:
     source: str
     spec: InputSpec | None = None
     takes: Literal["file", "folder"] = "file"
+    place: Place | None = None
+    named: Callable[[str], RecogniserKind] | None = None
 
 
 recognisers: Registry[RecogniserKind] = Registry("model", "jostle.models")
@@ -165,6 +172,37 @@ def recogniser(
     return put
 
 
+def library(name: str, *, source: str) -> Callable[[Named], Named]:
+    """Put a whole library on the shelf, as `name/NAME`: the function gives the entry of one of its networks by name."""
+
+    def put(named: Named) -> Named:
+        said = f"{name}/{ANY}"
+
+        def load(weights: Weights, changes: Changes) -> Recogniser:
+            raise BadValue(f"{said}: say which, as {name}/resnet50")
+
+        load.__doc__ = named.__doc__
+        recognisers.add(said, RecogniserKind(said, load, source, named=named))
+        return named
+
+    return put
+
+
+def kind_of(name: str) -> RecogniserKind:
+    """The entry of the shelf by name, also of a network of a whole library.
+
+    Raises:
+        UnknownName: if there is none.
+    """
+    inside, _, inner = name.partition("/")
+    whole = f"{inside}/{ANY}"
+    if inner and inner != ANY and whole in recognisers:
+        named = recognisers[whole].named
+        assert named is not None
+        return named(inner)
+    return recognisers[name]
+
+
 def load_recogniser(name: str, *, weights: Weights | None = None, device: str = "cpu", **changes: Any) -> Recogniser:
     """A recogniser by name, with the weights given.
 
@@ -178,7 +216,7 @@ def load_recogniser(name: str, *, weights: Weights | None = None, device: str = 
         CheckpointError: F54 if they belong to another network.
         MissingExtra: if the library that the network comes from is not installed.
     """
-    kind = recognisers[name]
+    kind = kind_of(name)
     if weights is None:
         raise BadValue(f"{name}: scores of an untrained network mean nothing; give its weights: {kind.source}")
     return kind.load(weights, changes).to(device)

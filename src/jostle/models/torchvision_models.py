@@ -5,14 +5,12 @@ torchvision cannot be installed beside every torch, so it is only imported when 
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-import torch
 from torch import nn
 
-from jostle.errors import MissingExtra, ResourceError
 from jostle.models.input_spec import InputSpec
+from jostle.models.pictures import library_module
 from jostle.models.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
 
 _CUT: dict[str, Any] = {"antialias": False, "odd_margin": "even"}
@@ -66,15 +64,7 @@ def swin3d_t(weights: Weights, changes: Changes) -> Recogniser:
 
 
 def _load(name: str, spec: InputSpec, weights: Weights, head: str) -> Recogniser:
-    try:
-        video = importlib.import_module("torchvision.models.video")
-    except ImportError:
-        raise MissingExtra(name, "torchvision") from None
-    except RuntimeError as error:  # its compiled half was built for another torch
-        raise ResourceError(
-            f"{name}: torchvision is installed but does not load beside torch {torch.__version__} ({error}); install "
-            "the build that belongs to it"
-        ) from None
+    video = library_module(name, "torchvision.models.video", "torchvision")
 
     def build(classes: int) -> nn.Module:
         network: nn.Module = getattr(video, name)(weights=None, num_classes=classes)

@@ -1,0 +1,86 @@
+"""Image classifiers as recognisers of single frames: a clip of one frame, and what libraries that hold them need."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jostle.errors import BadValue, MissingExtra, ResourceError
+from jostle.models.input_spec import InputSpec
+
+
+class OneFrame(nn.Module):
+    """A network of pictures that takes clips of one frame, (B, 1, 3, H, W)."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, clips: Tensor) -> Tensor:
+        """(B, classes) logits."""
+        made: Tensor = self.network(clips[:, 0])
+        return made
+
+
+def picture_spec(
+    name: str,
+    resize: tuple[int, int] | int,
+    crop: Sequence[int],
+    interpolation: str,
+    mean: Sequence[float],
+    std: Sequence[float],
+    **rest: Any,
+) -> InputSpec:
+    """What an image classifier wants to see, as its library prepares pictures.
+
+    Raises:
+        BadValue: if its crops are not square, or it is resized in a way that is not known here.
+    """
+    if len(set(crop)) != 1:
+        raise BadValue(f"{name}: crops must be square, not {tuple(crop)}")
+    if interpolation not in ("bilinear", "bicubic"):
+        raise BadValue(f"{name}: pictures are resized bilinear or bicubic here, not {interpolation!r}")
+    (a, b, c), (d, e, f) = mean, std
+    usual: dict[str, Any] = {"layout": "TCHW", "odd_margin": "even", "arithmetic": "pillow", "beyond": "black"}
+    return InputSpec(
+        frames=1,
+        stride=1,
+        resize=resize,
+        size=crop[0],
+        mean=(a, b, c),
+        std=(d, e, f),
+        interpolation=interpolation,  # type: ignore[arg-type]
+        **(usual | rest),
+    )
+
+
+def last_layer(network: nn.Module, classes: int) -> str:
+    """Name of the last layer of a network that gives so many numbers."""
+    found: list[str] = [
+        name
+        for name, layer in network.named_modules()
+        if getattr(layer, "out_features", None) == classes or getattr(layer, "out_channels", None) == classes
+    ]
+    return found[-1]
+
+
+def library_module(name: str, module: str, extra: str) -> Any:
+    """A module of a library that may not be installed, or may not load beside the installed torch.
+
+    Raises:
+        MissingExtra: if it is not installed.
+        ResourceError: if its compiled half was built for another torch.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtra(name, extra) from None
+    except RuntimeError as error:
+        raise ResourceError(
+            f"{name}: torchvision is installed but does not load beside torch {torch.__version__} ({error}); install "
+            "the build that belongs to it"
+        ) from None

@@ -1,0 +1,126 @@
+"""timm's image classifiers: frames are prepared to the digit as timm does, weights go in as timm puts them."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+
+from jostle.errors import BadValue, CheckpointError, MissingExtra, UnknownName
+from jostle.models.penultimate import as_extractor
+from jostle.models.recogniser import kind_of, load_recogniser, recognisers
+from jostle.models.timm_models import _load, settings_of, spec_of
+
+# Crops of the centre, squashed ones, another test size, other means, larger than the frame, bilinear.
+PREPARED = (
+    "resnet50.a1_in1k",
+    "resnet50.tv_in1k",
+    "vit_base_patch16_224.augreg_in1k",
+    "convnext_tiny.fb_in1k",
+    "volo_d4_448.sail_in1k",
+    "inception_v3.tf_in1k",
+    "efficientnet_b0.ra_in1k",
+)
+
+
+@pytest.fixture(scope="session")
+def timm(torchvision_video: ModuleType) -> ModuleType:
+    return pytest.importorskip("timm")
+
+
+def test_without_timm_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(MissingExtra, match=r"timm/resnet18 needs packages .*jostle\[timm\]"):
+        load_recogniser("timm/resnet18", weights="random")
+    with pytest.raises(BadValue, match="say which, as timm/resnet50"):
+        recognisers["timm/NAME"].load("random", {})
+
+
+@pytest.mark.parametrize("name", PREPARED)
+@pytest.mark.parametrize("size", [(240, 427), (500, 375), (97, 131)])
+def test_frames_are_prepared_as_timm_does(timm: ModuleType, name: str, size: tuple[int, int]) -> None:
+    _compare(timm, dict(timm.models.get_pretrained_cfg(name).to_dict()), size)
+
+
+@pytest.mark.parametrize("mode", ["center", "squash", "border"])
+@pytest.mark.parametrize("share", [0.875, 1.0, 1.15])
+def test_every_way_of_cropping_is_timms(timm: ModuleType, mode: str, share: float) -> None:
+    settings = {"input_size": (3, 224, 224), "mean": (0.5, 0.4, 0.3), "std": (0.2, 0.3, 0.25)}
+    for interpolation in ("bilinear", "bicubic"):
+        more = {"crop_mode": mode, "crop_pct": share, "interpolation": interpolation}
+        _compare(timm, {**settings, **more}, (301, 200))
+
+
+def _compare(timm: ModuleType, settings: dict, size: tuple[int, int]) -> None:
+    image = pytest.importorskip("PIL.Image")
+    assert int(pytest.importorskip("PIL").__version__.split(".")[0]) >= 13, "older ones resize the width first, always"
+    frame = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
+    config = timm.data.resolve_data_config(pretrained_cfg=settings, use_test_size=True)
+    theirs = timm.data.create_transform(**config, is_training=False)(image.fromarray(frame))
+    ours = spec_of("timm/x", settings).prepare(frame[None])[0, 0]
+    assert ours.shape == theirs.shape
+    assert torch.equal(ours, theirs)
+
+
+def test_every_square_classifier_of_timm_has_a_spec(timm: ModuleType) -> None:
+    odd = []
+    for name in timm.list_models(pretrained=True):
+        try:
+            spec = kind_of(f"timm/{name}").spec
+            assert spec is not None
+            assert spec.frames == 1
+        except BadValue:
+            odd.append(name)
+    assert all("sapiens" in name for name in odd)
+
+
+def test_weights_go_in_and_come_out_as_in_timm(timm: ModuleType) -> None:
+    torch.manual_seed(1)
+    network = timm.create_model("resnet18", num_classes=1000).eval()
+    model = load_recogniser("timm/resnet18.a1_in1k", weights=network.state_dict())
+    frames = np.random.default_rng(0).integers(0, 256, (2, 1, 240, 320, 3), np.uint8)
+    scores = model(frames)
+    assert model.spec is not None
+    prepared = torch.stack([model.spec.prepare(clip)[0, 0] for clip in frames])
+    with torch.inference_mode():
+        assert np.allclose(scores, network(prepared).softmax(1).numpy(), atol=1e-6)
+    assert scores.shape == (2, 1000)
+    assert as_extractor(model)(frames).shape == (2, 512)
+
+
+def test_the_number_of_classes_is_told_from_the_weights(timm: ModuleType) -> None:
+    network = timm.create_model("resnet18", num_classes=7)
+    model = load_recogniser("timm/resnet18", weights=network.state_dict(), size=64)
+    assert model(np.zeros((1, 1, 80, 80, 3), np.uint8)).shape == (1, 7)
+    assert torch.equal(model.network.network.fc.bias, network.fc.bias)
+
+
+def test_a_background_class_is_left_out_as_timm_does(timm: ModuleType) -> None:
+    torch.manual_seed(2)
+    network = timm.create_model("inception_v3", num_classes=1001)
+    settings = {**settings_of("inception_v3.tf_in1k"), "label_offset": 1}  # as timm's data has it in some versions
+    model = _load("inception_v3.tf_in1k", settings, network.state_dict(), {})
+    assert torch.equal(model.network.network.fc.bias, network.fc.bias[1:])
+
+
+def test_weights_of_another_network_are_refused(timm: ModuleType) -> None:
+    other = timm.create_model("resnet34", num_classes=1000).state_dict()
+    with pytest.raises(CheckpointError, match=r"belong to another network: .* unexpected: layer1") as told:
+        load_recogniser("timm/resnet18", weights=other)
+    assert told.value.fault == "F54"
+
+
+def test_names_that_timm_does_not_have_are_told_with_those_it_has(timm: ModuleType) -> None:
+    with pytest.raises(UnknownName, match=r"did you mean .*resnet18"):
+        kind_of("timm/resnet181")
+    with pytest.raises(UnknownName, match="no tag of timm's resnet18 is called 'a9': "):
+        kind_of("timm/resnet18.a9")
+
+
+def test_public_weights_are_those_of_timms_hub(timm: ModuleType) -> None:
+    place = kind_of("timm/resnet50.a1_in1k").place
+    assert place is not None
+    assert place.url == "hf:timm/resnet50.a1_in1k/model.safetensors"
