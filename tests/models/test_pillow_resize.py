@@ -74,3 +74,12 @@ def test_a_crop_beyond_the_frame_is_refused_unless_it_is_said_what_fills_it() ->
 def test_what_is_not_known_is_refused(change: dict[str, str]) -> None:
     with pytest.raises(BadValue, match="is one of"):
         InputSpec(frames=1, stride=1, resize=8, size=8, **change)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.parametrize("how", ["bilinear", "bicubic"])
+def test_a_gpu_gives_the_same_numbers(how: str) -> None:
+    pictures = torch.randint(0, 256, (2, 3, 240, 320), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    for to in ((224, 298), (300, 200), (128, 320)):
+        here = pillow_resized(pictures, to, how)  # type: ignore[arg-type]
+        assert torch.equal(pillow_resized(pictures.cuda(), to, how).cpu(), here)  # type: ignore[arg-type]

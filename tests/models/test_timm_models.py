@@ -56,7 +56,8 @@ def test_every_way_of_cropping_is_timms(timm: ModuleType, mode: str, share: floa
 
 def _compare(timm: ModuleType, settings: dict, size: tuple[int, int]) -> None:
     image = pytest.importorskip("PIL.Image")
-    assert int(pytest.importorskip("PIL").__version__.split(".")[0]) >= 13, "older ones resize the width first, always"
+    if settings.get("crop_mode") == "squash" and int(pytest.importorskip("PIL").__version__.split(".")[0]) < 13:
+        pytest.skip("this Pillow begins with the width, always")
     frame = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
     config = timm.data.resolve_data_config(pretrained_cfg=settings, use_test_size=True)
     theirs = timm.data.create_transform(**config, is_training=False)(image.fromarray(frame))

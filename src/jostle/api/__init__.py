@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jostle.api.diffing import diff
     from jostle.api.extracting import extract
     from jostle.api.listing import describe, doctor, fetch_weights, names, origins, published
+    from jostle.api.many import draw_stability, read_models, run_many, stability
     from jostle.api.publishing import card, track
     from jostle.api.reporting import report
     from jostle.api.running import plan, run
@@ -53,6 +54,7 @@ __all__ = [
     "diagnose",
     "diff",
     "doctor",
+    "draw_stability",
     "export_run",
     "extract",
     "fetch_weights",
@@ -70,11 +72,14 @@ __all__ = [
     "pm_k",
     "published",
     "read",
+    "read_models",
     "report",
     "robustness",
     "run",
+    "run_many",
     "score",
     "sheet",
+    "stability",
     "track",
     "train",
     "verify",
@@ -115,6 +120,12 @@ _VERBS = {
         "names",
         "origins",
         "published",
+    ),
+    "jostle.api.many": (
+        "draw_stability",
+        "read_models",
+        "run_many",
+        "stability",
     ),
     "jostle.api.publishing": (
         "card",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -28,9 +29,11 @@ from jostle.cli.options import (
     WindowRule,
     Workers,
 )
+from jostle.cli.scattering import show_many
 from jostle.cli.sparklines import glance_lines
 from jostle.cli.tables import lines_of, percent
-from jostle.loading.names import names_of
+from jostle.errors import BadValue, JostleError
+from jostle.loading.names import check_known, check_run, names_of
 
 if TYPE_CHECKING:
     from jostle.running.runner import Run
@@ -39,15 +42,21 @@ if TYPE_CHECKING:
 @app.command(help="Run a benchmark on a model; a run that was stopped goes on.")
 def run(
     benchmark: BenchmarkName,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="The run folder; of several, theirs.")],
     model: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--model",
+            "-m",
             metavar="NAME",
-            help="See `jostle names detectors` and `jostle names models`; or your own, package.module:attribute.",
+            help="See `jostle names detectors` and `jostle names models`; or your own, package.module:attribute. "
+            "Several are run one after the other.",
         ),
-    ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="The run folder.")],
+    ] = None,
+    models: Annotated[
+        Path | None,
+        typer.Option("--models", metavar="FILE", help="A list: a model a line, and its weights if it has its own."),
+    ] = None,
     weights: Annotated[
         str | None,
         typer.Option(
@@ -91,18 +100,28 @@ def run(
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(quiet, verbose)
-    from jostle.settings import parsed_pairs
+    from jostle.api.many import Entry
+    from jostle.settings import is_toml, parsed_pairs
 
-    fetch("detectors" if model in names_of("detectors") else "models", model, weights)
+    entries = [*(Entry(one) for one in model or ()), *(() if models is None else api.read_models(models))]
+    if not entries:
+        raise BadValue("say which model: --model NAME, several times for several, or --models FILE")
+    if not is_toml(benchmark):
+        check_known("benchmarks", benchmark)
+    for one in entries:
+        # Of several, one that is wrong or cannot be fetched is told of with the others.
+        with suppress(JostleError) if len(entries) > 1 else nullcontext():
+            if not is_toml(benchmark):
+                check_run(benchmark, one.model)
+            shelf = "detectors" if one.model in names_of("detectors") else "models"
+            fetch(shelf, one.model, one.weights or weights)
     fetch("extractors", extractor, extractor_weights)
     asked: dict[str, Any] = {
-        "model": model,
         "data": data,
         "dataset": dataset,
         "subset": subset,
         "fps": fps,
         "out": out,
-        "weights": weights,
         "extractor": extractor,
         "extractor_weights": extractor_weights,
         "rule": rule,
@@ -115,6 +134,15 @@ def run(
         "jobs": jobs,
         "device": device,
     }
+    if len(entries) > 1:
+        if dry_run:
+            raise BadValue("--dry-run is of one model; name one")
+        done_all = api.run_many(benchmark, entries, weights=weights, watching=watching, engine=engine, **asked)
+        show_many(done_all, out, as_json)
+        if done_all.failed or any(one.failures for one in done_all.runs.values()):
+            raise typer.Exit(4)
+        return
+    asked |= {"model": entries[0].model, "weights": entries[0].weights or weights}
     if dry_run:
         told = api.plan(benchmark, **asked)
         if as_json:

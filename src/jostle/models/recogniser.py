@@ -166,7 +166,7 @@ def recogniser(
     """Put a function that loads a recogniser on the shelf; see `RecogniserKind`."""
 
     def put(load: Loader) -> Loader:
-        recognisers.add(name, RecogniserKind(name, load, source, spec, takes))
+        recognisers.add(name, RecogniserKind(name, load, source, spec, takes=takes))
         return load
 
     return put
