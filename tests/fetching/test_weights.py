@@ -197,5 +197,13 @@ def test_rows_that_no_fetch_could_honour_are_refused() -> None:
             Place(**wrong)
 
 
+def test_who_gives_no_weights_is_told_of_those_that_can_be_fetched() -> None:
+    for load, name in ((jostle.load_recogniser, "r3d_18"), (jostle.load_extractor, "i3d_rgb")):
+        with pytest.raises(BadValue, match="or say 'public', and they are fetched"):
+            load(name)
+    with pytest.raises(BadValue, match=r"first output are logits$"):
+        jostle.load_recogniser("onnx")
+
+
 def test_the_shelf_knows_who_wants_a_folder() -> None:
     assert {name for name in recognisers if recognisers[name].takes == "folder"} >= {"videomae", "vivit"}

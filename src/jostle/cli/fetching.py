@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from jostle import api
 from jostle.cli import voice
 from jostle.plugins import is_place
@@ -13,5 +15,7 @@ def fetch(kind: str, name: str | None, weights: str | None) -> None:
 
     if name is None or is_place(name) or not is_fetched(weights) or weights is None:
         return
+    if voice.quiet():
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # the hub's library draws its own
     with voice.progress(f"fetching weights of {name}, MiB") as advance:
         api.fetch_weights(kind, name, weights, progress=advance)

@@ -36,10 +36,7 @@ def fetched(name: str, place: Place, *, folder: bool = False, progress: Progress
     if not place.url:
         raise BadValue(f"{name}: its public weights have to be got by hand: {place.by_hand}; then give the file")
     if place.url.startswith(HUB):
-        found = from_hub(place.url, folder=folder)
-        if not folder:
-            _check_names(name, place, found)
-        return found
+        return from_hub(place.url, folder=folder)  # which compares checksums itself
     target = cached_file(place)
     if not target.is_file():
         check = partial(_check, name, place, _record(target))

@@ -15,6 +15,7 @@ from jostle.errors import BadValue, CheckpointError
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.models.recogniser import changed, fill
 from jostle.registry import Registry
+from jostle.shipped.places import offer, place_of
 
 # Work goes through a network in batches of one size, filled up where it is less: libraries choose their kernels by the
 # shape, and only equal kernels give equal bits for a frame whatever stands beside it.
@@ -213,7 +214,8 @@ def load_extractor(
     if changes:
         kind = replace(kind, spec=changed(name, kind.spec, changes))
     if weights is None:
-        raise BadValue(f"{name}: features of an untrained network mean nothing; give its weights: {kind.source}")
+        more = offer(place_of("extractors", name))
+        raise BadValue(f"{name}: features of an untrained network mean nothing; give its weights: {kind.source}{more}")
     if not isinstance(weights, str):
         return Extractor(kind, filled(kind, weights).to(device))
     if weights != "random":

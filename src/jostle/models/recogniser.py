@@ -16,7 +16,7 @@ from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.registry import Registry
 from jostle.shapes import differences
-from jostle.shipped.places import Place
+from jostle.shipped.places import Place, offer, place_of
 
 # Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.
 CLIPS_AT_ONCE = {"cpu": 1, "cuda": 8}
@@ -218,7 +218,8 @@ def load_recogniser(name: str, *, weights: Weights | None = None, device: str = 
     """
     kind = kind_of(name)
     if weights is None:
-        raise BadValue(f"{name}: scores of an untrained network mean nothing; give its weights: {kind.source}")
+        more = offer(kind.place or place_of("models", name))
+        raise BadValue(f"{name}: scores of an untrained network mean nothing; give its weights: {kind.source}{more}")
     return kind.load(weights, changes).to(device)
 
 

@@ -29,7 +29,7 @@ class Place:
         url: of the file, by https; or `hf:ORG/NAME[/file]`, on the Hugging Face hub. Empty where they cannot be
             fetched without a person.
         by_hand: how a person gets them, in words.
-        has: names of some of the tensors that the file must hold.
+        has: names of some of the tensors that the file must hold; the hub sees to its own.
         mebibytes: size of the file, where it is published.
         sha256: checksum, or its first digits, where it is published.
         through: other hosts that this one sends on to.
@@ -75,6 +75,11 @@ def place_of(shelf: str, name: str) -> Place | None:
     """Where public weights of a network are; a variant of a detector without a row of its own has the detector's."""
     rows = places()[shelf]
     return rows.get(name) or (rows.get(name.partition("_")[0]) if shelf == "detectors" else None)
+
+
+def offer(place: Place | None) -> str:
+    """What ends a message that weights are lacking: that they can be fetched, where they can."""
+    return f"; or say {PUBLIC!r}, and they are fetched" if place is not None and place.url else ""
 
 
 @cache
