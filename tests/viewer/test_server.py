@@ -60,6 +60,7 @@ def test_every_page_is_the_shell_and_has_a_twin(client: TestClient) -> None:
         ("/runs/detection/gallery", "gallery"),
         ("/runs/recognition/cells/kinetics-c-motion_blur-1/videos/a", "video"),
         ("/runs/frames/cells/gaussian_noise-2/videos/a", "video"),
+        ("/runs/objects/cells/gaussian_noise-3/videos/a", "video"),
     ):
         answer = client.get(path)
         assert (answer.status_code, answer.text) == (200, shell)
@@ -70,6 +71,7 @@ def test_every_page_is_the_shell_and_has_a_twin(client: TestClient) -> None:
         "detection",
         "recognition",
         "frames",
+        "objects",
         "hostile",
     ]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jostle.fetching.weights import weights_path
 from jostle.loading.given import Identity, folder_fingerprint
 from jostle.loading.installed import need_torch
-from jostle.shipped import trained_weights
 
 if TYPE_CHECKING:
     from jostle.models.object_detector import ObjectDetector
@@ -31,7 +31,7 @@ def load_object_detector(name: str, *, weights: str | Path | None = None, device
     from jostle.detectors.checkpoints import read_weights
     from jostle.models.object_detector import load_object_detector as load
 
-    found = None if weights is None else trained_weights(name, weights)
+    found = None if weights is None else weights_path("objectdetectors", name, weights)
     if found is None or found.is_dir():
         return load(name, weights=None if found is None else str(found), device=device)
     return load(name, weights=read_weights(found), device=device)
@@ -52,5 +52,5 @@ class NamedObjectDetector:
 
         if self.weights is None:
             return None, "nothing"
-        found = trained_weights(self.name, self.weights)
+        found = weights_path("objectdetectors", self.name, self.weights)
         return (folder_fingerprint(found), "folder") if found.is_dir() else (file_fingerprint(found), "file")

@@ -73,7 +73,7 @@ def is_fetched(weights: str | Path | None) -> bool:
 
 def place_of(shelf: str, name: str) -> Place | None:
     """Where public weights of a network are; a variant of a detector without a row of its own has the detector's."""
-    rows = places()[shelf]
+    rows = places().get(shelf, {})
     return rows.get(name) or (rows.get(name.partition("_")[0]) if shelf == "detectors" else None)
 
 
