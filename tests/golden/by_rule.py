@@ -25,6 +25,7 @@ VIDEOS = {"vid_a": (400, 11, 53.7333), "vid_b": (576, 21, 77.2)}  # rows, seed, 
 
 # Centre and half-width of the weights, by the first expression that fits their name.
 RULE = (
+    (r"(pos_embed_\w+|cls_token)$", 0.0, 0.5),
     (r"running_var$", 0.6, 0.5),
     (r"running_mean$", 0.0, 0.3),
     (r"drop_path_\w+\.scale$", 0.3, 0.2),
@@ -76,11 +77,12 @@ def features(video: str, *, corrupted: bool = False) -> npt.NDArray[np.float32]:
 def clip(frames: int, size: int, seed: int) -> npt.NDArray[np.float32]:
     """A clip (1, 3, T, H, W) of coloured blocks with grain, from -1 to 1."""
     rng = np.random.Generator(np.random.PCG64(seed))
-    blocks = rng.random((3, frames // 4, size // 32, size // 32))
+    blocks = rng.random((3, -(-frames // 4), -(-size // 32), -(-size // 32)))
     fine = rng.random((3, frames, size, size))
     for axis, n in ((1, 4), (2, 32), (3, 32)):
         blocks = np.repeat(blocks, n, axis=axis)
-    return (0.7 * (2.0 * blocks - 1.0) + 0.3 * (2.0 * fine - 1.0)).astype(np.float32)[None]
+    whole = 0.7 * (2.0 * blocks[:, :frames, :size, :size] - 1.0) + 0.3 * (2.0 * fine - 1.0)
+    return whole.astype(np.float32)[None]
 
 
 def _rows(rows: int, seed: int) -> npt.NDArray[np.float32]:

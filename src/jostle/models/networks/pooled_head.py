@@ -1,0 +1,44 @@
+"""How a map of features becomes scores: a window slides over it, and the classifier sees the mean of what it saw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Triple = tuple[int, int, int]  # over time, height, width
+DROPPED = 0.5  # share of the features that is left out in training
+
+
+def window_means(x: Tensor, window: Triple) -> Tensor:
+    """(B, C, t, h, w) means of a window that slides by single places; of a smaller map, its mean.
+
+    The window is the map of a training crop. Larger test crops are seen through it place by place, and one mean over
+    all of their map would weigh the edges otherwise.
+    """
+    size = [min(side, there) for side, there in zip(window, x.shape[2:], strict=True)]
+    if size == list(x.shape[2:]):
+        return x.mean((2, 3, 4), keepdim=True)
+    return F.avg_pool3d(x, size, stride=1)
+
+
+class PooledHead(nn.Module):
+    """Means of windows, and a classifier of their mean: it is linear, so that this is the mean of its scores."""
+
+    def __init__(self, channels: int, classes: int, window: Triple) -> None:
+        super().__init__()
+        self.window = window
+        self.drop = nn.Dropout(DROPPED)
+        self.proj = nn.Linear(channels, classes)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, classes) logits of (B, C, T, H, W)."""
+        made: Tensor = self.proj(self.drop(window_means(x, self.window).mean((2, 3, 4))))
+        return made
+
+
+def convolution(channels: int, out: int, size: Sequence[int], stride: Sequence[int] = (1, 1, 1)) -> nn.Conv3d:
+    """A 3D convolution without a bias that keeps the edges."""
+    (t, h, w), (a, b, c) = size, stride
+    return nn.Conv3d(channels, out, (t, h, w), (a, b, c), (t // 2, h // 2, w // 2), bias=False)

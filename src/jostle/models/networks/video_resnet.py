@@ -1,0 +1,175 @@
+"""ResNets of 50 layers over video: Slow, C2D, I3D and R(2+1)D, which differ in where they look along time.
+
+Feichtenhofer et al., "SlowFast Networks for Video Recognition", ICCV 2019 (Slow); Wang et al., "Non-local Neural
+Networks", CVPR 2018 (C2D, I3D); Tran et al., "A Closer Look at Spatiotemporal Convolutions for Action Recognition",
+CVPR 2018. Tensors are named as in PyTorchVideo, whose weights these are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jostle.models.networks.pooled_head import PooledHead, Triple, convolution
+
+Times = tuple[tuple[int, ...], ...]
+EXPANSION = 4  # a block gives four times as many channels as it works with
+
+
+@dataclass(frozen=True)
+class VideoResNetConfig:
+    """Settings of a network.
+
+    Attributes:
+        window: of the head, in places of the last map.
+        times: by stage, how many steps the first convolution of its blocks sees, over and over.
+        stem_time: likewise, of the stem.
+        halves_time: whether a pool between the first two stages takes every second step.
+        split: the middle convolution of a block is one over time and one over space, and it is them that take every
+            second step; there is no pool behind the stem then, and the first stage halves too.
+        classes: told apart.
+        depths: blocks of each stage.
+        width: channels of the stem, and of the work in the first stage.
+    """
+
+    window: Triple
+    times: Times = ((1,), (1,), (3,), (3,))
+    stem_time: int = 1
+    halves_time: bool = False
+    split: bool = False
+    classes: int = 400
+    depths: tuple[int, ...] = (3, 4, 6, 3)
+    width: int = 64
+
+
+class Stem(nn.Module):
+    """A convolution that halves the picture, and a pool that halves it again."""
+
+    def __init__(self, channels: int, out: int, time: int, *, pooled: bool = True) -> None:
+        super().__init__()
+        self.conv = convolution(channels, out, (time, 7, 7), (1, 2, 2))
+        self.norm = nn.BatchNorm3d(out)
+        self.pool = nn.MaxPool3d((1, 3, 3), (1, 2, 2), (0, 1, 1)) if pooled else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, out, T, H/4, W/4), or halves without a pool."""
+        x = F.relu(self.norm(self.conv(x)), inplace=True)
+        return x if self.pool is None else self.pool(x)
+
+
+class Split(nn.Module):
+    """A convolution over time, norm, ReLU, and one over space, all of one width."""
+
+    def __init__(self, channels: int, stride: Triple) -> None:
+        super().__init__()
+        self.conv_t = convolution(channels, channels, (3, 1, 1), (stride[0], 1, 1))
+        self.norm = nn.BatchNorm3d(channels)
+        self.conv_xy = convolution(channels, channels, (1, 3, 3), (1, *stride[1:]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, C, T/stride, H/stride, W/stride)."""
+        made: Tensor = self.conv_xy(F.relu(self.norm(self.conv_t(x)), inplace=True))
+        return made
+
+
+class Bottleneck(nn.Module):
+    """Fewer channels, a look around, and more channels again."""
+
+    def __init__(self, channels: int, inner: int, out: int, time: int, stride: Triple, *, split: bool) -> None:
+        super().__init__()
+        self.conv_a = convolution(channels, inner, (time, 1, 1))
+        self.norm_a = nn.BatchNorm3d(inner)
+        self.conv_b = Split(inner, stride) if split else convolution(inner, inner, (1, 3, 3), stride)
+        self.norm_b = nn.BatchNorm3d(inner)
+        self.conv_c = convolution(inner, out, (1, 1, 1))
+        self.norm_c = nn.BatchNorm3d(out)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, out, T/stride, H/stride, W/stride)."""
+        x = F.relu(self.norm_a(self.conv_a(x)), inplace=True)
+        x = F.relu(self.norm_b(self.conv_b(x)), inplace=True)
+        made: Tensor = self.norm_c(self.conv_c(x))
+        return made
+
+
+class Residual(nn.Module):
+    """A bottleneck beside which the input passes by, made to fit in the first block of a stage."""
+
+    def __init__(self, channels: int, out: int, time: int, stride: Triple, *, first: bool, split: bool) -> None:
+        super().__init__()
+        if first:
+            self.branch1_conv = convolution(channels, out, (1, 1, 1), stride)
+            self.branch1_norm = nn.BatchNorm3d(out)
+        self.branch2 = Bottleneck(channels, out // EXPANSION, out, time, stride, split=split)
+        self.first = first
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, out, T/stride, H/stride, W/stride)."""
+        around = self.branch1_norm(self.branch1_conv(x)) if self.first else x
+        return F.relu(around + self.branch2(x), inplace=True)
+
+
+class Stage(nn.Module):
+    """Blocks one after another, the first of which may halve."""
+
+    def __init__(
+        self, channels: int, out: int, depth: int, times: Sequence[int], stride: Triple, *, split: bool = False
+    ) -> None:
+        super().__init__()
+        self.res_blocks = nn.Sequential(
+            *(
+                Residual(channels, out, time, stride, first=True, split=split)
+                if number == 0
+                else Residual(out, out, time, (1, 1, 1), first=False, split=split)
+                for number, time in enumerate(islice(cycle(times), depth))
+            )
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, out, T/stride, H/stride, W/stride)."""
+        made: Tensor = self.res_blocks(x)
+        return made
+
+
+class VideoResNet(nn.Module):
+    """Stem, four stages and head, called `blocks` and counted from 0, a pool between the stages included."""
+
+    def __init__(self, config: VideoResNetConfig) -> None:
+        super().__init__()
+        self.config = config
+        blocks: list[nn.Module] = [Stem(3, config.width, config.stem_time, pooled=not config.split)]
+        channels = config.width
+        for number, (depth, times) in enumerate(zip(config.depths, config.times, strict=True)):
+            if number == 1 and config.halves_time:
+                blocks.append(nn.MaxPool3d((2, 1, 1)))
+            out = EXPANSION * config.width * 2**number
+            blocks.append(Stage(channels, out, depth, times, _stride(number, config.split), split=config.split))
+            channels = out
+        self.blocks = nn.Sequential(*blocks, PooledHead(channels, config.classes, config.window))
+
+    def forward(self, clips: Tensor) -> Tensor:
+        """(B, classes) logits of (B, 3, T, H, W)."""
+        made: Tensor = self.blocks(clips)
+        return made
+
+
+def _stride(stage: int, split: bool) -> Triple:
+    """What the first block of a stage takes every how manyth of."""
+    if split:
+        return (2 if stage >= 2 else 1, 2, 2)
+    return (1, 1, 1) if stage == 0 else (1, 2, 2)
+
+
+# I3D looks along time in every second block; the first stage is short of that rule.
+I3D_TIMES: Times = ((3,), (3, 1), (3, 1), (1, 3))
+CONFIGS = {
+    "slow_r50": VideoResNetConfig((8, 7, 7)),
+    "slow_r50_4x16": VideoResNetConfig((4, 7, 7)),
+    "c2d_r50": VideoResNetConfig((4, 7, 7), ((1,),) * 4, halves_time=True),
+    "i3d_r50": VideoResNetConfig((4, 7, 7), I3D_TIMES, stem_time=5, halves_time=True),
+    "r2plus1d_r50": VideoResNetConfig((4, 7, 7), ((1,),) * 4, split=True),
+}

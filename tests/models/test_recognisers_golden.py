@@ -1,0 +1,153 @@
+"""The papers' recognisers against the public implementations, on weights and clips made by rule."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from by_rule import GOLDEN, clip, shapes, stored, weights
+from torch import Tensor, nn
+
+from jostle.models.networks import inflated_resnet, mvit, slowfast, tam_resnet, video_inception, video_resnet, x3d
+
+FOLDER = GOLDEN / "recognisers"
+RUNS: list[dict[str, Any]] = json.loads((FOLDER / "manifest.json").read_text())["runs"]
+QUICK = 32 * 64 * 64  # values of a clip's channel; what is larger takes up to half a minute
+IBM = {
+    "ibm_i3dresnet_18": partial(inflated_resnet.InflatedConfig, 18),
+    "ibm_i3dresnet_50": partial(inflated_resnet.InflatedConfig, 50),
+    "ibm_s3dresnet_18": partial(inflated_resnet.InflatedConfig, 18, split=True),
+    "ibm_s3dresnet_50": partial(inflated_resnet.InflatedConfig, 50, split=True),
+    "ibm_tam_50": partial(tam_resnet.TamConfig, 50),
+    "ibm_i3d": video_inception.VideoInceptionConfig,
+    "ibm_s3d": partial(video_inception.VideoInceptionConfig, split=True),
+}
+NETWORKS: dict[type, Any] = {
+    video_resnet.VideoResNetConfig: video_resnet.VideoResNet,
+    slowfast.SlowFastConfig: slowfast.SlowFast,
+    x3d.X3dConfig: x3d.X3d,
+    mvit.MvitConfig: mvit.Mvit,
+    inflated_resnet.InflatedConfig: inflated_resnet.InflatedResNet,
+    tam_resnet.TamConfig: tam_resnet.TamResNet,
+    video_inception.VideoInceptionConfig: video_inception.VideoInception,
+}
+CONFIGS = {
+    **video_resnet.CONFIGS,
+    **slowfast.CONFIGS,
+    **x3d.CONFIGS,
+    **mvit.CONFIGS,
+    "mvit_small_8x64": mvit.MvitConfig(frames=8, size=64),
+}
+
+
+def network_of(model: str) -> nn.Module:
+    """The network that a run is of."""
+    if model in CONFIGS:
+        config: Any = CONFIGS[model]
+    else:
+        bare = model.partition("_f")[0]
+        config = IBM[bare.removesuffix("_ts")](time_stride=bare.endswith("_ts"))
+    made: nn.Module = NETWORKS[type(config)](config)
+    return made
+
+
+def keys_of(run: dict[str, Any]) -> list[str]:
+    with gzip.open(FOLDER / run["keys"], "rt") as file:
+        return file.read().splitlines()
+
+
+def marked(run: dict[str, Any]) -> Any:
+    frames, height, width, _ = run["clip"]
+    slow = (pytest.mark.slow,) if frames * height * width > QUICK else ()
+    return pytest.param(run, id=run["file"].removesuffix(".npz"), marks=slow)
+
+
+def watched(network: nn.Module, model: str, stages: list[str], seen: dict[str, Tensor]) -> None:
+    """Have what each stage gives put under its name, (C, T, H, W) or as the golden file has it."""
+
+    def keep(name: str, part: int | None, _module: nn.Module, _given: Any, made: Any) -> None:
+        whole = made if part is None else made[part]
+        seen[name] = (whole if "_tam" in model else whole[0]).clone()
+
+    for stage in stages:
+        bare, _, path = stage.partition("_") if stage.startswith("block") else (stage, "", "")
+        part = {"slow": 0, "fast": 1}.get(path)
+        if model.startswith("mvit"):
+            places = {"patch_embed": "patch_embed", "pos": "cls_positional_encoding", "norm": "norm_embed"}
+            place = places.get(stage) or f"blocks.{bare.removeprefix('block')}"
+            part = 0 if stage == "patch_embed" or stage.startswith("block") else None
+        elif bare.startswith("block"):
+            place = f"blocks.{bare.removeprefix('block')}"
+        elif "_tam" in model and stage.startswith("layer"):
+            place = f"{stage}.{len(network.get_submodule(stage)) - 1}"  # type: ignore[arg-type]
+        else:
+            place = stage
+        network.get_submodule(place).register_forward_hook(partial(keep, stage, part))
+
+
+@pytest.mark.parametrize("run", [marked(run) for run in RUNS])
+def test_logits_and_stages_equal_the_public_implementation(run: dict[str, Any]) -> None:
+    golden = stored(f"recognisers/{run['file']}")
+    drawn = weights(keys_of(run), seed=run["seed"], gain=run["gain"])
+    network = network_of(run["model"]).eval()
+    network.load_state_dict({name: torch.from_numpy(value) for name, value in drawn.items()})
+    assert sum(value.numel() for value in network.parameters()) == run["parameters"]
+    stages, seen = golden["stage"].tolist(), dict[str, Tensor]()
+    watched(network, run["model"], stages, seen)
+    frames, size, _, seed = run["clip"]
+    with torch.inference_mode():
+        logits = network(torch.from_numpy(clip(frames, size, seed)))[0].numpy()
+    for name, shape, stat in zip(stages, golden["shape"], golden["stat"], strict=True):
+        made = seen[name]
+        assert tuple(made.shape) == tuple(n for n in shape if n), name
+        found = [made.mean(), made.std(correction=0), made.min(), made.max()]
+        np.testing.assert_allclose(found, stat, rtol=1e-5, atol=1e-4, err_msg=name)
+        if f"mean_{name}" in golden:
+            channels = {"mvit": 1}.get(run["model"][:4], 1 if "_tam" in run["model"] else 0)
+            others = [axis for axis in range(made.ndim) if axis != channels]
+            np.testing.assert_allclose(made.mean(others), golden[f"mean_{name}"], rtol=1e-5, atol=1e-4, err_msg=name)
+    if "cls_norm" in golden:
+        np.testing.assert_allclose(seen["norm"][0], golden["cls_norm"], rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(logits, golden["logits"], rtol=0, atol=1e-4 + 1e-5 * np.abs(golden["logits"]).max())
+
+
+@pytest.mark.parametrize("model", sorted({run["model"] for run in RUNS}))
+def test_names_and_shapes_are_the_public_ones(model: str) -> None:
+    run = next(run for run in RUNS if run["model"] == model)
+    with torch.device("meta"):
+        found = {name: tuple(tensor.shape) for name, tensor in network_of(model).state_dict().items()}
+    assert found == shapes(keys_of(run))
+
+
+def test_drawn_weights_and_clips_are_those_of_the_runs() -> None:
+    run = next(run for run in RUNS if run["model"] == "x3d_s")
+    drawn = weights(keys_of(run), seed=run["seed"], gain=run["gain"])
+    frames, size, _, seed = run["clip"]
+    for values, wanted in ((drawn.values(), "weights_sha256"), ([clip(frames, size, seed)], "clip_sha256")):
+        made = hashlib.sha256()
+        for value in values:
+            made.update(value.astype("<f4").tobytes() if value.dtype == np.float32 else b"")
+        assert made.hexdigest() == run[wanted]
+
+
+def test_the_slow_path_sees_frames_from_the_first_to_the_last() -> None:
+    for run in RUNS:
+        golden = stored(f"recognisers/{run['file']}")
+        if "slow_index" in golden:
+            alpha = slowfast.CONFIGS[run["model"]].alpha
+            assert slowfast.slow_frames(run["clip"][0], alpha) == golden["slow_index"].tolist()
+    assert slowfast.slow_frames(4, 4) == [0]
+
+
+def test_a_window_larger_than_the_map_is_its_mean() -> None:
+    x = torch.arange(2 * 3 * 4 * 4, dtype=torch.float32).reshape(1, 2, 3, 4, 4)
+    from jostle.models.networks.pooled_head import window_means
+
+    assert torch.equal(window_means(x, (8, 7, 7)), x.mean((2, 3, 4), keepdim=True))
+    assert window_means(x, (3, 3, 3)).shape == (1, 2, 1, 2, 2)
