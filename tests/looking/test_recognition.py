@@ -20,7 +20,8 @@ from jostle.benchmarks.sampling import Sampling
 from jostle.corrupting.video import corrupt_video
 from jostle.errors import BadValue, DataError, ResourceError
 from jostle.looking.class_match import ClassMatch
-from jostle.looking.recognition import Recognising, shown_frames
+from jostle.looking.recognition import Recognising
+from jostle.looking.shown_frames import shown_frames
 from jostle.looking.work import Order
 from jostle.media.decode import Reader, read
 from jostle.media.encode import Writer

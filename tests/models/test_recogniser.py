@@ -52,6 +52,16 @@ def test_scores_are_averaged_over_crops(clips: np.ndarray) -> None:
     assert np.allclose(logits, crops.softmax(1).mean(0).numpy(), atol=1e-6)
 
 
+def test_logits_are_averaged_as_they_are_where_the_spec_wants_it(clips: np.ndarray) -> None:
+    def brightness(crops: Tensor) -> Tensor:
+        return crops.mean((2, 3, 4))
+
+    spec = InputSpec(frames=4, stride=4, resize=20, size=16, crops="three", joined="logits")
+    crops = spec.prepare(clips[0]).mean((2, 3, 4))
+    assert len(crops) == 3
+    assert np.allclose(Recogniser(brightness, spec, outputs="logits")(clips[:1])[0], crops.mean(0).numpy(), atol=1e-6)
+
+
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.sampled_from([1, 3]))
 @settings(deadline=None, max_examples=10)
 def test_a_clip_scores_the_same_in_any_company(clips: np.ndarray, rows: list[int], at_once: int) -> None:

@@ -86,7 +86,8 @@ class Weigher:
 
     @property
     def spec(self) -> SimpleNamespace:
-        return SimpleNamespace(frames=self.frames, step=self.step, fps=self.fps)
+        own = {"spread": "step", "clips": None, "starts": "ends"}
+        return SimpleNamespace(frames=self.frames, step=self.step, fps=self.fps, **own)
 
     def __call__(self, clips: np.ndarray) -> np.ndarray:
         assert clips.dtype == np.uint8

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -17,32 +16,16 @@ from jostle.benchmarks.sampling import Sampling
 from jostle.corrupting.stages import MADE, origins
 from jostle.extraction.engine import Cost
 from jostle.extraction.frames import Belt
-from jostle.extraction.windows import retimed
 from jostle.looking.class_match import ClassMatch, Scores
 from jostle.looking.footage import Footage, footage_of
+from jostle.looking.shown_frames import ClipSpec, shown_frames
 from jostle.looking.work import Looked, Order, asked
 from jostle.seeds import rng_for
-from jostle.types.clip import Frames, Times
+from jostle.types.clip import Frames
 
 Indices = npt.NDArray[np.int64]
 Answer = TypeVar("Answer")  # of a model on one clip
 BATCH_BYTES = 64 * 2**20  # of clips that wait to be looked at together
-
-
-class ClipSpec(Protocol):
-    """What a model wants to see."""
-
-    @property
-    def frames(self) -> int:
-        """Frames of a clip."""
-
-    @property
-    def step(self) -> int:
-        """Frames from one frame of a clip to the next."""
-
-    @property
-    def fps(self) -> float | None:
-        """Rate that videos are brought to first; None for their own."""
 
 
 class ClipModel(Protocol):
@@ -161,22 +144,3 @@ class Scoring(Generic[Answer]):
 def scored(model: ClipModel, match: ClassMatch, clips: Frames) -> Sequence[Scores]:
     """Scores of the data set's classes for each clip."""
     return list(match.apply(model(clips), model.name))
-
-
-def shown_frames(
-    sampling: Sampling, spec: ClipSpec | None, pts: Times, fps: Fraction, rng: np.random.Generator
-) -> Indices:
-    """(clips, frames) numbers of the frames of a video that a model is shown.
-
-    A model that says nothing about itself is shown as many frames as the benchmark says, or the whole video at once.
-    The rate that a model wants counts where the distance of frames is left to it: a clip spread over the whole video
-    has no rate.
-    """
-    total = len(pts)
-    if spec is None:
-        if sampling.frames is None:
-            return np.arange(total, dtype=np.int64)[None]
-        return sampling.indices(total, frames=sampling.frames, stride=sampling.stride or 1, rng=rng)
-    own_pace = sampling.spread == "stride" and sampling.stride is None
-    ticks = retimed(pts, fps, spec.fps if own_pace else None)
-    return ticks[sampling.indices(len(ticks), frames=spec.frames, stride=spec.step, rng=rng)]

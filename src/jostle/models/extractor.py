@@ -53,7 +53,7 @@ class ExtractorKind:
         least_frames: shortest clip the network can take.
         source: where the public weights are, in words that end an error message.
         most_frames: longest clip it can take; None for any.
-        every: of a clip, the network is shown each so manyth frame.
+        picks: which frames of a clip the network is shown; None for all.
         translate: gives public weights the names that they have in the network; None where those are the same.
     """
 
@@ -65,7 +65,7 @@ class ExtractorKind:
     source: str
     frame_dim: int | None = None
     most_frames: int | None = None
-    every: int = 1
+    picks: tuple[int, ...] | None = None
     translate: Callable[[Tensors, nn.Module], Tensors] | None = None
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ class Extractor:
         features = np.empty((len(clips), self.dim), np.float32)
         with torch.inference_mode():
             # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
-            for i, clip in enumerate(clips[:, :: self.kind.every]):
+            for i, clip in enumerate(clips if self.kind.picks is None else clips[:, self.kind.picks]):
                 crops = self.spec.prepare(torch.tensor(clip, device=self._device))
                 features[i] = network.features(crops).mean(0).float().cpu().numpy()
         return features

@@ -15,13 +15,16 @@ from jostle.errors import BadValue
 from jostle.models.pillow_resize import pillow_resized
 
 Frames = npt.NDArray[np.uint8]
-Crops = Literal["centre", "ten"]
+Crops = Literal["centre", "three", "ten"]
 Layout = Literal["CTHW", "TCHW", "THWC"]
 Interpolation = Literal["bilinear", "bicubic"]
-OddMargin = Literal["smaller", "even"]
 Arithmetic = Literal["exact", "pillow"]
 Fit = Literal["short", "long"]
 Beyond = Literal["black", "mean"]
+OddMargin = Literal["smaller", "larger", "even"]
+Spread = Literal["step", "span", "even", "first"]
+Starts = Literal["ends", "parts"]
+Joined = Literal["scores", "logits"]
 AXES: dict[Layout, tuple[int, ...]] = {"CTHW": (0, 2, 1, 3, 4), "TCHW": (0, 1, 2, 3, 4), "THWC": (0, 1, 3, 4, 2)}
 
 
@@ -35,7 +38,8 @@ class InputSpec:
         resize: (height, width) that every frame is brought to, whatever its shape; or the length of the short side,
             the shape kept; or None.
         size: height and width of a crop.
-        crops: `centre`, or `ten`: four corners and the centre, each also mirrored.
+        crops: `centre`; `three`: both ends of the long side and the centre; or `ten`: four corners and the centre, each
+            also mirrored.
         mean: subtracted from values in [0, 1], by colour.
         std: what the difference is divided by.
         fps: rate the video is re-timed to; None for its own.
@@ -46,11 +50,24 @@ class InputSpec:
         antialias: whether shrinking averages over what a pixel covers, so that fine texture does not flicker; some
             models were trained without.
         odd_margin: where the centre is if what is cut off cannot be halved. `smaller`: the smaller half is above and
-            to the left, as in transformers. `even`: the one that is an even number, as in torchvision.
+            to the left, as in transformers. `larger`: the larger half, as in SlowFast. `even`: the one that is an even
+            number, as in torchvision.
         arithmetic: of resizing. `exact`: in floating-point numbers. `pillow`: in whole grey levels, with antialias, and
             the long side rounded down, as libraries of image classifiers prepare pictures.
         fit: which side `resize` is the length of, if it is one number: the `short` one, or the `long` one.
         beyond: what a crop holds that is larger than the frame: `black`, the `mean` colour, or None to refuse it.
+        floored: whether the long side is rounded down where the short one is brought to a length, instead of to the
+            nearest.
+        shrunk: height and width that a crop is brought to after it was cut; None for as it is.
+        spread: where the frames of a clip lie in a video. `step`: so many apart. `span`: evenly from the first to the
+            last of `frames * step` frames of `fps`, rounded down to frames of the video: 8 frames of step 8 are 9
+            apart. `even`: in the middle of each of as many equal parts of the whole video. `first`: at the beginning
+            of each.
+        clips: of a video, whose scores are averaged; None for as many as a benchmark wants. One that is spread over
+            the whole video is enough.
+        starts: of several clips of a span. `ends`: from the beginning of the video to its end. `parts`: where as many
+            equal parts of what is left of the video begin.
+        joined: what is averaged over clips and crops: `scores`, or `logits`, which are not made probabilities then.
 
     >>> spec = InputSpec(frames=2, stride=1, resize=None, size=4, crops="ten", mean=(0.5,) * 3, std=(0.5,) * 3)
     >>> spec.prepare(np.full((2, 6, 8, 3), 255, np.uint8)).shape
@@ -74,25 +91,54 @@ class InputSpec:
     arithmetic: Arithmetic = "exact"
     fit: Fit = "short"
     beyond: Beyond | None = None
+    floored: bool = False
+    shrunk: int | None = None
+    spread: Spread = "step"
+    clips: int | None = None
+    starts: Starts = "ends"
+    joined: Joined = "scores"
 
     def __post_init__(self) -> None:
-        for name in ("frames", "stride", "size", "step"):
-            if getattr(self, name) < 1:
+        for name in ("frames", "stride", "size", "step", "shrunk", "clips"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise BadValue(f"what a model wants to see: {name} must be at least 1, got {getattr(self, name)}")
         for name, known in (
             ("layout", AXES),
             ("colours", ("rgb", "bgr")),
             ("interpolation", get_args(Interpolation)),
+            ("crops", get_args(Crops)),
             ("odd_margin", get_args(OddMargin)),
             ("arithmetic", get_args(Arithmetic)),
             ("fit", get_args(Fit)),
             ("beyond", (*get_args(Beyond), None)),
+            ("spread", get_args(Spread)),
+            ("starts", get_args(Starts)),
+            ("joined", get_args(Joined)),
         ):
             if getattr(self, name) not in known:
                 allowed, given = ", ".join(map(str, known)), getattr(self, name)
                 raise BadValue(f"what a model wants to see: {name} is one of {allowed}, not {given!r}")
         if min(self.std) <= 0:
             raise BadValue(f"what a model wants to see: std must be above 0, got {self.std}")
+        if self.spread in ("even", "first") and self.clips not in (None, 1):
+            raise BadValue(
+                f"what a model wants to see: a clip spread '{self.spread}' is of the whole video; clips is 1"
+            )
+        if self.starts == "parts" and self.spread != "span":
+            raise BadValue("what a model wants to see: starts 'parts' goes with spread 'span'")
+
+    @property
+    def picks(self) -> tuple[int, ...]:
+        """Which frames of a stretch of `frames * step` are seen, as far as the spread says it without the video.
+
+        >>> InputSpec(frames=4, stride=64, resize=None, size=8, step=16, spread="span").picks
+        (0, 21, 42, 63)
+        """
+        if self.spread == "span":
+            last = self.frames * self.step - 1
+            return tuple(i * last // max(self.frames - 1, 1) for i in range(self.frames))
+        within = self.step // 2 if self.spread == "even" else 0
+        return tuple(i * self.step + within for i in range(self.frames))
 
     def resize_for(self, size: int) -> tuple[int, int] | int | None:
         """What frames are resized to for crops of another size, so that a crop shows as much of a frame as before.
@@ -112,13 +158,23 @@ class InputSpec:
         video = self._normal(frames)
         if self.crops == "ten":
             cut = ten_crop(video, self.size, self.odd_margin)
+        elif self.crops == "three":
+            cut = three_crop(video, self.size, self.odd_margin)
         else:
             cut = centre_crop(video, self.size, self.odd_margin)[None]
-        return cut.permute(AXES[self.layout]).contiguous()
+        return self.shrink(cut).permute(AXES[self.layout]).contiguous()
+
+    def shrink(self, crops: Tensor) -> Tensor:
+        """(..., 3, H, W) crops at the size that they are to have in the end."""
+        if self.shrunk is None:
+            return crops
+        return resized(crops.flatten(0, -4), (self.shrunk, self.shrunk), antialias=self.antialias).reshape(
+            *crops.shape[:-2], self.shrunk, self.shrunk
+        )
 
     def prepare_frames(self, frames: Frames | Tensor) -> Tensor:
         """(T, 3, size, size) float32 from (T, H, W, 3) uint8: the centre of each frame, colours beside each other."""
-        centre = centre_crop(self._normal(frames), self.size, self.odd_margin)
+        centre = self.shrink(centre_crop(self._normal(frames), self.size, self.odd_margin))
         return centre.contiguous(memory_format=torch.channels_last)
 
     def _normal(self, frames: Frames | Tensor) -> Tensor:
@@ -141,7 +197,7 @@ class InputSpec:
             ratio = max(height, width) / to
             to = round(height / ratio), round(width / ratio)
         if self.arithmetic == "exact":
-            return resized(video.float(), to, self.interpolation, antialias=self.antialias)
+            return resized(video.float(), to, self.interpolation, antialias=self.antialias, floored=self.floored)
         if isinstance(to, int):
             short = min(height, width)
             to = to * height // short, to * width // short
@@ -162,7 +218,12 @@ class InputSpec:
 
 
 def resized(
-    video: Tensor, to: tuple[int, int] | int | None, how: Interpolation = "bilinear", *, antialias: bool = True
+    video: Tensor,
+    to: tuple[int, int] | int | None,
+    how: Interpolation = "bilinear",
+    *,
+    antialias: bool = True,
+    floored: bool = False,
 ) -> Tensor:
     """(T, 3, H', W') of values from 0 to 255; see `InputSpec`."""
     height, width = video.shape[-2:]
@@ -170,7 +231,11 @@ def resized(
         return video
     if isinstance(to, int):
         short = min(height, width)
-        to = (round(height * to / short), round(width * to / short))
+        to = (
+            (height * to // short, width * to // short)
+            if floored
+            else (round(height * to / short), round(width * to / short))
+        )
     if to == (height, width):
         return video
     made = F.interpolate(video, to, mode=how, align_corners=False, antialias=antialias)
@@ -179,9 +244,25 @@ def resized(
 
 def centre_crop(video: Tensor, size: int, odd: OddMargin = "smaller") -> Tensor:
     """(..., size, size) from the middle; see `InputSpec` for a margin that cannot be halved."""
-    # Python rounds a half to the even number.
-    top, left = (margin // 2 if odd == "smaller" else round(margin / 2) for margin in _margins(video, size))
+    top, left = (_half(margin, odd) for margin in _margins(video, size))
     return video[..., top : top + size, left : left + size]
+
+
+def three_crop(video: Tensor, size: int, odd: OddMargin = "smaller") -> Tensor:
+    """(3, ..., size, size): left, centre and right of the long side, or top, centre and bottom."""
+    down, across = _margins(video, size)
+    if across >= down:
+        places = [(_half(down, odd), left) for left in (0, _half(across, odd), across)]
+    else:
+        places = [(top, _half(across, odd)) for top in (0, _half(down, odd), down)]
+    return torch.stack([video[..., y : y + size, x : x + size] for y, x in places])
+
+
+def _half(margin: int, odd: OddMargin) -> int:
+    """What is cut off before the centre."""
+    if odd == "even":
+        return round(margin / 2)  # Python rounds a half to the even number
+    return (margin + (odd == "larger")) // 2
 
 
 def ten_crop(video: Tensor, size: int, odd: OddMargin = "smaller") -> Tensor:

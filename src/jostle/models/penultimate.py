@@ -30,12 +30,12 @@ def as_extractor(recogniser: Recogniser) -> Extractor:
     kind = ExtractorKind(
         name,
         build=partial(Penultimate, network, recogniser.head, name),
-        spec=replace(spec, frames=span, step=1),
+        spec=replace(spec, frames=span, step=1, spread="step", clips=None, starts="ends"),
         dim=inner.dim,
         least_frames=span,
         source="",
         most_frames=span,
-        every=spec.step,
+        picks=None if spec.step == 1 else spec.picks,
     )
     return Extractor(kind, inner)
 

@@ -35,8 +35,9 @@ class Recogniser:
         network: given an `InputSpec`, it is called on a tensor (B, ...) of prepared crops in the spec's layout; without
             one, on the clips as they are. It gives (B, classes), a tensor or an array.
         spec: what it wants to see; a `torch.nn.Module` must have one.
-        outputs: `logits` become probabilities by softmax; `scores` stay as they are. Either way scores of the crops of
-            a clip are averaged. Left out, logits for a module and scores for any other callable.
+        outputs: `logits` become probabilities by softmax, unless the spec wants logits averaged; `scores` stay as they
+            are. Either way scores of the crops of a clip are averaged. Left out, logits for a module and scores for
+            any other callable.
         classes: their names, where they are known.
         name: for messages.
         head: name of the layer of a module that makes scores of features, where the features are wanted too.
@@ -107,7 +108,7 @@ class Recogniser:
         if self.classes and given.shape[1] != len(self.classes):
             raise BadValue(f"{self.name}: {given.shape[1]} scores for {len(self.classes)} classes")
         scores = given.detach().float().cpu()
-        if self.outputs == "logits":
+        if self.outputs == "logits" and (self.spec is None or self.spec.joined == "scores"):
             scores = scores.softmax(1)
         scores = scores.reshape(size or rows, -1, scores.shape[1]).mean(1)[:kept]
         if not scores.isfinite().all():

@@ -137,4 +137,4 @@ def prepared(
     if spec.colours == "bgr":
         clips = clips.flip(2)
     mean, std = (torch.tensor(values, device=clips.device)[:, None, None] for values in (spec.mean, spec.std))
-    return ((clips - mean) / std).permute(AXES[spec.layout]).contiguous()
+    return spec.shrink((clips - mean) / std).permute(AXES[spec.layout]).contiguous()
