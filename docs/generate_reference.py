@@ -614,9 +614,15 @@ def models_page() -> str:
         "[Bring your model](../how-to/bring-your-model.md).",
         "",
         *_table(
-            ["name", "is", "clip", "frames resized to", "crops", "weights"],
+            ["name", "is", "clip", "frames resized to", "crops", "views and settings", "weights"],
             [_recogniser(found) for found in recognisers.values()],
         ),
+        "",
+        "*Views* are named ways of looking at a video, `views=published` in Python and after `--input`: the clips and "
+        "crops of the published accuracy, or those of a benchmark's own program. Without them the centre is looked at "
+        "once, or as often as the benchmark says. What each changes in the `InputSpec`:",
+        "",
+        *_table(["views", "of", "change"], _views()),
     ]
     return "\n".join(lines) + "\n"
 
@@ -626,8 +632,25 @@ def _recogniser(found: RecogniserKind) -> list[str]:
     shown = ["as its weights say"] * 3
     if spec is not None:
         rate = f" at {spec.fps:g} a second" if spec.fps else ""
-        shown = [f"{spec.frames} frames{rate}", _resized(spec), f"{spec.crops}, {spec.size} × {spec.size}"]
-    return [f"`{found.name}`", _first_paragraph(found.load.__doc__), *shown, found.source]
+        over = f" over {spec.frames * spec.step}" if spec.spread == "span" else ""
+        shown = [f"{spec.frames} frames{over}{rate}", _resized(spec), f"{spec.crops}, {spec.size} × {spec.size}"]
+    beside = [f"`views={name}`" for name in found.views] + [
+        f"`{name}={not value}`" for name, value in found.options.items()
+    ]
+    return [f"`{found.name}`", _first_paragraph(found.load.__doc__), *shown, ", ".join(beside), found.source]
+
+
+def _views() -> list[list[str]]:
+    """Views and what they change, those of several models that change the same in one row."""
+    rows: dict[tuple[str, str], list[str]] = {}
+    for kind in recognisers.values():
+        for name, changes in kind.views.items():
+            said = ", ".join(
+                f"`{field}={value if isinstance(value, str) else json.dumps(value)}`"
+                for field, value in changes.items()
+            )
+            rows.setdefault((name, said), []).append(f"`{kind.name}`")
+    return [[f"`{name}`", ", ".join(models), said] for (name, said), models in sorted(rows.items())]
 
 
 def _resized(spec: InputSpec) -> str:

@@ -216,6 +216,22 @@ def test_a_name_that_nobody_has(here: Path, tmp_path: Path) -> None:
         run(here, tmp_path / "run", "puppet_c3")
 
 
+def test_views_and_settings_of_a_registered_recogniser(here: Path, tmp_path: Path) -> None:
+    made = jostle.load_recogniser("tam_resnet18", weights="random", frames=4, size=32)
+    weights = dict(made.network.state_dict())
+    weights |= {"fc.weight": weights["fc.weight"][:2].clone(), "fc.bias": weights["fc.bias"][:2].clone()}
+    write_weights(weights, tmp_path / "w.safetensors")
+    asked = {"views": "published", "time_stride": True, "frames": 4, "resize": 36, "size": 32, "clips": 3}
+    given = {"weights": tmp_path / "w.safetensors", "jobs": 1, "cells": ["clean"]}
+    run(here, tmp_path / "run", "tam_resnet18", input=asked, **given)
+    shown = told(tmp_path / "run")["shown"]
+    assert shown["network"] == {"time_stride": True}
+    assert (shown["input"]["crops"], shown["input"]["clips"], shown["input"]["joined"]) == ("three", 3, "logits")
+    for wrong, said in (({"views": "other"}, "no views 'other'"), ({"veiws": "published"}, "no setting veiws")):
+        with pytest.raises(BadValue, match=said):
+            run(here, tmp_path / "bad", "tam_resnet18", input=wrong, **given)
+
+
 def test_a_registered_recogniser(here: Path, tmp_path: Path) -> None:
     made = jostle.load_recogniser("puppet_c3d", weights="random", frames=4)
     weights = dict(made.network.state_dict())

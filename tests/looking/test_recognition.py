@@ -62,6 +62,25 @@ def test_cells_differ_and_a_video_is_decoded_once(video: Path) -> None:
     assert looked.cells.joined < 3 * len(CELLS)  # clips that a few black frames did not reach are known
 
 
+def test_thirty_views_decode_a_video_once(video: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from jostle.models import load_recogniser
+
+    tensors = load_recogniser("x3d_xs", weights="random").network.state_dict()
+    tensors |= {name: tensors[name][:3] for name in ("blocks.5.proj.weight", "blocks.5.proj.bias")}
+    model = load_recogniser("x3d_xs", weights=tensors, views="published", step=3, size=32)
+    looked = Recognising(model, Sampling(), THREE)(order_of(video, (CLEAN_CELL,)))
+    assert (looked.clean.joined, looked.clean.seen) == (10, 40)
+    assert looked.clean.decoded <= 48
+    clip = read(video)
+    rows = shown_frames(Sampling(), model.spec, clip.pts, clip.fps, rng_for(0))
+    with torch.inference_mode():
+        crops = torch.cat([model.spec.prepare(clip.frames[row]) for row in rows])
+        by_hand = torch.cat([model.network(crop[None]) for crop in crops]).softmax(1).mean(0)
+    assert crops.shape == (30, 3, 4, 32, 32)
+    assert np.allclose(looked.found["clean"], by_hand.numpy(), atol=1e-5)
+
+
 @given(
     batch=st.integers(1, 7),
     chosen=st.sets(st.sampled_from(range(len(RECIPE.cells))), min_size=1),

@@ -29,7 +29,8 @@ T = TypeVar("T")
 
 _MAX_HEADER = 100_000_000  # bytes; the limit of the safetensors format
 _RAW, _EMA = "state_dict", "state_dict_ema"  # as the originals and OpenTAD call them
-_INNER = ("model", "module")  # as the trainers of TSP and VideoMAE V2 do, which keep much else beside the weights
+# As the trainers of PyTorchVideo, TSP and VideoMAE V2 do, which keep much else beside the weights.
+_INNER = ("model_state", "model", "module")
 
 _DTYPES = {
     torch.float64: "F64",
@@ -55,15 +56,16 @@ _LOOKS = (
 )
 
 
-def read_weights(path: str | os.PathLike[str], *, ema: bool = True) -> Weights:
+def read_weights(path: str | os.PathLike[str], *, ema: bool | None = True) -> Weights:
     """The tensors of a checkpoint by name, on the CPU, without the `module.` that DataParallel puts in front.
 
     Reads `.safetensors`, the `.pth.tar` files of ActionFormer, TriDet and TemporalMaxer, the `.pth` of OpenTAD, TSP
-    and VideoMAE V2, and plain pickled state dicts. The kind is told from the content, not from the name.
+    and VideoMAE V2, the `.pyth` of PyTorchVideo and SlowFast, and plain pickled state dicts. The kind is told from the
+    content, not from the name.
 
     Args:
         ema: take the averaged weights (`state_dict_ema`), which the originals evaluate with. A checkpoint that has
-            only raw ones gives those, with a warning.
+            only raw ones gives those, with a warning; None where either will do.
 
     Raises:
         CheckpointError: F52 if it asks for code to be run, F53 if it is damaged or something else, F55 if its
@@ -191,15 +193,15 @@ def _kind(head: bytes, path: Path) -> Literal["safetensors", "zip", "pickle"]:
     raise damaged(path, "not a checkpoint of any known kind")
 
 
-def _chosen(content: object, ema: bool, path: Path) -> Mapping[str, Any]:
+def _chosen(content: object, ema: bool | None, path: Path) -> Mapping[str, Any]:
     """The state dict among what a checkpoint holds."""
     if not isinstance(content, Mapping):
         raise CheckpointError(f"{path}: it holds a {type(content).__name__}, not weights by name")
     inner = {name: content[name] for name in (_RAW, _EMA) if isinstance(content.get(name), Mapping)}
     if not inner:
         return next((content[name] for name in _INNER if isinstance(content.get(name), Mapping)), content)
-    name = _EMA if (ema and _EMA in inner) or _RAW not in inner else _RAW
-    if (name == _EMA) != ema:
+    name = _EMA if (ema is not False and _EMA in inner) or _RAW not in inner else _RAW
+    if ema is not None and (name == _EMA) != ema:
         held, asked = ("averaged", "raw") if name == _EMA else ("raw", "averaged")
         warnings.warn(f"{path}: it has no {asked} weights; the {held} ones ({name}) are used", stacklevel=4)
     chosen: Mapping[str, Any] = inner[name]

@@ -61,6 +61,9 @@ class AskedModel:
     def changes(self) -> dict[str, Any]:
         """Changes to what the model is shown, each as its setting wants it."""
         from jostle.models.input_spec import InputSpec
+        from jostle.models.recogniser import kind_of, recognisers
         from jostle.settings import fit_changes
 
+        if isinstance(self.model, str) and (self.model in recognisers or "/" in self.model):
+            return kind_of(self.model).fit(self.input or {})
         return fit_changes(InputSpec, self.input or {}, where="what the model is shown")

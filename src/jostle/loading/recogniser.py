@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +13,21 @@ if TYPE_CHECKING:
     from jostle.models.recogniser import Recogniser
 
 
-def load_recogniser(name: str, *, weights: str | Path | None = None, device: str = "cpu", **changes: Any) -> Recogniser:
+def load_recogniser(
+    name: str, *, weights: str | Path | Mapping[str, Any] | None = None, device: str = "cpu", **changes: Any
+) -> Recogniser:
     """A recogniser by name: (B, T, H, W, 3) uint8 clips in, (B, classes) float32 scores out.
 
     Weights that `jostle train` wrote bring along what their network was shown, and its class names.
 
     Args:
         name: one of `jostle names models`.
-        weights: a checkpoint, a folder of transformers, an `.onnx` file; for those that come with jostle `clean` or
-            `robust`; `public` or `hf:ORG/NAME[/file]` to have them fetched. None gives an error that says where to get
-            them.
+        weights: a checkpoint, a folder of transformers, an `.onnx` file, or tensors by name; for those that come with
+            jostle `clean` or `robust`; `public` or `hf:ORG/NAME[/file]` to have them fetched. None gives an error that
+            says where to get them.
         device: `cpu` or `cuda`.
-        changes: fields of its `InputSpec` to replace, such as `frames=8` or `crops="ten"`.
+        changes: fields of its `InputSpec` to replace, such as `frames=8` or `crops="ten"`; `views`, a named way of
+            looking at a video, and settings of the network, where the reference lists them.
 
     Raises:
         CheckpointError: if the weights do not fit.
@@ -31,15 +35,17 @@ def load_recogniser(name: str, *, weights: str | Path | None = None, device: str
     """
     need_torch("recognisers")
     from jostle.detectors.checkpoints import read_metadata, read_note, read_weights
-    from jostle.models.input_spec import InputSpec
+    from jostle.models.recogniser import kind_of
     from jostle.models.recogniser import load_recogniser as load
-    from jostle.settings import fit_changes
 
+    if isinstance(weights, Mapping):
+        return load(name, weights=weights, device=device, **changes)
     found = recogniser_weights(name, weights)
     if found is None or str(found) == "random" or found.is_dir() or found.suffix.lower() == ".onnx":
         return load(name, weights=None if found is None else str(found), device=device, **changes)
     own: dict[str, Any] = read_note(found, "input", {}) if read_metadata(found).get("recogniser") == name else {}
-    made = load(name, weights=read_weights(found), device=device, **(fit_changes(InputSpec, own, where=name) | changes))
+    tensors = read_weights(found, ema=None)
+    made = load(name, weights=tensors, device=device, **(kind_of(name).fit(own) | changes))
     if not made.classes:
         made.classes = tuple(map(str, read_note(found, "classes", [])))
     return made

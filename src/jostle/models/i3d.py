@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from jostle.models.extractor import extractor
 from jostle.models.input_spec import InputSpec
+from jostle.models.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
 
 Triple = tuple[int, int, int]
 
@@ -179,3 +180,25 @@ def i3d_rgb() -> InceptionI3d:
 def i3d_rgb_centre() -> InceptionI3d:
     """The same network on the centre crop, a tenth of the work."""
     return InceptionI3d()
+
+
+# Trained on 64 frames of 25 a second, cut out of frames whose short side is 256.
+CLIP = InputSpec(frames=64, stride=64, resize=256, size=224, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), fps=25)
+
+
+class I3dScores(InceptionI3d):
+    """The network as a recogniser: the mean of its logits over time."""
+
+    def forward(self, clips: Tensor) -> Tensor:  # type: ignore[override]
+        """(B, classes) logits of (B, 3, T, H, W) in [-1, 1]."""
+        return super().forward(clips).logits.mean(2)
+
+
+@recogniser("i3d", spec=CLIP, source=_SOURCE)
+def i3d(weights: Weights, changes: Changes) -> Recogniser:
+    """Inception I3D as first published, RGB."""
+
+    def build(classes: int) -> I3dScores:
+        return I3dScores(I3dConfig(classes))
+
+    return with_weights("i3d", build, changed("i3d", CLIP, changes), weights, head="logits.conv3d.bias")

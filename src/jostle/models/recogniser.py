@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.registry import Registry
+from jostle.settings import fit_changes
 from jostle.shapes import differences
 from jostle.shipped.places import Place, offer, place_of
 
@@ -147,6 +148,8 @@ class RecogniserKind:
         takes: whether weights are a file or a folder.
         place: where public weights are, where the library that the network comes from says so.
         named: of a whole library, `timm/NAME`: gives the entry of one of its networks.
+        views: ways of looking at a video, by name: the fields of the spec that each changes.
+        options: settings of the network, beside those of the spec, and what each is if nobody says so.
     """
 
     name: str
@@ -156,18 +159,65 @@ class RecogniserKind:
     takes: Literal["file", "folder"] = "file"
     place: Place | None = None
     named: Callable[[str], RecogniserKind] | None = None
+    views: Mapping[str, Changes] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def fit(self, changes: Changes) -> dict[str, Any]:
+        """Changes as they come from a file or a command line, each as its field wants it.
+
+        Raises:
+            BadValue: if there is no such setting, or the value does not fit.
+        """
+        beside = {name: value for name, value in changes.items() if name in ("views", *self.options)}
+        fields = {name: value for name, value in changes.items() if name not in beside}
+        return fit_changes(InputSpec, fields, where=f"what {self.name} is shown") | beside
+
+    def shown(self, changes: Changes) -> InputSpec:
+        """Its spec, looked at as `views` says, with fields replaced; settings of the network are left out.
+
+        Raises:
+            BadValue: if there are no such views or fields.
+        """
+        assert self.spec is not None  # those whose weights bring it have neither views nor settings
+        told = {name: value for name, value in changes.items() if name not in ("views", *self.options)}
+        if (wanted := changes.get("views")) is None:
+            return changed(self.name, self.spec, told)
+        if wanted not in self.views:
+            known = ", ".join(self.views) or "none but its own"
+            raise BadValue(f"{self.name}: there are no views {wanted!r}; it knows {known}")
+        return changed(self.name, replace(self.spec, **self.views[wanted]), told)
+
+    def settings(self, changes: Changes) -> dict[str, Any]:
+        """Settings of its network.
+
+        Raises:
+            BadValue: if one is of another kind than it usually is.
+        """
+        made = dict(self.options)
+        for name in made:
+            made[name] = changes.get(name, made[name])
+            if type(made[name]) is not type(self.options[name]):
+                raise BadValue(f"{self.name}: {name} is {self.options[name]!r} or the like, not {made[name]!r}")
+        return made
 
 
 recognisers: Registry[RecogniserKind] = Registry("model", "jostle.models")
 
 
 def recogniser(
-    name: str, *, source: str, spec: InputSpec | None = None, takes: Literal["file", "folder"] = "file"
+    name: str,
+    *,
+    source: str,
+    spec: InputSpec | None = None,
+    takes: Literal["file", "folder"] = "file",
+    views: Mapping[str, Changes] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Callable[[Loader], Loader]:
     """Put a function that loads a recogniser on the shelf; see `RecogniserKind`."""
 
     def put(load: Loader) -> Loader:
-        recognisers.add(name, RecogniserKind(name, load, source, spec, takes=takes))
+        kind = RecogniserKind(name, load, source, spec, takes=takes, views=views or {}, options=options or {})
+        recognisers.add(name, kind)
         return load
 
     return put
@@ -210,7 +260,8 @@ def load_recogniser(name: str, *, weights: Weights | None = None, device: str = 
     Args:
         weights: tensors by name, or the path of a folder or a file, as the reference says for each; `random`, where a
             network can be had without, for weights that mean nothing but are the same every time.
-        changes: fields of its `InputSpec` to replace, such as `frames=8` or `crops="ten"`.
+        changes: fields of its `InputSpec` to replace, such as `frames=8` or `crops="ten"`; `views`, a named way of
+            looking at a video, and settings of the network, where the reference lists them.
 
     Raises:
         BadValue: if no weights are given; the message says where the public ones are.
@@ -226,7 +277,7 @@ def load_recogniser(name: str, *, weights: Weights | None = None, device: str = 
 
 def changed(name: str, spec: InputSpec, changes: Changes) -> InputSpec:
     """The spec with fields replaced, or an error that lists what can be."""
-    known = [field.name for field in fields(spec)]
+    known = [own.name for own in fields(spec)]
     unknown = sorted(set(changes) - set(known))
     if unknown:
         raise BadValue(f"{name}: its input has no setting {', '.join(unknown)}; there are {', '.join(known)}")

@@ -195,6 +195,7 @@ def _recognition(recipe: Recipe, data: Dataset, asked: AskedModel, device: str) 
         "clips": asked.clips,
         "outputs": model.outputs,
         "classes": match.how,
+        **({"network": options} if (options := _options(own)) else {}),
     }
     return Contestant(load, own.name, *own.identity(), shown=json.loads(json.dumps(shown)))
 
@@ -225,6 +226,13 @@ def _seeing_objects(own: Model, match: ObjectMatch, device: str) -> SeeingObject
     if isinstance(model, ObjectDetector):
         model.to(device)
     return SeeingObjects(NamedModel(model, own.name), match, guard=_one_thread())
+
+
+def _options(own: Model) -> dict[str, Any]:
+    """Settings of a registered recogniser's network."""
+    from jostle.models.recogniser import kind_of
+
+    return kind_of(own.name).settings(own.changes) if isinstance(own, NamedRecogniser) else {}
 
 
 def _recogniser(

@@ -20,7 +20,7 @@ from jostle.fetching.weights import weights_path
 from jostle.filing.names import listing
 from jostle.models.input_spec import InputSpec
 from jostle.models.own import own_recogniser
-from jostle.models.recogniser import Recogniser, Scores, changed, load_recogniser, recognisers
+from jostle.models.recogniser import Recogniser, Scores, kind_of, load_recogniser
 from jostle.seeds import key_for, rng_for
 from jostle.training.clips import Clips, Preparation, VideoClip, load_clips, videos_of
 from jostle.training.learner import Learner, Losses, steps_in, with_average
@@ -153,7 +153,7 @@ def load_split(config: RecognitionConfig) -> tuple[tuple[str, ...], Clips, Clips
     """
     data = config.data
     if config.model is None:
-        recognisers[config.recogniser]  # a wrong name is told before videos are read
+        kind_of(config.recogniser)  # a wrong name is told before videos are read
     classes, videos = _wanted(data, *videos_of(data, data.train, seeds=data.seeds))
     spec = load_spec(config, len(classes))
     cache = (cache_folder() / "clips") if data.cache is None else Path(data.cache)
@@ -206,13 +206,12 @@ def load_spec(config: RecognitionConfig, classes: int) -> InputSpec:
     Raises:
         BadValue: if that only comes with its weights.
     """
-    spec = None if config.model else recognisers[config.recogniser].spec
+    if config.model is None and kind_of(config.recogniser).spec is not None:
+        return kind_of(config.recogniser).shown(config.input)
+    spec = start_from(config, classes).spec
     if spec is None:
-        spec = start_from(config, classes).spec
-        if spec is None:
-            raise BadValue(f"{config.trained} does not say what it wants to see, so clips cannot be prepared for it")
-        return spec
-    return changed(config.recogniser, spec, config.input)
+        raise BadValue(f"{config.trained} does not say what it wants to see, so clips cannot be prepared for it")
+    return spec
 
 
 def start_from(config: RecognitionConfig, classes: int) -> Recogniser:
@@ -226,7 +225,8 @@ def start_from(config: RecognitionConfig, classes: int) -> Recogniser:
         return own_recogniser(config.model, classes, changes, option="model =", weights=given)
     name = config.recogniser
     if config.weights is not None:
-        return load_recogniser(name, weights=read_weights(weights_path("models", name, config.weights)), **changes)
+        tensors = read_weights(weights_path("models", name, config.weights), ema=None)
+        return load_recogniser(name, weights=tensors, **changes)
     made = load_recogniser(name, weights="random", **changes)
     if isinstance(made.network, nn.Module):
         for module in made.network.modules():

@@ -1,0 +1,325 @@
+"""The papers' recognisers by name: public weights in any of their names, what they are shown, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import jostle
+from jostle.benchmarks.sampling import Sampling
+from jostle.errors import BadValue, CheckpointError
+from jostle.looking.shown_frames import shown_frames
+from jostle.models import InputSpec, Recogniser, recognisers
+from jostle.models.penultimate import as_extractor
+from jostle.models.public_names import bare, multiscale
+from jostle.seeds import rng_for
+
+# How each is made small enough to run here: few frames of few pixels.
+SMALL: dict[str, dict[str, Any]] = {
+    "slow_r50": {"frames": 4, "size": 64},
+    "i3d_r50": {"frames": 4, "size": 64},
+    "c2d_r50": {"frames": 4, "size": 64},
+    "r2plus1d_r50": {"frames": 4, "size": 64},
+    "slowfast_r50": {"frames": 8, "size": 64},
+    "x3d_xs": {"frames": 4, "size": 64},
+    "mvit_base_16x4": {"frames": 4, "size": 32},
+    "i3d_resnet18": {"frames": 4, "size": 64},
+    "s3d_resnet18": {"frames": 4, "size": 64},
+    "tam_resnet18": {"frames": 4, "size": 64},
+    "tam_resnet50": {"frames": 4, "size": 64},
+    "i3d_inception": {"frames": 8, "size": 64},
+    "s3d_inception": {"frames": 8, "size": 64},
+}
+PARAMETERS = {  # in millions, as published or counted, with 400 classes
+    "slow_r50": 32.45, "slow_r50_4x16": 32.45, "i3d_r50": 28.04, "c2d_r50": 24.33, "r2plus1d_r50": 28.11,
+    "slowfast_r50": 34.57, "slowfast_r50_4x16": 34.48, "x3d_xs": 3.79, "x3d_s": 3.79, "x3d_m": 3.79, "x3d_l": 6.15,
+    "mvit_base_16x4": 36.61, "i3d_resnet18": 33.37, "i3d_resnet50": 46.98, "s3d_resnet18": 15.59,
+    "s3d_resnet50": 28.13, "tam_resnet50": 24.37, "i3d_inception": 12.70, "s3d_inception": 8.31,
+}  # fmt: skip
+IBM = [name for name in recognisers if recognisers[name].options]
+OURS = [*PARAMETERS, "mvit_base_32x3", "tam_resnet18"]
+
+
+def small(name: str, weights: Any = "random", **changes: Any) -> Recogniser:
+    return jostle.load_recogniser(name, weights=weights, **(SMALL[name] | changes))
+
+
+def network_of(model: Recogniser) -> nn.Module:
+    assert isinstance(model.network, nn.Module)
+    return model.network
+
+
+def ready(model: Recogniser, seed: int = 0) -> Tensor:
+    """A prepared clip."""
+    assert model.spec is not None
+    side, frames = model.spec.size, model.spec.frames
+    return torch.randn(1, 3, frames, side, side, generator=torch.Generator().manual_seed(seed))
+
+
+def logits_of(model: Recogniser) -> Tensor:
+    with torch.inference_mode():
+        made: Tensor = network_of(model)(ready(model))
+    return made
+
+
+def slowfast_names(name: str, *, pooled: bool, channelwise: bool) -> str:
+    """What the SlowFast code base calls a tensor of PyTorchVideo, written down from its side."""
+    found = re.match(r"blocks\.(\d+)\.(.*)", name)
+    assert found
+    block, rest = int(found[1]), found[2]
+    path = "0"
+    if inner := re.match(r"multipathway_blocks\.(\d)\.(.*)", rest):
+        path, rest = inner[1], inner[2]
+    if rest.startswith(("proj.", "pool.")):
+        parts = {"pool.pre_conv": "conv_5", "pool.pre_norm": "conv_5_bn", "pool.post_conv": "lin_5"}
+        for old, new in parts.items():
+            rest = rest.replace(old, new)
+        return f"head.{rest.replace('proj.', 'projection.')}"
+    stage = block if pooled and block >= 3 else block + 1
+    if rest.startswith("multipathway_fusion."):
+        rest = rest.replace("conv_fast_to_slow", "conv_f2s").replace("norm", "bn")
+        return f"s{stage}_fuse.{rest.removeprefix('multipathway_fusion.')}"
+    if block == 0:
+        rest = rest.replace("norm", "bn")
+        if channelwise:
+            rest = {"conv.conv_t.weight": "conv_xy.weight", "conv.conv_xy.weight": "conv.weight"}.get(rest, rest)
+        return f"s1.pathway{path}_stem.{rest}"
+    rest = rest.replace("norm_b.1.block.0", "se.fc1").replace("norm_b.1.block.2", "se.fc2")
+    rest = rest.replace("norm_b.0.", "norm_b.")
+    rest = re.sub(r"norm_([abc])", r"\1_bn", re.sub(r"conv_([abc])", r"\1", rest))
+    rest = rest.replace("branch1_conv", "branch1").replace("branch1_norm", "branch1_bn")
+    return re.sub(r"^res_blocks\.(\d+)\.", rf"s{stage}.pathway{path}_res\1.", rest)
+
+
+@pytest.mark.parametrize("name", ["slow_r50", "i3d_r50", "c2d_r50", "slowfast_r50", "x3d_xs"])
+def test_weights_of_the_slowfast_code_base_give_the_same_scores(name: str) -> None:
+    own = small(name)
+    pooled, channelwise = name in ("i3d_r50", "c2d_r50"), name == "x3d_xs"
+    tensors = network_of(own).state_dict()
+    other = {slowfast_names(key, pooled=pooled, channelwise=channelwise): value for key, value in tensors.items()}
+    assert not set(other) & set(tensors)
+    assert torch.equal(logits_of(small(name, other)), logits_of(own))
+
+
+def test_x3d_of_the_slowfast_code_base_has_one_more_norm() -> None:
+    own = small("x3d_xs")
+    other = {
+        slowfast_names(key, pooled=False, channelwise=True): value
+        for key, value in network_of(own).state_dict().items()
+    }
+    norm = nn.BatchNorm3d(24)
+    nn.init.uniform_(norm.bias, generator=torch.Generator().manual_seed(1))
+    other |= {f"s2.pathway0_res0.branch1_bn.{key}": value for key, value in norm.state_dict().items()}
+    made = small("x3d_xs", other)
+    assert "blocks.1.res_blocks.0.branch1_norm.weight" in network_of(made).state_dict()
+    assert not torch.equal(logits_of(made), logits_of(own))
+
+
+@pytest.mark.parametrize("stacked", ["torchvision", "slowfast"])
+def test_mvit_by_its_other_names(stacked: str) -> None:
+    own = small("mvit_base_16x4")
+    tensors = dict(network_of(own).state_dict())
+    other: dict[str, Tensor] = {}
+    for key, value in tensors.items():
+        if re.search(r"attn\.[kv]\.", key):
+            continue
+        if re.search(r"attn\.q\.", key):
+            parts = [tensors[key.replace(".q.", f".{part}.")] for part in "qkv"]
+            key, value = key.replace(".q.", ".qkv."), torch.cat(parts)
+        renamed = {
+            "torchvision": [
+                ("patch_embed.patch_model", "conv_proj"), ("cls_positional_encoding.cls_", "pos_encoding.class_"),
+                (r"cls_positional_encoding.pos_embed_(\w+)", r"pos_encoding.\1_pos"), (r"attn\.proj", "attn.project.0"),
+                (r"attn\.pool_(\w)", r"attn.pool_\1.pool"), (r"attn\.norm_(\w)", r"attn.pool_\1.norm_act.0"),
+                ("mlp.fc1", "mlp.0"), ("mlp.fc2", "mlp.3"), (r"^(blocks\.\d+)\.proj", r"\1.project"),
+                ("norm_embed", "norm"), ("head.proj", "head.1"),
+            ],
+            "slowfast": [
+                ("patch_embed.patch_model", "patch_embed.proj"), (r"cls_positional_encoding\.", ""),
+                ("norm_embed", "norm"), ("head.proj", "head.projection"),
+            ],
+        }[stacked]  # fmt: skip
+        for old, new in renamed:
+            key = re.sub(old, new, key)
+        if stacked == "torchvision" and key.startswith("pos_encoding."):
+            value = value[0, 0] if "class" in key else value[0]
+        other[key] = value
+    found = multiscale(other)
+    assert set(found) == set(tensors)
+    assert torch.equal(logits_of(small("mvit_base_16x4", other)), logits_of(own))
+
+
+def test_pools_that_are_listed_twice_are_read_once() -> None:
+    own = dict(network_of(small("mvit_base_16x4")).state_dict())
+    twice = own | {
+        key.replace(".attn.pool_q.", ".attn._attention_pool_q.pool."): value
+        for key, value in own.items()
+        if ".attn.pool_q." in key
+    }
+    assert len(twice) > len(own)
+    assert set(multiscale(twice)) == set(own)
+
+
+@pytest.mark.parametrize("wrapped", ["model_state", "state_dict", "plain"])
+@pytest.mark.parametrize("front", ["", "module.", "model.", "module.model."])
+def test_a_file_with_wrappers_and_words_in_front(wrapped: str, front: str, tmp_path: Path) -> None:
+    own = small("tam_resnet18", classes_of(5))
+    named = {f"{front}{key}": value for key, value in network_of(own).state_dict().items()}
+    held: Any = named if wrapped == "plain" else {wrapped: named, "epoch": 3, "cfg": "SOLVER: 1"}
+    torch.save(held, tmp_path / "net.pyth")
+    read = small("tam_resnet18", tmp_path / "net.pyth")
+    assert read.head == "fc"
+    assert logits_of(read).shape == (1, 5)
+    assert torch.equal(logits_of(read), logits_of(own))
+
+
+def classes_of(count: int) -> dict[str, Tensor]:
+    """Weights of a TAM with another number of classes, which is told from them."""
+    tensors = dict(network_of(small("tam_resnet18")).state_dict())
+    return tensors | {"fc.weight": tensors["fc.weight"][:count], "fc.bias": tensors["fc.bias"][:count]}
+
+
+def test_only_what_stands_before_all_names_is_taken_off() -> None:
+    tensor = torch.zeros(1)
+    assert set(bare({"model.a": tensor, "b": tensor})) == {"model.a", "b"}
+    assert set(bare({"module.model.a": tensor})) == {"a"}
+    assert bare({}) == {}
+
+
+def test_wrong_weights_are_told_in_a_line() -> None:
+    tensors = dict(network_of(small("x3d_xs")).state_dict())
+    with pytest.raises(CheckpointError, match=r"slow_r50: the weights belong to another network: .*missing") as caught:
+        small("slow_r50", tensors)
+    assert caught.value.fault == "F54"
+    assert len(str(caught.value)) < 600
+    with pytest.raises(CheckpointError, match=r"x3d_xs: .*they have no blocks\.5\.proj\.bias"):
+        small("x3d_xs", {"a": torch.zeros(1)})
+    cut = {key: value for key, value in tensors.items() if key != "blocks.0.norm.bias"} | {"odd": torch.zeros(2)}
+    with pytest.raises(CheckpointError, match=r"1 missing: blocks\.0\.norm\.bias; 1 unexpected: odd"):
+        small("x3d_xs", cut)
+    with pytest.raises(BadValue, match=r"give its weights: SLOW_8x8_R50\.pyth of https://dl\.fbaipublicfiles"):
+        jostle.load_recogniser("slow_r50")
+
+
+def test_tables_of_positions_fix_the_clip() -> None:
+    tensors = network_of(small("mvit_base_16x4")).state_dict()
+    with pytest.raises(BadValue, match="know positions of 4 frames of 32 by 32; leave frames and size at that"):
+        jostle.load_recogniser("mvit_base_16x4", weights=tensors)
+    model = small("mvit_base_16x4")
+    with pytest.raises(BadValue, match="cannot take a clip of 8 frames; give it 4"):
+        model(np.zeros((1, 8, 40, 40, 3), np.uint8))
+
+
+@pytest.mark.parametrize("name", IBM)
+def test_strides_in_time_are_a_setting(name: str) -> None:
+    plain, strided = (recognisers[name].settings(changes) for changes in ({}, {"time_stride": True}))
+    assert (plain, strided) == ({"time_stride": False}, {"time_stride": True})
+    with pytest.raises(BadValue, match=f"{name}: time_stride is False or the like, not 'yes'"):
+        recognisers[name].settings({"time_stride": "yes"})
+
+
+def test_strides_in_time_change_the_scores_and_not_the_weights() -> None:
+    tensors = network_of(small("tam_resnet18")).state_dict()
+    assert not torch.equal(
+        logits_of(small("tam_resnet18", tensors, time_stride=True)), logits_of(small("tam_resnet18", tensors))
+    )
+    with pytest.raises(BadValue, match="x3d_xs: its input has no setting time_stride"):
+        small("x3d_xs", time_stride=True)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_all_have_the_published_number_of_weights(name: str) -> None:
+    with torch.device("meta"):
+        network = network_of(recognisers[name].load("random", {}))
+    count = sum(value.numel() for value in network.parameters())
+    assert PARAMETERS.get(name) is None or round(count / 1e6, 2) == PARAMETERS[name]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_each_is_an_extractor_too(name: str) -> None:
+    model = small(name, step=2)
+    extractor = as_extractor(model)
+    assert model.spec is not None
+    clips = np.random.default_rng(0).integers(0, 256, (1, 2 * model.spec.frames, 72, 80, 3), np.uint8)
+    features = torch.from_numpy(extractor(clips))
+    assert features.shape == (1, extractor.dim)
+    head: Any = network_of(model).get_submodule(model.head)
+    scores = (features @ head.weight.T + head.bias).softmax(1).detach().numpy()
+    assert np.abs(scores - model(clips[:, list(model.spec.picks)])).max() < 1e-5
+
+
+def test_the_first_i3d_as_a_recogniser() -> None:
+    model = jostle.load_recogniser("i3d", weights="random", frames=9, size=193)
+    clips = np.random.default_rng(0).integers(0, 256, (1, 9, 200, 200, 3), np.uint8)
+    assert model(clips).shape == (1, 400)
+    assert as_extractor(model).dim == 1024
+
+
+def spec_of(name: str, **changes: Any) -> InputSpec:
+    return recognisers[name].shown(changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "frames", "step", "size", "clips"),
+    [
+        ("c2d_r50", 8, 8, 256, 10), ("i3d_r50", 8, 8, 256, 10), ("slow_r50", 8, 8, 256, 10),
+        ("slow_r50_4x16", 4, 16, 256, 10), ("slowfast_r50", 32, 2, 256, 10), ("slowfast_r50_4x16", 32, 2, 256, 10),
+        ("r2plus1d_r50", 16, 4, 256, 10), ("x3d_xs", 4, 12, 182, 10), ("x3d_s", 13, 6, 182, 10),
+        ("x3d_m", 16, 5, 256, 10), ("x3d_l", 16, 5, 356, 10), ("mvit_base_16x4", 16, 4, 224, 5),
+        ("mvit_base_32x3", 32, 3, 224, 5),
+    ],
+)  # fmt: skip
+def test_clips_are_the_published_ones(name: str, frames: int, step: int, size: int, clips: int) -> None:
+    one = spec_of(name)
+    assert (one.frames, one.step, one.size, one.resize, one.fps) == (frames, step, size, size, 30)
+    assert (one.clips, one.crops, one.joined) == (None, "centre", "scores")
+    many = spec_of(name, views="published")
+    assert (many.clips, many.crops) == (clips, "three" if clips == 10 else "centre")
+    assert replace(many, clips=None, crops="centre", starts="ends") == one
+    # As the published files count them: a test of PySlowFast begins its clips at tenths, MViT's from end to end.
+    firsts = shown_frames(Sampling(), many, np.arange(300) / 30, Fraction(30), rng_for(0))[:, 0].tolist()
+    room = 300 - frames * step
+    assert firsts == [room * i // 10 if clips == 10 else i * (room // 4) for i in range(clips)]
+
+
+def test_the_study_of_kinetics400_p_has_its_own_loader() -> None:
+    for name, side in (
+        ("i3d_r50", 224),
+        ("slow_r50", 224),
+        ("x3d_m", 224),
+        ("mvit_base_16x4", 224),
+        ("slowfast_r50", 256),
+    ):
+        spec = spec_of(name, views="kinetics400-p")
+        assert (spec.resize, spec.size, spec.shrunk) == (side * 5 // 4, side * 5 // 4, side)
+        assert spec.mean == (0.485, 0.456, 0.406)
+        assert spec.prepare(np.zeros((2, 300, 400, 3), np.uint8)).shape == (1, 3, 2, side, side)
+        rows = shown_frames(Sampling(clips=10), spec, np.arange(300) / 30, Fraction(30), rng_for(0))
+        assert rows.tolist() == [[i * 300 // spec.frames for i in range(spec.frames)]]
+
+
+def test_the_study_of_mini_kinetics_c_spreads_32_frames_and_averages_logits() -> None:
+    for name in (*IBM, "slowfast_r50", "x3d_m"):
+        spec = spec_of(name, views="kinetics-c")
+        assert (spec.frames, spec.spread, spec.joined, spec.resize, spec.size) == (32, "even", "logits", 256, 224)
+
+
+def test_views_and_fields_together_and_views_that_are_not_there() -> None:
+    assert spec_of("slow_r50", views="published", clips=3).clips == 3
+    with pytest.raises(BadValue, match="slow_r50: there are no views 'kinetics-c'; it knows published, kinetics400-p"):
+        spec_of("slow_r50", views="kinetics-c")
+    with pytest.raises(BadValue, match="puppet_c3d: its input has no setting views"):
+        jostle.load_recogniser("puppet_c3d", weights="random", views="published")
+    assert recognisers["tam_resnet50"].fit({"views": "published", "time_stride": True, "frames": 8}) == {
+        "views": "published", "time_stride": True, "frames": 8,
+    }  # fmt: skip
+    with pytest.raises(BadValue, match=r"what tam_resnet50 is shown has no setting frame: did you mean frames\?"):
+        recognisers["tam_resnet50"].fit({"frame": 8})
