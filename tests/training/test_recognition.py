@@ -31,6 +31,53 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_clips(tmp_path_factory.mktemp("clips") / "set")
 
 
+SMALL = {"frames": 8, "size": 32, "resize": [32, 32]}
+
+
+@pytest.mark.parametrize("name", ["puppet_slowfast", "puppet_tam"])
+def test_the_papers_networks_in_small_learn_from_scratch(name: str, clips: Path, tmp_path: Path) -> None:
+    config = made_config(clips, recogniser=name, input=SMALL, optimiser={"epochs": 6, "lr": 3e-3}, data={"select": 0.0})
+    done = train(config, tmp_path)
+    losses = [row["total"] for row in rows(tmp_path, "step")]
+    assert np.mean(losses[-3:]) < 0.8 * np.mean(losses[:3])
+    model = load_recogniser(name, weights=done.weights)
+    assert model.classes == ("left", "right")
+    assert model.spec is not None
+    assert (model.spec.frames, model.spec.size) == (8, 32)
+
+
+def test_batch_norms_can_be_kept_as_they_are(clips: Path, tmp_path: Path) -> None:
+    start = train(made_config(clips, recogniser="puppet_tam", input=SMALL, data={"select": 0.0}), tmp_path / "a")
+    begun = read_weights(start.weights)
+    for frozen in (True, False):
+        config = made_config(
+            clips,
+            recogniser="puppet_tam",
+            input=SMALL,
+            weights=str(start.weights),
+            frozen_norms=frozen,
+            data={"select": 0.0},
+        )
+        done = read_weights(train(config, tmp_path / str(frozen)).weights)
+        moved = (done["bn1.running_mean"] - begun["bn1.running_mean"]).abs().max()
+        assert moved < 1e-6 if frozen else moved > 1e-3  # the running average of what stays rounds
+        assert not torch.equal(done["bn1.weight"], begun["bn1.weight"])
+    with pytest.raises(BadValue, match="frozen_norms keeps what the batch norms of weights know: give weights"):
+        made_config(clips, frozen_norms=True)
+
+
+def test_settings_of_a_network_are_trained_and_found_again(clips: Path, tmp_path: Path) -> None:
+    asked = {**SMALL, "time_stride": True, "views": "kinetics-c"}
+    short = {"warmup_epochs": 0, "epochs": 1}
+    config = made_config(clips, recogniser="tam_resnet18", input=asked, data={"select": 0.0}, optimiser=short)
+    done = train(config, tmp_path)
+    model = load_recogniser("tam_resnet18", weights=done.weights)
+    assert model.network.config.time_stride  # type: ignore[union-attr]
+    assert model.spec is not None
+    assert (model.spec.spread, model.spec.frames, model.spec.size) == ("even", 8, 32)
+    assert not load_recogniser("tam_resnet18", weights=done.weights, time_stride=False).network.config.time_stride  # type: ignore[union-attr]
+
+
 class Stop(Exception):
     pass
 

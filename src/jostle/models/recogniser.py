@@ -74,7 +74,7 @@ class Recogniser:
 
     def __call__(self, clip_frames: Frames) -> Scores:
         """(B, classes) float32 from (B, T, H, W, 3) uint8; the same bits for a clip in any company."""
-        clips = np.asarray(clip_frames)
+        clips = np.ascontiguousarray(clip_frames)  # frames may come reversed
         if clips.ndim != 5 or clips.shape[-1] != 3 or clips.dtype != np.uint8 or 0 in clips.shape:
             raise BadValue(f"{self.name}: clips must be (B, T, H, W, 3) uint8, not {clips.shape} {clips.dtype}")
         with torch.inference_mode():

@@ -53,6 +53,10 @@ class Learner(ABC):
     def deciding(self) -> Iterator[bytes]:
         """Whatever of the data decides the result."""
 
+    def ready(self) -> None:
+        """Have the model learn in the step that comes."""
+        self.model.train()
+
     def snapshot(self) -> Any:
         """What a step changes besides the weights."""
         return {name: value.clone() for name, value in self.model.named_buffers()}

@@ -122,7 +122,7 @@ class Trainer:
     def _step(self, log: Log, epoch: int) -> None:
         config, learner, step = self.config, self.learner, self.progress.step
         torch.manual_seed(key_for(config.seed, "step", step) % 2**63)
-        learner.model.train()
+        learner.ready()
         for group in self.optimiser.param_groups:
             group["lr"] = learning_rate(config.optimiser, step, self.steps_an_epoch)
         self.optimiser.zero_grad(set_to_none=True)

@@ -53,6 +53,14 @@ class RecognitionLearner(Learner):
         if config.patterns.share:
             self.shelf = pattern_shelf(config.patterns, self.spec.size, config.seed).to(processes.device)
 
+    def ready(self) -> None:
+        """Have the model learn; batch norms that are frozen stay as they are in a test."""
+        super().ready()
+        if self.config.frozen_norms:
+            for module in self.model.modules():
+                if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                    module.eval()
+
     def losses(self, epoch: int, step: int) -> Iterator[Losses]:
         """The cross-entropy of each batch of a step."""
         config, clips = self.config, self.learn.clips

@@ -171,6 +171,8 @@ class RecognitionConfig:
         smoothing: of the labels.
         weights: a file to start from, or `clean` or `robust` where such come with jostle; `none` to start from
             chance. Where it knows other classes, only the last layer is begun anew.
+        frozen_norms: keep the means and variances of batch norms as the weights have them, as is usual where batches
+            are small; their scales are learned on.
         seed: of the first weights, the order and everything that is drawn in training.
         score_every: epochs between two scores; the last epoch is always scored.
         precision: `bfloat16` runs the network in half precision on a GPU.
@@ -192,6 +194,7 @@ class RecognitionConfig:
     loss: Literal["own", "all", "worst"] = "own"
     smoothing: float = 0.1
     weights: str | None = None
+    frozen_norms: bool = False
     seed: int = 0
     score_every: int = 1
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -206,6 +209,9 @@ class RecognitionConfig:
         if self.model is not None and not is_place(self.model):
             raise BadValue(f"model is package.module:attribute, a network of your own, not {self.model!r}; a "
                            "registered one is named by recogniser")  # fmt: skip
+
+        if self.frozen_norms and self.weights is None and self.model is None:
+            raise BadValue("frozen_norms keeps what the batch norms of weights know: give weights to start from")
 
     @property
     def trained(self) -> str:

@@ -1,0 +1,41 @@
+"""SlowFast and TAM in small: the papers' networks, narrow and shallow enough to be learned from puppets.
+
+Nothing but the sizes differs, so that what is found out about them on puppets is about the same computation. X3D has a
+small relative of its own, `puppet_x3d`, beside the other recognisers of puppets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jostle.models.networks.slowfast import SlowFast, SlowFastConfig
+from jostle.models.networks.tam_resnet import TamConfig, TamResNet
+from jostle.models.puppet_recognisers import CLASSES, SPEC
+from jostle.models.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
+
+SOURCE = "a file that jostle train wrote"
+SLOWFAST = SlowFastConfig(windows=((4, 4, 4), (16, 4, 4)), depths=(1, 1, 1, 1), width=16)
+TAM = TamConfig(18, width=16)
+
+
+@recogniser("puppet_slowfast", spec=SPEC, source=SOURCE)
+def puppet_slowfast(weights: Weights, changes: Changes) -> Recogniser:
+    """SlowFast with a quarter of the channels and one block a stage, for clips of puppets; 4 slow frames of 16."""
+
+    def build(classes: int) -> SlowFast:
+        return SlowFast(replace(SLOWFAST, classes=classes))
+
+    spec = changed("puppet_slowfast", SPEC, changes)
+    return with_weights("puppet_slowfast", build, spec, weights, head="blocks.6.proj.bias", classes=CLASSES)
+
+
+@recogniser("puppet_tam", spec=SPEC, source=SOURCE)
+def puppet_tam(weights: Weights, changes: Changes) -> Recogniser:
+    """TAM on a ResNet of 18 layers with a quarter of the channels, for clips of puppets."""
+
+    def build(classes: int) -> TamResNet:
+        return TamResNet(replace(TAM, classes=classes))
+
+    return with_weights(
+        "puppet_tam", build, changed("puppet_tam", SPEC, changes), weights, head="fc.bias", classes=CLASSES
+    )
