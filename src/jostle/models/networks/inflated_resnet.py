@@ -13,7 +13,8 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.networks.pooled_head import DROPPED, Triple, convolution
+from jostle.models.networks.frame_convolution import Triple, convolution
+from jostle.models.networks.pooled_head import DROPPED
 
 DEPTHS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
 ONE: Triple = (1, 1, 1)

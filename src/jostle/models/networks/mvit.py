@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.networks.pooled_head import DROPPED, Triple
+from jostle.models.networks.frame_convolution import FrameConvolution, Triple, convolution
+from jostle.models.networks.pooled_head import DROPPED
 
 HEAD_DIM = 96  # width of an attention head
 EPSILON = 1e-6  # of every norm
@@ -48,7 +49,7 @@ class PatchEmbed(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.patch_model = nn.Conv3d(3, HEAD_DIM, (3, 7, 7), (2, 4, 4), (1, 3, 3))
+        self.patch_model = convolution(3, HEAD_DIM, (3, 7, 7), (2, 4, 4), bias=True)
 
     def forward(self, clips: Tensor) -> tuple[Tensor, Triple]:
         """(B, N, 96) tokens, and how they lie over time, height and width."""
@@ -108,12 +109,12 @@ class Attention(nn.Module):
         return self.proj(seen.transpose(1, 2).flatten(2)), asked
 
 
-def _pool(stride: int) -> nn.Conv3d:
+def _pool(stride: int) -> FrameConvolution:
     """A filter of each channel, the same for all heads."""
-    return nn.Conv3d(HEAD_DIM, HEAD_DIM, 3, (1, stride, stride), 1, groups=HEAD_DIM, bias=False)
+    return convolution(HEAD_DIM, HEAD_DIM, (3, 3, 3), (1, stride, stride), groups=HEAD_DIM)
 
 
-def _pooled(x: Tensor, places: Triple, pool: nn.Conv3d, norm: nn.LayerNorm) -> tuple[Tensor, Triple]:
+def _pooled(x: Tensor, places: Triple, pool: FrameConvolution, norm: nn.LayerNorm) -> tuple[Tensor, Triple]:
     """(B, heads, 1 + N', 96) of (B, heads, 1 + N, 96); the class's token passes by the filter, not by the norm."""
     batch, heads = x.shape[:2]
     first, rest = x[:, :, :1], x[:, :, 1:]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-Triple = tuple[int, int, int]  # over time, height, width
+from jostle.models.networks.frame_convolution import Triple
+
 DROPPED = 0.5  # share of the features that is left out in training
 
 
@@ -36,9 +35,3 @@ class PooledHead(nn.Module):
         """(B, classes) logits of (B, C, T, H, W)."""
         made: Tensor = self.proj(self.drop(window_means(x, self.window).mean((2, 3, 4))))
         return made
-
-
-def convolution(channels: int, out: int, size: Sequence[int], stride: Sequence[int] = (1, 1, 1)) -> nn.Conv3d:
-    """A 3D convolution without a bias that keeps the edges."""
-    (t, h, w), (a, b, c) = size, stride
-    return nn.Conv3d(channels, out, (t, h, w), (a, b, c), (t // 2, h // 2, w // 2), bias=False)

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.networks.pooled_head import DROPPED, Triple, convolution, window_means
+from jostle.models.networks.frame_convolution import Triple, convolution
+from jostle.models.networks.pooled_head import DROPPED, window_means
 from jostle.models.networks.video_resnet import EXPANSION, Stage, Stem, Times
 
 Pair = tuple[Tensor, Tensor]  # what the slow and the fast path see

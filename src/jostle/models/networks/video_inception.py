@@ -12,7 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.networks.pooled_head import DROPPED, Triple
+from jostle.models.networks.frame_convolution import Triple, convolution
+from jostle.models.networks.pooled_head import DROPPED
 
 EPSILON = 1e-3  # of every norm
 ONE: Triple = (1, 1, 1)
@@ -50,13 +51,11 @@ class Unit(nn.Module):
 
     def __init__(self, channels: int, out: int, size: Triple, stride: Triple = ONE, *, split: bool = False) -> None:
         super().__init__()
-        seen = (1, *size[1:]) if split else size
-        around = (seen[0] // 2, seen[1] // 2, seen[2] // 2)
-        self.conv = nn.Conv3d(channels, out, seen, stride, around, bias=False)
+        self.conv = convolution(channels, out, (1, *size[1:]) if split else size, stride)
         self.bn = nn.BatchNorm3d(out, eps=EPSILON)
         self.split = split
         if split:
-            self.conv_t = nn.Conv3d(out, out, (size[0], 1, 1), 1, (size[0] // 2, 0, 0))
+            self.conv_t = convolution(out, out, (size[0], 1, 1), bias=True)
             self.bn_t = nn.BatchNorm3d(out, eps=EPSILON)
 
     def forward(self, x: Tensor) -> Tensor:

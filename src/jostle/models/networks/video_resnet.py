@@ -14,7 +14,8 @@ from itertools import cycle, islice
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.networks.pooled_head import PooledHead, Triple, convolution
+from jostle.models.networks.frame_convolution import Triple, convolution
+from jostle.models.networks.pooled_head import PooledHead
 
 Times = tuple[tuple[int, ...], ...]
 EXPANSION = 4  # a block gives four times as many channels as it works with

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.networks.pooled_head import DROPPED, Triple, convolution, window_means
+from jostle.models.networks.frame_convolution import FrameConvolution, Triple, convolution
+from jostle.models.networks.pooled_head import DROPPED, window_means
 
 WIDEN = 2.25  # inner channels of a block for each that it gives
 
@@ -39,10 +40,9 @@ class X3dConfig:
     classes: int = 400
 
 
-def apart(channels: int, size: Triple, stride: Triple = (1, 1, 1)) -> nn.Conv3d:
+def apart(channels: int, size: Triple, stride: Triple = (1, 1, 1)) -> FrameConvolution:
     """A filter of each channel by itself."""
-    around = (size[0] // 2, size[1] // 2, size[2] // 2)
-    return nn.Conv3d(channels, channels, size, stride, around, groups=channels, bias=False)
+    return convolution(channels, channels, size, stride, groups=channels)
 
 
 class StemFilters(nn.Module):
