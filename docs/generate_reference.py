@@ -27,7 +27,7 @@ from jostle.corrupting.corruption import Corruption, corruptions
 from jostle.corrupting.placement import placements
 from jostle.corrupting.profile import Entry, Profile, profiles
 from jostle.datasets.dataset import datasets
-from jostle.detectors.config import DetectorConfig
+from jostle.detectors.config import DetectorConfig, PointConfig
 from jostle.detectors.detector import Variant, detectors
 from jostle.diagnosis import MENDED_FAULTS, Buckets, Style, styles
 from jostle.filing.format import SAID, Format, Kind, formats
@@ -123,7 +123,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.figures.sheet": ("Sheet",),
     "jostle.figures.score_figures": ("draw_precision_recall", "draw_class_drops", "mean_curve"),
     "jostle.detectors.detector": ("Detector", "Variant", "detector"),
-    "jostle.detectors.config": ("DetectorConfig",),
+    "jostle.detectors.feature_detector": ("FeatureDetector",),
+    "jostle.detectors.point_detector": ("PointDetector",),
+    "jostle.detectors.config": ("DetectorConfig", "PointConfig"),
     "jostle.detectors.actionformer": ("ActionFormerConfig",),
     "jostle.detectors.tridet": ("TriDetConfig",),
     "jostle.detectors.temporalmaxer": ("TemporalMaxerConfig",),
@@ -522,11 +524,16 @@ def detectors_page() -> str:
         "## Shared settings",
         "",
         *_settings_table(DetectorConfig),
+        "",
+        "Detectors that answer at the points of a pyramid (ActionFormer, TriDet, TemporalMaxer) also have:",
+        "",
+        *_settings_table(PointConfig, only=list(PointConfig.__annotations__)),
     ]
     for model, variants in sorted(families.items(), key=lambda item: item[0].__name__):
         base = next(found for found in variants if found.name == model.__name__.lower())
         own = type(base.config())
-        shared = {field.name: field.default for field in dataclasses.fields(DetectorConfig)}
+        base_kind = PointConfig if issubclass(own, PointConfig) else DetectorConfig
+        shared = {field.name: field.default for field in dataclasses.fields(base_kind)}
         rows = [[f"`{found.name}`", found.summary, _changed(found.config(), own)] for found in variants]
         lines += ["", f"## {model.__name__}", "", _first_paragraph(importlib.import_module(model.__module__).__doc__)]
         lines += ["", f"From: {_citation(DETECTOR_WORKS[model.__name__])}.", ""]

@@ -19,9 +19,10 @@ from jostle.detectors.blocks.masked_conv import pointwise
 from jostle.detectors.blocks.norm import ChannelNorm
 from jostle.detectors.blocks.points import Points
 from jostle.detectors.blocks.pyramid import Neck, halve
-from jostle.detectors.config import DetectorConfig
-from jostle.detectors.detector import Detector, detector
+from jostle.detectors.config import PointConfig
+from jostle.detectors.detector import detector
 from jostle.detectors.outputs import Outputs
+from jostle.detectors.point_detector import PointDetector
 from jostle.errors import BadValue
 
 KERNEL = 3  # of embedding and heads, in every published configuration
@@ -29,7 +30,7 @@ STEM = 2  # blocks before the first halving
 
 
 @dataclass(frozen=True, kw_only=True)
-class ActionFormerConfig(DetectorConfig):
+class ActionFormerConfig(PointConfig):
     """Settings of ActionFormer.
 
     Attributes:
@@ -123,7 +124,7 @@ class TransformerPyramid(Embedding):
         return pyramid
 
 
-class ActionFormer(Detector[ActionFormerConfig]):
+class ActionFormer(PointDetector[ActionFormerConfig]):
     """The detector. Its answers at valid points do not depend on the padding, so almost none of it is computed."""
 
     def __init__(self, config: ActionFormerConfig) -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from jostle.detectors.config import DetectorConfig
+from jostle.detectors.config import DetectorConfig, PointConfig
 from jostle.detectors.nms import soft_nms, vote
 from jostle.detectors.outputs import Candidates, Outputs
 from jostle.errors import BadValue
@@ -18,7 +18,7 @@ from jostle.types.segments import Segments
 OffsetsAt = Callable[[Outputs, Tensor, Tensor, Tensor], Tensor]
 
 
-def find_candidates(outputs: Outputs, config: DetectorConfig, offsets_at: OffsetsAt) -> list[Candidates]:
+def find_candidates(outputs: Outputs, config: PointConfig, offsets_at: OffsetsAt) -> list[Candidates]:
     """Candidates of each video: the likeliest (point, class) pairs are picked, and only their ends are decoded.
 
     Args:
@@ -48,7 +48,7 @@ def find_candidates(outputs: Outputs, config: DetectorConfig, offsets_at: Offset
     return [Candidates(*(column[cut] for column in found)) for cut in cuts]
 
 
-def suppress(found: Candidates, config: DetectorConfig) -> Candidates:
+def suppress(found: Candidates, config: PointConfig) -> Candidates:
     """The segments that stay after soft-NMS and, where classes are not told apart, voting; by falling score."""
     segments, scores, labels = soft_nms(
         found.segments,
@@ -80,8 +80,8 @@ def in_seconds(
 def with_video_scores(found: Candidates, scores: npt.ArrayLike, config: DetectorConfig) -> Candidates:
     """Proposals given the likeliest classes of the whole video, as a classifier outside of the detector sees them.
 
-    Every proposal is copied to each of the best `video_classes`; its score becomes the root of the product (OpenTAD:
-    the product).
+    Every proposal is copied to each of the best `video_classes`; its score becomes the root of the product (OpenTAD,
+    VSGN and AFSD: the product).
 
     Args:
         scores: (classes,) of the video, in the order of the labels. They need not sum to one.
@@ -93,7 +93,7 @@ def with_video_scores(found: Candidates, scores: npt.ArrayLike, config: Detector
         )
     best = np.argsort(-values, kind="stable")[: config.video_classes]
     product = values[best][:, None] * found.scores.astype(np.float64)[None]  # (best, n)
-    mixed = (product if config.opentad else np.sqrt(product)).reshape(-1)
+    mixed = (product if config.multiplies else np.sqrt(product)).reshape(-1)
     labels = np.repeat(best, len(found))
     order = np.argsort(-mixed, kind="stable")
     segments = np.tile(found.segments, (len(best), 1))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -33,19 +34,21 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Losses:
-    """Losses of a batch, each divided by the running number of positives.
+    """Losses of a batch; detectors of points divide each by the running number of positives.
 
     Attributes:
-        total: what to descend: classification plus weighted regression.
-        classification: focal loss over valid points and classes.
-        regression: distance-IoU loss over positives.
+        total: what to descend: the terms, each by its weight.
+        classification: of the classes; focal loss over valid points where detectors answer at points.
+        regression: of the ends; distance-IoU loss over positives there.
         positives: how many points answered for an action.
+        others: further terms by name, unweighted.
     """
 
     total: Tensor
     classification: Tensor
     regression: Tensor
     positives: Tensor
+    others: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,10 @@ from jostle.detectors.blocks.levels import Level, Row, masked_levels, padded_len
 from jostle.detectors.blocks.norm import ChannelNorm, SequenceGroupNorm
 from jostle.detectors.blocks.points import Points
 from jostle.detectors.blocks.pyramid import Neck, halve
-from jostle.detectors.config import DetectorConfig
-from jostle.detectors.detector import Detector, detector
+from jostle.detectors.config import PointConfig
+from jostle.detectors.detector import detector
 from jostle.detectors.outputs import Outputs
+from jostle.detectors.point_detector import PointDetector
 from jostle.errors import BadValue
 
 KERNEL = 3  # of embedding and heads, in every published configuration
@@ -28,7 +29,7 @@ GROUPS = 4  # of the group norm in the neck
 
 
 @dataclass(frozen=True, kw_only=True)
-class TemporalMaxerConfig(DetectorConfig):
+class TemporalMaxerConfig(PointConfig):
     """Settings of TemporalMaxer.
 
     Attributes:
@@ -66,7 +67,7 @@ class MaxPyramid(Embedding):
         return pyramid
 
 
-class TemporalMaxer(Detector[TemporalMaxerConfig]):
+class TemporalMaxer(PointDetector[TemporalMaxerConfig]):
     """The detector. Its group norms run over the padding too; what they would find there is known beforehand."""
 
     def __init__(self, config: TemporalMaxerConfig) -> None:

@@ -7,6 +7,7 @@ under the names of github.com/dingfengshi/TriDet load as they are.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -21,9 +22,10 @@ from jostle.detectors.blocks.norm import ChannelNorm
 from jostle.detectors.blocks.points import Points
 from jostle.detectors.blocks.pyramid import Neck
 from jostle.detectors.blocks.sgp import GROUPS, SGPBlock, reach_of
-from jostle.detectors.config import DetectorConfig
-from jostle.detectors.detector import Detector, detector
+from jostle.detectors.config import PointConfig
+from jostle.detectors.detector import detector
 from jostle.detectors.outputs import Losses, Outputs
+from jostle.detectors.point_detector import PointDetector
 from jostle.errors import BadValue
 
 KERNEL = 3  # of embedding and heads, in every published configuration
@@ -31,7 +33,7 @@ STEM = 2  # blocks before the first halving; their window is always 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class TriDetConfig(DetectorConfig):
+class TriDetConfig(PointConfig):
     """Settings of TriDet.
 
     Attributes:
@@ -132,8 +134,10 @@ class SGPPyramid(Embedding):
         return pyramid
 
 
-class TriDet(Detector[TriDetConfig]):
+class TriDet(PointDetector[TriDetConfig]):
     """The detector. Its means run over the padding too; only the stretch of it that is not constant is computed."""
+
+    cuts_at_edges: ClassVar[bool] = True
 
     def __init__(self, config: TriDetConfig) -> None:
         super().__init__(config)

@@ -13,15 +13,16 @@ from torch import Tensor
 
 from jostle.detectors.blocks.assignment import Actions, Targets
 from jostle.detectors.blocks.losses import iou
-from jostle.detectors.detector import Detector
+from jostle.detectors.feature_detector import FeatureDetector
 from jostle.detectors.outputs import Outputs
 from jostle.training.consistency_config import ConsistencyConfig, Divergence
 
 
 def consistency_loss(
-    detector: Detector[Any], clean: Outputs, corrupted: Outputs, actions: Actions, config: ConsistencyConfig
+    detector: FeatureDetector[Any], clean: Outputs, corrupted: Outputs, actions: Actions, config: ConsistencyConfig
 ) -> Tensor:
     """The unweighted term for a batch that the detector saw twice."""
+    actions = detector.placed(clean, actions)
     if config.form == "paper":
         return _by_nearest(detector, clean, corrupted, actions, config)
     p, q = (_misses(detector, outputs, actions, config) for outputs in (clean, corrupted))
@@ -47,10 +48,10 @@ def divergence(p: Tensor, q: Tensor, kind: Divergence = "js", *, epsilon: float 
 
 
 def selected(
-    detector: Detector[Any], outputs: Outputs, actions: Actions, config: ConsistencyConfig
+    detector: FeatureDetector[Any], outputs: Outputs, actions: Actions, config: ConsistencyConfig
 ) -> tuple[tuple[Tensor, Tensor, Tensor], Targets]:
     """(video, point, class) of what the released form compares, and the targets there."""
-    radius = detector.config.centre_radius if config.selection == "centre" else None
+    radius = detector.config.sampling_radius if config.selection == "centre" else None
     targets = detector.assign(outputs, actions, radius=radius)
     if config.selection != "video":
         answered = targets.positive[..., None] & (targets.classes > 0)
@@ -67,7 +68,7 @@ def selected(
     return (video, point, label), targets
 
 
-def _misses(detector: Detector[Any], outputs: Outputs, actions: Actions, config: ConsistencyConfig) -> Tensor:
+def _misses(detector: FeatureDetector[Any], outputs: Outputs, actions: Actions, config: ConsistencyConfig) -> Tensor:
     """(n,) 1 - tIoU of what is predicted at the selected points with what should be."""
     (video, point, label), targets = selected(detector, outputs, actions, config)
     found = detector.offsets_at(outputs, video, point, label).float()
@@ -75,7 +76,7 @@ def _misses(detector: Detector[Any], outputs: Outputs, actions: Actions, config:
 
 
 def _by_nearest(
-    detector: Detector[Any], clean: Outputs, corrupted: Outputs, actions: Actions, config: ConsistencyConfig
+    detector: FeatureDetector[Any], clean: Outputs, corrupted: Outputs, actions: Actions, config: ConsistencyConfig
 ) -> Tensor:
     """The paper's form: for each action the tIoU of the predictions whose centres are nearest, by rank; a mean."""
     sides = [_nearest_overlaps(detector, outputs, actions, config) for outputs in (clean, corrupted)]
@@ -94,7 +95,9 @@ def _distribution(values: Tensor, config: ConsistencyConfig) -> Tensor:
     return values
 
 
-def _nearest_overlaps(detector: Detector[Any], outputs: Outputs, actions: Actions, config: ConsistencyConfig) -> Tensor:
+def _nearest_overlaps(
+    detector: FeatureDetector[Any], outputs: Outputs, actions: Actions, config: ConsistencyConfig
+) -> Tensor:
     """(actions, K) tIoU of each action with the predictions of its class whose centres lie nearest to its own."""
     video, number = actions.present.nonzero(as_tuple=True)
     label, truth = actions.labels[video, number], actions.segments[video, number]
@@ -113,7 +116,9 @@ def _nearest_overlaps(detector: Detector[Any], outputs: Outputs, actions: Action
     return inter / union.clamp(min=1e-8)
 
 
-def _segments_at(detector: Detector[Any], outputs: Outputs, video: Tensor, point: Tensor, label: Tensor) -> Tensor:
+def _segments_at(
+    detector: FeatureDetector[Any], outputs: Outputs, video: Tensor, point: Tensor, label: Tensor
+) -> Tensor:
     """(n, P, 2) start and end predicted at P points of n videos, each for a class."""
     rows = point.shape[1]
     flat = point.flatten()

@@ -12,9 +12,12 @@ import numpy as np
 import torch
 
 from jostle.detectors.blocks.assignment import Actions
-from jostle.detectors.detector import Detector, detectors, load_detector
+from jostle.detectors.detector import detectors, load_detector
+from jostle.detectors.feature_detector import FeatureDetector
 from jostle.detectors.outputs import Outputs
+from jostle.detectors.point_detector import PointDetector
 from jostle.detectors.tridet import TriDet
+from jostle.errors import BadValue
 from jostle.extraction.store import extractor_of
 from jostle.seeds import key_for, rng_for
 from jostle.training.config import TrainingConfig
@@ -33,7 +36,7 @@ class DetectionLearner(Learner):
 
     def __init__(self, config: TrainingConfig, processes: Processes) -> None:
         self.config, self.processes, self.name = config, processes, config.detector
-        self.model: Detector[Any] = self._made()
+        self.model: FeatureDetector[Any] = self._made()
         names, self.videos, held_out = split_videos(config, self.model.config)
         self.model.config = dataclasses.replace(self.model.config, class_names=names)
         self.selection = Selection.of(config, held_out) if held_out else None
@@ -41,9 +44,8 @@ class DetectionLearner(Learner):
         self.steps_an_epoch = steps_in(len(self.videos), "videos", config.optimiser, processes)
         self.counts = {"learn": len(self.videos), "choose": len(self.selection.videos) if self.selection else 0}
         self.chosen_by = config.chosen_by
-        # TriDet cuts actions at the edge of a crop, the others let them reach half a window beyond it.
         stride, window = config.data.grid
-        self.slack = 0.0 if isinstance(self.model, TriDet) else 0.5 * window / stride
+        self.slack = 0.0 if self.model.cuts_at_edges else 0.5 * window / stride
 
     def losses(self, epoch: int, step: int) -> Iterator[Losses]:
         """The losses of each batch of a step."""
@@ -64,21 +66,22 @@ class DetectionLearner(Learner):
             features, lengths = self.model.batch(inputs[name])
             with half:
                 outputs[name] = self.model(features, lengths)
-        running = self.model.loss_normalizer.clone()
-        own = []
+        running, own = self.running, []
         for name in learned:
-            self.model.loss_normalizer.copy_(running)  # it moves once a step, however many inputs are learned from
+            self.running = running  # it moves once a step, however many inputs are learned from
             own.append(self.model.loss(outputs[name], actions))
         made = {
             "classification": torch.stack([losses.classification for losses in own]).mean(),
             "regression": torch.stack([losses.regression for losses in own]).mean(),
         }
+        for name in own[0].others:
+            made[name] = torch.stack([losses.others[name] for losses in own]).mean()
         total = torch.stack([losses.total for losses in own]).mean()
         if config.compares:
             apart = consistency_loss(self.model, outputs["clean"], outputs["corrupted"], actions, config.consistency)
             made["consistency"] = apart
             total = total + config.consistency.weight * apart
-            if config.consistency.released_faults:
+            if config.consistency.released_faults and isinstance(self.model, PointDetector):
                 self.model.normaliser(own[0].positives)
         return made | {"total": total}
 
@@ -134,14 +137,15 @@ class DetectionLearner(Learner):
 
     @property
     def running(self) -> float:
-        """The running number of positives."""
-        return float(self.model.loss_normalizer)
+        """The running number of positives, where the detector keeps one."""
+        return float(self.model.loss_normalizer) if isinstance(self.model, PointDetector) else 0.0
 
     @running.setter
     def running(self, value: float) -> None:
-        self.model.loss_normalizer.fill_(value)
+        if isinstance(self.model, PointDetector):
+            self.model.loss_normalizer.fill_(value)
 
-    def _made(self) -> Detector[Any]:
+    def _made(self) -> FeatureDetector[Any]:
         config = self.config
         settings = dict(config.settings)
         made = detectors[config.detector]
@@ -151,5 +155,7 @@ class DetectionLearner(Learner):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(key_for(config.seed, "first weights") % 2**63)
             built = load_detector(config.detector, weights=config.weights, **settings)
+        if not isinstance(built, FeatureDetector):
+            raise BadValue(f"{config.detector} looks at {built.looks_at}; training is for detectors of features")
         built.positives_of_all = self.processes.total
         return built.to(self.processes.device)

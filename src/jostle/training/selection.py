@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jostle.detectors.config import DetectorConfig
-from jostle.detectors.detector import Detector
+from jostle.detectors.feature_detector import FeatureDetector
 from jostle.errors import BadValue, DataError
 from jostle.filing.files import read_truth
 from jostle.metrics.protocol import protocols
@@ -59,7 +59,7 @@ class Selection:
                 raise BadValue(f"chosen_by is average_map or map@<tIoU>, as in map@0.5; got {config.chosen_by!r}")
         return cls(held_out[0], held_out[1], config.protocol, tious, config.data)
 
-    def score(self, detector: Detector[Any], average: Average) -> float:
+    def score(self, detector: FeatureDetector[Any], average: Average) -> float:
         """Mean average precision of the averaged weights."""
         learned = {name: value.clone() for name, value in detector.state_dict().items()}
         detector.load_state_dict(average.weights)
@@ -70,7 +70,7 @@ class Selection:
         return score(found, self.truth, protocol=self.protocol, tious=self.tious).average_map
 
 
-def detect_all(detector: Detector[Any], videos: Sequence[Video], data: DataConfig) -> Predictions:
+def detect_all(detector: FeatureDetector[Any], videos: Sequence[Video], data: DataConfig) -> Predictions:
     """What a detector finds in each video."""
     found: dict[str, Segments] = {}
     stride, window = data.grid
@@ -91,7 +91,7 @@ def split_videos(
     """
     data, width = config.data, detector.input_dim
     names, numbers = class_numbers(data, detector.classes)
-    longest = detector.max_length if detector.resize else None
+    longest = detector.max_length if detector.stretches else None
     videos, truth = load_videos(data, data.train, numbers, channels=width, resize=longest)
     learn = [video for video in videos if len(video.labels)]
     if isinstance(data.select, str):
