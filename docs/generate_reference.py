@@ -129,6 +129,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.detectors.actionformer": ("ActionFormerConfig",),
     "jostle.detectors.tridet": ("TriDetConfig",),
     "jostle.detectors.temporalmaxer": ("TemporalMaxerConfig",),
+    "jostle.detectors.vsgn": ("VsgnConfig",),
     "jostle.detectors.outputs": ("Outputs", "Losses", "Candidates"),
     "jostle.detectors.blocks.assignment": ("Actions",),
     "jostle.detectors.nms": ("soft_nms", "hard_nms", "vote"),
@@ -544,7 +545,7 @@ def detectors_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-DETECTOR_WORKS = {"ActionFormer": "zhang2022", "TriDet": "shi2023", "TemporalMaxer": "tang2023"}
+DETECTOR_WORKS = {"ActionFormer": "zhang2022", "TriDet": "shi2023", "TemporalMaxer": "tang2023", "VSGN": "zhao2021"}
 
 
 def _changed(config: DetectorConfig, kind: type[DetectorConfig]) -> str:

@@ -13,6 +13,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "actionformer": {"window": 5, "heads": 2, "mlp_dim": 64},
     "tridet": {"mlp_dim": 48, "sgp_k": 3.0, "bins": 8},
     "temporalmaxer": {},
+    "vsgn": {"neighbours": 4, "gap": 8},
 }
 
 

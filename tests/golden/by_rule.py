@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,12 @@ def shapes(keys: Iterable[str]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(int(n) for n in sizes) for name, *sizes in (line.split() for line in keys)}
 
 
-def weights(keys: Iterable[str], seed: int, gain: float = 1.5) -> dict[str, npt.NDArray[Any]]:
+def weights(
+    keys: Iterable[str],
+    seed: int,
+    gain: float | Callable[[str], float] = 1.5,
+    rule: Sequence[tuple[str, float, float]] = RULE,
+) -> dict[str, npt.NDArray[Any]]:
     """Every tensor in the order of the keys, uniform about its centre."""
     rng = np.random.Generator(np.random.PCG64(seed))
     made: dict[str, npt.NDArray[Any]] = {}
@@ -57,8 +63,8 @@ def weights(keys: Iterable[str], seed: int, gain: float = 1.5) -> dict[str, npt.
             made[name] = np.zeros((), np.int64)
             continue
         norm = len(shape) == 1 or (len(shape) == 3 and shape[0] == 1 and shape[2] == 1)
-        wide = (1.0, 0.4) if norm else (0.0, gain * math.sqrt(3.0 / math.prod(shape[1:])))
-        centre, half = next(((c, a) for pattern, c, a in RULE if re.search(pattern, name)), wide)
+        wide = (1.0, 0.4) if norm else (0.0, _gain(gain, name) * math.sqrt(3.0 / max(math.prod(shape[1:]), 1)))
+        centre, half = next(((c, a) for pattern, c, a in rule if re.search(pattern, name)), wide)
         values = centre + half * (2.0 * rng.random(math.prod(shape)) - 1.0)
         made[name] = values.astype(np.float32).reshape(shape)
     return made
@@ -67,11 +73,24 @@ def weights(keys: Iterable[str], seed: int, gain: float = 1.5) -> dict[str, npt.
 def features(video: str, *, corrupted: bool = False) -> npt.NDArray[np.float32]:
     """Rows of uneven strength; of the corrupted ones, two in five are those of another draw."""
     rows, seed, _ = VIDEOS[video]
-    made = _rows(rows, seed)
+    made = rows_of(rows, 32, seed)
     if corrupted:
         struck = np.isin(np.arange(rows) % 5, (1, 2))
-        made[struck] = _rows(rows, seed + 1)[struck]
+        made[struck] = rows_of(rows, 32, seed + 1)[struck]
     return made
+
+
+def digest(arrays: Iterable[npt.NDArray[Any]]) -> str:
+    """SHA-256 of the float32 arrays, in order."""
+    made = hashlib.sha256()
+    for x in arrays:
+        if x.dtype == np.float32:
+            made.update(np.ascontiguousarray(x).astype("<f4").tobytes())
+    return made.hexdigest()
+
+
+def _gain(gain: float | Callable[[str], float], name: str) -> float:
+    return gain(name) if callable(gain) else gain
 
 
 def clip(frames: int, size: int, seed: int) -> npt.NDArray[np.float32]:
@@ -85,8 +104,9 @@ def clip(frames: int, size: int, seed: int) -> npt.NDArray[np.float32]:
     return whole.astype(np.float32)[None]
 
 
-def _rows(rows: int, seed: int) -> npt.NDArray[np.float32]:
+def rows_of(rows: int, width: int, seed: int) -> npt.NDArray[np.float32]:
+    """Rows of features, each of a strength of its own."""
     rng = np.random.Generator(np.random.PCG64(seed))
     strength = rng.random(rows)
-    noise = rng.random((rows, 32))
+    noise = rng.random((rows, width))
     return ((0.02 + 1.5 * strength * strength)[:, None] * (2.0 * noise - 1.0)).astype(np.float32)

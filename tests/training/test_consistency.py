@@ -17,6 +17,7 @@ ALL = {
     "actionformer": {"heads": 2, "window": 5, "mlp_dim": 32},
     "tridet": {"mlp_dim": 32, "sgp_window": 1, "sgp_k": 3, "bins": 4},
     "temporalmaxer": {},
+    "vsgn": {"dim": 32, "neighbours": 4, "gap": 4},
 }
 
 

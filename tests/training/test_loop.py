@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from jostle.detectors.checkpoints import read_weights, write_weights
 from jostle.detectors.detector import load_detector
 from jostle.errors import BadValue, CheckpointError, DataError, ResourceError, SourceChanged
 from jostle.runs.ownership import Ownership
+from jostle.training.config import TrainingConfig
 from jostle.training.loop import Trainer, train
 from jostle.training.state import CHECKPOINT
 
@@ -52,6 +55,29 @@ def test_it_learns_and_chooses_by_held_out_videos(world: Path, tmp_path: Path) -
     detector = load_detector("temporalmaxer", weights=done.weights, **settings)
     features = np.load(world / "clean" / "video13.npy")
     assert len(detector.detect(features, fps=25.0, duration=10.0)) > 0
+
+
+def anchored(world: Path, **changes: Any) -> TrainingConfig:
+    """A run of a detector with anchors, whose settings are not those of points."""
+    made = made_config(world, **changes)
+    settings = {"input_dim": 8, "dim": 32, "classes": 2, "max_length": 64, "levels": 4, "neighbours": 4, "gap": 4}
+    return replace(made, detector="vsgn", settings=settings)
+
+
+def test_a_detector_with_anchors_learns_and_goes_on_after_a_stop(world: Path, tmp_path: Path) -> None:
+    data = {"select": 0.2, "corrupted": str(world / "rough")}
+    config = anchored(world, optimiser={"epochs": 9, "lr": 5e-3}, data=data, save_every=0.0)
+    whole = train(config, tmp_path / "whole")
+    steps = rows(tmp_path / "whole", "step")
+    terms = {"classification", "regression", "adjustment", "action", "start", "end", "consistency", "total"}
+    assert terms <= set(steps[0])
+    assert np.mean([row["total"] for row in steps[-4:]]) < 0.7 * np.mean([row["total"] for row in steps[:4]])
+    assert whole.score is not None
+    assert whole.score > 0.1
+    with pytest.raises(Stop):
+        train(config, tmp_path / "parts", on_step=stop_at(5))
+    again = train(config, tmp_path / "parts")
+    assert again.weights.read_bytes() == whole.weights.read_bytes()
 
 
 @pytest.mark.parametrize("robust", [False, True])

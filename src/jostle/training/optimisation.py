@@ -11,7 +11,7 @@ from jostle.training.schedule import OptimiserConfig, decay_at
 
 def decaying(model: nn.Module) -> frozenset[str]:
     """Names of the parameters that decay: the weights of convolutions and linear layers."""
-    kinds = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Linear, Depthwise)
+    kinds = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.Linear, Depthwise)
     return frozenset(
         f"{name}.weight" if name else "weight" for name, module in model.named_modules() if isinstance(module, kinds)
     )

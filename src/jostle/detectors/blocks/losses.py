@@ -1,4 +1,4 @@
-"""The two losses of the detectors: focal for the classes, distance-IoU for the ends."""
+"""The losses of the detectors: of classes, of ends, of curves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 TINY = 1e-8  # least denominator
+SLIGHT = 1e-7  # added to denominators of the generalised IoU
 
 
 def focal(logits: Tensor, targets: Tensor, *, alpha: float = 0.25, gamma: float = 2.0) -> Tensor:
@@ -39,3 +40,27 @@ def distance_iou(offsets: Tensor, target: Tensor) -> Tensor:
     cover = torch.maximum(offsets, target).sum(-1)
     apart = 0.5 * ((offsets[..., 1] - offsets[..., 0]) - (target[..., 1] - target[..., 0]))
     return 1 - iou(offsets, target) + (apart / cover.clamp(min=TINY)).square()
+
+
+def generalised_iou(boxes: Tensor, target: Tensor) -> Tensor:
+    """1 - IoU plus the empty share of what covers both, element by element; ends (..., 2) may stand in any order.
+
+    >>> generalised_iou(torch.tensor([4.0, 0.0]), torch.tensor([0.0, 4.0])).abs().item() < 1e-6
+    True
+    """
+    start, end = boxes.amin(-1), boxes.amax(-1)
+    first, last = target[..., 0], target[..., 1]
+    inter = (torch.minimum(end, last) - torch.maximum(start, first)).clamp(min=0)
+    union = (end - start) + (last - first) - inter
+    cover = torch.maximum(end, last) - torch.minimum(start, first)
+    return 1 - inter / (union + SLIGHT) + (cover - union) / (cover + SLIGHT)
+
+
+def mean_of_both(each: Tensor, positive: Tensor, counts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """The mean over positives and the mean over the others, each 0 where there are none.
+
+    Args:
+        counts: how many of each there are, in all processes that share the batch.
+    """
+    yes, no = (count.clamp(min=1) for count in counts)
+    return torch.where(positive, each, 0.0).sum() / yes, torch.where(positive, 0.0, each).sum() / no
