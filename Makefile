@@ -59,6 +59,7 @@ bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(PEER)/python -m benchmarks.scoring
 	$(BIN)/python -m benchmarks.detectors
 	$(BIN)/python -m benchmarks.recognisers
+	$(BIN)/python -m benchmarks.pooling
 	$(BIN)/python -m benchmarks.extraction
 	$(BIN)/python -m benchmarks.puppets
 	$(PARTS)/python -m benchmarks.running

@@ -29,6 +29,7 @@ from jostle.corrupting.profile import Entry, Profile, profiles
 from jostle.datasets.dataset import datasets
 from jostle.detectors.config import DetectorConfig, PointConfig
 from jostle.detectors.detector import Variant, detectors
+from jostle.detectors.frame_detector import FrameConfig
 from jostle.diagnosis import MENDED_FAULTS, Buckets, Style, styles
 from jostle.filing.format import SAID, Format, Kind, formats
 from jostle.looking.detection import Grid
@@ -130,9 +131,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.detectors.tridet": ("TriDetConfig",),
     "jostle.detectors.temporalmaxer": ("TemporalMaxerConfig",),
     "jostle.detectors.vsgn": ("VsgnConfig",),
+    "jostle.detectors.frame_detector": ("FrameDetector", "FrameConfig"),
+    "jostle.detectors.afsd": ("AFSD", "AfsdConfig", "AfsdOutputs"),
     "jostle.detectors.outputs": ("Outputs", "Losses", "Candidates"),
     "jostle.detectors.blocks.assignment": ("Actions",),
-    "jostle.detectors.nms": ("soft_nms", "hard_nms", "vote"),
+    "jostle.detectors.nms": ("soft_nms", "soft_nms_until_one", "hard_nms", "vote"),
     "jostle.detectors.checkpoints": ("read_weights", "read_metadata", "write_weights"),
     "jostle.extraction.windows": ("WindowGrid", "retimed"),
     "jostle.extraction.extractor": ("FeatureExtractor",),
@@ -529,11 +532,15 @@ def detectors_page() -> str:
         "Detectors that answer at the points of a pyramid (ActionFormer, TriDet, TemporalMaxer) also have:",
         "",
         *_settings_table(PointConfig, only=list(PointConfig.__annotations__)),
+        "",
+        "Detectors that look at frames (AFSD) also have:",
+        "",
+        *_settings_table(FrameConfig, only=list(FrameConfig.__annotations__)),
     ]
     for model, variants in sorted(families.items(), key=lambda item: item[0].__name__):
         base = next(found for found in variants if found.name == model.__name__.lower())
         own = type(base.config())
-        base_kind = PointConfig if issubclass(own, PointConfig) else DetectorConfig
+        base_kind = next(kind for kind in (PointConfig, FrameConfig, DetectorConfig) if issubclass(own, kind))
         shared = {field.name: field.default for field in dataclasses.fields(base_kind)}
         rows = [[f"`{found.name}`", found.summary, _changed(found.config(), own)] for found in variants]
         lines += ["", f"## {model.__name__}", "", _first_paragraph(importlib.import_module(model.__module__).__doc__)]
@@ -545,7 +552,13 @@ def detectors_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-DETECTOR_WORKS = {"ActionFormer": "zhang2022", "TriDet": "shi2023", "TemporalMaxer": "tang2023", "VSGN": "zhao2021"}
+DETECTOR_WORKS = {
+    "ActionFormer": "zhang2022",
+    "AFSD": "lin2021",
+    "TemporalMaxer": "tang2023",
+    "TriDet": "shi2023",
+    "VSGN": "zhao2021",
+}
 
 
 def _changed(config: DetectorConfig, kind: type[DetectorConfig]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.api.corrupting import SegmentsLike
 from jostle.errors import BadValue, JostleError
-from jostle.loading.detector import name_classes
+from jostle.loading.detector import name_classes, need_features
 from jostle.loading.installed import need_torch
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
@@ -67,6 +67,7 @@ def detect(
     from jostle.filing.files import read_truth
     from jostle.looking.detection import detect_features, grid_of, read_video_scores
 
+    need_features(detector)
     known = truth if truth is None or isinstance(truth, Truth) else read_truth(truth)
     scores = None if video_scores is None else read_video_scores(video_scores)
     if scores is not None:

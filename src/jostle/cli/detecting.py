@@ -85,6 +85,7 @@ def detect(
 ) -> None:
     voice.speak(quiet, verbose)
     from jostle.filing.files import read_truth
+    from jostle.loading.detector import need_features
     from jostle.looking.detection import Grid, grid_of
 
     known = None if truth is None else read_truth(truth, subset=subset)
@@ -92,6 +93,7 @@ def detect(
         raise BadValue(f"{detector} has to be given its weights: --weights F")
     fetch("detectors", detector, weights)
     made = api.load_detector(detector, weights=weights, **_settings(settings or []))
+    need_features(made)
     if hasattr(made, "to"):
         made.to(_device(device))
     facts: dict[str, Any] = {}

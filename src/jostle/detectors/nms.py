@@ -64,6 +64,46 @@ def soft_nms(
     return segments[rows], decayed, labels[rows]
 
 
+def soft_nms_until_one(
+    segments: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    sigma: float,
+    min_score: float,
+    max_segments: int,
+) -> Detections:
+    """Soft-NMS within each class as AFSD's program has it: it stops when one candidate is left, which is lost.
+
+    A candidate that is alone in its class is never found, therefore. `soft_nms` is the right one.
+
+    Args:
+        max_segments: how many to keep of each class.
+
+    >>> three = [[0, 4], [8, 9], [0, 3]], [0.9, 0.8, 0.7], [0, 0, 1]
+    >>> soft_nms_until_one(*three, sigma=0.5, min_score=0.1, max_segments=9)[1]
+    array([0.9], dtype=float32)
+    """
+    segments, scores, labels, start, end = _columns(segments, scores, labels)
+    scores = scores.copy()
+    chosen: list[int] = []
+    for label in np.unique(labels):
+        left = np.flatnonzero(labels == label)
+        first = len(chosen)
+        while len(left) > 1 and len(chosen) - first < _limit(max_segments):
+            best = left[np.argmax(scores[left])]
+            chosen.append(int(best))
+            left = left[left != best]
+            inter = np.maximum(np.minimum(end[left], end[best]) - np.maximum(start[left], start[best]), 0)
+            union = (end[left] - start[left]) + (end[best] - start[best]) - inter
+            overlap = inter / np.maximum(union, _SLACK)
+            scores[left] *= np.exp(-np.square(overlap) / np.float32(sigma))
+            left = left[scores[left] >= min_score]
+    rows = np.array(chosen, np.int64)
+    rows = rows[np.argsort(-scores[rows], kind="stable")]
+    return segments[rows], scores[rows], labels[rows]
+
+
 def hard_nms(
     segments: npt.ArrayLike,
     scores: npt.ArrayLike,

@@ -25,12 +25,18 @@ class I3dConfig:
     """Settings of the network.
 
     Attributes:
-        classes: of the classifier; 400 in Kinetics.
-        channels: of the input; 3 for RGB.
+        classes: of the classifier; 400 in Kinetics, 0 for none.
+        channels: of the input; 3 for RGB, 2 for flow.
+        width: share of the published channels that each layer has.
     """
 
     classes: int = 400
     channels: int = 3
+    width: float = 1.0
+
+    def narrowed(self, channels: int) -> int:
+        """As many of the published channels as `width` leaves, at least one."""
+        return max(1, round(channels * self.width))
 
 
 class I3dOutputs(NamedTuple):
@@ -126,21 +132,25 @@ class InceptionI3d(nn.Module):
     def __init__(self, config: I3dConfig = I3dConfig()) -> None:  # noqa: B008  (frozen)
         super().__init__()
         self.config = config
-        self.logits = Unit(1024, config.classes, (1, 1, 1), bare=True)  # first in the public key order
+        narrowed = config.narrowed
+        last = sum(narrowed(MIXED["Mixed_5c"][branch]) for branch in (0, 2, 4, 5))
+        if config.classes:
+            self.logits = Unit(last, config.classes, (1, 1, 1), bare=True)  # first in the public key order
+        first, channels = narrowed(64), narrowed(192)
         stages: list[tuple[str, nn.Module]] = [
-            ("Conv3d_1a_7x7", Unit(config.channels, 64, (7, 7, 7), (2, 2, 2))),  # (B, 64, T/2, H/2, W/2)
+            ("Conv3d_1a_7x7", Unit(config.channels, first, (7, 7, 7), (2, 2, 2))),  # (B, 64, T/2, H/2, W/2)
             ("MaxPool3d_2a_3x3", Pool((1, 3, 3), (1, 2, 2))),
-            ("Conv3d_2b_1x1", Unit(64, 64, (1, 1, 1))),
-            ("Conv3d_2c_3x3", Unit(64, 192, (3, 3, 3))),
+            ("Conv3d_2b_1x1", Unit(first, first, (1, 1, 1))),
+            ("Conv3d_2c_3x3", Unit(first, channels, (3, 3, 3))),
             ("MaxPool3d_3a_3x3", Pool((1, 3, 3), (1, 2, 2))),  # (B, 192, T/2, H/8, W/8)
         ]
-        channels = 192
         for name, out in MIXED.items():
             if name == "Mixed_4b":
                 stages.append(("MaxPool3d_4a_3x3", Pool((3, 3, 3), (2, 2, 2))))  # (B, 480, T/4, H/16, W/16)
             if name == "Mixed_5b":
                 stages.append(("MaxPool3d_5a_2x2", Pool((2, 2, 2), (2, 2, 2))))  # (B, 832, T/8, H/32, W/32)
-            block = Mixed(channels, out)
+            one, two, three, four, five, six = map(narrowed, out)
+            block = Mixed(channels, (one, two, three, four, five, six))
             stages.append((name, block))
             channels = block.channels
         for name, stage in stages:
@@ -149,11 +159,18 @@ class InceptionI3d(nn.Module):
 
     def forward(self, clips: Tensor) -> I3dOutputs:
         """Raw outputs for (B, 3, T, H, W) in [-1, 1]; H and W at least 193, T at least 9."""
-        x = clips
-        for name in self.stages:
-            x = self.get_submodule(name)(x)
+        (x,) = self.stages_of(clips, self.stages[-1])
         x = F.avg_pool3d(x, (2, 7, 7), stride=1)  # (B, 1024, T', 1, 1)
         return I3dOutputs(x.flatten(2), self.logits(x).flatten(2))
+
+    def stages_of(self, clips: Tensor, *names: str) -> list[Tensor]:
+        """What the named stages give for (B, channels, T, H, W), in the order of the stages."""
+        x, found = clips, []
+        for name in self.stages:
+            x = self.get_submodule(name)(x)
+            if name in names:
+                found.append(x)
+        return found
 
     def features(self, clips: Tensor) -> Tensor:
         """(B, 1024) features, the mean over time of the average pool."""

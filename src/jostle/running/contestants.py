@@ -15,7 +15,7 @@ from jostle.benchmarks.sampling import Sampling
 from jostle.errors import BadValue
 from jostle.fetching.weights import weights_path
 from jostle.loading.asked import AskedModel, ClipsFrom
-from jostle.loading.detector import load_detector, name_classes
+from jostle.loading.detector import load_detector, name_classes, need_features
 from jostle.loading.extractor import AskedExtractor
 from jostle.loading.given import Given, Imported, Model, NamedRecogniser
 from jostle.loading.installed import need_torch
@@ -140,6 +140,7 @@ def _refuse_features(asked: AskedModel, why: str) -> None:
 
 def _detector(model: str, weights: Path, features: _Features, device: str, truth: Truth) -> DetectingByFeatures:
     detector = load_detector(model, weights=weights)
+    need_features(detector)
     name_classes(detector, truth)
     detector.to(device)
     return features.looking(detector, device)
