@@ -48,10 +48,9 @@ class AfsdConfig(FrameConfig):
         form: the program's form for `thumos14` or `activitynet`: which stage the finest level is made of, the unit of
             distances, which level answers for what, how losses are shared out.
         loss_weight: of the two losses of ends.
-        triplet_weight: of the lesson without labels.
         backbone_width: share of I3D's channels.
-        released_faults: repeat what the released program does wrong: the gradient of boundary pooling, and the loss of
-            the last candidate of a class.
+        released_faults: repeat what the released program does wrong: the gradient of boundary pooling, the place of
+            regions in ActivityNet's lesson without labels, and the loss of the last candidate of a class.
     """
 
     max_length: int = 256
@@ -60,7 +59,6 @@ class AfsdConfig(FrameConfig):
     video_classes: int = 1
     form: Form = "thumos14"
     loss_weight: float = 10.0
-    triplet_weight: float = 0.1
     backbone_width: float = 1.0
     released_faults: bool = False
 
@@ -158,6 +156,14 @@ class CoarsePyramid(nn.Module):
         self.prop_conf_head = SameConv(dim, outputs, 1)
         self.center_head = SameConv(dim, 1, 3)
         self.deconv = nn.Sequential(*same(dim, dim, 3), *same(dim, dim, 3), *same(dim, dim, 1))
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Conv1d | nn.Conv3d):
+                assert module.bias is not None
+                nn.init.zeros_(module.bias)
+                if config.form == "activitynet" and not name.startswith(("pyramids.", "deconv.")):
+                    nn.init.normal_(module.weight, std=0.01)
+                else:
+                    nn.init.xavier_uniform_(module.weight)
 
     def levels_of(self, stages: list[Tensor]) -> list[Tensor]:
         """(B, D, t) of each level."""
@@ -264,7 +270,7 @@ class AFSD(FrameDetector[AfsdConfig]):
         return Losses(total, classification, regression, coarse.sum(), others)
 
     def triplet(self, outputs: AfsdOutputs, segments: Tensor) -> Tensor:
-        """The lesson without labels of clips into whose action background was moved; unweighted.
+        """The lesson without labels of clips into whose action background was moved; the program weighs it by 0.1.
 
         Args:
             segments: (B, 3, 2) of `jostle.detectors.blocks.triplet.Cut`, in frames.
