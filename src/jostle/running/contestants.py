@@ -15,7 +15,7 @@ from jostle.benchmarks.sampling import Sampling
 from jostle.errors import BadValue
 from jostle.fetching.weights import weights_path
 from jostle.loading.asked import AskedModel, ClipsFrom
-from jostle.loading.detector import load_detector, name_classes, need_features
+from jostle.loading.detector import load_detector, name_classes
 from jostle.loading.extractor import AskedExtractor
 from jostle.loading.given import Given, Imported, Model, NamedRecogniser
 from jostle.loading.installed import need_torch
@@ -83,6 +83,7 @@ def _detection(data: Dataset, asked: AskedModel, device: str, here: bool) -> Con
 
 def _registered_detector(asked: AskedModel, truth: Truth, device: str, here: bool) -> Contestant:
     from jostle.detectors.checkpoints import read_metadata
+    from jostle.detectors.detector import detectors
     from jostle.extraction.store import file_fingerprint
     from jostle.running.runner import Contestant
 
@@ -90,6 +91,14 @@ def _registered_detector(asked: AskedModel, truth: Truth, device: str, here: boo
     if asked.weights is None:
         raise BadValue(f"{model} has to be given weights, by --weights: none come with jostle")
     found = weights_path("detectors", model, asked.weights)
+    if detectors[model].model.looks_at == "frames":
+        if asked.extractor is not None:
+            raise BadValue(f"{model} looks at frames itself; leave the extractor out")
+        _refuse_features(asked, f"{model} looks at frames")
+        look = partial(_frame_detector, model, found, device, truth)
+        if here:
+            look()
+        return Contestant(look, model, file_fingerprint(found), "file")
     extractor = asked.extractor if asked.extractor is not None else read_metadata(found).get("extractor")
     if not extractor:
         raise BadValue(
@@ -140,10 +149,18 @@ def _refuse_features(asked: AskedModel, why: str) -> None:
 
 def _detector(model: str, weights: Path, features: _Features, device: str, truth: Truth) -> DetectingByFeatures:
     detector = load_detector(model, weights=weights)
-    need_features(detector)
     name_classes(detector, truth)
     detector.to(device)
     return features.looking(detector, device)
+
+
+def _frame_detector(model: str, weights: Path, device: str, truth: Truth) -> DetectingByFrames:
+    from jostle.looking.detecting import DetectingByFrames
+
+    detector = load_detector(model, weights=weights)
+    name_classes(detector, truth)
+    detector.to(device)
+    return DetectingByFrames(detector.detect, _one_thread())
 
 
 def _own_detector(own: Model, features: _Features | None, device: str) -> DetectingByFeatures | DetectingByFrames:
