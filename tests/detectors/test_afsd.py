@@ -88,6 +88,7 @@ def test_which_frames_are_looked_at() -> None:
     assert made.wanted(9, 25.0)[0].tolist() == [2, 4, 7]  # every two and a half
     assert made.wanted(4, 8.0)[0].tolist() == [0, 1, 2, 3]  # there are fewer than it would take
     assert made.wanted(4, 8.0)[1] == 8.0
+    assert made.wanted(2, 30.0)[0].tolist() == [1]  # less than one frame of its own
     whole = tiny(fps=None)
     taken, rate = whole.wanted(128, 24.0)
     assert len(taken) == 64

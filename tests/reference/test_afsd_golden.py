@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,26 +23,29 @@ from jostle.detectors.blocks.triplet import Cut  # noqa: E402
 from jostle.detectors.detector import load_detector  # noqa: E402
 from jostle.detectors.nms import soft_nms, soft_nms_until_one  # noqa: E402
 
+Build = Callable[..., AFSD]
 SAID = {"offsets": "loc", "logits": "conf", "shifts": "prop_loc", "refined_logits": "prop_conf", "quality": "center"}
 
 
-@pytest.fixture(scope="module", params=afsd_rule.FORMS)
+@pytest.fixture(params=afsd_rule.FORMS)
 def form(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def file(form: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As the program saves it: a plain state dictionary."""
-    path = tmp_path_factory.mktemp("weights") / "checkpoint-15.ckpt"
-    torch.save({key: torch.from_numpy(value) for key, value in afsd_rule.weights(form).items()}, path)
-    return path
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """The detector of a form, from a file as the program saves it: a plain state dictionary."""
+    files: dict[str, Path] = {}
 
+    def build(form: str, **changes: Any) -> AFSD:
+        if form not in files:
+            files[form] = tmp_path_factory.mktemp("weights") / "checkpoint-15.ckpt"
+            torch.save({key: torch.from_numpy(value) for key, value in afsd_rule.weights(form).items()}, files[form])
+        made = load_detector(afsd_rule.NAMES[form], weights=files[form], **afsd_rule.SIZES[form], **changes)
+        assert isinstance(made, AFSD)
+        return made
 
-def built(form: str, file: Path, **changes: Any) -> AFSD:
-    made = load_detector(afsd_rule.NAMES[form], weights=file, **afsd_rule.SIZES[form], **changes)
-    assert isinstance(made, AFSD)
-    return made
+    return build
 
 
 def golden(form: str, which: str) -> dict[str, Any]:
@@ -54,8 +58,8 @@ def actions_of(rows: npt.NDArray[Any], length: int) -> Actions:
     return Actions.of([(x[:, 1:3] * length, x[:, 3].astype(int) - 1) for x in videos])
 
 
-def test_outputs(form: str, file: Path) -> None:
-    detector, wanted = built(form, file), golden(form, "infer")
+def test_outputs(form: str, built: Build) -> None:
+    detector, wanted = built(form), golden(form, "infer")
     prepared = detector.prepare(afsd_rule.frames(form, "vid_c" if form == "thumos" else "v_s"))
     clip = detector.clip(prepared, 0)
     digest = {"thumos": "1219c3c2af308f08aecf3de0daa396eef080cfb0cc594a7b0255a30393a8d470"}
@@ -93,11 +97,10 @@ def test_outputs(form: str, file: Path) -> None:
         pytest.param("anet", "exact", marks=pytest.mark.slow),
         pytest.param("anet", "published", marks=pytest.mark.slow),
     ],
-    scope="module",
 )
-def test_targets_losses_gradients(form: str, file: Path, kind: str) -> None:
+def test_targets_losses_gradients(form: str, built: Build, kind: str) -> None:
     wanted = golden(form, "train")
-    detector = built(form, file, released_faults=kind == "published").train()
+    detector = built(form, released_faults=kind == "published").train()
     length, names = detector.config.max_length, list(afsd_rule.VIDEOS[form])
     clips = []
     for row in wanted["batch_index"]:
@@ -158,7 +161,7 @@ def check_all(found: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> None:
     assert matched >= 0.99 * len(wanted)
 
 
-@pytest.mark.parametrize("form", ["thumos"], scope="module")
+@pytest.mark.parametrize("form", ["thumos"])
 @pytest.mark.parametrize(
     ("number", "video"),
     [
@@ -167,21 +170,21 @@ def check_all(found: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> None:
         (2, "vid_c"),
     ],
 )
-def test_segments_of_thumos14(form: str, file: Path, number: int, video: str) -> None:
-    detector, wanted = built(form, file, released_faults=True), golden(form, "detect")
+def test_segments_of_thumos14(form: str, built: Build, number: int, video: str) -> None:
+    detector, wanted = built(form, released_faults=True), golden(form, "detect")
     found = detector.candidates(afsd_rule.frames(form, video))
     counts = wanted["candidates_per_call"].reshape(3, 20)[number]
     assert np.bincount(found.labels, minlength=20).tolist() == counts.tolist()
     kept = detector.suppressed(found)
     pred = wanted["pred"][wanted["pred"][:, 0] == number]
     check_all(np.c_[kept.labels + 1, kept.segments / 10, kept.scores], pred[:, 1:])
-    mended = built(form, file).suppressed(found)
+    mended = built(form).suppressed(found)
     assert len(kept) < len(mended) <= len(kept) + 20  # one of each class is found again
 
 
-@pytest.mark.parametrize("form", ["anet"], scope="module")
-def test_segments_of_activitynet(form: str, file: Path) -> None:
-    detector, wanted = built(form, file, released_faults=True), golden(form, "detect")
+@pytest.mark.parametrize("form", ["anet"])
+def test_segments_of_activitynet(form: str, built: Build) -> None:
+    detector, wanted = built(form, released_faults=True), golden(form, "detect")
     rng = np.random.Generator(np.random.PCG64(9))
     scores = [np.round(rng.random(200), 6) for _ in range(4)]
     for number, (video, fps) in enumerate((("v_r", 7.5), ("v_s", 5.0)), 2):

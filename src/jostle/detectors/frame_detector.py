@@ -82,7 +82,8 @@ class FrameDetector(Detector[C]):
             return np.arange(count), fps
         # In whole counts of frames that have passed: the i-th is taken once i + 1 frames of the own rate have.
         taken = np.ceil(np.arange(1, count + 1) * (fps / own) - 1e-9).astype(np.int64) - 1
-        return taken[taken < count], own
+        taken = taken[taken < count]
+        return (taken if len(taken) else np.array([count - 1])), own  # of the shortest video one frame is seen
 
     @final
     def prepare(self, frames: npt.ArrayLike) -> Tensor:
