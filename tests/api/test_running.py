@@ -256,6 +256,21 @@ def test_a_registered_recogniser(here: Path, tmp_path: Path) -> None:
         run(here, tmp_path / "none", "r3d_18")
 
 
+def test_fewer_digits_are_remembered_and_move_scores_a_little(here: Path, tmp_path: Path) -> None:
+    asked = {"spec": SPEC, "cells": ["clean"], "jobs": 1}
+    run(here, tmp_path / "whole", Small(), **asked)
+    run(here, tmp_path / "half", Small(), precision="bfloat16", **asked)
+    assert (told(tmp_path / "whole")["precision"], told(tmp_path / "half")["precision"]) == ("float32", "bfloat16")
+    whole, half = (np.load(tmp_path / name / "predictions" / "clean.npz")["scores"] for name in ("whole", "half"))
+    assert 0 < np.abs(whole - half).max() < 0.02
+    with pytest.raises(SourceChanged, match="precision was 'bfloat16', now 'float32'"):
+        run(here, tmp_path / "half", Small(), **asked)
+    with pytest.raises(BadValue, match="tf32 is a precision of GPUs"):
+        run(here, tmp_path / "tf32", Small(), precision="tf32", **asked)
+    with pytest.raises(UnknownName, match="bfloat16"):
+        run(here, tmp_path / "typo", Small(), precision="bfloat61", **asked)
+
+
 def test_a_plan_says_what_it_may_cost(here: Path, tmp_path: Path) -> None:
     asked = {"model": Small(), "spec": SPEC, "data": here / "clips", "out": tmp_path / "run"}
     found = api.plan(here / "tiny-p.toml", **asked)

@@ -45,6 +45,7 @@ def run(
     spec: InputSpec | None = None,
     input: Mapping[str, Any] | None = None,
     clips: Literal["model", "benchmark"] = "model",
+    precision: str = "float32",
     cells: Iterable[str] | None = None,
     seed: int = 0,
     retry_failed: bool = False,
@@ -80,6 +81,8 @@ def run(
         spec: what a module or callable wants to see. A callable without one gets whole frames as they are.
         input: fields of a recogniser's `InputSpec` to change.
         clips: whether frames and sizes of a clip are the `model`'s own or those of the `benchmark`.
+        precision: of the numbers that networks compute with: `float32`, `tf32`, `bfloat16` or `float16`. The others
+            are faster on a GPU, and move scores; the run remembers it.
         cells: as `select_cells` takes them; by default all that count.
         retry_failed: look again at videos that could not be used.
         device: `auto`, `cpu` or `cuda`.
@@ -92,7 +95,7 @@ def run(
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
     need_torch("running a model")
-    asked = _asked(model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
+    asked = _asked(model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision)
     asked_data = AskedData(data, dataset, subset, fps)
     recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
     from jostle.api.engines import place_of
@@ -146,6 +149,7 @@ def plan(
     spec: InputSpec | None = None,
     input: Mapping[str, Any] | None = None,
     clips: Literal["model", "benchmark"] = "model",
+    precision: str = "float32",
     cells: Iterable[str] | None = None,
     seed: int = 0,
     retry_failed: bool = False,
@@ -156,7 +160,7 @@ def plan(
     One video is looked at, to tell how long everything may take.
     """
     need_torch("running a model")
-    asked = _asked(model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips)
+    asked = _asked(model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision)
     asked_data = AskedData(data, dataset, subset, fps)
     recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
     from jostle.api.engines import place_of

@@ -95,6 +95,10 @@ def run(
     seed: Seed = 0,
     jobs: Workers = None,
     device: Device = "auto",
+    precision: Annotated[
+        Literal["float32", "tf32", "bfloat16", "float16"],
+        typer.Option("--precision", help="Numbers that networks compute with; others than float32 move scores."),
+    ] = "float32",
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = 0,
@@ -133,6 +137,7 @@ def run(
         "retry_failed": retry_failed,
         "jobs": jobs,
         "device": device,
+        "precision": precision,
     }
     if len(entries) > 1:
         if dry_run:

@@ -30,6 +30,7 @@ class AskedModel:
         spec: what a `torch.nn.Module` or a callable wants to see.
         input: fields of the `InputSpec` to change.
         clips: whether frames and sizes of a clip are the model's own or the benchmark's.
+        precision: of the numbers that networks compute with.
     """
 
     model: Any
@@ -41,6 +42,7 @@ class AskedModel:
     spec: InputSpec | None = None
     input: Mapping[str, Any] | None = None
     clips: ClipsFrom = "model"
+    precision: str = "float32"
 
     def check(self) -> None:
         """Raise where a name, a file or a setting is wrong: before data are drawn, which takes minutes.

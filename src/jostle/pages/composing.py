@@ -269,6 +269,8 @@ def making_of(record: RunRecord, name: str) -> Making:
         facts.append(("windows", windows))
     if about.shown:
         facts.append(("shown to the model", ", ".join(f"{key} {_plain(value)}" for key, value in about.shown.items())))
+    if about.precision != "float32":
+        facts.append(("precision", about.precision))
     facts.append(("scored by", _rules(about.content)))
     facts.append(("seed", str(about.seed)))
     facts.append(("versions", ", ".join(f"{key} {value}" for key, value in about.versions.items())))

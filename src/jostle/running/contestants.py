@@ -60,7 +60,21 @@ def contestant_for(recipe: Recipe, data: Dataset, asked: AskedModel, device: str
     else:
         made = _recognition(recipe, data, asked, device)
     names = [name for name in (asked.model, asked.extractor or made.extractor) if isinstance(name, str)]
-    return replace(made, asked=tuple(names))
+    made = replace(made, asked=tuple(names))
+    if asked.precision == "float32":
+        return made
+    from jostle.models.precision import check_precision
+
+    check_precision(asked.precision, device)
+    load = partial(_computing, made.load, device, asked.precision)
+    return replace(made, load=load, precision=asked.precision)
+
+
+def _computing(load: Callable[[], Any], device: str, precision: str) -> Any:
+    """What looks at videos, with numbers of another precision."""
+    from jostle.models.precision import computing
+
+    return replace(load(), guard=partial(computing, device, precision))
 
 
 def _detection(data: Dataset, asked: AskedModel, device: str, here: bool) -> Contestant:

@@ -115,6 +115,7 @@ class Contestant:
         released_faults: of the THUMOS14-C extractors, which are repeated.
         shown: how frames become the input of a recogniser, as plain values.
         device: that it runs on.
+        precision: of the numbers that it computes with.
         asked: the names and places that it and its extractor were asked for by.
     """
 
@@ -128,6 +129,7 @@ class Contestant:
     released_faults: tuple[ReleasedFault, ...] = ()
     shown: dict[str, Any] | None = None
     device: str = "cpu"
+    precision: str = "float32"
     asked: tuple[str, ...] = ()
 
 
@@ -245,6 +247,7 @@ def _origin(task: Task[Any], contestant: Contestant, seed: int) -> Origin:
         tuple(data.missing),
         recipe=recipe.base or recipe.name,
         parts=used_parts(recipe, data.name, contestant.asked),
+        precision=contestant.precision,
     )
 
 

@@ -1,0 +1,44 @@
+"""What numbers networks compute with: fewer digits are faster on a GPU, and move scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from jostle.errors import BadValue, UnknownName
+from jostle.models.threads import one_thread
+
+PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+
+
+def check_precision(precision: str, device: str) -> None:
+    """Raise unless a device computes so.
+
+    Raises:
+        UnknownName: if there is no such precision.
+        BadValue: if the device has none such.
+    """
+    if precision not in PRECISIONS:
+        raise UnknownName("precision", precision, PRECISIONS)
+    if precision == "tf32" and not device.startswith("cuda"):
+        raise BadValue("tf32 is a precision of GPUs, and the networks run on the CPU; leave it out, or take bfloat16")
+
+
+@contextmanager
+def computing(device: str, precision: str) -> Iterator[None]:
+    """Networks inside compute on one thread, and where that is safe with numbers of this precision."""
+    with one_thread():
+        if precision in ("bfloat16", "float16"):
+            with torch.autocast(device.partition(":")[0], getattr(torch, precision)):
+                yield
+        elif precision == "tf32":
+            before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+            try:
+                yield
+            finally:
+                torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+        else:
+            yield
