@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jostle.api.corrupting import corrupt, corrupt_file, corrupt_frame, read, sheet
     from jostle.api.data import load_dataset
     from jostle.api.demonstrating import demo, demo_video
-    from jostle.api.detecting import detect, train
+    from jostle.api.detecting import detect
     from jostle.api.diffing import diff
     from jostle.api.extracting import extract
     from jostle.api.listing import describe, doctor, fetch_weights, names, origins, published
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         robustness,
         score,
     )
+    from jostle.api.training import train
     from jostle.api.verifying import verify
     from jostle.api.viewing import view
     from jostle.loading.detector import load_detector
@@ -107,10 +108,8 @@ _VERBS = {
         "demo",
         "demo_video",
     ),
-    "jostle.api.detecting": (
-        "detect",
-        "train",
-    ),
+    "jostle.api.detecting": ("detect",),
+    "jostle.api.training": ("train",),
     "jostle.api.diffing": ("diff",),
     "jostle.api.extracting": ("extract",),
     "jostle.api.listing": (

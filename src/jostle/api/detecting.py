@@ -1,8 +1,8 @@
-"""Detectors over features or video, and training."""
+"""Detectors over features or video."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from jostle.api.corrupting import SegmentsLike
 from jostle.errors import BadValue, JostleError
 from jostle.loading.detector import name_classes, need_features
-from jostle.loading.installed import need_torch
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
 
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from jostle.detectors.detector import Detector
     from jostle.looking.detection import Grid
     from jostle.models.extractor import Extractor
-    from jostle.training.config import TrainingConfig
-    from jostle.training.loop import Trained
-    from jostle.training.recognition_config import RecognitionConfig
-    from jostle.training.telling import Watch
 
 Progress = Callable[[int, int], None]
 
@@ -102,47 +97,3 @@ def detect(
         on_bad=on_bad,
         progress=progress,
     )
-
-
-def _check_names(config: TrainingConfig | RecognitionConfig) -> None:
-    """A wrong name is told of before torch is imported, which takes seconds."""
-    from jostle.datasets.dataset import datasets
-    from jostle.loading.names import check_known
-    from jostle.training.config import TrainingConfig
-
-    if isinstance(config, TrainingConfig):
-        check_known("detectors", config.detector)
-        return
-    if config.model is None:
-        check_known("models", config.recogniser)
-    datasets[config.data.dataset]
-
-
-def train(
-    config: str | Path | TrainingConfig | RecognitionConfig,
-    out: str | Path,
-    *,
-    overrides: Iterable[str] = (),
-    progress: Progress | None = None,
-    watch: Watch | None = None,
-) -> Trained:
-    """Train a detector or a recogniser, clean or robust; a run that was stopped in `out` goes on.
-
-    Args:
-        config: a TOML file, whose `task` says what is trained, or the settings themselves.
-        out: folder for checkpoint, log and weights.
-        overrides: `key=value`, on top of the file.
-        progress: called with (steps done, steps in all).
-        watch: called with what the run is going to do, then after each step with where it stands: loss and scores.
-    """
-    need_torch("training")
-    from jostle.training.reading import read_training
-
-    if isinstance(config, str | Path):
-        config = read_training(config, overrides)
-    elif list(overrides):
-        raise BadValue("overrides go with a file of settings; change the settings themselves")
-    _check_names(config)
-    from jostle.training.loop import train as run
-
-    return run(config, Path(out), on_step=progress, watch=watch)

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.errors import BadValue
-from jostle.extraction.store import Entry, Origin, read_store
 from jostle.training.consistency_config import ConsistencyConfig
 from jostle.training.schedule import OptimiserConfig
+
+if TYPE_CHECKING:
+    from jostle.extraction.store import Entry, Origin
 
 TEST_NAMES = ("test", "testing")
 GRID = (4, 16)  # stride and window of the public features of THUMOS14
@@ -132,6 +134,8 @@ class DataConfig:
 
     @cached_property
     def _noted(self) -> tuple[Origin, dict[str, Entry]] | None:
+        from jostle.extraction.store import read_store  # large, and most mistakes in a file are found without it
+
         return read_store(Path(self.features))
 
     @property
