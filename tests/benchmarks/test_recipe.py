@@ -134,10 +134,13 @@ def test_different_placements_cannot_be_rounded_for_one_cell() -> None:
         ({"protocol": None}, "a protocol is for detection and must be given there"),
         ({"protocol": "thumos"}, "no protocol is called 'thumos': did you mean thumos14"),
         ({"tious": (1.5,)}, "thresholds of tIoU lie above 0 and at most at 1"),
-        ({"k": 1}, "k is for recognition and frames"),
+        ({"k": 1}, "k is for recognition, frames and objects"),
         ({"labels_of": "own"}, "labels_of is for frames"),
         ({"sampling": Sampling()}, "sampling is for recognition; the task is detection"),
-        ({"task": "recognition", "protocol": None}, "k is for recognition and frames, and at least 1; got None"),
+        (
+            {"task": "recognition", "protocol": None},
+            "k is for recognition, frames and objects, and at least 1; got None",
+        ),
         ({"task": "recognition", "protocol": None, "k": 1, "tious": (0.5,)}, "tious are for detection"),
     ],
 )

@@ -186,9 +186,12 @@ def imports_of(file: Path) -> set[str]:
     return names | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
 
 
-def test_f60_nothing_is_downloaded() -> None:
+def test_f60_nothing_is_downloaded_but_in_the_room_for_it() -> None:
+    """What `fetching` does when somebody asks by name is in its own tests."""
     reaching = {"urllib.request", "http.client", "requests", "httpx", "aiohttp", "huggingface_hub", "ftplib"}
     for file in (ROOT / "src").rglob("*.py"):
+        if file.relative_to(ROOT / "src").as_posix() == "jostle/fetching/download.py":
+            continue
         assert not imports_of(file) & reaching, f"{file.name} reaches for the network: give it the tests of F60"
 
 
@@ -542,7 +545,7 @@ def test_f79_a_journal_grows_by_the_line(tmp_path: Path) -> None:
         path.write_text("".join(json.dumps(line | {"video": f"v_{i:05}"}) + "\n" for i in range(count)))
         state = State.of(read_events(path))
         assert len(state.videos) == count
-        assert state.videos["v_09999"].video == "v_09999"
+        assert state.videos["v_09999", None].video == "v_09999"
         with Journal(path) as journal:
             before = path.stat().st_size
             journal.note(event)

@@ -69,7 +69,7 @@ def test_a_long_video_is_cut_and_mostly_hidden_actions_go(world: Path) -> None:
 
 
 def test_the_held_out_videos_depend_on_the_seed_alone(world: Path) -> None:
-    sizes = type("Sizes", (), {"classes": 2, "input_dim": 8, "max_length": 64, "resize": False})()
+    sizes = type("Sizes", (), {"classes": 2, "input_dim": 8, "max_length": 64, "resize": False, "stretches": False})()
     made = []
     for seed in (0, 0, 1):
         config = made_config(world, data={"select": 0.3}, seed=seed)
@@ -88,7 +88,7 @@ def test_a_subset_to_choose_by_may_be_named(world: Path, tmp_path: Path) -> None
         content["database"][name]["subset"] = "Choose"
     (tmp_path / "truth.json").write_text(json.dumps(content))
     config = made_config(world, data={"truth": str(tmp_path / "truth.json"), "select": "choose"})
-    sizes = type("Sizes", (), {"classes": 2, "input_dim": 8, "max_length": 64, "resize": False})()
+    sizes = type("Sizes", (), {"classes": 2, "input_dim": 8, "max_length": 64, "resize": False, "stretches": False})()
     _, learn, held = split_videos(config, sizes)
     assert (len(learn), len(held[0])) == (8, 2)
 
