@@ -172,7 +172,7 @@ def test_every_row_is_that_of_a_network_on_its_shelf() -> None:
 
 
 def test_every_network_says_what_it_sees_and_where_its_weights_are() -> None:
-    for shelf in ("models", "extractors", "detectors"):
+    for shelf in ("models", "extractors", "detectors", "objectdetectors"):
         names = index_of_names()[shelf]
         told = {one.name: one for one in jostle.api.describe(shelf)}
         assert set(names) <= set(told)
@@ -182,6 +182,10 @@ def test_every_network_says_what_it_sees_and_where_its_weights_are() -> None:
     told = {one.name: one for one in jostle.api.describe("models")}
     assert told["r3d_18"].sees == "16 frames at 15 a second, 112x112"
     assert told["r3d_18"].weights.endswith("r3d_18-b3b3357e.pth (127 MiB)")
+    told = {one.name: one for one in jostle.api.describe("objectdetectors")}
+    assert told["puppet_boxes"].weights == "clean: with jostle"
+    assert told["fcos_resnet50_fpn"].weights.endswith("fcos_resnet50_fpn_coco-99b0c9b7.pth (124 MiB)")
+    assert told["rt_detr"].weights == "public: hf:PekingU/rtdetr_r50vd"
 
 
 def test_rows_that_no_fetch_could_honour_are_refused() -> None:

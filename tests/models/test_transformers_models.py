@@ -14,7 +14,8 @@ from tiny_transformers import config_of
 
 from jostle.errors import BadValue, CheckpointError, MissingExtra
 from jostle.models.recogniser import load_recogniser
-from jostle.models.transformers_models import FAMILIES, VIVIT, from_config, scale_of
+from jostle.models.transformers_folder import scale_of
+from jostle.models.transformers_models import FAMILIES, HALF, from_config
 
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
@@ -69,13 +70,13 @@ def test_a_checkpoint_without_a_classifier_is_refused(tmp_path: Path) -> None:
 
 def test_the_scale_is_what_the_library_computes() -> None:
     said = {"rescale_factor": 1 / 127.5, "offset": True, "image_mean": [0.5, 0.4, 0.3], "image_std": [0.5, 0.25, 0.2]}
-    mean, std = scale_of(said, VIVIT)
+    mean, std = scale_of(said, HALF, HALF)
     for value in (0.0, 100.0, 255.0):
         theirs = (value / 127.5 - 1 - np.array(said["image_mean"])) / np.array(said["image_std"])
         assert (value / 255 - np.array(mean)) / np.array(std) == pytest.approx(theirs)
-    mean, std = scale_of({"do_normalize": False, "do_rescale": False}, VIVIT)
+    mean, std = scale_of({"do_normalize": False, "do_rescale": False}, HALF, HALF)
     assert (200 / 255 - mean[0]) / std[0] == pytest.approx(200)
-    assert scale_of({}, VIVIT)[0] == pytest.approx((0.5, 0.5, 0.5))
+    assert scale_of({}, HALF, HALF)[0] == pytest.approx((0.5, 0.5, 0.5))
 
 
 def test_a_folder_that_is_none_is_said_before_the_library_is_needed(tmp_path: Path) -> None:

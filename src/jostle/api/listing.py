@@ -20,7 +20,7 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
 
     Args:
         kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors`,
-            `extractors`, `models`, `datasets`, `benchmarks`, `published` or `trackers`.
+            `extractors`, `models`, `objectdetectors`, `datasets`, `benchmarks`, `published` or `trackers`.
         profile: list the names of this profile's table instead of jostle's own.
         level: only corruptions of this level: frame, clip, codec or time.
 
@@ -64,7 +64,7 @@ def origins(kind: str, *, profile: str | None = None, level: str | None = None) 
 
 
 def describe(kind: str) -> list[Described]:
-    """What each of `models`, `extractors` or `detectors` wants to see, and where its weights are.
+    """What each of `models`, `extractors`, `detectors` or `objectdetectors` wants to see, and where its weights are.
 
     >>> [one.weights for one in describe("models") if one.name == "puppet_frames"]
     ['clean or robust: with jostle']

@@ -29,7 +29,7 @@ def names(
         typer.Argument(
             metavar="KIND",
             help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors, extractors, "
-            "models, datasets, benchmarks, published or trackers.",
+            "models, objectdetectors, datasets, benchmarks, published or trackers.",
         ),
     ],
     name: Annotated[
@@ -45,7 +45,7 @@ def names(
     if name is not None:
         _show_published(kind, name, as_json)
         return
-    if verbose and kind in ("models", "extractors", "detectors"):
+    if verbose and kind in ("models", "extractors", "detectors", "objectdetectors"):
         _show_networks(kind, as_json)
         return
     origins = api.origins(kind, profile=profile, level=level)

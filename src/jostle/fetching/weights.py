@@ -18,7 +18,7 @@ def weights_path(shelf: str, name: str, weights: str | Path, *, progress: Progre
     """The file or folder that `weights` means for a network; it is fetched first, if that is what they say.
 
     Args:
-        shelf: `models`, `extractors` or `detectors`.
+        shelf: `models`, `extractors`, `detectors` or `objectdetectors`.
         name: of the network.
         weights: a path; `clean` or `robust`, for those that come with jostle; `public`, or `hf:ORG/NAME[/file]`.
         progress: called with (mebibytes there, mebibytes in all).
@@ -52,8 +52,12 @@ def public_place(shelf: str, name: str) -> Place | None:
 
 
 def _wants_folder(shelf: str, name: str) -> bool:
-    if shelf != "models":
-        return False
-    from jostle.models.recogniser import kind_of
+    if shelf == "models":
+        from jostle.models.recogniser import kind_of
 
-    return kind_of(name).takes == "folder"
+        return kind_of(name).takes == "folder"
+    if shelf == "objectdetectors":
+        from jostle.models.object_detector import object_detectors
+
+        return object_detectors[name].takes == "folder"
+    return False

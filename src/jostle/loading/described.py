@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jostle.detectors.config import DetectorConfig
     from jostle.models.input_spec import InputSpec
 
-DESCRIBED = ("models", "extractors", "detectors")
+DESCRIBED = ("models", "extractors", "detectors", "objectdetectors")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Described:
 
 
 def described(shelf: str) -> list[Described]:
-    """Every network of a shelf, `models`, `extractors` or `detectors`."""
+    """Every network of a shelf: `models`, `extractors`, `detectors` or `objectdetectors`."""
     need_torch(f"what {shelf} want to see")
     if shelf == "detectors":
         from jostle.detectors.detector import detectors
@@ -40,6 +40,13 @@ def described(shelf: str) -> list[Described]:
         return [
             Described(kind.name, _features(kind.config()), _weights(shelf, kind.name, "a file of yours"))
             for kind in detectors.values()
+        ]
+    if shelf == "objectdetectors":
+        from jostle.models.object_detector import object_detectors
+
+        return [
+            Described(kind.name, "single frames, as they are", _weights(shelf, kind.name, kind.source))
+            for kind in object_detectors.values()
         ]
     from jostle.models.extractor import extractors
     from jostle.models.recogniser import recognisers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from jostle.errors import BadValue
 from jostle.models.input_spec import Frames
 from jostle.registry import Registry
+from jostle.shipped.places import offer, place_of
 from jostle.types.boxes import Boxes
 
 Weights = Mapping[str, Tensor] | str | PathLike[str]
@@ -68,11 +69,13 @@ class ObjectDetectorKind:
     Attributes:
         load: gives the detector with weights.
         source: where weights come from, in words.
+        takes: whether weights are a file or a folder.
     """
 
     name: str
     load: Callable[[Weights], ObjectDetector]
     source: str
+    takes: Literal["file", "folder"] = "file"
 
     @property
     def summary(self) -> str:
@@ -84,12 +87,12 @@ object_detectors: Registry[ObjectDetectorKind] = Registry("object detector", "jo
 
 
 def object_detector(
-    name: str, *, source: str
+    name: str, *, source: str, takes: Literal["file", "folder"] = "file"
 ) -> Callable[[Callable[[Weights], ObjectDetector]], Callable[[Weights], ObjectDetector]]:
     """Put a function that loads an object detector on the shelf; see `ObjectDetectorKind`."""
 
     def put(load: Callable[[Weights], ObjectDetector]) -> Callable[[Weights], ObjectDetector]:
-        object_detectors.add(name, ObjectDetectorKind(name, load, source))
+        object_detectors.add(name, ObjectDetectorKind(name, load, source, takes))
         return load
 
     return put
@@ -105,7 +108,8 @@ def load_object_detector(name: str, *, weights: Weights | None = None, device: s
     """
     kind = object_detectors[name]
     if weights is None:
-        raise BadValue(f"{name}: an untrained network finds nothing; give its weights: {kind.source}")
+        more = offer(place_of("objectdetectors", name))
+        raise BadValue(f"{name}: an untrained network finds nothing; give its weights: {kind.source}{more}")
     return kind.load(weights).to(device)
 
 

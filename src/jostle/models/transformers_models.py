@@ -7,8 +7,6 @@ We prepare frames ourselves, since the library's own way needs torchvision.
 
 from __future__ import annotations
 
-import importlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,14 +16,21 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jostle.errors import BadValue, CheckpointError, MissingExtra, ResourceError
+from jostle.errors import BadValue, CheckpointError
 from jostle.models.input_spec import InputSpec
 from jostle.models.recogniser import Changes, Recogniser, Weights, changed, recogniser
+from jostle.models.transformers_folder import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    SOURCE,
+    Triple,
+    library_class,
+    pretrained,
+    read_settings,
+    scale_of,
+)
 
-Triple = tuple[float, float, float]
 HALF: Triple = (0.5, 0.5, 0.5)
-IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
-IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,6 @@ VIVIT = _family("vivit", "Vivit", "num_frames", "image_size", 2, 256 / 224, mean
 VJEPA2 = _family(
     "vjepa2", "VJEPA2", "frames_per_clip", "crop_size", 4, 256 / 224, argument="pixel_values_videos", **_IMAGENET
 )
-SOURCE = "a folder with config.json and model.safetensors, such as {} of https://huggingface.co"
 
 
 @recogniser("videomae", source=SOURCE.format("MCG-NJU/videomae-base-finetuned-kinetics"), takes="folder")
@@ -107,26 +111,6 @@ def from_config(config: Any, changes: Changes = MappingProxyType({})) -> Recogni
     return _wrapped(family, network, {}, changes)
 
 
-def library_class(what: str, name: str) -> Any:
-    """A class of transformers, for a network that is known by `what`.
-
-    Raises:
-        MissingExtra: if the library is not installed.
-        ResourceError: if it cannot be used.
-    """
-    try:
-        transformers = importlib.import_module("transformers")
-    except ImportError:
-        raise MissingExtra(what, "hf") from None
-    try:
-        return getattr(transformers, name)
-    except (ImportError, AttributeError, RuntimeError) as error:
-        raise ResourceError(
-            f"{what}: transformers {transformers.__version__} has no {name} that loads ({error}); a torchvision "
-            "that does not belong to the installed torch is the usual reason, and taking it out helps"
-        ) from None
-
-
 class Logits(nn.Module):
     """A network of transformers that gives its logits alone."""
 
@@ -139,44 +123,19 @@ class Logits(nn.Module):
         return made
 
 
-def scale_of(settings: Mapping[str, Any], family: Family) -> tuple[Triple, Triple]:
-    """Mean and standard deviation of values in [0, 1] that do all that a `preprocessor_config.json` asks for."""
-    # The library computes (value * factor - offset - mean) / std, of values up to 255.
-    rescaled = settings.get("do_rescale", True)
-    factor = 255 * float(settings.get("rescale_factor", 1 / 255)) if rescaled else 255.0
-    offset = 1.0 if rescaled and settings.get("offset", False) else 0.0
-    mean, std = settings.get("image_mean", family.mean), settings.get("image_std", family.std)
-    if not settings.get("do_normalize", True):
-        mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
-    (a, b, c), (d, e, f) = mean, std
-    return ((a + offset) / factor, (b + offset) / factor, (c + offset) / factor), (d / factor, e / factor, f / factor)
-
-
 def _load(family: Family, weights: Weights, changes: Changes) -> Recogniser:
     if isinstance(weights, Mapping):
         raise BadValue(f"{family.kind}: weights are a folder with config.json and model.safetensors, not tensors")
     if weights == "random":
         return from_config(library_class(family.kind, family.config)(), changes)
     folder = Path(weights)
-    kind = _json(folder / "config.json", family).get("model_type")
+    kind = read_settings(folder / "config.json", family.kind).get("model_type")
     if kind != family.kind:
         hint = f"; load it as {kind!r}" if kind in FAMILIES else ""
         raise CheckpointError(f"{folder}: holds a {kind!r}, not a {family.kind!r}{hint}", fault="F54")
-    try:
-        network, found = library_class(family.kind, family.network).from_pretrained(
-            folder, local_files_only=True, output_loading_info=True
-        )
-    except (OSError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"{folder}: the weights cannot be loaded: {error}", fault="F54") from None
-    lacking = sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]]))
-    if lacking:  # the library would fill these with random numbers and go on
-        raise CheckpointError(
-            f"{folder}: {len(lacking)} of the tensors are not there or of another shape, such as {lacking[0]}; a "
-            "checkpoint from before fine-tuning has no classifier",
-            fault="F54",
-        )
+    network = pretrained(folder, family.kind, family.network, "classifier")
     files = [folder / name for name in ("video_preprocessor_config.json", "preprocessor_config.json")]
-    settings = next((_json(path, family) for path in files if path.is_file()), {})
+    settings = next((read_settings(path, family.kind) for path in files if path.is_file()), {})
     return _wrapped(family, network, settings, changes)
 
 
@@ -187,7 +146,7 @@ def _wrapped(family: Family, network: Any, settings: Mapping[str, Any], changes:
         if len(set(size)) != 1:
             raise BadValue(f"{family.kind}: crops must be square, not {tuple(size)}")
         size = size[0]
-    mean, std = scale_of(settings, family)
+    mean, std = scale_of(settings, family.mean, family.std)
     spec = InputSpec(
         frames=frames,
         stride=frames * family.step,
@@ -212,16 +171,3 @@ def _resize(given: Any, size: int, family: Family) -> int | tuple[int, int]:
     if isinstance(given, Mapping) and "shortest_edge" in given:
         return int(given["shortest_edge"])
     return given if isinstance(given, int) else int(size * family.enlarged)
-
-
-def _json(path: Path, family: Family) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except OSError as error:
-        where = SOURCE.format(f"one of a {family.kind}")
-        raise CheckpointError(f"{path}: cannot be read ({error.strerror}); weights are {where}") from None
-    except (ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path}: is not JSON: {error}", fault="F53") from None
-    if not isinstance(found, dict):
-        raise CheckpointError(f"{path}: should hold settings by name", fault="F53")
-    return found

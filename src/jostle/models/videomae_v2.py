@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from jostle.errors import CheckpointError
 from jostle.models.extractor import Tensors, extractor
 from jostle.models.input_spec import InputSpec
-from jostle.models.transformers_models import library_class
+from jostle.models.transformers_folder import library_class
 
 SOURCE = (
     "vit_g_hybrid_pt_1200e_k710_ft.pth, fine-tuned on Kinetics-710, from the model zoo of "
