@@ -28,6 +28,7 @@ CONTRACT = {  # name: cells that count
     "kinetics400-p": 90,
     "ssv2-p": 90,
     "imagenet-vid-robust": 0,
+    "imagenet-vid-robust-boxes": 0,
     "ytbb-robust": 0,
 }
 BIBLIOGRAPHY = Path(__file__).resolve().parents[2] / "docs" / "references.bib"

@@ -37,3 +37,24 @@ def imagenet_vid_robust() -> tuple[Group, ...]:
 def ytbb_robust() -> tuple[Group, ...]:
     """Stability of a frame classifier on 2,030 anchors of YouTube-BB and the frames around them that look alike."""
     return ()
+
+
+@benchmark(
+    "imagenet-vid-robust-boxes",
+    version=1,
+    title="ImageNet-Vid-Robust, boxes",
+    task="objects",
+    metric="pm_k_map",
+    k=10,
+    dataset="imagenet-vid-robust-boxes",
+    subset="test",
+    items=1109,
+    cites=("shankar2021",),
+    notes=(
+        "The program is not public; what the paper leaves open is settled as the page on frame stability says.",
+        "A detector is measured on the classes it knows; one trained on COCO knows 16 of the 30.",
+    ),
+)
+def imagenet_vid_robust_boxes() -> tuple[Group, ...]:
+    """Stability of an object detector on 1,109 anchors of ImageNet-Vid and the frames around them that look alike."""
+    return ()

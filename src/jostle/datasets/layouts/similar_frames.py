@@ -21,6 +21,7 @@ from jostle.filing.names import listing, shown
 
 SETS = ("pmsets.json", "*pmsets*.json", "*pm_sets*.json")
 LABELS = ("labels.json", "*labels*.json")
+ANNOTATIONS = "Annotations"  # of ILSVRC2015: a folder with a folder of each video, and no image in it
 _TRIED = 20  # videos by which the folder of images is told
 
 
@@ -47,7 +48,7 @@ def load_frames(request: Request, name: str, title: str) -> Dataset:
             f"{listing(map(shown, unlabelled))}; the two files must be of one release",
             fault="F36",
         )
-    videos, absent = _images(request.root, frames)
+    videos, absent = images_of(request.root, frames)
     return Dataset(name, request.subset, request.root, (frames,), videos, source=place, missing=absent)
 
 
@@ -62,7 +63,7 @@ def read_sets(root: Path, title: str, given: Path | None = None) -> tuple[Path, 
     return found[0], FrameSets(read_frame_sets(found[0]), read_frame_labels(beside[0]))
 
 
-def _images(root: Path, frames: FrameSets) -> tuple[dict[str, Path], tuple[str, ...]]:
+def images_of(root: Path, frames: FrameSets) -> tuple[dict[str, Path], tuple[str, ...]]:
     """The folder of each video that has an image, and the frames that have none."""
     wanted = frames.videos
     unsafe = [video for video in wanted if PurePosixPath(video).is_absolute() or ".." in PurePosixPath(video).parts]
@@ -73,7 +74,8 @@ def _images(root: Path, frames: FrameSets) -> tuple[dict[str, Path], tuple[str, 
     tried = wanted[:: max(1, len(wanted) // _TRIED)]
     # A root may be the `val` folder itself; a name of one part has nothing to cut.
     cuts = (0, 1) if all("/" in video for video in wanted) else (0,)
-    places = [(base, cut) for base in tree.folders_of(root) for cut in cuts]
+    bases = [base for base in tree.folders_of(root) if ANNOTATIONS not in base.parts[len(root.parts) :]]
+    places = [(base, cut) for base in bases for cut in cuts]
     # `max` takes the first of equals, which is the nearest.
     base, cut = max(places, key=lambda place: sum(_below(place[0], place[1], video).is_dir() for video in tried))
     folders = {video: _below(base, cut, video) for video in wanted}
