@@ -174,6 +174,39 @@ def test_pmk_reads_files(tmp_path: Path) -> None:
     assert json.loads(packed.stdout) == said
 
 
+def test_pmk_reads_boxes_of_another_program(tmp_path: Path) -> None:
+    files = {
+        "sets.json": json.dumps({"v/1.jpg": ["v/2.jpg"]}),
+        "boxes.json": json.dumps(
+            {"classes": ["dog", "fox"], "boxes": {"v/1.jpg": [[0, 0, 0, 9, 9]], "v/2.jpg": [[0, 0, 0, 9, 9]]}}
+        ),
+        "frames.txt": "v/1\nv/2\n",
+        "found.txt": "1 1 0.9 0 0 9 9\n2 2 0.8 0 0 9 9\n",
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+    words = ("pmk", "found.txt", "--sets", "sets.json", "--boxes", "boxes.json")
+    said = json.loads(run(*words, "--frames", "frames.txt", "--json", cwd=tmp_path).stdout)
+    assert (said["format"], said["classes"], said["of_classes"]) == (1, 2, 2)
+    # The fox is where the dog is.
+    assert [said["detection"][name] for name in ("mean_ap", "pm_k", "drop")] == [1, 0, 1]
+    assert [said["localisation"][name] for name in ("mean_ap", "pm_k", "drop")] == [1, 1, 0]
+    text = run(*words, "--frames", "frames.txt", "-k", "1", cwd=tmp_path).stdout
+    assert text.startswith("1 anchors, IoU 0.5\n")
+    assert "pm-1 mAP" in text
+    for more, why in (
+        ((), "give the list of frames"),
+        (("--labels", "sets.json"), "give one of them"),
+        (("--project", "ytbb"), "are for frame classifiers"),
+    ):
+        refused = run(*words, *more, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert why in " ".join(refused.stderr.split())
+    refused = run(*words[:4], "--labels", "sets.json", "--frames", "frames.txt", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "--frames goes with --boxes" in refused.stderr
+
+
 def test_blocked_ids_are_a_file(folder: Path, tmp_path: Path) -> None:
     words = ("eval", folder / "clean.json", "--truth", folder / "gt.json", "--json", "--blocked", tmp_path / "ids")
     made = []

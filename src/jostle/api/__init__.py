@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         load_scored_truth,
         load_truth,
         pm_k,
+        pm_k_boxes,
         robustness,
         score,
     )
@@ -71,6 +72,7 @@ __all__ = [
     "plan",
     "plan_build",
     "pm_k",
+    "pm_k_boxes",
     "published",
     "read",
     "read_models",
@@ -143,6 +145,7 @@ _VERBS = {
         "load_scored_truth",
         "load_truth",
         "pm_k",
+        "pm_k_boxes",
         "robustness",
         "score",
     ),

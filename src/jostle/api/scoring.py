@@ -13,6 +13,7 @@ from jostle.types.truth import Truth
 if TYPE_CHECKING:
     from jostle.diagnosis.diagnosis import Diagnosis
     from jostle.filing.files import Converted
+    from jostle.metrics.box_stability import BoxStability
     from jostle.metrics.comparison import Comparison
     from jostle.metrics.pm_k import Labels, PmK, Scores
     from jostle.metrics.robustness import Robustness
@@ -150,6 +151,46 @@ def pm_k(
         k,
         labels_of=labels_of,
     )
+
+
+def pm_k_boxes(
+    found: str | Path,
+    sets: Mapping[str, Sequence[str]] | str | Path,
+    boxes: str | Path,
+    k: int = 10,
+    *,
+    frames: str | Path | None = None,
+) -> BoxStability:
+    """mAP of an object detector on anchors, and on the frame within `k` of each on which it does worst.
+
+    Args:
+        found: detections: an npz of `jostle run`, COCO's results (JSON), or the text of ILSVRC's video challenge.
+        sets: by anchor, its similar neighbours; or a path to JSON.
+        boxes: path of the true boxes, `{"classes": [...], "boxes": {frame: [[class, x1, y1, x2, y2]]}}`.
+        frames: COCO's annotation file with the images and categories of the results; or the list of frames that the
+            text counts in.
+
+    Raises:
+        DataError: if a file holds something else, or a frame of the sets is in no file.
+    """
+    from jostle.datasets.box_sets import BoxSets
+    from jostle.filing.boxes import read_true_boxes
+    from jostle.filing.found_boxes import named_as, read_detections
+    from jostle.filing.frames import read_frame_sets
+    from jostle.looking.object_classes import match_objects
+    from jostle.metrics.box_stability import box_stability
+
+    classes, truth = read_true_boxes(boxes)
+    whole = BoxSets(classes, read_frame_sets(sets) if isinstance(sets, str | Path) else sets, truth)
+    given = read_detections(found, frames)
+    most = max((int(one.label.max()) for one in given.boxes.values() if len(one)), default=-1)
+    if given.classes is None and most >= len(classes):
+        raise DataError(f"{found}: has boxes of class {most + 1}, and {boxes} {len(classes)} classes", fault="F36")
+    match = match_objects(str(found), given.classes or (), classes)
+    known = match.known if given.known is None else given.known
+    seen = {frame: match.apply(one) for frame, one in named_as(given.boxes, whole.frames).items()}
+    asked = whole.only(known)
+    return box_stability(seen, asked.boxes, asked.sets, k, classes=len(known), of_classes=len(classes))
 
 
 def robustness(clean: float | None, cells: Mapping[str, float | None]) -> Robustness:

@@ -10,7 +10,9 @@ from jostle.cli.tables import between, lines_of, percent, signed
 
 if TYPE_CHECKING:
     from jostle.diagnosis.diagnosis import Diagnosis
+    from jostle.metrics.box_stability import BoxStability
     from jostle.metrics.comparison import Comparison
+    from jostle.metrics.pm_k import PmK
     from jostle.metrics.proposals import ProposalScore
     from jostle.metrics.score import Score
     from jostle.metrics.video_classification import ClassificationScore
@@ -129,3 +131,33 @@ def diagnosis_lines(names: Sequence[str], made: list[Diagnosis]) -> list[str]:
             rows += [row(bucket, [one[section][name][bucket] for one in shown]) for bucket in facts[section][name]]
             lines += ["", f"{title} {name}", *lines_of(rows)]
     return lines
+
+
+def pm_k_lines(made: PmK) -> list[str]:
+    """pm-k of a frame classifier: accuracy on anchors and within k frames, and the error by offset."""
+    said = (
+        f"{made.anchors} anchors, {made.pairs} pairs within {made.k} frames, {made.neighbours_median:g} a set (median)"
+    )
+    rows = [
+        ["", "%", "95 %"],
+        ["accuracy", percent(made.accuracy), between(made.accuracy_interval)],
+        [f"pm-{made.k}", percent(made.pm_k), between(made.pm_k_interval)],
+        ["drop", percent(made.drop), ""],
+    ]
+    if not made.error_by_offset:
+        return [said, *lines_of(rows)]
+    offsets = [[f"{offset:+d}", percent(error)] for offset, error in made.error_by_offset.items()]
+    return [said, *lines_of(rows), "", *lines_of([["offset", "error %"], *offsets])]
+
+
+def stability_lines(both: BoxStability) -> list[str]:
+    """pm-k of an object detector: detection and localisation, on anchors and on the worst frame near each."""
+    k = both.detection.k
+    rows = [["", "mAP on anchors", "95 %", f"pm-{k} mAP", "95 %", "drop"]]
+    for name, one in (("detection", both.detection), ("localisation", both.localisation)):
+        sure = [between(interval) if interval else "" for interval in (one.mean_ap_interval, one.pm_k_interval)]
+        rows.append([name, percent(one.mean_ap), sure[0], percent(one.pm_k), sure[1], percent(one.drop)])
+    said = f"{both.detection.anchors} anchors, IoU {both.detection.iou:g}"
+    if both.classes < both.of_classes:
+        said += f", on {both.classes} of {both.of_classes} classes, which the detector knows"
+    return [said, *lines_of(rows)]

@@ -16,12 +16,14 @@ from jostle.cli.score_lines import (
     classification_lines,
     comparison_lines,
     diagnosis_lines,
+    pm_k_lines,
     proposal_lines,
     score_lines,
+    stability_lines,
     truth_line,
     variant,
 )
-from jostle.cli.tables import between, lines_of, percent
+from jostle.cli.tables import percent
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
@@ -171,11 +173,23 @@ def diagnose(
         voice.show(line)
 
 
-@app.command(help="pm-k: how stable a frame classifier is over similar frames.")
+@app.command(help="pm-k: how stable a frame classifier, or an object detector, is over similar frames.")
 def pmk(
-    predictions: Annotated[Path, typer.Argument(metavar="PRED", help="Scores of frames: JSON or npz.")],
+    predictions: Annotated[
+        Path,
+        typer.Argument(metavar="PRED", help="Scores of frames: JSON or npz; or boxes: COCO's JSON, VID's text, npz."),
+    ],
     sets: Annotated[Path, typer.Option("--sets", metavar="pmsets.json", help="Similar frames of each anchor.")],
-    labels: Annotated[Path, typer.Option("--labels", metavar="labels.json", help="Classes of each frame.")],
+    labels: Annotated[
+        Path | None, typer.Option("--labels", metavar="labels.json", help="Classes of each frame, for a classifier.")
+    ] = None,
+    boxes: Annotated[
+        Path | None, typer.Option("--boxes", metavar="boxes.json", help="True boxes of each frame, for a detector.")
+    ] = None,
+    frames: Annotated[
+        Path | None,
+        typer.Option("--frames", metavar="FILE", help="Which frames PRED counts: COCO's annotations, or VID's list."),
+    ] = None,
     k: Annotated[int, typer.Option("-k", min=0, help="Frames to each side.")] = 10,
     project: Annotated[
         Literal["imagenet-vid", "ytbb"] | None,
@@ -189,27 +203,27 @@ def pmk(
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(quiet, verbose)
+    if (labels is None) == (boxes is None):
+        raise BadValue("pmk takes --labels for a frame classifier, or --boxes for an object detector; give one of them")
+    if boxes is not None:
+        if project is not None or labels_of != "own":
+            raise BadValue("--project and --labels-of are for frame classifiers; leave them out beside --boxes")
+        both = api.pm_k_boxes(predictions, sets, boxes, k, frames=frames)
+        if as_json:
+            voice.show_json({"format": 1} | both.to_dict())
+            return
+        for line in stability_lines(both):
+            voice.show(line)
+        return
+    if frames is not None:
+        raise BadValue("--frames goes with --boxes; scores of a classifier have the names of their frames")
+    assert labels is not None
     made = api.pm_k(predictions, sets, labels, k, labels_of=labels_of, project=project)
     if as_json:
         voice.show_json(made.to_dict())
         return
-    voice.show(
-        f"{made.anchors} anchors, {made.pairs} pairs within {k} frames, {made.neighbours_median:g} a set (median)"
-    )
-    rows = [
-        ["", "%", "95 %"],
-        ["accuracy", percent(made.accuracy), between(made.accuracy_interval)],
-        [f"pm-{k}", percent(made.pm_k), between(made.pm_k_interval)],
-        ["drop", percent(made.drop), ""],
-    ]
-    for line in lines_of(rows):
+    for line in pm_k_lines(made):
         voice.show(line)
-    if made.error_by_offset:
-        voice.show("")
-        for line in lines_of(
-            [["offset", "error %"], *([f"{o:+d}", percent(v)] for o, v in made.error_by_offset.items())]
-        ):
-            voice.show(line)
 
 
 @app.command(help="Convert annotations or predictions from one format to another.")

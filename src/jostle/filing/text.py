@@ -100,6 +100,18 @@ def read_json(path: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]
     return parse_json(read_text(path, max_bytes=max_bytes), path)
 
 
+def read_json_list(path: str | Path, *, max_bytes: int = MAX_BYTES) -> list[Any]:
+    """The list in a JSON file, under the same conditions.
+
+    Raises:
+        DataError: as `read_json`, and if it holds anything but a list.
+    """
+    value = _parsed(read_text(path, max_bytes=max_bytes), path, unique_keys, None)
+    if not isinstance(value, list):
+        raise DataError(f"{path}: holds {describe(value)} at the top; a list [...] is needed", fault="F28")
+    return value
+
+
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object as the parser met it; raises `RepeatedKey` where it holds a key twice."""
     made = dict(pairs)
@@ -121,12 +133,24 @@ def parse_json(
         each_object: what to make of each object, given its pairs as soon as it ends.
         constants: what to make of the words NaN and Infinity, which are refused if this is not given.
     """
+    value = _parsed(text, path, each_object, constants)
+    if not isinstance(value, dict):
+        raise DataError(f"{path}: holds {describe(value)} at the top; an object {{...}} is needed", fault="F28")
+    return value
+
+
+def _parsed(
+    text: str,
+    path: str | Path,
+    each_object: Callable[[list[tuple[str, Any]]], Any],
+    constants: Callable[[str], Any] | None,
+) -> Any:
     if not text or text.isspace():
         raise DataError(f"{path}: the file is empty; fetch it again", fault="F27")
     if text.count(",") + text.count("[") + text.count("{") > MAX_VALUES:
         raise DataError(f"{path}: holds more than {MAX_VALUES} values; split the file", fault="F38")
     try:
-        value = json.loads(
+        return json.loads(
             text, object_pairs_hook=each_object, parse_constant=constants or _constant, parse_int=_integer
         )
     except json.JSONDecodeError as error:
@@ -162,9 +186,6 @@ def parse_json(
             f"{path}: brackets are nested too deeply to be annotations or predictions; fetch the file again",
             fault="F38",
         ) from None
-    if not isinstance(value, dict):
-        raise DataError(f"{path}: holds {describe(value)} at the top; an object {{...}} is needed", fault="F28")
-    return value
 
 
 def describe(value: object) -> str:

@@ -16,12 +16,10 @@ from jostle.filing.box_tables import boxes_of, read_boxes, table_of, write_boxes
 from jostle.filing.boxes import plain_boxes
 from jostle.filing.writing import write_text
 from jostle.looking.object_detection import FoundObjects
-from jostle.metrics.pm_k_detection import PmKDetection, pm_k_detection
+from jostle.metrics.box_stability import box_stability
 from jostle.tasks.action_places import places_of
 from jostle.tasks.single_frames import SingleFramesTask
 from jostle.tasks.task import Array, Measured, task
-
-DRAWS = 1000  # of the videos, for the intervals
 
 
 @task("objects")
@@ -105,18 +103,6 @@ class ObjectsTask(SingleFramesTask[FoundObjects]):
         sets = self._sets.without([frame for frame in self._sets.frames if frame not in found]).only(known)
         k = self.recipe.k
         assert k is not None
-        of_class, anywhere = (
-            pm_k_detection(found, sets.boxes, sets.sets, k, ignore_class=ignore, draws=DRAWS)
-            for ignore in (False, True)
-        )
-        interval = of_class.pm_k_interval and list(of_class.pm_k_interval)
-        told = {"classes": len(known), "of_classes": len(sets.classes)}
-        objects = told | {"detection": _told(of_class), "localisation": _told(anywhere)}
-        return Measured(of_class.pm_k, {"interval": interval, "objects": objects})
-
-
-def _told(found: PmKDetection) -> dict[str, object]:
-    """What scores.json has of it; which frame was chosen for each anchor can be computed again."""
-    told = found.to_dict()
-    del told["format"], told["chosen"]
-    return told
+        both = box_stability(found, sets.boxes, sets.sets, k, classes=len(known), of_classes=len(sets.classes))
+        interval = both.detection.pm_k_interval and list(both.detection.pm_k_interval)
+        return Measured(both.detection.pm_k, {"interval": interval, "objects": both.to_dict()})
