@@ -133,9 +133,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.detectors.vsgn": ("VsgnConfig",),
     "jostle.detectors.frame_detector": ("FrameDetector", "FrameConfig"),
     "jostle.detectors.afsd": ("AFSD", "AfsdConfig", "AfsdOutputs"),
+    "jostle.detectors.basictad": ("BasicTAD", "BasicTadConfig", "BasicTadOutputs"),
     "jostle.detectors.outputs": ("Outputs", "Losses", "Candidates"),
     "jostle.detectors.blocks.assignment": ("Actions",),
     "jostle.detectors.nms": ("soft_nms", "soft_nms_until_one", "hard_nms", "vote"),
+    "jostle.detectors.weighted_nms": ("weighted_nms",),
     "jostle.detectors.checkpoints": ("read_weights", "read_metadata", "write_weights"),
     "jostle.extraction.windows": ("WindowGrid", "retimed"),
     "jostle.extraction.extractor": ("FeatureExtractor",),
@@ -533,7 +535,7 @@ def detectors_page() -> str:
         "",
         *_settings_table(PointConfig, only=list(PointConfig.__annotations__)),
         "",
-        "Detectors that look at frames (AFSD) also have:",
+        "Detectors that look at frames (AFSD, BasicTAD) also have:",
         "",
         *_settings_table(FrameConfig, only=list(FrameConfig.__annotations__)),
     ]
@@ -555,6 +557,7 @@ def detectors_page() -> str:
 DETECTOR_WORKS = {
     "ActionFormer": "zhang2022",
     "AFSD": "lin2021",
+    "BasicTAD": "yang2023",
     "TemporalMaxer": "tang2023",
     "TriDet": "shi2023",
     "VSGN": "zhao2021",

@@ -27,7 +27,8 @@ Make = Callable[..., Any]
 
 def test_every_variant_is_on_the_shelf() -> None:
     others = {f"vsgn_{kind}" for kind in ("thumos_tsn", "anet_tsp", "anet_i3d", "puppets")}
-    others |= {"afsd", "afsd_thumos", "afsd_anet", "afsd_puppets"}
+    others |= {"afsd", "afsd_thumos", "afsd_anet", "afsd_puppets", "basictad", "basictad_puppets"}
+    others |= {f"basictad_thumos_{form}" for form in ("ab3", "ab6", "afs3", "afm6")}
     assert set(detectors) == set(EVERY) | {f"{name}_{kind}" for name in NAMES for kind in SETS} | others
     assert all(variant.summary.endswith(".") for variant in detectors.values())
 
@@ -53,6 +54,8 @@ def test_every_variant_detects(name: str, rows: Make) -> None:
         ("vsgn", 8.37),
         ("afsd", 44.75),
         ("afsd_anet", 30.16),
+        ("basictad_thumos_ab3", 40.84),
+        ("basictad_thumos_ab6", 40.84),
     ],
 )
 def test_sizes_are_the_published_ones(name: str, millions: float) -> None:

@@ -24,13 +24,14 @@ Frames = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, kw_only=True)
 class FrameConfig(DetectorConfig):
-    """What a detector of frames is shown. Values run from -1 to 1; a clip that is not full ends in zeros.
+    """What a detector of frames is shown. A clip that is not full ends in zeros.
 
     Attributes:
         fps: frames a second that it looks at; None for as many as fill one clip with the whole video, at most its own.
-        frame_size: height and width that every frame is brought to, whatever its shape, by bicubic interpolation.
+        frame_size: what every frame is brought to: height and width, whatever its shape, for AFSD; for BasicTAD the
+            short side.
         crop: height and width of the middle of it that is looked at.
-        clip_stride: frames from one clip to the next; one more clip ends with the video.
+        clip_stride: frames from one clip to the next; the last one reaches the end of the video.
     """
 
     input_dim: int = 3
@@ -62,14 +63,13 @@ class FrameDetector(Detector[C]):
     looks_at: ClassVar[Literal["features", "frames"]] = "frames"
 
     def forward(self, clips: Tensor) -> Any:
-        """Raw outputs of clips (B, channels, T, crop, crop), with values from -1 to 1."""
+        """Raw outputs of clips (B, channels, T, crop, crop), in the scale of the network."""
         raise NotImplementedError
 
     def suppressed(self, found: Candidates) -> Candidates:
         """The candidates that stay, by falling score."""
         raise NotImplementedError
 
-    @final
     def wanted(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
         """Which frames of a video of so many are looked at, and how many those are a second.
 
@@ -85,26 +85,37 @@ class FrameDetector(Detector[C]):
         taken = taken[taken < count]
         return (taken if len(taken) else np.array([count - 1])), own  # of the shortest video one frame is seen
 
+    def pictures(self, frames: Tensor) -> Tensor:
+        """(T, channels, crop, crop) values from 0 to 255, from frames (T, channels, H, W) of any size.
+
+        They are brought to a square by bicubic interpolation, and kept in whole grey levels.
+        """
+        size = self.config.frame_size
+        whole = resized(frames, (size, size), "bicubic", antialias=False)
+        # as the files hold them that the original reads
+        return centre_crop(whole, self.config.crop, "even").round().to(torch.uint8)
+
+    def scaled(self, pictures: Tensor) -> Tensor:
+        """(channels, T, crop, crop) in the scale of the network, here from -1 to 1; from values of 0 to 255."""
+        return pictures.float() / 255 * 2 - 1
+
     @final
     def prepare(self, frames: npt.ArrayLike) -> Tensor:
-        """(channels, T, crop, crop) uint8 on the detector's device, from frames (T, H, W, channels) of any size."""
+        """(channels, T, crop, crop) on the detector's device, from frames (T, H, W, channels) uint8 of any size."""
         video = np.asarray(frames)
         channels = self.config.input_dim
         if video.ndim != 4 or video.shape[-1] != channels or video.dtype != np.uint8:
             raise BadValue(f"frames must be (T, H, W, {channels}) uint8, not {video.shape} {video.dtype}")
         if not len(video):
             raise DataError("frames: there are none")
-        size, made = self.config.frame_size, []
+        made = []
         for first in range(0, len(video), AT_ONCE):
             part = torch.from_numpy(np.array(video[first : first + AT_ONCE])).to(self.device)
-            part = resized(part.permute(0, 3, 1, 2).float(), (size, size), "bicubic", antialias=False)
-            part = centre_crop(part, self.config.crop, "even").permute(1, 0, 2, 3)
-            made.append(part.round().to(torch.uint8))  # as the files hold them that the original reads
+            made.append(self.pictures(part.permute(0, 3, 1, 2).float()).permute(1, 0, 2, 3))
         return torch.cat(made, 1)
 
-    @final
     def clips(self, count: int) -> list[int]:
-        """First frames of the clips of a video of which so many frames are looked at."""
+        """First frames of the clips of a video of which so many frames are looked at; the last ends with the video."""
         length, stride = self.config.max_length, self.config.clip_stride
         firsts = list(range(0, max(count - length, 0) + 1, stride))
         return firsts if count <= firsts[-1] + length else [*firsts, count - length]
@@ -113,7 +124,7 @@ class FrameDetector(Detector[C]):
     def clip(self, prepared: Tensor, first: int) -> Tensor:
         """(1, channels, T, crop, crop) the clip from a prepared frame on, in the scale of the network."""
         length = self.config.max_length
-        part = prepared[:, first : first + length].float() / 255 * 2 - 1
+        part = self.scaled(prepared[:, first : first + length])
         return F.pad(part, (0, 0, 0, 0, 0, length - part.shape[1]))[None]
 
     @final
@@ -143,7 +154,12 @@ class FrameDetector(Detector[C]):
     def candidates(self, frames: npt.ArrayLike) -> Candidates:
         """Segments before suppression, in frames, of frames (T, H, W, channels) at the rate that is looked at."""
         prepared = self.prepare(frames)
-        return joined([(first, self.decode(outputs)[0]) for first, outputs in self.outputs_of(prepared)])
+        parts = [(first, self.decode(outputs)[0]) for first, outputs in self.outputs_of(prepared)]
+        return self.gathered(parts, prepared.shape[1])
+
+    def gathered(self, parts: Sequence[tuple[int, Candidates]], count: int) -> Candidates:
+        """The candidates of a video of `count` frames, from those of clips that begin at these frames."""
+        return joined(parts)
 
     def detect(
         self, frames: npt.ArrayLike, *, fps: float, duration: float, video_scores: npt.ArrayLike | None = None
@@ -163,7 +179,6 @@ class FrameDetector(Detector[C]):
         taken, rate = self.wanted(len(video), float(fps))
         return self.seconds_of(self.candidates(video[taken]), rate, duration, video_scores)
 
-    @final
     def seconds_of(
         self, found: Candidates, rate: float, duration: float, video_scores: npt.ArrayLike | None = None
     ) -> Segments:

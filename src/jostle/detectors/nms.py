@@ -56,7 +56,7 @@ def soft_nms(
     """
     if not sigma > 0:
         raise BadValue(f"soft-NMS: sigma must be above 0, not {sigma}")
-    segments, scores, labels, start, end = _columns(segments, scores, labels)
+    segments, scores, labels, start, end = columns(segments, scores, labels)
     groups = labels if multiclass else np.zeros_like(labels)
     rows, decayed = _soften(
         start, end, scores, groups, _first(groups), np.float32(sigma), np.float32(min_score), _limit(max_segments)
@@ -84,7 +84,7 @@ def soft_nms_until_one(
     >>> soft_nms_until_one(*three, sigma=0.5, min_score=0.1, max_segments=9)[1]
     array([0.9], dtype=float32)
     """
-    segments, scores, labels, start, end = _columns(segments, scores, labels)
+    segments, scores, labels, start, end = columns(segments, scores, labels)
     scores = scores.copy()
     chosen: list[int] = []
     for label in np.unique(labels):
@@ -124,7 +124,7 @@ def hard_nms(
     >>> hard_nms([[0, 4], [0, 5], [8, 9]], [0.9, 0.8, 0.3], [0, 0, 0], threshold=0.5, max_segments=9)[1].round(1)
     array([0.9, 0.3], dtype=float32)
     """
-    segments, scores, labels, start, end = _columns(segments, scores, labels)
+    segments, scores, labels, start, end = columns(segments, scores, labels)
     groups = labels if multiclass else np.zeros_like(labels)
     falling = np.argsort(-scores, kind="stable")
     if min_score > 0:
@@ -172,7 +172,7 @@ def vote(
     return elected
 
 
-def _columns(
+def columns(
     segments: npt.ArrayLike, scores: npt.ArrayLike, labels: npt.ArrayLike
 ) -> tuple[Reals, Reals, Labels, Reals, Reals]:
     """The arguments in the types the kernels are compiled for, checked, with starts and ends apart."""

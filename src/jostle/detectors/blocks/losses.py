@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 TINY = 1e-8  # least denominator
+MILLIONTH = 1e-6  # added to denominators of the distance-IoU of segments
 SLIGHT = 1e-7  # added to denominators of the generalised IoU
 
 
@@ -40,6 +43,26 @@ def distance_iou(offsets: Tensor, target: Tensor) -> Tensor:
     cover = torch.maximum(offsets, target).sum(-1)
     apart = 0.5 * ((offsets[..., 1] - offsets[..., 0]) - (target[..., 1] - target[..., 0]))
     return 1 - iou(offsets, target) + (apart / cover.clamp(min=TINY)).square()
+
+
+def centre_distance_iou(segments: Tensor, target: Tensor, *, slack: Literal["square", "cover"] = "square") -> Tensor:
+    """`distance_iou` of segments given by start and end (..., 2), which need not meet, with BasicTAD's slack.
+
+    Args:
+        slack: what a millionth is added to below the squared distance: the `square` of the length that covers both, or
+            that length, the `cover`, itself.
+
+    >>> centre_distance_iou(torch.tensor([0.0, 2.0]), torch.tensor([2.0, 4.0])).item()
+    1.25
+    """
+    start, end = segments[..., 0], segments[..., 1]
+    first, last = target[..., 0], target[..., 1]
+    inter = (torch.minimum(end, last) - torch.maximum(start, first)).clamp(min=0)
+    union = (end - start) + (last - first) - inter
+    cover = torch.maximum(end, last) - torch.minimum(start, first)
+    below = cover.square() + MILLIONTH if slack == "square" else (cover + MILLIONTH).square()
+    apart = (start + end - first - last) / 2
+    return 1 - inter / (union + MILLIONTH) + apart.square() / below
 
 
 def generalised_iou(boxes: Tensor, target: Tensor) -> Tensor:

@@ -1,0 +1,59 @@
+"""Slow as the trunk of a detector of frames."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from torch import Tensor, nn
+
+from jostle.models.networks.video_resnet import EXPANSION, Stage, Stem
+
+DEPTHS = (3, 4, 6, 3)
+TIMES = (1, 1, 3, 3)  # steps that the first convolution of a stage's blocks sees
+WIDTH = 64  # channels of the stem
+
+
+class SlowTrunk(nn.Module):
+    """Slow of 50 layers without its classifier. Its norms stay as they were learned, in training too.
+
+    Args:
+        width: share of Slow's channels.
+        stride: frames that are pooled into a step behind it.
+    """
+
+    def __init__(self, width: float, stride: int) -> None:
+        super().__init__()
+        channels = base = self.base(width)
+        blocks: list[nn.Module] = [Stem(3, base, 1)]
+        for number, (depth, time) in enumerate(zip(DEPTHS, TIMES, strict=True)):
+            out = EXPANSION * base * 2**number
+            blocks.append(Stage(channels, out, depth, (time,), (1, 2, 2) if number else (1, 1, 1)))
+            channels = out
+        self.blocks = nn.Sequential(*blocks, nn.MaxPool3d((stride, 1, 1)) if stride > 1 else nn.Identity())
+        for norm in self._norms():
+            norm.requires_grad_(False)
+
+    @staticmethod
+    def base(width: float) -> int:
+        """Channels of the stem."""
+        return max(round(WIDTH * width), 1)
+
+    @classmethod
+    def channels(cls, width: float) -> int:
+        """Of what comes out."""
+        return EXPANSION * cls.base(width) << len(DEPTHS) - 1
+
+    def forward(self, clips: Tensor) -> Tensor:
+        """(B, 2048, T / stride, H / 32, W / 32), sizes of pictures rounded up."""
+        made: Tensor = self.blocks(clips)
+        return made
+
+    def train(self, mode: bool = True) -> Self:
+        """Training leaves the norms as they are."""
+        super().train(mode)
+        for norm in self._norms():
+            norm.eval()
+        return self
+
+    def _norms(self) -> list[nn.BatchNorm3d]:
+        return [module for module in self.modules() if isinstance(module, nn.BatchNorm3d)]
