@@ -82,6 +82,21 @@ def _frames(path: Path) -> object:
     return first_of(*tables, read_frame_sets, read_frame_labels, read_video_scores)(path)
 
 
+def _boxes(path: Path) -> object:
+    from jostle.filing.boxes import read_true_boxes
+    from jostle.filing.found_boxes import read_detections
+    from jostle.filing.vid_boxes import read_vid_boxes
+
+    beside = [path.parent / "images.json", path.parent / "list.txt"]
+    return first_of(
+        read_true_boxes,
+        read_vid_boxes,
+        read_detections,
+        lambda path: read_detections(path, beside[0]),
+        lambda path: read_detections(path, beside[1]),
+    )(path)
+
+
 def _features(path: Path) -> object:
     from jostle.filing.features import read_features
 
@@ -160,6 +175,7 @@ READERS = {
     "lists": Reader(samples.lists, _lists, (json_changed, line_changed), 8_000),
     "scores": Reader(samples.scores, _frames, (json_changed,), 5_000),
     "tables": Reader(samples.tables, _frames, (zip_changed,), 8_000),
+    "boxes": Reader(samples.boxes, _boxes, (json_changed, line_changed, zip_changed), 6_000, samples.box_lists),
     "features": Reader(samples.features, _features, (header_changed,), 6_000),
     "feature store": Reader(samples.feature_store, _store, (json_changed,), 2_000),
     "data sets": Reader(samples.data_sets, _layout, (json_changed, line_changed), 3_000, samples.some_clips),

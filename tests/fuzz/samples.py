@@ -92,6 +92,36 @@ def tables(_: Path) -> Samples:
     return made
 
 
+def boxes(_: Path) -> Samples:
+    held = io.BytesIO()
+    np.savez(
+        held,
+        frames=np.array(["v/1", "v/2"]),
+        counts=np.array([1, 2]),
+        boxes=np.ones((3, 6)),
+        known=np.array(["cup", "dog"]),
+    )
+    annotation = (
+        b"<annotation><folder>v</folder><filename>000001</filename><object><trackid>0</trackid>"
+        b"<name>n02084071</name><bndbox><xmax>40</xmax><xmin>1</xmin><ymax>30</ymax><ymin>2</ymin></bndbox>"
+        b"</object></annotation>"
+    )
+    return {
+        "true.json": b'{"classes": ["cup", "dog"], "boxes": {"v/1": [[0, 1, 2, 30, 40.5]], "v/2": []}}',
+        "found.npz": held.getvalue(),
+        "coco.json": b'[{"image_id": 1, "category_id": 18, "bbox": [1, 2, 30, 40.5], "score": 0.5}]',
+        "vid.txt": b"1 1 0.8 0 0 40 38\n2 2 0.9 0 0 40 40\n",
+        "000001.xml": annotation,
+    }
+
+
+def box_lists(folder: Path) -> None:
+    """What goes with files that count frames."""
+    coco = '{"images": [{"id": 1, "file_name": "v/1.jpg"}], "categories": [{"id": 18, "name": "dog"}]}'
+    (folder / "images.json").write_text(coco)
+    (folder / "list.txt").write_text("v/000001 1\nv/000002 2\n")
+
+
 def features(_: Path) -> Samples:
     made = {}
     for name, array in (
