@@ -35,6 +35,7 @@ def test_boxes_come_back(tmp_path: Path) -> None:
         ({"classes": ["cup"], "boxes": {"v/1": [[0, 5, 0, 2, 3]]}}, "ends before it begins"),
         ({"classes": ["cup"], "boxes": {"v/1": [[0, True, 0, 2, 3]]}}, "'v/1' has a list"),
         ({"classes": ["cup"], "boxes": {"v/1": [[0, 0, 0, 2, float("inf")]]}}, "Infinity|finite"),
+        ({"classes": ["cup"], "boxes": {"v/1": [[0, 0, 0, 2, 10**400]]}}, "more than 300 digits"),
     ],
 )
 def test_what_is_no_boxes_is_refused(content: Any, said: str, tmp_path: Path) -> None:

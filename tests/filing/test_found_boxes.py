@@ -119,6 +119,7 @@ def test_what_is_wrong_in_cocos_files_is_said(file: str, text: Any, said: str, f
         ("found.txt", "11 dog 0.9 0 0 10 9\n", "line 1: .* is not frame class confidence"),
         ("found.txt", "\n99 1 0.9 0 0 10 9\n", "line 2: frame 99 is not in"),
         ("found.txt", "11 0 0.9 0 0 10 9\n", "classes are counted from 1"),
+        ("found.txt", f"11 {'9' * 30} 0.9 0 0 10 9\n", "class 99999999999999999999; classes are counted from 1"),
         ("found.txt", "11 1 nan 0 0 10 9\n", "must be finite"),
         ("list.txt", "a/000005 1\na/000006 1\n", "line 2: 1 is a/000005 already"),
         ("list.txt", "a/000005 one\n", "line 1: .* is not <video>/<frame> and a number"),

@@ -20,6 +20,8 @@ from jostle.filing.text import describe, read_head, read_json, read_json_list, r
 from jostle.types.boxes import Boxes
 
 _ZIP = b"PK\x03\x04"
+MOST = 10**6  # classes; more is a mistake
+DIGITS = 18  # of a number in a list, at most
 _WORDS = 7  # frame, class, confidence, xmin, ymin, xmax, ymax
 Row = tuple[int, float, list[float]]  # label, score, box
 
@@ -109,8 +111,8 @@ def read_vid_results(path: str | Path, frames: str | Path) -> Detections:
             raise DataError(f"{where}: {line[:80]!r} is not frame class confidence xmin ymin xmax ymax", fault="F28")
         if frame not in names:
             raise DataError(f"{where}: frame {frame} is not in {frames}", fault="F36")
-        if label < 1:
-            raise DataError(f"{where}: class {label}; classes are counted from 1", fault="F28")
+        if not 1 <= label <= MOST:
+            raise DataError(f"{where}: class {str(label)[:20]}; classes are counted from 1", fault="F28")
         rows[names[frame]].append((label - 1, score, box))
     return Detections(_boxes(path, rows))
 
@@ -165,7 +167,7 @@ def _listed(path: str | Path) -> dict[int, str]:
         if not words:
             continue
         *name, last = words
-        if len(name) > 1 or (name and not last.isdecimal()):
+        if len(name) > 1 or (name and not (last.isdecimal() and len(last) <= DIGITS)):
             raise DataError(f"{path}: line {number}: {line[:80]!r} is not <video>/<frame> and a number", fault="F28")
         place = int(last) if name else number
         if place in made:
@@ -177,11 +179,12 @@ def _listed(path: str | Path) -> dict[int, str]:
 def _boxes(path: str | Path, rows: Mapping[str, list[Row]]) -> dict[str, Boxes]:
     made = {}
     for frame, found in rows.items():
-        box = np.array([one[2] for one in found], np.float64).reshape(-1, 4)
-        if (box[:, :2] > box[:, 2:]).any():
-            raise DataError(f"{path}: {frame!r} has a box that ends before it begins", fault="F28")
         try:
-            made[frame] = Boxes(box, np.array([one[0] for one in found], np.int64), np.array([one[1] for one in found]))
+            box = np.array([one[2] for one in found], np.float64).reshape(-1, 4)
+            score = np.array([one[1] for one in found], np.float64)
+            if (box[:, :2] > box[:, 2:]).any():
+                raise DataError(f"{path}: {frame!r} has a box that ends before it begins", fault="F28")
+            made[frame] = Boxes(box, np.array([one[0] for one in found], np.int64), score)
         except BadValue as error:
             raise DataError(f"{path}: {frame!r}: {error}", fault=error.fault) from None
     return made
