@@ -317,7 +317,7 @@ def test_boxes_lie_over_both_players(visit: Visit) -> None:
     assert "2 objects; found 3 clean, 3 corrupted" in visit.page.inner_text(".verdict")
     visit.page.fill("input[type=range]", "0.45")
     visit.until(lambda: visit.page.locator(".boxes .found").count() == 4)
-    assert "dark 0.50" in visit.page.locator(".boxes .found text").all_inner_texts()
+    assert "dark 0.50" in visit.page.locator(".boxes .found text").all_text_contents()
 
 
 def test_labels_stay_text_and_a_video_that_is_gone_is_said(visit: Visit) -> None:
