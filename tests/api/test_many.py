@@ -87,6 +87,7 @@ def test_each_model_has_its_folder_and_they_stand_side_by_side(data: Path, tmp_p
 
 
 def test_one_that_fails_does_not_stop_the_others(data: Path, tmp_path: Path, typed: Any) -> None:
+    pytest.importorskip("torch", reason="a run needs torch")
     (tmp_path / "models.txt").write_text(
         "# ours\nthree_classifiers:sees_all\nthree_classifiers:sees_none  # not there\n"
     )
