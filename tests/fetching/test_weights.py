@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import jostle.api
+from jostle.cli.running import run
 from jostle.detectors.checkpoints import write_weights
 from jostle.errors import BadValue, CheckpointError, JostleError, Tampered, UnknownName
 from jostle.fetching.public import cached_file
@@ -63,6 +64,25 @@ def test_weights_can_be_fetched_beforehand(files, place: Place, monkeypatch: pyt
             jostle.api.fetch_weights("extractors", wrong)
     with pytest.raises(BadValue, match="are fetched by public"):
         jostle.api.fetch_weights("models", "fetched_net", "clean")
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "model", "shelf"),
+    [("puppets-c", "tridet_puppets", "detectors"), ("puppets-boxes", "detr", "objectdetectors")],
+)
+def test_a_run_looks_for_weights_on_the_shelf_of_its_model(
+    benchmark: str, model: str, shelf: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = []
+
+    def fetch_weights(kind: str, name: str, weights: str, **_: object) -> None:
+        asked.append((kind, name, weights))
+        raise BadValue("that was all")
+
+    monkeypatch.setattr("jostle.api.fetch_weights", fetch_weights)
+    with pytest.raises(BadValue, match="that was all"):
+        run(benchmark, model=[model], weights="public", out=tmp_path / "run")
+    assert asked == [(shelf, model, "public")]
 
 
 def test_nothing_is_fetched_unless_it_is_said(files, place: Place) -> None:

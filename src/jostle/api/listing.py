@@ -82,7 +82,7 @@ def fetch_weights(
     """Have weights fetched now, to be used later: the file or folder is then in the cache, where names find it.
 
     Args:
-        kind: `models`, `extractors` or `detectors`.
+        kind: `models`, `extractors`, `detectors` or `objectdetectors`.
         name: of the network.
         weights: `public`, or `hf:ORG/NAME[/file]`.
         progress: called with (mebibytes there, mebibytes in all).

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.api.data import AskedData
 from jostle.errors import BadValue, UnknownName
+from jostle.loading.asked import AskedModel
 from jostle.loading.installed import need_torch
 from jostle.settings import is_toml
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from jostle.benchmarks.recipe import Cell, Recipe
     from jostle.datasets.dataset import Dataset
     from jostle.extraction.windows import ReleasedFault, Rule
-    from jostle.loading.asked import AskedModel
     from jostle.models.input_spec import InputSpec
     from jostle.running.runner import Contestant, Run
     from jostle.running.watching import Watch
@@ -95,7 +95,9 @@ def run(
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
     need_torch("running a model")
-    asked = _asked(model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision)
+    asked = AskedModel(
+        model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision
+    )
     asked_data = AskedData(data, dataset, subset, fps)
     recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
     from jostle.api.engines import place_of
@@ -160,7 +162,9 @@ def plan(
     One video is looked at, to tell how long everything may take.
     """
     need_torch("running a model")
-    asked = _asked(model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision)
+    asked = AskedModel(
+        model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision
+    )
     asked_data = AskedData(data, dataset, subset, fps)
     recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
     from jostle.api.engines import place_of
@@ -196,21 +200,15 @@ class _Known:
     cells: tuple[Cell, ...]
 
 
-def _asked(*model: Any) -> AskedModel:
-    from jostle.loading.asked import AskedModel
-
-    return AskedModel(*model)
-
-
 def _named(
     benchmark: str | Path, data: AskedData, asked: AskedModel, cells: Iterable[str] | None, out: str | Path
 ) -> tuple[Recipe, tuple[Cell, ...]]:
     """What names stand for; a wrong one is told of before anything large is imported, torch above all."""
-    from jostle.loading.names import check_known, check_model, check_run
+    from jostle.loading.names import check_known, check_model, check_names
 
     try:
         if not is_toml(benchmark):
-            check_run(str(benchmark), asked.model)
+            check_names(str(benchmark), asked.model)
         asked.check()
         if data.dataset is not None:
             check_known("datasets", data.dataset)

@@ -33,7 +33,7 @@ from jostle.cli.scattering import show_many
 from jostle.cli.sparklines import glance_lines
 from jostle.cli.tables import lines_of, percent
 from jostle.errors import BadValue, JostleError
-from jostle.loading.names import check_known, check_run, names_of
+from jostle.loading.names import check_known, check_names, shelf_of
 
 if TYPE_CHECKING:
     from jostle.running.runner import Run
@@ -116,9 +116,8 @@ def run(
         # Of several, one that is wrong or cannot be fetched is told of with the others.
         with suppress(JostleError) if len(entries) > 1 else nullcontext():
             if not is_toml(benchmark):
-                check_run(benchmark, one.model)
-            shelf = "detectors" if one.model in names_of("detectors") else "models"
-            fetch(shelf, one.model, one.weights or weights)
+                check_names(benchmark, one.model)
+            fetch(shelf_of(one.model), one.model, one.weights or weights)
     fetch("extractors", extractor, extractor_weights)
     asked: dict[str, Any] = {
         "data": data,

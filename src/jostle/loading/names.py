@@ -65,7 +65,12 @@ def names_of(shelf: str) -> list[str]:
     return [*index_of_names()[shelf], *foreign_names(shelf)]
 
 
-def check_run(benchmark: str, model: object) -> None:
+def shelf_of(model: str) -> str:
+    """The shelf that a model stands on, by which its weights are looked for."""
+    return next((shelf for shelf in SAID if model in names_of(shelf)), "models")
+
+
+def check_names(benchmark: str, model: object) -> None:
     """Raise unless the names of a benchmark and a model are known and fit, as far as an index tells.
 
     Raises:

@@ -20,11 +20,10 @@ from jostle.filing.boxes import plain_boxes, read_true_boxes
 from jostle.filing.frames import read_frame_sets
 from jostle.filing.writing import write_text
 from jostle.puppets.film import PUPPET, Film
-from jostle.puppets.filming import Keyed
 from jostle.puppets.props import PROPS
-from jostle.puppets.similar import EVERY, LEAST_AREA, MOST_DIFFERENT, SHIFT, TILES, Gathered, K, frame_name, kept_frames
+from jostle.puppets.similar import LEAST_AREA, Gathered, VideoSets, frame_name, kept_frames
 from jostle.puppets.splits import VIDEOS, folder_name
-from jostle.puppets.untrimmed import Video, puppets, videos_of
+from jostle.puppets.untrimmed import puppets, videos_of
 from jostle.types.boxes import Boxes
 
 FOLDER = "boxes"
@@ -43,15 +42,8 @@ def boxes_of(film: Film, numbers: Sequence[int]) -> dict[int, Boxes]:
 
 
 @dataclass(frozen=True)
-class VideoBoxes(Keyed):
+class VideoBoxes(VideoSets):
     """The recipe of the sets in one video, and of the boxes in their frames."""
-
-    video: Video
-    measure: tuple[int, ...] = (K, EVERY, LEAST_AREA, SHIFT, TILES, MOST_DIFFERENT)
-
-    @property
-    def name(self) -> str:
-        return f"videos/{self.video.id}.json"
 
     def write(self, path: Path) -> None:
         """Draw the frames around each anchor, compare them with it, and look where things are."""
