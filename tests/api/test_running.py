@@ -271,6 +271,29 @@ def test_fewer_digits_are_remembered_and_move_scores_a_little(here: Path, tmp_pa
         run(here, tmp_path / "typo", Small(), precision="bfloat61", **asked)
 
 
+def test_compiled_networks_are_remembered_and_for_gpus(
+    here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"spec": SPEC, "cells": ["clean"], "jobs": 1}
+    with pytest.raises(BadValue, match="compiled for GPUs, and these run on the CPU"):
+        run(here, tmp_path / "cpu", Small(), compiled=True, **asked)
+    made = []
+
+    def compiled(function, *, dynamic):
+        assert not dynamic
+        made.append(function.__name__)
+        return function
+
+    # As if there were a GPU and its compiler: what is compiled is called in place of the network's own.
+    monkeypatch.setattr("jostle.models.compiling.check_compiling", lambda device: None)
+    monkeypatch.setattr("torch.compile", compiled)
+    run(here, tmp_path / "fast", Small(), compiled=True, **asked)
+    assert made == ["forward"]
+    assert told(tmp_path / "fast")["compiled"] is True
+    with pytest.raises(SourceChanged, match="compiled was True, now False"):
+        run(here, tmp_path / "fast", Small(), **asked)
+
+
 def test_a_plan_says_what_it_may_cost(here: Path, tmp_path: Path) -> None:
     asked = {"model": Small(), "spec": SPEC, "data": here / "clips", "out": tmp_path / "run"}
     found = api.plan(here / "tiny-p.toml", **asked)

@@ -325,7 +325,7 @@ def test_views_and_fields_together_and_views_that_are_not_there() -> None:
         recognisers["tam_resnet50"].fit({"frame": 8})
 
 
-@pytest.mark.parametrize("name", ["puppet_slowfast", "puppet_tam"])
+@pytest.mark.parametrize("name", ["puppet_slowfast", "puppet_tam", "puppet_tam_wide"])
 def test_those_in_small_are_for_puppets(name: str) -> None:
     model = jostle.load_recogniser(name, weights="random")
     clips = np.random.default_rng(0).integers(0, 256, (1, 16, 112, 112, 3), np.uint8)

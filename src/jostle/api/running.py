@@ -46,6 +46,7 @@ def run(
     input: Mapping[str, Any] | None = None,
     clips: Literal["model", "benchmark"] = "model",
     precision: str = "float32",
+    compiled: bool = False,
     cells: Iterable[str] | None = None,
     seed: int = 0,
     retry_failed: bool = False,
@@ -83,6 +84,7 @@ def run(
         clips: whether frames and sizes of a clip are the `model`'s own or those of the `benchmark`.
         precision: of the numbers that networks compute with: `float32`, `tf32`, `bfloat16` or `float16`. The others
             are faster on a GPU, and move scores; the run remembers it.
+        compiled: networks go through `torch.compile`, on a GPU; it moves last digits, and the run remembers it.
         cells: as `select_cells` takes them; by default all that count.
         retry_failed: look again at videos that could not be used.
         device: `auto`, `cpu` or `cuda`.
@@ -96,7 +98,7 @@ def run(
     """
     need_torch("running a model")
     asked = AskedModel(
-        model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision
+        model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision, compiled
     )
     asked_data = AskedData(data, dataset, subset, fps)
     recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
@@ -152,6 +154,7 @@ def plan(
     input: Mapping[str, Any] | None = None,
     clips: Literal["model", "benchmark"] = "model",
     precision: str = "float32",
+    compiled: bool = False,
     cells: Iterable[str] | None = None,
     seed: int = 0,
     retry_failed: bool = False,
@@ -163,7 +166,7 @@ def plan(
     """
     need_torch("running a model")
     asked = AskedModel(
-        model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision
+        model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision, compiled
     )
     asked_data = AskedData(data, dataset, subset, fps)
     recipe, chosen = _named(benchmark, asked_data, asked, cells, out)

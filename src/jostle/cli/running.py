@@ -99,6 +99,9 @@ def run(
         Literal["float32", "tf32", "bfloat16", "float16"],
         typer.Option("--precision", help="Numbers that networks compute with; others than float32 move scores."),
     ] = "float32",
+    compiled: Annotated[
+        bool, typer.Option("--compile", help="Networks through torch.compile, on a GPU; moves last digits.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = 0,
@@ -137,6 +140,7 @@ def run(
         "jobs": jobs,
         "device": device,
         "precision": precision,
+        "compiled": compiled,
     }
     if len(entries) > 1:
         if dry_run:

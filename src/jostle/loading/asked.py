@@ -31,6 +31,7 @@ class AskedModel:
         input: fields of the `InputSpec` to change.
         clips: whether frames and sizes of a clip are the model's own or the benchmark's.
         precision: of the numbers that networks compute with.
+        compiled: whether networks go through torch.compile.
     """
 
     model: Any
@@ -43,6 +44,7 @@ class AskedModel:
     input: Mapping[str, Any] | None = None
     clips: ClipsFrom = "model"
     precision: str = "float32"
+    compiled: bool = False
 
     def check(self) -> None:
         """Raise where a name, a file or a setting is wrong: before data are drawn, which takes minutes.

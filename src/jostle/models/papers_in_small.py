@@ -32,10 +32,17 @@ def puppet_slowfast(weights: Weights, changes: Changes) -> Recogniser:
 @recogniser("puppet_tam", spec=SPEC, source=SOURCE)
 def puppet_tam(weights: Weights, changes: Changes) -> Recogniser:
     """TAM on a ResNet of 18 layers with a quarter of the channels, for clips of puppets."""
+    return _tam("puppet_tam", TAM, weights, changes)
 
+
+@recogniser("puppet_tam_wide", spec=SPEC, source=SOURCE)
+def puppet_tam_wide(weights: Weights, changes: Changes) -> Recogniser:
+    """The same with half of the channels, four times as many weights: what does capacity buy?"""
+    return _tam("puppet_tam_wide", replace(TAM, width=2 * TAM.width), weights, changes)
+
+
+def _tam(name: str, config: TamConfig, weights: Weights, changes: Changes) -> Recogniser:
     def build(classes: int) -> TamResNet:
-        return TamResNet(replace(TAM, classes=classes))
+        return TamResNet(replace(config, classes=classes))
 
-    return with_weights(
-        "puppet_tam", build, changed("puppet_tam", SPEC, changes), weights, head="fc.bias", classes=CLASSES
-    )
+    return with_weights(name, build, changed(name, SPEC, changes), weights, head="fc.bias", classes=CLASSES)

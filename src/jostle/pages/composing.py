@@ -271,6 +271,8 @@ def making_of(record: RunRecord, name: str) -> Making:
         facts.append(("shown to the model", ", ".join(f"{key} {_plain(value)}" for key, value in about.shown.items())))
     if about.precision != "float32":
         facts.append(("precision", about.precision))
+    if about.compiled:
+        facts.append(("networks", "compiled"))
     facts.append(("scored by", _rules(about.content)))
     facts.append(("seed", str(about.seed)))
     facts.append(("versions", ", ".join(f"{key} {value}" for key, value in about.versions.items())))

@@ -61,6 +61,11 @@ def contestant_for(recipe: Recipe, data: Dataset, asked: AskedModel, device: str
         made = _recognition(recipe, data, asked, device)
     names = [name for name in (asked.model, asked.extractor or made.extractor) if isinstance(name, str)]
     made = replace(made, asked=tuple(names))
+    if asked.compiled:
+        from jostle.models.compiling import check_compiling
+
+        check_compiling(device)
+        made = replace(made, load=partial(_compiled, made.load), compiled=True)
     if asked.precision == "float32":
         return made
     from jostle.models.precision import check_precision
@@ -68,6 +73,15 @@ def contestant_for(recipe: Recipe, data: Dataset, asked: AskedModel, device: str
     check_precision(asked.precision, device)
     load = partial(_computing, made.load, device, asked.precision)
     return replace(made, load=load, precision=asked.precision)
+
+
+def _compiled(load: Callable[[], Any]) -> Any:
+    """What looks at videos, its networks compiled."""
+    from jostle.models.compiling import compile_networks
+
+    look = load()
+    compile_networks(look)
+    return look
 
 
 def _computing(load: Callable[[], Any], device: str, precision: str) -> Any:

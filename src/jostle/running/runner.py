@@ -116,6 +116,7 @@ class Contestant:
         shown: how frames become the input of a recogniser, as plain values.
         device: that it runs on.
         precision: of the numbers that it computes with.
+        compiled: whether its networks go through torch.compile.
         asked: the names and places that it and its extractor were asked for by.
     """
 
@@ -130,6 +131,7 @@ class Contestant:
     shown: dict[str, Any] | None = None
     device: str = "cpu"
     precision: str = "float32"
+    compiled: bool = False
     asked: tuple[str, ...] = ()
 
 
@@ -248,6 +250,7 @@ def _origin(task: Task[Any], contestant: Contestant, seed: int) -> Origin:
         recipe=recipe.base or recipe.name,
         parts=used_parts(recipe, data.name, contestant.asked),
         precision=contestant.precision,
+        compiled=contestant.compiled,
     )
 
 

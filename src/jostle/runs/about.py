@@ -150,6 +150,7 @@ class Origin:
         recipe: the recipe that the benchmark puts on these data; its own name, where they are its own.
         parts: what of all this is not jostle's own, and where it came from.
         precision: of the numbers that networks computed with.
+        compiled: whether networks went through torch.compile.
     """
 
     benchmark: str
@@ -172,6 +173,7 @@ class Origin:
     recipe: str = field(default="", kw_only=True)
     parts: tuple[UsedPart, ...] = field(default=(), kw_only=True)
     precision: str = field(default="float32", kw_only=True)
+    compiled: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.recipe:  # as in runs before recipes could be put on other data

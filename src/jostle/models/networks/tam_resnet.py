@@ -136,8 +136,8 @@ class TamResNet(nn.Module):
         self.drop = nn.Dropout(DROPPED)
         self.fc = nn.Linear(channels, config.classes)
 
-    def forward(self, clips: Tensor) -> Tensor:
-        """(B, classes) logits of (B, 3, T, H, W)."""
+    def see(self, clips: Tensor) -> Tensor:
+        """(B, T, C, h, w), what the last stage makes of (B, 3, T, H, W)."""
         count, _, frames = clips.shape[:3]
         x = clips.transpose(1, 2).flatten(0, 1).contiguous(memory_format=torch.channels_last)
         x = self.maxpool(F.relu(self.bn1(self.conv1(x)), inplace=True))
@@ -146,7 +146,11 @@ class TamResNet(nn.Module):
                 x = block(x, frames)
             if self.config.time_stride and number < 4:
                 x, frames = _fewer(x, frames)
-        made: Tensor = self.fc(self.drop(torch.unflatten(x.mean((2, 3)), 0, (count, frames)).mean(1)))
+        return torch.unflatten(x, 0, (count, frames))
+
+    def forward(self, clips: Tensor) -> Tensor:
+        """(B, classes) logits of (B, 3, T, H, W)."""
+        made: Tensor = self.fc(self.drop(self.see(clips).mean((3, 4)).mean(1)))
         return made
 
 
