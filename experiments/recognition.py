@@ -13,7 +13,7 @@ import json
 import multiprocessing
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,10 @@ from jostle.puppets.film import CLASSES
 from jostle.settings import make_settings
 from jostle.training.recognition_config import RecognitionConfig
 
-RECOGNISERS = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided")
+RECOGNISERS = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided", "puppet_slowfast", "puppet_tam")
+SHIPPED_RECOGNISERS = RECOGNISERS[:4]  # the two of the papers' own layout are twice as large, and are not kept
+WIDE = "puppet_tam_wide"  # four times the weights of its narrow kin, under the treatments that tell what these buy
+WIDE_TREATMENTS = ("clean", "mix")
 SEEDS = (0, 1, 2)
 SINGLE = "puppet_r2plus1d"  # learns from one corruption at a time, too
 STEPS = ("start", "cells", "study", "singles", "weights")
@@ -100,9 +103,8 @@ def main() -> None:
     if "cells" in given.steps:
         make_cells(given.work / "cells", jobs=given.jobs, clips=given.clips)
         print(f"cells: {time.monotonic() - begun:.0f} s", flush=True)
-    study = [Run(r, t, seed) for t in TREATMENTS for r in RECOGNISERS for seed in given.seeds]
-    singles = [Run(SINGLE, t, seed) for t in SINGLES for seed in given.seeds]
-    runs = (study if "study" in given.steps else []) + (singles if "singles" in given.steps else [])
+    wanted = {"study": study_runs, "singles": single_runs}
+    runs = [run for step, those in wanted.items() if step in given.steps for run in those(given.seeds)]
     for treatment in dict.fromkeys(run.treatment for run in runs):
         prepare(treatment, given.work, given.jobs)
     print(f"clips to learn from: {time.monotonic() - begun:.0f} s", flush=True)
@@ -115,9 +117,21 @@ def main() -> None:
     print(f"all: {time.monotonic() - begun:.0f} s", flush=True)
 
 
+def study_runs(seeds: Iterable[int] = SEEDS) -> list[Run]:
+    """Every recogniser under every treatment, and the wide one."""
+    pairs = [(WIDE, t) for t in WIDE_TREATMENTS]
+    pairs += [(r, t) for r in reversed(RECOGNISERS) for t in TREATMENTS]
+    return [Run(recogniser, treatment, seed) for recogniser, treatment in pairs for seed in seeds]
+
+
+def single_runs(seeds: Iterable[int] = SEEDS) -> list[Run]:
+    """One recogniser that learns from one corruption at a time."""
+    return [Run(SINGLE, treatment, seed) for treatment in SINGLES for seed in seeds]
+
+
 def _start_all(work: Path, jobs: int) -> Any:
     """Begin the networks that have no weights yet, each in a process; gives what waits for them."""
-    left = [name for name in RECOGNISERS if not _start_of(work, name).exists()]
+    left = [name for name in (*RECOGNISERS, WIDE) if not _start_of(work, name).exists()]
     if not left:
         return lambda: None
     from experiments.recognition_films import draw_clips
@@ -189,7 +203,7 @@ def measure(run: Run, work: Path) -> dict[str, Any]:
     import torch
 
     from jostle.detectors.checkpoints import read_weights
-    from jostle.models.puppet_recognisers import NETWORKS
+    from jostle.models.recogniser import load_recogniser
     from jostle.training.loop import train
 
     torch.backends.cudnn.benchmark = True  # clips have one shape
@@ -198,8 +212,7 @@ def measure(run: Run, work: Path) -> dict[str, Any]:
     done = train(settings_for(run, work), folder)
     trained = time.monotonic()
     (folder / "checkpoint.safetensors").unlink(missing_ok=True)
-    network = NETWORKS[run.recogniser](len(CLASSES))
-    network.load_state_dict(read_weights(done.weights))
+    network = load_recogniser(run.recogniser, weights=read_weights(done.weights)).network
     network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     clips = load_cells(work / "cells")
     cells = {cell: shares(predicted(network, clips, number), clips.label) for number, cell in enumerate(CELLS)}
@@ -244,7 +257,7 @@ def ship(work: Path) -> None:
     ship_weights(
         {
             f"{recogniser}-{name}": work / "runs" / Run(recogniser, treatment, 0).folder
-            for recogniser in RECOGNISERS
+            for recogniser in SHIPPED_RECOGNISERS
             for name, treatment in SHIPPED.items()
         }
     )

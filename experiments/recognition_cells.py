@@ -23,7 +23,7 @@ from jostle.training.clips import VideoClip, corrupted, even, videos_of
 from jostle.training.recognition_config import ClipsConfig
 from jostle.types.clip import Clip
 
-SEVERITIES = (1, 3, 5)
+SEVERITIES = (1, 2, 3, 4, 5)
 FAMILY: dict[str, tuple[str, ...]] = {
     "C spatial": tuple(f"kinetics-c/{name}" for name in SPATIAL),
     "C temporal": tuple(f"kinetics-c/{name}" for name in TEMPORAL),

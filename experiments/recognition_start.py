@@ -20,11 +20,13 @@ from torch.nn import functional as F
 from experiments.films import POINTS
 from experiments.recognition_films import KEPT, DrawnClips
 from jostle.detectors.checkpoints import write_weights
-from jostle.models.puppet_recognisers import CLASSES, NETWORKS, SPEC
+from jostle.models.networks.slowfast import SlowFast, slow_frames
+from jostle.models.networks.tam_resnet import TamResNet
+from jostle.models.puppet_recognisers import SPEC, PuppetRecogniser
+from jostle.models.recogniser import load_recogniser
 from jostle.puppets.film import CLASSES as NAMES
+from jostle.puppets.film import SIZE
 from jostle.seeds import key_for
-
-CELL = 16  # pixels along each side of a place
 
 
 @dataclass(frozen=True)
@@ -57,8 +59,10 @@ def learn_to_see(name: str, clips: DrawnClips, out: Path, *, seed: int = 0, sche
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(key_for(seed, "begin", name) % 2**63)
-    network = NETWORKS[name](CLASSES).to(device)
-    pointer = nn.Conv3d(network.classifier.in_features, POINTS * 5, 1).to(device)
+    network = load_recogniser(name, weights="random").network.to(device).train()
+    with torch.no_grad():
+        dim = look(network, torch.zeros(1, 3, SPEC.frames, *SIZE, device=device))[0].shape[1]
+    pointer = nn.Conv3d(dim, POINTS * 5, 1).to(device)
     parameters = [*network.parameters(), *pointer.parameters()]
     optimiser = torch.optim.AdamW(parameters, lr=lr, weight_decay=plan.decay, fused=device.type == "cuda")
     rate = torch.optim.lr_scheduler.OneCycleLR(optimiser, lr, total_steps=plan.steps, pct_start=0.1)
@@ -69,8 +73,7 @@ def learn_to_see(name: str, clips: DrawnClips, out: Path, *, seed: int = 0, sche
         rows = torch.randint(0, len(frames), (plan.batch,), device=device)
         shown, points = varied(frames, joints, rows, plan.grain)
         with torch.autocast(device.type, torch.bfloat16):
-            seen = network.see(shown)
-            logits = network.classifier(network.drop(seen.mean((2, 3, 4))))
+            seen, logits = look(network, shown)
         told = F.cross_entropy(logits.float(), label[rows], label_smoothing=0.1)
         found, placed, hit = pointed(pointer(seen.float()), points)
         optimiser.zero_grad(set_to_none=True)
@@ -84,6 +87,21 @@ def learn_to_see(name: str, clips: DrawnClips, out: Path, *, seed: int = 0, sche
             print(name, json.dumps(said | {"s": round(time.monotonic() - begun, 1)}), flush=True)
     kept = {key: value.cpu() for key, value in network.state_dict().items()}
     write_weights(kept, out, metadata={"recogniser": name, "classes": json.dumps(NAMES), "seed": str(seed)})
+
+
+def look(network: nn.Module, clips: Tensor) -> tuple[Tensor, Tensor]:
+    """(B, C, T, h, w), what a network sees at each place and step before it decides, and its (B, classes) logits."""
+    if isinstance(network, SlowFast):
+        alpha = network.config.alpha
+        both = network.blocks[:-2]((clips[:, :, slow_frames(clips.shape[2], alpha)], clips))
+        slow, fast = both
+        return torch.cat([slow, F.avg_pool3d(fast, (alpha, 1, 1))], 1), network.blocks[-2:](both)
+    if isinstance(network, TamResNet):
+        seen = network.see(clips).transpose(1, 2)
+        return seen, network.fc(network.drop(seen.mean((2, 3, 4))))
+    assert isinstance(network, PuppetRecogniser)
+    seen = network.see(clips)
+    return seen, network.classifier(network.drop(seen.mean((2, 3, 4))))
 
 
 def varied(frames: Tensor, joints: Tensor, rows: Tensor, grain: float) -> tuple[Tensor, Tensor]:
@@ -111,20 +129,21 @@ def pointed(seen: Tensor, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Two losses, which place holds each joint, and where in it and where it goes; and how often the place is right.
 
     Args:
-        seen: (B, POINTS * 5, T, 7, 7): whether a joint is there, and four numbers about it.
+        seen: (B, POINTS * 5, T, h, w): whether a joint is there, and four numbers about it.
         points: (B, 16, POINTS, 2) in pixels.
     """
     length, high, wide = seen.shape[2:]
+    side = SIZE[1] / wide  # pixels along each side of a place
     told = seen.unflatten(1, (POINTS, 5)).permute(0, 3, 1, 2, 4, 5).flatten(4).float()  # (B, T, POINTS, 5, places)
     together = points.unflatten(1, (length, -1))  # (B, T, frames of a step, POINTS, 2)
     middle = together.mean(2)
-    moved = F.pad(middle[:, 1:] - middle[:, :-1], (0, 0, 0, 0, 0, 1)) / CELL
-    cell = (middle / CELL).floor().long()
+    moved = F.pad(middle[:, 1:] - middle[:, :-1], (0, 0, 0, 0, 0, 1)) / side
+    cell = (middle / side).floor().long()
     inside = ((cell >= 0) & (cell < torch.tensor([wide, high], device=seen.device))).all(-1)
     cell = torch.stack([cell[..., 0].clamp(0, wide - 1), cell[..., 1].clamp(0, high - 1)], -1)
     place = cell[..., 1] * wide + cell[..., 0]  # (B, T, POINTS)
     found = F.cross_entropy(told[:, :, :, 0][inside], place[inside])
     there = told[:, :, :, 1:].gather(4, place[..., None, None].expand(-1, -1, -1, 4, 1))[..., 0]
-    wanted = torch.cat([middle / CELL - cell - 0.5, moved], -1)
+    wanted = torch.cat([middle / side - cell - 0.5, moved], -1)
     hit = (told[:, :, :, 0].argmax(-1) == place)[inside].float().mean()
     return found, F.smooth_l1_loss(there[inside], wanted[inside], beta=0.1), hit

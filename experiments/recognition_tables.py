@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.frames import START
 from experiments.frames import TREATMENTS as FRAME_TREATMENTS
-from experiments.recognition import RECOGNISERS, SINGLE, SINGLES, TREATMENTS
+from experiments.recognition import RECOGNISERS, SINGLE, SINGLES, TREATMENTS, WIDE, WIDE_TREATMENTS
 from experiments.recognition_cells import CELLS, FAMILY, SEVERITIES
 from experiments.tables import PAGE, ROOT, spread, table
 
@@ -23,6 +23,9 @@ NAMES = {
     "puppet_r2plus1d": "(2+1)D",
     "puppet_x3d": "channels apart",
     "puppet_divided": "divided transformer",
+    "puppet_slowfast": "SlowFast",
+    "puppet_tam": "TAM",
+    "puppet_tam_wide": "TAM, wide",
 }
 ALL, ORDERED, OTHERS, SWAPPED = range(4)  # what is counted in a cell
 TEMPORAL = (
@@ -111,12 +114,12 @@ def corruption_table(results: Results) -> str:
 
 
 def transfer_table(results: Results) -> str:
-    """Learned from a mix at severities 1 to 3: the same cells, the same corruptions at severity 5, and all others."""
+    """Learned from a mix at severities 1 to 3: the same cells, the same corruptions at 4 and 5, and all others."""
     learned = set(TREATMENTS["mix"]["corruptions"]["specs"])
     cells = [cell for cell in SETS["UCF101-P"] if cell.rpartition(":")[0] in learned]
     groups = (
-        [cell for cell in cells if not cell.endswith(":5")],
-        [cell for cell in cells if cell.endswith(":5")],
+        [cell for cell in cells if cell[-1] in "123"],
+        [cell for cell in cells if cell[-1] in "45"],
         [cell for cell in SETS["UCF101-P"] if cell not in cells],
         SETS["Kinetics-C"],
     )
@@ -126,7 +129,7 @@ def transfer_table(results: Results) -> str:
             records = results.of(recogniser, treatment)
             if records:
                 rows.append([NAMES[recogniser], treatment, *(spread(mean(r, g) for r in records) for g in groups)])
-    head = ["learned from, 1 and 3", "the same at 5", "others of UCF101-P", "Kinetics-C"]
+    head = ["learned from, 1 to 3", "the same at 4 and 5", "others of UCF101-P", "Kinetics-C"]
     return table(["recogniser", "trained", *head], rows)
 
 
@@ -148,6 +151,33 @@ def order_table(results: Results) -> str:
                 row.append(" / ".join(f"{part:.0f}" for part in parts))
             rows.append(row)
     return table(["recogniser", "trained", "clean", *map(_words, TEMPORAL)], rows)
+
+
+def severity_table(results: Results) -> str:
+    """Trained clean: the mean over a benchmark's corruptions at each severity."""
+    rows = []
+    for recogniser in RECOGNISERS:
+        records = results.of(recogniser, "clean")
+        for name, cells in SETS.items():
+            levels = [[cell for cell in cells if cell.endswith(f":{level}")] for level in SEVERITIES]
+            values = [spread(mean(r, level) for r in records) for level in levels]
+            rows.append([NAMES[recogniser], name, *values])
+    return table(["recogniser", "benchmark", *map(str, SEVERITIES)], rows)
+
+
+def capacity_table(results: Results) -> str:
+    """TAM with four times the weights, beside the narrow one."""
+    rows = []
+    for treatment in WIDE_TREATMENTS:
+        for recogniser in (WIDE.removesuffix("_wide"), WIDE):
+            records = results.of(recogniser, treatment)
+            row = [NAMES[recogniser], treatment, spread(mean(r, ["clean"]) for r in records)]
+            for cells in SETS.values():
+                row.append(spread(mean(r, cells) for r in records))
+                row.append(spread(100 * mean(r, cells) / mean(r, ["clean"]) for r in records))
+            rows.append(row)
+    head = [part for name in SETS for part in (name, "relative")]
+    return table(["recogniser", "trained", "clean", *head], rows)
 
 
 def single_table(results: Results) -> str:
@@ -184,6 +214,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "corruptions": corruption_table,
     "transfer": transfer_table,
     "order": order_table,
+    "severities": severity_table,
+    "capacity": capacity_table,
     "singles": single_table,
     "frames": frames_table,
 }
