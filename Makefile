@@ -61,6 +61,7 @@ bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(BIN)/python -m benchmarks.recognisers
 	$(BIN)/python -m benchmarks.pooling
 	$(BIN)/python -m benchmarks.extraction
+	$(BIN)/python -m benchmarks.frame_detectors
 	$(BIN)/python -m benchmarks.puppets
 	$(PARTS)/python -m benchmarks.running
 	$(BIN)/python -m benchmarks.run_memory

@@ -44,6 +44,7 @@ from jostle.papers.table import PublishedTable, published
 from jostle.registry import Registry
 from jostle.shipped import FOLDER
 from jostle.training.config import TrainingConfig
+from jostle.training.frames_config import FrameTrainingConfig, StrikesConfig
 from jostle.training.recognition_config import RecognitionConfig
 
 DOCS = Path(__file__).parent
@@ -170,6 +171,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.training.consistency_config": ("ConsistencyConfig",),
     "jostle.training.consistency": ("consistency_loss", "divergence"),
     "jostle.training.recognition_config": ("RecognitionConfig",),
+    "jostle.training.frames_config": ("FrameTrainingConfig", "FramesConfig", "StrikesConfig"),
     "jostle.training.reading": ("read_training",),
     "jostle.training.loop": ("Trained",),
     "jostle.shapes": ("differences",),
@@ -854,7 +856,8 @@ def training_page() -> str:
         "detector as they are; leave such a key out there. On the command line a key is "
         "`table.key=value`. [Train a detector](../how-to/train-a-detector.md) shows it at work. A file with "
         '`task = "recognition"` has [other tables](#a-recogniser), which '
-        "[Train a recogniser](../how-to/train-a-recogniser.md) shows.",
+        "[Train a recogniser](../how-to/train-a-recogniser.md) shows, one with "
+        '`task = "end-to-end"` [those](#a-detector-of-frames) of a detector that looks at frames itself.',
         "",
         "## At the top",
         "",
@@ -864,6 +867,12 @@ def training_page() -> str:
     ]
     for name, kind in training_tables(TrainingConfig).items():
         lines += ["", f"## {name}", "", _first_paragraph(kind.__doc__), "", *_settings_table(kind)]
+    lines += ["", "## A detector of frames", "", 'With `task = "end-to-end"`; nothing else must be given.', ""]
+    lines += _settings_table(FrameTrainingConfig)
+    tables = training_tables(FrameTrainingConfig)
+    for name, kind in {"data": tables["data"], "data.drop": StrikesConfig}.items():
+        lines += ["", f"## {name} of frames", "", _first_paragraph(kind.__doc__), "", *_settings_table(kind)]
+    lines += ["", "`optimiser` and `consistency` are those [above](#optimiser)."]
     lines += ["", "## A recogniser", "", 'With `task = "recognition"`; nothing else must be given.', ""]
     lines += _settings_table(RecognitionConfig)
     for name, kind in training_tables(RecognitionConfig).items():

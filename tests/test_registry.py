@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,15 @@ def test_several_packages_fill_one_shelf(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / package / "one.py").write_text(text)
     assert list(shelf) == ["pear", "plum"]
     assert len(shelf) == 2
+
+
+def test_threads_that_ask_first_find_a_full_shelf() -> None:
+    """Kinds are looked up by several threads of a training run, before anything else has filled the shelf."""
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from jostle.corrupting.spec import Spec\n"
+        "with ThreadPoolExecutor(8) as pool:\n"
+        "    print({str(spec) for spec in pool.map(Spec.parse, ['gaussian_noise:2'] * 16)})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "{'gaussian_noise:2'}\n", done.stderr

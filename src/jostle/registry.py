@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from threading import RLock
 from typing import Generic, TypeVar
 
 from jostle import plugins
 from jostle.errors import BadValue, UnknownName
 
 T = TypeVar("T")
+_FILLING = RLock()  # one thread fills shelves; others would find them half empty
 
 
 class Registry(Generic[T]):
@@ -80,8 +82,9 @@ class Registry(Generic[T]):
         return [self[name] for name in self]
 
     def _discover(self) -> None:
-        self._discover_ours()
-        plugins.load(self.shelf)
+        with _FILLING:
+            self._discover_ours()
+            plugins.load(self.shelf)
 
     def _discover_ours(self) -> None:
         names, self._packages = self._packages, ()

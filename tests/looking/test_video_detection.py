@@ -12,7 +12,7 @@ import jostle
 from jostle.errors import BadValue, DataError, MediaError
 from jostle.extraction.folder import Corrupting, extract_videos
 from jostle.looking.detection import Grid, detect_features, grid_of
-from jostle.looking.video_detection import detect_videos
+from jostle.looking.video_detection import by_features, detect_videos
 from jostle.types import Segments
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
@@ -42,11 +42,12 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def test_each_video_is_looked_at_with_its_own_rate(videos: dict[str, Path]) -> None:
     detector = Sums()
-    found = detect_videos(detector, videos, TwoParts(8, 2))
+    found = detect_videos(by_features(detector, TwoParts(8, 2)), videos)
     assert found.videos == ("a", "odd name!")
     assert [(facts["fps"], facts["duration"]) for facts in detector.told] == [(25.0, 1.6), (10.0, 3.0)]
     assert {(facts["stride"], facts["window"]) for facts in detector.told} == {(2, 8)}
-    struck = detect_videos(detector, videos, TwoParts(8, 2), corrupting=Corrupting(("black_frame:3",), "frame:9"))
+    corrupting = Corrupting(("black_frame:3",), "frame:9")
+    struck = detect_videos(by_features(detector, TwoParts(8, 2), corrupting), videos)
     assert (struck.score != found.score).all()
 
 
@@ -56,7 +57,7 @@ def test_features_that_jostle_wrote_need_no_rate(videos: dict[str, Path], tmp_pa
     assert grid_of(tmp_path) == grid_of(tmp_path / "a.npy") == Grid(2, 8)
     detector = Sums()
     found = detect_features(detector, tmp_path, grid_of(tmp_path))
-    straight = detect_videos(Sums(), videos, TwoParts(8, 2))
+    straight = detect_videos(by_features(Sums(), TwoParts(8, 2)), videos)
     assert found.videos == straight.videos
     assert found.score.tolist() == straight.score.tolist()
     assert [facts["fps"] for facts in detector.told] == [25.0, 10.0]
@@ -72,14 +73,15 @@ def test_a_bad_video_is_told_of(videos: dict[str, Path], tmp_path: Path) -> None
     (tmp_path / "bad.mp4").write_text("no video")
     bad: dict[str, str] = {}
     every = {"bad": tmp_path / "bad.mp4", **videos}
-    found = detect_videos(Sums(), every, TwoParts(), on_bad=lambda name, error: bad.update({name: str(error)}))
+    find = by_features(Sums(), TwoParts())
+    found = detect_videos(find, every, on_bad=lambda name, error: bad.update({name: str(error)}))
     assert found.videos == ("a", "odd name!")
     assert list(bad) == ["bad"]
     with pytest.raises(MediaError, match="not a video"):
-        detect_videos(Sums(), every, TwoParts())
+        detect_videos(find, every)
     two = {"bad": every["bad"], "worse": every["bad"]}
     with pytest.raises(DataError, match="none of 2 videos could be used: bad, worse"):
-        detect_videos(Sums(), two, TwoParts(), on_bad=lambda *_: None)
+        detect_videos(find, two, on_bad=lambda *_: None)
 
 
 def test_features_cannot_be_corrupted(tmp_path: Path) -> None:

@@ -91,7 +91,8 @@ def test_outputs(form: str, built: Build) -> None:
     for number in (0, 1):
         with torch.inference_mode():
             clip = torch.from_numpy(basictad_rule.window(form, number))
-            pyramid, outputs = detector.levels_of(clip), detector(clip)
+            seen = detector.see(clip.transpose(1, 2).flatten(0, 1))
+            pyramid, outputs = detector.levels_of(torch.unflatten(seen, 0, (len(clip), -1))), detector(clip)
         said = zip(pyramid, outputs.logits[0].split(sizes), outputs.places[0].split(sizes), strict=True)
         for level, (rows, logits, places) in enumerate(said):
             neck = wanted[f"w{number}_neck_{level}"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.api.corrupting import SegmentsLike
 from jostle.errors import BadValue, JostleError
-from jostle.loading.detector import name_classes, need_features
+from jostle.loading.detector import looks_at_frames, name_classes
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
 
@@ -43,7 +43,7 @@ def detect(
     """What a detector finds in a feature file or a video, or in each of a folder.
 
     Args:
-        source: features as `.npy`; with an extractor, video, as files or as folders of images.
+        source: features as `.npy`; with an extractor or a detector of frames, video, as files or folders of images.
         truth: gives rate and duration of the videos, and which ones to look at; of video, their actions.
         grid: stride, window, rate and file names of the features; by default what `jostle extract` noted beside them.
         duration: of a single feature file, in seconds.
@@ -62,14 +62,16 @@ def detect(
     from jostle.filing.files import read_truth
     from jostle.looking.detection import detect_features, grid_of, read_video_scores
 
-    need_features(detector)
+    frames = looks_at_frames(detector)
+    if frames and extractor is not None:
+        raise BadValue(f"{type(detector).__name__} looks at frames itself; leave the extractor out")
     known = truth if truth is None or isinstance(truth, Truth) else read_truth(truth)
     scores = None if video_scores is None else read_video_scores(video_scores)
     if scores is not None:
         detector.config = dataclasses.replace(detector.config, class_names=scores.classes)
     elif known is not None:
         name_classes(detector, known)
-    if extractor is None:
+    if extractor is None and not frames:
         if spec or placement is not None or segments is not None:
             raise BadValue("features cannot be corrupted any more: give the video and an extractor")
         return detect_features(
@@ -82,18 +84,13 @@ def detect(
             progress=progress,
         )
     from jostle.api.sources import rates_of, videos_and_corruptions
-    from jostle.looking.video_detection import detect_videos
+    from jostle.looking.video_detection import by_clips, by_features, detect_videos
 
     videos, corrupting = videos_and_corruptions(
         source, spec, placement, segments=segments, truth=known, subset=None, video_id=video_id, seed=seed
     )
-    return detect_videos(
-        detector,
-        videos,
-        extractor,
-        corrupting=corrupting,
-        video_scores=scores,
-        rates=rates_of(videos, known, fps),
-        on_bad=on_bad,
-        progress=progress,
-    )
+    looking: Any = detector
+    find = by_clips(looking, corrupting, scores)
+    if extractor is not None:
+        find = by_features(looking, extractor, corrupting, scores)
+    return detect_videos(find, videos, rates=rates_of(videos, known, fps), on_bad=on_bad, progress=progress)

@@ -11,6 +11,7 @@ from jostle.loading.installed import need_torch
 
 if TYPE_CHECKING:
     from jostle.training.config import TrainingConfig
+    from jostle.training.frames_config import FrameTrainingConfig
     from jostle.training.loop import Trained
     from jostle.training.recognition_config import RecognitionConfig
     from jostle.training.telling import Watch
@@ -18,21 +19,24 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 
-def _check_names(config: TrainingConfig | RecognitionConfig) -> None:
+def _check_names(config: TrainingConfig | RecognitionConfig | FrameTrainingConfig) -> None:
     """A wrong name is told of before torch is imported, which takes seconds."""
     from jostle.loading.names import check_known
     from jostle.training.config import TrainingConfig
+    from jostle.training.frames_config import FrameTrainingConfig
 
     if isinstance(config, TrainingConfig):
         check_known("detectors", config.detector)
         return
-    if config.model is None:
+    if isinstance(config, FrameTrainingConfig):
+        check_known("detectors", config.detector)
+    elif config.model is None:
         check_known("models", config.recogniser)
     check_known("datasets", config.data.dataset)
 
 
 def train(
-    config: str | Path | TrainingConfig | RecognitionConfig,
+    config: str | Path | TrainingConfig | RecognitionConfig | FrameTrainingConfig,
     out: str | Path,
     *,
     overrides: Iterable[str] = (),

@@ -85,7 +85,7 @@ def detect(
 ) -> None:
     voice.speak(quiet, verbose)
     from jostle.filing.files import read_truth
-    from jostle.loading.detector import need_features
+    from jostle.loading.detector import looks_at_frames
     from jostle.looking.detection import Grid, grid_of
 
     known = None if truth is None else read_truth(truth, subset=subset)
@@ -93,15 +93,19 @@ def detect(
         raise BadValue(f"{detector} has to be given its weights: --weights F")
     fetch("detectors", detector, weights)
     made = api.load_detector(detector, weights=weights, **_settings(settings or []))
-    need_features(made)
     if hasattr(made, "to"):
         made.to(_device(device))
     facts: dict[str, Any] = {}
-    if extractor or extractor_weights or corruption or placement or _is_video(source, prefix, suffix):
+    shown = {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed, "fps": fps}
+    if looks_at_frames(made):
+        if extractor or extractor_weights:
+            raise BadValue(f"{detector} looks at frames itself; leave the extractor out")
+        facts = shown
+    elif extractor or extractor_weights or corruption or placement or _is_video(source, prefix, suffix):
         name = extractor or _extractor_of(detector, weights, source)
         fetch("extractors", name, extractor_weights)
         facts["extractor"] = api.load_extractor(name, weights=extractor_weights, device=_device(device))
-        facts |= {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed, "fps": fps}
+        facts |= shown
     else:
         noted = grid_of(source)
         facts["grid"] = Grid(stride or noted.stride, window or noted.window, fps, prefix, suffix)

@@ -28,6 +28,7 @@ from jostle.detectors.blocks.coarse_to_fine import (
 from jostle.detectors.blocks.losses import iou
 from jostle.detectors.blocks.refinement import Refinement, frame_regions, level_regions
 from jostle.detectors.blocks.same_conv import GROUPS, SameConv, WholeFrame, normed, same
+from jostle.detectors.blocks.scale import Scale
 from jostle.detectors.blocks.triplet import triplet_loss
 from jostle.detectors.blocks.trunk import Trunk
 from jostle.detectors.detector import detector, need_above_zero
@@ -125,14 +126,6 @@ class AfsdOutputs:
         return replace(self, **{name: (getattr(self, name) + getattr(other, name)) / 2 for name in said})
 
 
-class Scale(nn.Module):
-    """One learned number."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(1))
-
-
 class CoarsePyramid(nn.Module):
     """The levels, the coarse answers at their points, and the second look at each."""
 
@@ -184,8 +177,7 @@ class CoarsePyramid(nn.Module):
         offsets = []
         for level, (x, _) in enumerate(towers):
             unit = 4.0 * 2**level if config.form == "activitynet" else 1.0
-            scale = self.loc_heads[level].get_parameter("scale")
-            offsets.append((scale * self.loc_head(x)).float().exp().transpose(1, 2) * unit)
+            offsets.append(self.loc_heads[level](self.loc_head(x)).float().exp().transpose(1, 2) * unit)
         every = torch.cat(offsets, 1)
         segments = torch.stack([points - every[..., 0], points + every[..., 1]], -1)
         faults = config.released_faults
@@ -232,7 +224,9 @@ class AFSD(FrameDetector[AfsdConfig]):
         self.register_buffer("points", torch.cat(points), persistent=False)  # (N,) in frames
         self.register_buffer("level", torch.cat(level), persistent=False)
 
-    def forward(self, clips: Tensor) -> AfsdOutputs:
+    def join(self, seen: Tensor) -> AfsdOutputs:
+        """Raw outputs of clips (B, T, channels, crop, crop): I3D mixes frames from its first layer on."""
+        clips = seen.transpose(1, 2)
         return self.coarse_pyramid_detection(self.backbone(clips), self.points)  # type: ignore[no-any-return]
 
     def loss(self, outputs: AfsdOutputs, actions: Actions) -> Losses:
@@ -281,6 +275,16 @@ class AFSD(FrameDetector[AfsdConfig]):
             stride = 4 if faults else self.config.finest  # ActivityNet's program divides by 4 too, where steps are of 8
             made = made + ASIDE * triplet_loss(sides, segments, stride=stride, released_faults=faults)
         return made
+
+    def said(self, outputs: AfsdOutputs) -> Tensor:
+        """(B, N, 2) the refined segments of the points, in frames of the clip."""
+        refined = outputs.refined
+        return torch.stack([self.points - refined[..., 0], self.points + refined[..., 1]], -1)
+
+    def answering(self, outputs: AfsdOutputs, actions: Actions) -> tuple[Tensor, Tensor]:
+        """(B, N) which points answer for an action, and (B, N) which row of the actions that is."""
+        wanted = answers(self.points, self.level, outputs.offsets, actions, self.config.form)
+        return wanted.labels > 0, wanted.action
 
     def decode(self, outputs: AfsdOutputs, flow: AfsdOutputs | None = None) -> list[Candidates]:
         """Refined segments of each clip, in frames, before suppression.
@@ -335,17 +339,15 @@ class AFSD(FrameDetector[AfsdConfig]):
             raise BadValue(f"AFSD: {len(video)} frames have the flow of {len(other)}")
         taken, rate = self.wanted(len(video), float(fps))
         both = zip(
-            self.outputs_of(self.prepare(video[taken])),
-            flow_detector.outputs_of(flow_detector.prepare(other[taken])),
+            self.outputs_of(video[taken]),
+            flow_detector.outputs_of(other[taken]),
             strict=True,
         )
         found = joined([(first, self.decode(one, two)[0]) for (first, one), (_, two) in both])
         return self.seconds_of(found, rate, duration, video_scores)
 
     def _segments(self, outputs: AfsdOutputs) -> Tensor:
-        refined = outputs.refined
-        segments = torch.stack([self.points - refined[..., 0], self.points + refined[..., 1]], -1)
-        return segments.clamp(0, self.config.max_length)
+        return self.said(outputs).clamp(0, self.config.max_length)
 
     def suppressed(self, found: Candidates) -> Candidates:
         """What soft-NMS leaves within each class."""

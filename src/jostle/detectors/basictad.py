@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from jostle.detectors.blocks.assignment import Actions
 from jostle.detectors.blocks.basictad_heads import AnchorTowers, DeformablePointTowers, NormedPointTowers
 from jostle.detectors.blocks.basictad_losses import anchor_losses, sigmoid_losses, softmax_losses
+from jostle.detectors.blocks.centred_anchors import answering as answering_anchors
 from jostle.detectors.blocks.centred_anchors import decoded, make_anchors
 from jostle.detectors.blocks.normed_conv import GROUPS
 from jostle.detectors.blocks.slow_trunk import SlowTrunk
@@ -154,17 +155,22 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
         """Without the trunk's second copy, which has an unused classifier too."""
         return {key: value for key, value in weights.items() if not key.startswith("backbone._model.")}
 
-    def levels_of(self, clips: Tensor) -> list[Tensor]:
-        """(B, C, t) of each level of the pyramid."""
-        made = self.backbone(clips)
+    def see(self, pictures: Tensor) -> Tensor:
+        """(N, c, h, w): the stem and the first two stages of Slow see each frame by itself."""
+        return self.backbone.see(pictures)
+
+    def levels_of(self, seen: Tensor) -> list[Tensor]:
+        """(B, C, t) of each level of the pyramid, from (B, T, c, h, w) of what was seen of frames."""
+        made = self.backbone.join(seen)
         if self.config.form != "anchors":
             return max_pooled(made, self.config.levels)
         for part in self.neck:
             made = part(made)
         return list(made)
 
-    def forward(self, clips: Tensor) -> BasicTadOutputs:
-        return BasicTadOutputs(*self.head(self.levels_of(clips)))
+    def join(self, seen: Tensor) -> BasicTadOutputs:
+        """Raw outputs of clips of which frames were seen one by one."""
+        return BasicTadOutputs(*self.head(self.levels_of(seen)))
 
     def wanted(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
         """Which frames are looked at, and how many those are a second.
@@ -179,12 +185,15 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
         taken = np.ceil((moments + 0.5) * (fps / own) - 1e-9).astype(np.int64) - 1
         return np.clip(taken, 0, count - 1), own
 
-    def pictures(self, frames: Tensor) -> Tensor:
-        """(T, 3, crop, crop) values from 0 to 255: the middle of frames whose short side is brought to a length."""
+    def shrunk(self, frames: Tensor) -> Tensor:
+        """(T, 3, h, w) values from 0 to 255: frames whose short side is brought to a length."""
         height, width = frames.shape[-2:]
         scale = self.config.frame_size / min(height, width)
-        to = int(height * scale + 0.5), int(width * scale + 0.5)
-        return centre_crop(resized(frames, to, antialias=False), self.config.crop)
+        return resized(frames, (int(height * scale + 0.5), int(width * scale + 0.5)), antialias=False)
+
+    def pictures(self, frames: Tensor) -> Tensor:
+        """(T, 3, crop, crop) values from 0 to 255: the middle of what frames are shrunk to."""
+        return centre_crop(self.shrunk(frames), self.config.crop)
 
     def scaled(self, pictures: Tensor) -> Tensor:
         """(3, T, crop, crop) with the mean colour of ImageNet at 0."""
@@ -212,6 +221,11 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
             released_faults=config.released_faults,
         )
 
+    @property
+    def counts_positives(self) -> bool:
+        """With softmax losses are means over the points of each clip."""
+        return self.config.form != "softmax_points"
+
     def loss(self, outputs: BasicTadOutputs, actions: Actions) -> Losses:
         """Of classes and of ends.
 
@@ -230,15 +244,25 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
                 classes, ends = softmax_losses(*said, wanted)
         return Losses(classes + ends, classes, ends, positives)
 
+    def said(self, outputs: BasicTadOutputs) -> Tensor:
+        """(B, N, 2) the segments of anchors or points, in frames of the clip."""
+        if self.config.form == "anchors":
+            return decoded(outputs.places, self.anchors)
+        far = outputs.places * self.stride[:, None]
+        return torch.stack([self.points - far[..., 0], self.points + far[..., 1]], -1)
+
+    def answering(self, outputs: BasicTadOutputs, actions: Actions) -> tuple[Tensor, Tensor]:
+        """(B, N) which anchors or points answer for an action, and (B, N) which row of the actions that is."""
+        if self.config.form == "anchors":
+            number, _ = answering_anchors(self.anchors, actions)
+            return number >= 0, number.clamp(min=0)
+        wanted = self.answers(actions)
+        return wanted.positive, wanted.action
+
     def decode(self, outputs: BasicTadOutputs) -> list[Candidates]:
         """Segments of each clip, in frames, before any become one."""
-        config, places = self.config, outputs.places
-        if config.form == "anchors":
-            segments = decoded(places, self.anchors)
-        else:
-            far = places * self.stride[:, None]
-            segments = torch.stack([self.points - far[..., 0], self.points + far[..., 1]], -1)
-        segments = segments.clamp(0, config.max_length)
+        config = self.config
+        segments = self.said(outputs).clamp(0, config.max_length)
         softmax = config.form == "softmax_points"
         likely = outputs.logits.softmax(-1)[..., 1:] if softmax else outputs.logits.sigmoid()
         made = []

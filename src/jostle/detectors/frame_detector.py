@@ -12,9 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from jostle.detectors.blocks.assignment import Actions
 from jostle.detectors.config import DetectorConfig
 from jostle.detectors.detector import Detector, need_above_zero
-from jostle.detectors.outputs import Candidates
+from jostle.detectors.outputs import Candidates, Losses
 from jostle.errors import BadValue, DataError
 from jostle.models.input_spec import centre_crop, resized
 from jostle.types.segments import Segments
@@ -50,20 +51,53 @@ class FrameConfig(DetectorConfig):
 
 
 C = TypeVar("C", bound=FrameConfig)
-AT_ONCE = 64  # frames that are resized together
+RESIZED_AT_ONCE = 64  # frames
+# Frames that are looked at together, filled up where they are fewer: libraries choose their kernels by the shape, and
+# only equal kernels give equal bits for a frame whatever stands beside it.
+FRAMES_AT_ONCE = {"cpu": 8, "cuda": 64}
 
 
 class FrameDetector(Detector[C]):
     """Frames of a video in, scored segments out.
 
     `detect` does all of it. Whoever streams a video does it in steps: `wanted` says which frames are looked at, at what
-    rate, `prepare` makes pixels of them, `outputs_of` looks at those clip by clip, `decode` and `seconds_of` end it.
+    rate, and `clips` in which clips; `seen_of` looks at frames one by one, `found_in` at what was seen of the frames of
+    a clip; `gathered` and `seconds_of` end it.
     """
 
     looks_at: ClassVar[Literal["features", "frames"]] = "frames"
 
+    @property
+    def counts_positives(self) -> bool:
+        """Whether losses are over the number of positives of all processes; otherwise over clips of one."""
+        return False
+
     def forward(self, clips: Tensor) -> Any:
         """Raw outputs of clips (B, channels, T, crop, crop), in the scale of the network."""
+        seen = self.see(clips.transpose(1, 2).flatten(0, 1))
+        return self.join(torch.unflatten(seen, 0, (len(clips), -1)))
+
+    def see(self, pictures: Tensor) -> Tensor:
+        """(N, ...) what the network makes of each picture by itself, of (N, channels, crop, crop) in its scale.
+
+        A network that mixes frames from its first layer on has nothing to say of one.
+        """
+        return pictures
+
+    def join(self, seen: Tensor) -> Any:
+        """Raw outputs, from (B, T, ...) of what was seen of the frames of clips."""
+        raise NotImplementedError
+
+    def said(self, outputs: Any) -> Tensor:
+        """(B, N, 2) the segments that points, anchors or queries stand for, in frames of the clip."""
+        raise NotImplementedError
+
+    def answering(self, outputs: Any, actions: Actions) -> tuple[Tensor, Tensor]:
+        """(B, N) which of them answer for an action, and (B, N) which row of the actions that is."""
+        raise NotImplementedError
+
+    def loss(self, outputs: Any, actions: Actions) -> Losses:
+        """What to descend, of raw outputs and actions in frames of the clip."""
         raise NotImplementedError
 
     def suppressed(self, found: Candidates) -> Candidates:
@@ -85,15 +119,21 @@ class FrameDetector(Detector[C]):
         taken = taken[taken < count]
         return (taken if len(taken) else np.array([count - 1])), own  # of the shortest video one frame is seen
 
+    def shrunk(self, frames: Tensor) -> Tensor:
+        """(T, channels, h, w) values from 0 to 255, of the size that a crop is taken from, here a square.
+
+        Args:
+            frames: (T, channels, H, W) of any size.
+        """
+        size = self.config.frame_size
+        return resized(frames, (size, size), "bicubic", antialias=False)
+
     def pictures(self, frames: Tensor) -> Tensor:
         """(T, channels, crop, crop) values from 0 to 255, from frames (T, channels, H, W) of any size.
 
-        They are brought to a square by bicubic interpolation, and kept in whole grey levels.
+        They are the middle of what they are shrunk to, in whole grey levels, as the files have them that AFSD reads.
         """
-        size = self.config.frame_size
-        whole = resized(frames, (size, size), "bicubic", antialias=False)
-        # as the files hold them that the original reads
-        return centre_crop(whole, self.config.crop, "even").round().to(torch.uint8)
+        return centre_crop(self.shrunk(frames), self.config.crop, "even").round().to(torch.uint8)
 
     def scaled(self, pictures: Tensor) -> Tensor:
         """(channels, T, crop, crop) in the scale of the network, here from -1 to 1; from values of 0 to 255."""
@@ -101,7 +141,7 @@ class FrameDetector(Detector[C]):
 
     @final
     def prepare(self, frames: npt.ArrayLike) -> Tensor:
-        """(channels, T, crop, crop) on the detector's device, from frames (T, H, W, channels) uint8 of any size."""
+        """(channels, T, crop, crop) pictures on the detector's device, from (T, H, W, channels) uint8 of any size."""
         video = np.asarray(frames)
         channels = self.config.input_dim
         if video.ndim != 4 or video.shape[-1] != channels or video.dtype != np.uint8:
@@ -109,10 +149,25 @@ class FrameDetector(Detector[C]):
         if not len(video):
             raise DataError("frames: there are none")
         made = []
-        for first in range(0, len(video), AT_ONCE):
-            part = torch.from_numpy(np.array(video[first : first + AT_ONCE])).to(self.device)
-            made.append(self.pictures(part.permute(0, 3, 1, 2).float()).permute(1, 0, 2, 3))
+        for first in range(0, len(video), RESIZED_AT_ONCE):
+            part = torch.from_numpy(np.array(video[first : first + RESIZED_AT_ONCE])).to(self.device)
+            made.append(self.pictures(part.permute(0, 3, 1, 2).float()).transpose(0, 1))
         return torch.cat(made, 1)
+
+    @final
+    def seen_of(self, frames: npt.ArrayLike) -> Tensor:
+        """(T, ...) seen of each frame, of (T, H, W, channels) uint8 of any size; the same bits in any company."""
+        pictures = self.prepare(frames)
+        size = FRAMES_AT_ONCE[self.device.type]
+        every = (pictures[:, lo : lo + size] for lo in range(0, pictures.shape[1], size))
+        return torch.cat([self._seen(self.scaled(some).transpose(0, 1)) for some in every])
+
+    def _seen(self, pictures: Tensor) -> Tensor:
+        """Of pictures in the scale of the network, no more than are looked at together."""
+        count, size = len(pictures), FRAMES_AT_ONCE[self.device.type]
+        with torch.inference_mode():
+            made: Tensor = self.infer(self.see, F.pad(pictures, (0, 0, 0, 0, 0, 0, 0, size - count)))
+        return made[:count]
 
     def clips(self, count: int) -> list[int]:
         """First frames of the clips of a video of which so many frames are looked at; the last ends with the video."""
@@ -128,12 +183,29 @@ class FrameDetector(Detector[C]):
         return F.pad(part, (0, 0, 0, 0, 0, length - part.shape[1]))[None]
 
     @final
-    def outputs_of(self, prepared: Tensor) -> Iterator[tuple[int, Any]]:
-        """First frame and raw outputs of each clip; one by one, so that its bits do not depend on its neighbours."""
-        for first in self.clips(prepared.shape[1]):
-            with torch.inference_mode():
-                outputs = self.infer(self.forward, self.clip(prepared, first))
-            yield first, outputs
+    def outputs_in(self, seen: Sequence[Tensor]) -> Any:
+        """Raw outputs of a clip, from what was seen of its frames, of which there may be fewer than fill it.
+
+        Clips come one by one, so that the bits of one do not depend on its neighbours.
+        """
+        rows, lacking = list(seen), self.config.max_length - len(seen)
+        if lacking:
+            crop = self.config.crop
+            rows += [*self._seen(torch.zeros(1, self.config.input_dim, crop, crop, device=self.device))] * lacking
+        with torch.inference_mode():
+            return self.infer(self.join, torch.stack(rows)[None])
+
+    @final
+    def found_in(self, seen: Sequence[Tensor]) -> Candidates:
+        """Segments before suppression of a clip, in its frames, from what was seen of these."""
+        return self.decode(self.outputs_in(seen))[0]
+
+    @final
+    def outputs_of(self, frames: npt.ArrayLike) -> Iterator[tuple[int, Any]]:
+        """First frame and raw outputs of each clip, of frames (T, H, W, channels) at the rate that is looked at."""
+        seen = self.seen_of(frames)
+        for first in self.clips(len(seen)):
+            yield first, self.outputs_in([*seen[first : first + self.config.max_length]])
 
     @final
     def raw(self, frames: npt.ArrayLike) -> dict[str, npt.NDArray[np.float32]]:
@@ -142,20 +214,19 @@ class FrameDetector(Detector[C]):
         Args:
             frames: (T, H, W, channels) uint8 at the rate that the detector looks at, of no more than one clip.
         """
-        prepared = self.prepare(frames)
-        if prepared.shape[1] > self.config.max_length:
+        seen = self.seen_of(frames)
+        if len(seen) > self.config.max_length:
             most = self.config.max_length
-            raise BadValue(f"{prepared.shape[1]} frames are more than the {most} of a clip; give `raw` one clip")
-        ((_, outputs),) = self.outputs_of(prepared)
-        found = {name: value for name, value in vars(outputs).items() if isinstance(value, Tensor)}
+            raise BadValue(f"{len(seen)} frames are more than the {most} of a clip; give `raw` one clip")
+        found = {name: value for name, value in vars(self.outputs_in([*seen])).items() if isinstance(value, Tensor)}
         return {name: value[0].float().cpu().numpy() for name, value in found.items()}
 
     @final
     def candidates(self, frames: npt.ArrayLike) -> Candidates:
         """Segments before suppression, in frames, of frames (T, H, W, channels) at the rate that is looked at."""
-        prepared = self.prepare(frames)
-        parts = [(first, self.decode(outputs)[0]) for first, outputs in self.outputs_of(prepared)]
-        return self.gathered(parts, prepared.shape[1])
+        video = np.asarray(frames)
+        parts = [(first, self.decode(outputs)[0]) for first, outputs in self.outputs_of(video)]
+        return self.gathered(parts, len(video))
 
     def gathered(self, parts: Sequence[tuple[int, Candidates]], count: int) -> Candidates:
         """The candidates of a video of `count` frames, from those of clips that begin at these frames."""

@@ -215,7 +215,7 @@ def features_of(
         DataError: if the extractor gives numbers that are not finite.
     """
     specs = [Spec.parse(spec) for spec in corrupting.specs]
-    with Reader(path, threads=threads, fps=fps, progress=progress) as reader, _one_thread():
+    with Reader(path, threads=threads, fps=fps, progress=progress) as reader, single_threaded():
         video = VideoFeatures(
             reader,
             extractor,
@@ -241,7 +241,7 @@ def features_of(
     return done, reader, video.fps
 
 
-def _one_thread() -> AbstractContextManager[None]:
+def single_threaded() -> AbstractContextManager[None]:
     """Features must not depend on how many cores there are, nor on how many videos are in hand."""
     if "torch" not in sys.modules:  # then the extractor is of another kind
         return nullcontext()

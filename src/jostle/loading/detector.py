@@ -56,17 +56,9 @@ def _own(place: str, weights: str | Path | None, config: dict[str, Any]) -> Any:
     return found
 
 
-def need_features(detector: Any) -> None:
-    """Raise if a detector looks at frames, where features are what it would be given.
-
-    Raises:
-        BadValue: with what to do instead.
-    """
-    if getattr(detector, "looks_at", "features") == "frames":
-        raise BadValue(
-            f"{type(detector).__name__} looks at frames, and this is for detectors of features; in Python, "
-            "clip = jostle.read(path) and detector.detect(clip.frames, fps=float(clip.fps), duration=...) find segments"
-        )
+def looks_at_frames(detector: object) -> bool:
+    """Whether a detector looks at the frames of a video itself; others are given features."""
+    return getattr(detector, "looks_at", "features") == "frames"
 
 
 def name_classes(detector: Detector[Any], truth: Truth) -> None:

@@ -17,6 +17,7 @@ from jostle.errors import DataError
 from jostle.extraction.engine import Cost
 from jostle.extraction.extractor import FeatureExtractor
 from jostle.extraction.windows import ReleasedFault, Rule
+from jostle.looking.clip_detection import ClipDetector, VideoClips
 from jostle.looking.detection import FeatureDetector, checked_segments
 from jostle.looking.footage import footage_of
 from jostle.looking.sweep import Detecting, Models
@@ -44,6 +45,23 @@ class DetectingByFeatures:
         models = Models(self.extractor, {"": self.detector}, self.guard, self.rule, self.released_faults)
         looked = Detecting(models)(order)
         return Looked({cell: found[""] for cell, found in looked.found.items()}, looked.clean, looked.cells)
+
+
+@dataclass(frozen=True)
+class DetectingByClips:
+    """Looks at a video with a detector of frames; clips are looked at anew where a cell changed something."""
+
+    detector: ClipDetector
+    guard: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def __call__(self, order: Order) -> Looked[Segments]:
+        with self.guard(), footage_of(order) as footage:
+            video = VideoClips(footage.clean, self.detector, duration=footage.end_s)
+            states = {cell.name: footage.under(cell) for cell in order.cells}
+            made = asked(order.name, lambda: video.found(states), "detector")
+            once = min(footage.decoded, len(footage.clean))
+            clean, others = Cost(once), Cost(footage.decoded - once)
+        return Looked(made.segments, clean + made.clean, others + made.others)
 
 
 @dataclass(frozen=True)

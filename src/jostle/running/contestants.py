@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset
     from jostle.extraction.windows import ReleasedFault, Rule
     from jostle.looking.class_match import ClassMatch, Projection
-    from jostle.looking.detecting import DetectingByFeatures, DetectingByFrames
+    from jostle.looking.detecting import DetectingByClips, DetectingByFeatures, DetectingByFrames
     from jostle.looking.detection import FeatureDetector
     from jostle.looking.frame_recognition import SeeingFrames
     from jostle.looking.object_classes import ObjectMatch
@@ -182,13 +182,13 @@ def _detector(model: str, weights: Path, features: _Features, device: str, truth
     return features.looking(detector, device)
 
 
-def _frame_detector(model: str, weights: Path, device: str, truth: Truth) -> DetectingByFrames:
-    from jostle.looking.detecting import DetectingByFrames
+def _frame_detector(model: str, weights: Path, device: str, truth: Truth) -> DetectingByClips:
+    from jostle.looking.detecting import DetectingByClips
 
-    detector = load_detector(model, weights=weights)
+    detector: Any = load_detector(model, weights=weights)
     name_classes(detector, truth)
     detector.to(device)
-    return DetectingByFrames(detector.detect, _one_thread())
+    return DetectingByClips(detector, _one_thread())
 
 
 def _own_detector(own: Model, features: _Features | None, device: str) -> DetectingByFeatures | DetectingByFrames:

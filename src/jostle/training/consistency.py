@@ -79,12 +79,15 @@ def _by_nearest(
     detector: FeatureDetector[Any], clean: Outputs, corrupted: Outputs, actions: Actions, config: ConsistencyConfig
 ) -> Tensor:
     """The paper's form: for each action the tIoU of the predictions whose centres are nearest, by rank; a mean."""
-    sides = [_nearest_overlaps(detector, outputs, actions, config) for outputs in (clean, corrupted)]
-    count = max(sides[0].shape[0], 1)
-    total = divergence(
-        _distribution(sides[0], config), _distribution(sides[1], config), config.divergence, epsilon=config.epsilon
-    )
-    return total if config.divergence == "mse" else total / count
+    p, q = (_nearest_overlaps(detector, outputs, actions, config) for outputs in (clean, corrupted))
+    return ranks_apart(p, q, config)
+
+
+def ranks_apart(clean: Tensor, corrupted: Tensor, config: ConsistencyConfig) -> Tensor:
+    """How far the overlaps (actions, K) of the nearest predictions are apart, rank by rank; a mean over actions."""
+    p, q = (_distribution(side, config) for side in (clean, corrupted))
+    total = divergence(p, q, config.divergence, epsilon=config.epsilon)
+    return total if config.divergence == "mse" else total / max(len(clean), 1)
 
 
 def _distribution(values: Tensor, config: ConsistencyConfig) -> Tensor:
@@ -110,9 +113,14 @@ def _nearest_overlaps(
         found = _segments_at(detector, outputs, video, everywhere, label)
         distance = (found.mean(-1) - truth.mean(-1, keepdim=True)).abs().masked_fill(~valid, torch.inf)
         near = distance.topk(width, largest=False).indices
-    start, end = _segments_at(detector, outputs, video, near, label).unbind(-1)
-    inter = (torch.minimum(end, truth[:, 1:]) - torch.maximum(start, truth[:, :1])).clamp(min=0)
-    union = (end - start) + (truth[:, 1:] - truth[:, :1]) - inter
+    return overlaps(_segments_at(detector, outputs, video, near, label), truth[:, None])
+
+
+def overlaps(found: Tensor, truth: Tensor) -> Tensor:
+    """(...) tIoU of segments (..., 2)."""
+    (start, end), (first, last) = found.unbind(-1), truth.unbind(-1)
+    inter = (torch.minimum(end, last) - torch.maximum(start, first)).clamp(min=0)
+    union = (end - start) + (last - first) - inter
     return inter / union.clamp(min=1e-8)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -28,6 +29,7 @@ class Learner(ABC):
         counts: how many there are to `learn` from and to `choose` by.
         chosen_by: what the score of an epoch is called.
         running: a number that moves along from step to step, and is kept with the checkpoint.
+        rates: share of the learning rate that parameters have whose names begin so; all others have all of it.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Learner(ABC):
     counts: dict[str, int]
     chosen_by: str
     running: float = 0.0
+    rates: Mapping[str, float] = MappingProxyType({})
 
     @abstractmethod
     def losses(self, epoch: int, step: int) -> Iterator[Losses]:

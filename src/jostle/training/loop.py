@@ -26,6 +26,8 @@ from jostle.seeds import key_for
 from jostle.settings import settings_as_dict
 from jostle.training.config import TrainingConfig
 from jostle.training.detection import DetectionLearner
+from jostle.training.end_to_end import EndToEndLearner
+from jostle.training.frames_config import FrameTrainingConfig
 from jostle.training.learner import Learner, folder_for
 from jostle.training.optimisation import Average, make_optimiser
 from jostle.training.processes import Processes
@@ -36,7 +38,7 @@ from jostle.training.state import Log, Progress, load_state, save_state
 from jostle.training.telling import Intent, Moment, Watch
 
 OnStep = Callable[[int, int], None]
-Config = TrainingConfig | RecognitionConfig
+Config = TrainingConfig | RecognitionConfig | FrameTrainingConfig
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Trainer:
         self.config, self.folder = config, folder
         self.processes = Processes.join(config.device)
         self.learner = learner_of(config, self.processes)
-        self.optimiser = make_optimiser(self.learner.model, config.optimiser)
+        self.optimiser = make_optimiser(self.learner.model, config.optimiser, self.learner.rates)
         self.average = Average(self.learner.model, config.optimiser.average, ramp=config.optimiser.average_ramp)
         self.progress = Progress(loss_normalizer=self.learner.running)
         self.steps_an_epoch = self.learner.steps_an_epoch
@@ -124,7 +126,7 @@ class Trainer:
         torch.manual_seed(key_for(config.seed, "step", step) % 2**63)
         learner.ready()
         for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(config.optimiser, step, self.steps_an_epoch)
+            group["lr"] = group["share"] * learning_rate(config.optimiser, step, self.steps_an_epoch)
         self.optimiser.zero_grad(set_to_none=True)
         before = learner.snapshot()
         parts: dict[str, float] = {}
@@ -268,6 +270,8 @@ def learner_of(config: Config, processes: Processes) -> Learner:
     """What the settings are about."""
     if isinstance(config, RecognitionConfig):
         return RecognitionLearner(config, processes)
+    if isinstance(config, FrameTrainingConfig):
+        return EndToEndLearner(config, processes)
     return DetectionLearner(config, processes)
 
 

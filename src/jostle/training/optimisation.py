@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import torch
 from torch import Tensor, nn
 
@@ -17,14 +20,23 @@ def decaying(model: nn.Module) -> frozenset[str]:
     )
 
 
-def make_optimiser(model: nn.Module, config: OptimiserConfig) -> torch.optim.AdamW:
-    """AdamW with two groups: what decays and what does not."""
+def make_optimiser(
+    model: nn.Module, config: OptimiserConfig, rates: Mapping[str, float] = MappingProxyType({})
+) -> torch.optim.AdamW:
+    """AdamW with two groups, what decays and what does not; and two more for each rate that some names have.
+
+    Args:
+        rates: share of the learning rate by how a parameter's name begins; kept with the group as `share`.
+    """
     decay = decaying(model)
     named = list(model.named_parameters())
-    groups = [
-        {"params": [p for name, p in named if name in decay], "weight_decay": config.weight_decay},
-        {"params": [p for name, p in named if name not in decay], "weight_decay": 0.0},
-    ]
+    groups = []
+    for begin, share in {"": 1.0, **rates}.items():
+        mine = [(n, p) for n, p in named if n.startswith(begin) and (begin or not n.startswith(tuple(rates) or "\0"))]
+        for wanted, value in ((True, config.weight_decay), (False, 0.0)):
+            params = [p for name, p in mine if (name in decay) == wanted and p.requires_grad]
+            if params or not begin:
+                groups.append({"params": params, "weight_decay": value, "share": share})
     on_gpu = bool(named) and named[0][1].is_cuda
     return torch.optim.AdamW(groups, lr=config.lr, fused=on_gpu)  # fused: one kernel for all parameters
 

@@ -8,15 +8,19 @@ from pathlib import Path
 from jostle.errors import BadValue
 from jostle.settings import make_settings, read_toml
 from jostle.training.config import TrainingConfig
+from jostle.training.frames_config import FrameTrainingConfig
 from jostle.training.recognition_config import RecognitionConfig
 
-TASKS: dict[str, type[TrainingConfig] | type[RecognitionConfig]] = {
+TASKS: dict[str, type[TrainingConfig] | type[RecognitionConfig] | type[FrameTrainingConfig]] = {
     "detection": TrainingConfig,
+    "end-to-end": FrameTrainingConfig,
     "recognition": RecognitionConfig,
 }
 
 
-def read_training(path: str | Path, overrides: Iterable[str] = ()) -> TrainingConfig | RecognitionConfig:
+def read_training(
+    path: str | Path, overrides: Iterable[str] = ()
+) -> TrainingConfig | RecognitionConfig | FrameTrainingConfig:
     """The settings of a run; a file without a task is of detection.
 
     Raises:

@@ -43,20 +43,8 @@ class Selection:
 
     @classmethod
     def of(cls, config: TrainingConfig, held_out: tuple[list[Video], Truth]) -> Selection:
-        """Read `chosen_by`: `average_map`, or `map@0.5`.
-
-        Raises:
-            BadValue: if it is neither.
-        """
-        tious = protocols[config.protocol].tious
-        if config.chosen_by != "average_map":
-            name, _, value = config.chosen_by.partition("@")
-            try:
-                tious = (float(value),)
-            except ValueError:
-                name = ""
-            if name != "map":
-                raise BadValue(f"chosen_by is average_map or map@<tIoU>, as in map@0.5; got {config.chosen_by!r}")
+        """Videos held out, scored as the settings say."""
+        tious = thresholds(config.protocol, config.chosen_by)
         return cls(held_out[0], held_out[1], config.protocol, tious, config.data)
 
     def score(self, detector: FeatureDetector[Any], average: Average) -> float:
@@ -68,6 +56,31 @@ class Selection:
         finally:
             detector.load_state_dict(learned)
         return score(found, self.truth, protocol=self.protocol, tious=self.tious).average_map
+
+
+def thresholds(protocol: str, chosen_by: str) -> tuple[float, ...]:
+    """Read `chosen_by`: `average_map`, or `map@0.5`.
+
+    Raises:
+        BadValue: if it is neither.
+    """
+    if chosen_by == "average_map":
+        return protocols[protocol].tious
+    name, _, value = chosen_by.partition("@")
+    try:
+        tious = (float(value),)
+    except ValueError:
+        name = ""
+    if name != "map":
+        raise BadValue(f"chosen_by is average_map or map@<tIoU>, as in map@0.5; got {chosen_by!r}")
+    return tious
+
+
+def held_out_names(names: Sequence[str], share: float, seed: int) -> set[str]:
+    """A share of the videos, drawn by their names; one at least."""
+    by_name = sorted(names)
+    order = rng_for(seed, "held out", *by_name).permutation(len(by_name))
+    return {by_name[i] for i in order[: max(1, round(share * len(by_name)))]}
 
 
 def detect_all(detector: FeatureDetector[Any], videos: Sequence[Video], data: DataConfig) -> Predictions:
@@ -90,33 +103,34 @@ def split_videos(
         DataError: if the truth has more classes than the detector.
     """
     data, width = config.data, detector.input_dim
-    names, numbers = class_numbers(data, detector.classes)
+    names, numbers = class_numbers(read_truth(data.truth), detector.classes, data.truth)
     longest = detector.max_length if detector.stretches else None
     videos, truth = load_videos(data, data.train, numbers, channels=width, resize=longest)
     learn = [video for video in videos if len(video.labels)]
     if isinstance(data.select, str):
         others, other_truth = load_videos(data, data.select, numbers, channels=width, learned_from=False)
-        return names, learn, (others, _only(other_truth, others, names, numbers))
+        return names, learn, (others, only_of(other_truth, [video.name for video in others], names, numbers))
     if not data.select:
         return names, learn, None
-    by_name = sorted(video.name for video in learn)
-    order = rng_for(config.seed, "held out", *by_name).permutation(len(by_name))
-    held = {by_name[i] for i in order[: max(1, round(data.select * len(by_name)))]}
+    held = held_out_names([video.name for video in learn], data.select, config.seed)
     if longest is not None:  # a detector stretches what it looks at by itself
         videos, _ = load_videos(data, data.train, numbers, channels=width, learned_from=False)
     kept = [video for video in videos if video.name in held]
-    return names, [video for video in learn if video.name not in held], (kept, _only(truth, kept, names, numbers))
+    known = only_of(truth, [video.name for video in kept], names, numbers)
+    return names, [video for video in learn if video.name not in held], (kept, known)
 
 
-def class_numbers(data: DataConfig, classes: int) -> tuple[tuple[str, ...], dict[str, int]]:
+def class_numbers(truth: Truth, classes: int, where: str) -> tuple[tuple[str, ...], dict[str, int]]:
     """The detector's class names, and the number of each class of the ground truth.
 
-    Numbers are those of the file, or else follow the alphabet. A detector of one class takes every action for it.
+    Numbers are those of the truth, or else follow the alphabet. A detector of one class takes every action for it.
+
+    Args:
+        where: the truth comes from.
 
     Raises:
         DataError: if there are more classes than the detector tells apart.
     """
-    truth = read_truth(data.truth)
     if classes == 1:
         return ("action",), dict.fromkeys(truth.classes, 0)
     numbers = dict(zip(truth.classes, truth.label_ids or (), strict=False))
@@ -125,7 +139,7 @@ def class_numbers(data: DataConfig, classes: int) -> tuple[tuple[str, ...], dict
     most = max(numbers.values()) + 1
     if most > classes:
         raise DataError(
-            f"{data.truth}: classes are numbered up to {most - 1}, but the detector tells {classes} apart; "
+            f"{where}: classes are numbered up to {most - 1}, but the detector tells {classes} apart; "
             "set settings.classes",
             fault="F36",
         )
@@ -133,8 +147,8 @@ def class_numbers(data: DataConfig, classes: int) -> tuple[tuple[str, ...], dict
     return tuple(by_number.get(i, f"class {i}") for i in range(classes)), numbers
 
 
-def _only(truth: Truth, videos: Sequence[Video], names: tuple[str, ...], numbers: Mapping[str, int]) -> Truth:
+def only_of(truth: Truth, videos: Sequence[str], names: tuple[str, ...], numbers: Mapping[str, int]) -> Truth:
     """The truth of these videos alone, so that what was never looked at does not count as missed."""
-    seen = truth.of_videos([video.name for video in videos])
+    seen = truth.of_videos(list(videos))
     renumber = np.array([numbers[name] for name in truth.classes], np.int32)
     return replace(seen, classes=names, label=renumber[seen.label], label_ids=None)

@@ -10,21 +10,11 @@ from torch import Tensor, nn
 from jostle.detectors.blocks.centred_anchors import AT_A_STEP
 from jostle.detectors.blocks.deformable_conv import DeformableConv
 from jostle.detectors.blocks.normed_conv import BatchNormedConv, GroupNormedConv
+from jostle.detectors.blocks.scale import Scale
 
 LAYERS = 4  # of a tower
 PRIOR = 0.01  # probability with which every class starts
 SPREAD = 0.01  # of the weights that a head starts with
-
-
-class Scale(nn.Module):
-    """One learned number."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scale = nn.Parameter(torch.ones(1))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x * self.scale
 
 
 class AnchorTowers(nn.Module):

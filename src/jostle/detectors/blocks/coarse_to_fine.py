@@ -26,11 +26,13 @@ class Answers:
         labels: (B, N) of the coarse answer.
         offsets: (B, N, 2) distances to start and end in frames; meaningful at positives.
         refined: (B, N) of the refined answer: background where the coarse segment is too far off.
+        action: (B, N) the row of the action that `offsets` lead to; likewise.
     """
 
     labels: Tensor
     offsets: Tensor
     refined: Tensor
+    action: Tensor
 
 
 def answers(points: Tensor, level: Tensor, coarse: Tensor, actions: Actions, form: Form) -> Answers:
@@ -57,7 +59,7 @@ def answers(points: Tensor, level: Tensor, coarse: Tensor, actions: Actions, for
     if form == "activitynet":
         best = torch.where(labels > 0, overlap, 0.0).amax(1, keepdim=True)
         least = best.clamp(max=0.6)
-    return Answers(labels, offsets, torch.where(overlap >= least, labels, 0))
+    return Answers(labels, offsets, torch.where(overlap >= least, labels, 0), shortest[..., 0])
 
 
 def softmax_focal(logits: Tensor, labels: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from jostle.models.networks.video_resnet import EXPANSION, Stage, Stem
 
 DEPTHS = (3, 4, 6, 3)
 TIMES = (1, 1, 3, 3)  # steps that the first convolution of a stage's blocks sees
+ALONE = 3  # parts, the stem and two stages, that see no other frame
 WIDTH = 64  # channels of the stem
 
 
@@ -43,9 +44,14 @@ class SlowTrunk(nn.Module):
         """Of what comes out."""
         return EXPANSION * cls.base(width) << len(DEPTHS) - 1
 
-    def forward(self, clips: Tensor) -> Tensor:
-        """(B, 2048, T / stride, H / 32, W / 32), sizes of pictures rounded up."""
-        made: Tensor = self.blocks(clips)
+    def see(self, pictures: Tensor) -> Tensor:
+        """(N, 512, H / 8, W / 8) of (N, 3, H, W): as far as each frame is seen by itself."""
+        made: Tensor = self.blocks[:ALONE](pictures.transpose(0, 1)[None])  # frames as the steps of one clip
+        return made[0].transpose(0, 1)
+
+    def join(self, seen: Tensor) -> Tensor:
+        """(B, 2048, T / stride, H / 32, W / 32) of (B, T, 512, H / 8, W / 8), sizes of pictures rounded up."""
+        made: Tensor = self.blocks[ALONE:](seen.transpose(1, 2))
         return made
 
     def train(self, mode: bool = True) -> Self:

@@ -21,10 +21,12 @@ class PointAnswers:
     Attributes:
         labels: (B, N) class numbers; -1 for background, -2 for points that are passed over.
         offsets: (B, N, 2) distances to start and end in strides; meaningful at positives.
+        action: (B, N) the row of the action that they lead to; likewise.
     """
 
     labels: Tensor
     offsets: Tensor
+    action: Tensor
 
     @property
     def positive(self) -> Tensor:
@@ -82,7 +84,7 @@ def point_answers(
         labels = torch.where(first & second, implied[0], labels)
     found = mine.any(-1)
     labels = torch.where(found, labels, torch.where(inside.any(-1), IGNORED, BACKGROUND))
-    return PointAnswers(labels, offsets)
+    return PointAnswers(labels, offsets, nearest[..., 0])
 
 
 def without_implied(actions: Actions, implied: tuple[int, int]) -> Actions:

@@ -1,0 +1,212 @@
+"""Training detectors of frames: it learns, goes on after a stop with the same bytes, and strikes are what they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import jostle
+from jostle.detectors.blocks.assignment import Actions
+from jostle.detectors.checkpoints import read_metadata, read_weights
+from jostle.errors import BadValue, DataError
+from jostle.media.encode import Writer
+from jostle.settings import make_settings
+from jostle.training.clip_consistency import clip_consistency
+from jostle.training.consistency_config import ConsistencyConfig
+from jostle.training.end_to_end import EndToEndLearner, compute_again, strike
+from jostle.training.films import Cut, Film, cut
+from jostle.training.frames_config import FrameTrainingConfig, StrikesConfig
+from jostle.training.loop import Trainer, train
+from jostle.training.processes import Processes
+from jostle.training.reading import read_training
+
+SIZE, RATE = (40, 48), 10
+BASIC = {"dim": 32, "classes": 2, "max_length": 32, "levels": 2, "frame_size": 36, "crop": 32, "clip_stride": 24}
+BASIC |= {"backbone_width": 0.06, "neck_dim": 32, "max_segments": 50, "fps": 10.0}
+AFSD = {"dim": 64, "classes": 2, "max_length": 32, "levels": 3, "frame_size": 36, "crop": 32, "clip_stride": 16}
+AFSD |= {"backbone_width": 0.06, "fps": 10.0}
+SETTINGS = {"basictad": BASIC, "afsd": AFSD}
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight videos of six seconds, in each of which it is red or green for a while."""
+    folder = tmp_path_factory.mktemp("films")
+    database = {}
+    for number in range(8):
+        rng = np.random.default_rng(number)
+        frames = rng.integers(0, 90, (60, *SIZE, 3)).astype(np.uint8)
+        first, colour = int(rng.integers(5, 30)), number % 2
+        frames[first : first + 20, :, :, colour] = 220
+        name, subset = f"film{number}", "training" if number < 6 else "validation"
+        with Writer(folder / f"{name}.mkv", size=SIZE, fps=RATE, codec="ffv1") as writer:
+            for frame in frames:
+                writer.write(frame)
+        actions = [{"label": ("red", "green")[colour], "segment": [first / RATE, (first + 20) / RATE]}]
+        database[name] = {"subset": subset, "duration": 6.0, "fps": float(RATE), "annotations": actions}
+    (folder / "truth.json").write_text(json.dumps({"database": database}))
+    return folder
+
+
+def made(videos: Path, name: str = "basictad", data: dict[str, Any] | None = None, **changes: Any) -> Any:
+    own = {"dataset": "folder", "root": str(videos), "jobs": 1, "cache": str(videos / "cache")}
+    optimiser = {"lr": 1e-3, "epochs": 2, "warmup_epochs": 0, "batch": 2, **changes.pop("optimiser", {})}
+    asked = {"detector": name, "settings": SETTINGS[name], "device": "cpu", "optimiser": optimiser, **changes}
+    return make_settings(FrameTrainingConfig, {**asked, "data": own | (data or {})})
+
+
+def steps(folder: Path) -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [row for row in rows if row["event"] == "step"]
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_it_learns_and_the_weights_find_segments_in_video(videos: Path, tmp_path: Path, name: str) -> None:
+    config = made(videos, name, optimiser={"epochs": 12, "lr": 3e-3}, data={"select": "validation"}, score_every=6)
+    done = train(config, tmp_path)
+    losses = [row["total"] for row in steps(tmp_path)]
+    assert np.mean(losses[-6:]) < 0.8 * np.mean(losses[:6])
+    assert done.score is not None
+    detector = jostle.load_detector(name, weights=done.weights)
+    assert detector.config.class_names == ("green", "red")
+    assert read_metadata(done.weights)["detector"] == name
+    found = jostle.detect(videos / "film7.mkv", detector)
+    assert found.videos == ("film7",)
+
+
+def test_a_stopped_run_goes_on_with_the_same_bytes(videos: Path, tmp_path: Path) -> None:
+    config = made(videos, data={"drop": {"specs": ["black_frame", "gaussian_noise:2"]}, "learn_from": "both"})
+    whole = train(config, tmp_path / "whole")
+
+    class Stop(Exception):
+        pass
+
+    def stop(step: int, total: int) -> None:
+        if step == 4:
+            raise Stop
+
+    trainer = Trainer(make_settings(FrameTrainingConfig, {**vars_of(config), "save_every": 0.0}), tmp_path / "stopped")
+    with pytest.raises(Stop):
+        trainer.run(stop)
+    again = train(make_settings(FrameTrainingConfig, {**vars_of(config), "save_every": 0.0}), tmp_path / "stopped")
+    one, other = read_weights(whole.weights), read_weights(again.weights)
+    assert one.keys() == other.keys()
+    assert all(torch.equal(one[key], other[key]) for key in one)
+
+
+def vars_of(config: FrameTrainingConfig) -> dict[str, Any]:
+    from jostle.settings import settings_as_dict
+
+    return settings_as_dict(config)
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+@pytest.mark.parametrize("form", ["released", "paper"])
+def test_consistency_is_nothing_between_equals_and_has_a_gradient(name: str, form: str) -> None:
+    torch.manual_seed(0)
+    detector: Any = jostle.load_detector(name, **SETTINGS[name])
+    for parameter in detector.parameters():
+        if parameter.ndim > 1 and parameter.std() < 0.03:
+            torch.nn.init.normal_(parameter, std=0.1)
+    actions = Actions.of([([[4.0, 20.0]], [1]), ([[2.0, 9.0], [12.0, 30.0]], [0, 1])])
+    config = ConsistencyConfig(form=form)  # type: ignore[arg-type]
+    clips = torch.randn(2, 3, 32, 32, 32)
+    outputs = detector(clips)
+    assert float(clip_consistency(detector, outputs, outputs, actions, config).detach()) == pytest.approx(0, abs=1e-6)
+    apart = clip_consistency(detector, outputs, detector(clips * 0.2), actions, config)
+    assert float(apart.detach()) > 0
+    apart.backward()
+    assert any(p.grad is not None and p.grad.abs().max() > 0 for p in detector.backbone.parameters())
+
+
+def test_a_robust_run_compares_clean_and_struck_clips(videos: Path, tmp_path: Path) -> None:
+    config = made(videos, data={"drop": {}, "learn_from": "corrupted"}, optimiser={"epochs": 1})
+    train(config, tmp_path / "both")
+    assert all(row["consistency"] >= 0 for row in steps(tmp_path / "both"))
+    plain = made(videos, data={"drop": {}, "learn_from": "both"}, consistency={"weight": 0.0}, optimiser={"epochs": 1})
+    train(plain, tmp_path / "plain")
+    assert "consistency" not in steps(tmp_path / "plain")[0]
+
+
+def test_strikes_are_drawn_by_their_key() -> None:
+    frames = np.random.default_rng(0).integers(1, 256, (24, 16, 16, 3)).astype(np.uint8)
+    clip = Cut(frames, np.array([[4.0, 16.0]], np.float32), np.array([0]))
+    config = StrikesConfig(placement="each:1")
+    hit = strike(clip, 10.0, config, (0, "drop", "film", 0, 0))
+    black = np.flatnonzero((hit == 0).all((1, 2, 3)))
+    assert len(black) == 1
+    assert 4 <= black[0] < 16
+    np.testing.assert_array_equal(hit, strike(clip, 10.0, config, (0, "drop", "film", 0, 0)))
+    other = {int(np.flatnonzero((strike(clip, 10.0, config, (0, "drop", "film", e, 0)) == 0).all((1, 2, 3)))[0])
+             for e in range(12)}  # fmt: skip
+    assert len(other) > 3
+    kinds = StrikesConfig(("gaussian_noise", "thumos14-c/overexposure:3", "jumble:1"), (2, 4), "everywhere")
+    made = {strike(clip, 10.0, kinds, (0, e)).tobytes() for e in range(12)}
+    assert len(made) > 5
+    assert frames.min() > 0  # what was given is not written into
+
+
+def test_clips_show_an_action() -> None:
+    frames = np.zeros((100, 4, 4, 3), np.uint8)
+    film = Film("a", frames, np.array([[80.0, 90.0], [10.0, 12.0]], np.float32), np.array([1, 0]), 10.0, 10.0)
+    for key in range(20):
+        clip = cut(film, 30, visible=0.75, key=(0, key))
+        assert len(clip.frames) == 30
+        assert len(clip.labels) >= 1
+        assert (clip.segments >= 0).all()
+        assert (clip.segments <= 30).all()
+    with pytest.raises(DataError, match="none of 200 clips of 30 frames shows an action"):
+        cut(Film("b", frames, np.zeros((0, 2), np.float32), np.zeros(0, np.int64), 10.0, 10.0), 30, visible=1, key=(0,))
+
+
+def test_a_backbone_may_learn_less_or_nothing(videos: Path, tmp_path: Path) -> None:
+    learner = EndToEndLearner(made(videos, backbone_rate=0.0), Processes.join("cpu"))
+    begun = {key: value.clone() for key, value in learner.model.state_dict().items()}
+    done = train(made(videos, backbone_rate=0.0, optimiser={"average": 0.0}), tmp_path / "none")
+    after = read_weights(done.weights)
+    assert all(torch.equal(begun[key], after[key]) for key in begun if key.startswith("backbone."))
+    assert any(not torch.equal(begun[key], after[key]) for key in begun if key.startswith("head."))
+    trainer = Trainer(made(videos, backbone_rate=0.1), tmp_path / "less")
+    assert [group["share"] for group in trainer.optimiser.param_groups] == [1.0, 1.0, 0.1]
+    count = sum(len(group["params"]) for group in trainer.optimiser.param_groups)
+    assert count == sum(p.requires_grad for p in trainer.learner.model.parameters())
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_computing_again_changes_nothing_but_memory(name: str) -> None:
+    clips, gradients = torch.randn(1, 3, 32, 32, 32), []
+    for again in (False, True):
+        torch.manual_seed(0)
+        detector: Any = jostle.load_detector(name, **SETTINGS[name])
+        if again:
+            compute_again(detector.backbone)
+        outputs = detector.train()(clips)
+        detector.loss(outputs, Actions.of([([[4.0, 20.0]], [1])])).total.backward()
+        gradients.append({key: p.grad for key, p in detector.named_parameters() if p.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys()
+    for key, value in gradients[0].items():
+        torch.testing.assert_close(value, gradients[1][key])
+
+
+def test_what_is_wrong_is_said(videos: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match='write task = "detection"'):
+        EndToEndLearner(
+            make_settings(FrameTrainingConfig, {"detector": "temporalmaxer_puppets", "device": "cpu"}),
+            Processes.join("cpu"),
+        )
+    with pytest.raises(BadValue, match="needs corrupted clips: set drop"):
+        made(videos, data={"learn_from": "both"})
+    with pytest.raises(BadValue, match="would choose the model on the test set"):
+        made(videos, data={"select": "test"})
+    (tmp_path / "a.toml").write_text(
+        'task = "end-to-end"\ndetector = "afsd_puppets"\n[data.drop]\nplacement = "pair"\n'
+    )
+    config = read_training(tmp_path / "a.toml", ["data.mirror=true"])
+    assert isinstance(config, FrameTrainingConfig)
+    assert config.compares
+    assert config.data.mirror
