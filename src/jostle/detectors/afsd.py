@@ -296,10 +296,10 @@ class AFSD(FrameDetector[AfsdConfig]):
         config = self.config
         if flow is None or config.form == "thumos14":
             outputs = outputs if flow is None else outputs.averaged(flow)
-            segments = self._segments(outputs)
+            segments = self.said(outputs).clamp(0, config.max_length)
         else:
-            segments = (self._segments(outputs) * self._segments(flow)).sqrt()
-            outputs = outputs.averaged(flow)
+            one, other = (self.said(part).clamp(0, config.max_length) for part in (outputs, flow))
+            segments, outputs = (one * other).sqrt(), outputs.averaged(flow)
         likely = 0.5 * (outputs.logits.softmax(-1) + outputs.refined_logits.softmax(-1))[..., 1:]
         likely = likely * outputs.quality.sigmoid()[..., None]
         made = []
@@ -345,9 +345,6 @@ class AFSD(FrameDetector[AfsdConfig]):
         )
         found = joined([(first, self.decode(one, two)[0]) for (first, one), (_, two) in both])
         return self.seconds_of(found, rate, duration, video_scores)
-
-    def _segments(self, outputs: AfsdOutputs) -> Tensor:
-        return self.said(outputs).clamp(0, self.config.max_length)
 
     def suppressed(self, found: Candidates) -> Candidates:
         """What soft-NMS leaves within each class."""
