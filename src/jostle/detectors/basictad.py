@@ -26,6 +26,7 @@ from jostle.detectors.blocks.spatial_pyramid import Halvings, TopDown, max_poole
 from jostle.detectors.blocks.stride_points import PointAnswers, level_ranges, point_answers, without_implied
 from jostle.detectors.detector import detector
 from jostle.detectors.frame_detector import FrameConfig, FrameDetector, joined
+from jostle.detectors.frame_places import equally_apart, frames_at
 from jostle.detectors.nms import hard_nms
 from jostle.detectors.outputs import Candidates, Losses
 from jostle.detectors.weighted_nms import weighted_nms
@@ -173,17 +174,9 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
         return BasicTadOutputs(*self.head(self.levels_of(seen)))
 
     def wanted(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
-        """Which frames are looked at, and how many those are a second.
-
-        As FFmpeg changes a rate: each moment shows the last frame that is nearer to it than to the next moment; where
-        the video has fewer frames they are shown more than once.
-        """
+        """Which frames are looked at, and how many those are a second; as FFmpeg changes a rate."""
         own = self.config.fps
-        if own is None:
-            return super().wanted(count, fps)
-        moments = np.arange(max(int(np.floor(count * own / fps + 0.5)), 1))
-        taken = np.ceil((moments + 0.5) * (fps / own) - 1e-9).astype(np.int64) - 1
-        return np.clip(taken, 0, count - 1), own
+        return super().wanted(count, fps) if own is None else (frames_at(count, fps, own), own)
 
     def shrunk(self, frames: Tensor) -> Tensor:
         """(T, 3, h, w) values from 0 to 255: frames whose short side is brought to a length."""
@@ -202,8 +195,7 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
 
     def clips(self, count: int) -> list[int]:
         """First frames of clips that are equally far apart; the last may be short."""
-        length, stride = self.config.max_length, self.config.clip_stride
-        return list(range(0, max(count - length + stride - 1, 0) // stride * stride + 1, stride))
+        return equally_apart(count, self.config.max_length, self.config.clip_stride)
 
     def answers(self, actions: Actions) -> PointAnswers:
         """What points should say of actions in frames of the clip."""

@@ -124,13 +124,33 @@ def hard_nms(
     >>> hard_nms([[0, 4], [0, 5], [8, 9]], [0.9, 0.8, 0.3], [0, 0, 0], threshold=0.5, max_segments=9)[1].round(1)
     array([0.9, 0.3], dtype=float32)
     """
+    segments, scores, labels, _, _ = columns(segments, scores, labels)
+    rows = kept_apart(
+        segments, scores, labels, threshold=threshold, max_segments=max_segments, min_score=min_score,
+        multiclass=multiclass,
+    )  # fmt: skip
+    return segments[rows], scores[rows], labels[rows]
+
+
+def kept_apart(
+    segments: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    *,
+    threshold: float,
+    max_segments: int,
+    min_score: float = 0.0,
+    multiclass: bool = True,
+) -> Labels:
+    """Which rows `hard_nms` leaves, by falling score."""
     segments, scores, labels, start, end = columns(segments, scores, labels)
     groups = labels if multiclass else np.zeros_like(labels)
     falling = np.argsort(-scores, kind="stable")
     if min_score > 0:
         falling = falling[scores[falling] > np.float32(min_score)]
-    rows = _keep_apart(start, end, groups, _first(groups), falling, np.float32(threshold), _limit(max_segments))
-    return segments[rows], scores[rows], labels[rows]
+    most = _limit(max_segments)
+    rows: Labels = _keep_apart(start, end, groups, _first(groups), falling, np.float32(threshold), most)
+    return rows
 
 
 def vote(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from torch import Tensor, nn
 
+from jostle.detectors.blocks.fixed_norms import FixedNorms
 from jostle.models.networks.video_resnet import EXPANSION, Stage, Stem
 
 DEPTHS = (3, 4, 6, 3)
@@ -14,8 +13,8 @@ ALONE = 3  # parts, the stem and two stages, that see no other frame
 WIDTH = 64  # channels of the stem
 
 
-class SlowTrunk(nn.Module):
-    """Slow of 50 layers without its classifier. Its norms stay as they were learned, in training too.
+class SlowTrunk(FixedNorms):
+    """Slow of 50 layers without its classifier.
 
     Args:
         width: share of Slow's channels.
@@ -31,8 +30,7 @@ class SlowTrunk(nn.Module):
             blocks.append(Stage(channels, out, depth, (time,), (1, 2, 2) if number else (1, 1, 1)))
             channels = out
         self.blocks = nn.Sequential(*blocks, nn.MaxPool3d((stride, 1, 1)) if stride > 1 else nn.Identity())
-        for norm in self._norms():
-            norm.requires_grad_(False)
+        self.fix_norms()
 
     @staticmethod
     def base(width: float) -> int:
@@ -53,13 +51,3 @@ class SlowTrunk(nn.Module):
         """(B, 2048, T / stride, H / 32, W / 32) of (B, T, 512, H / 8, W / 8), sizes of pictures rounded up."""
         made: Tensor = self.blocks[ALONE:](seen.transpose(1, 2))
         return made
-
-    def train(self, mode: bool = True) -> Self:
-        """Training leaves the norms as they are."""
-        super().train(mode)
-        for norm in self._norms():
-            norm.eval()
-        return self
-
-    def _norms(self) -> list[nn.BatchNorm3d]:
-        return [module for module in self.modules() if isinstance(module, nn.BatchNorm3d)]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
+from torch import Tensor
 
-from torch import Tensor, nn
-
+from jostle.detectors.blocks.fixed_norms import FixedNorms
 from jostle.models.i3d import MIXED, I3dConfig, InceptionI3d
 
 STAGES = ("Mixed_4f", "Mixed_5c")
 
 
-class Trunk(nn.Module):
-    """I3D without its classifier. Its norms stay as they were learned, in training too.
+class Trunk(FixedNorms):
+    """I3D without its classifier.
 
     Args:
         channels: of the frames.
@@ -22,8 +21,7 @@ class Trunk(nn.Module):
     def __init__(self, channels: int, width: float) -> None:
         super().__init__()
         self._model = InceptionI3d(I3dConfig(classes=0, channels=channels, width=width))
-        for norm in self._norms():
-            norm.requires_grad_(False)
+        self.fix_norms()
 
     @staticmethod
     def channels(width: float) -> tuple[int, int]:
@@ -35,13 +33,3 @@ class Trunk(nn.Module):
     def forward(self, clips: Tensor) -> list[Tensor]:
         """(B, 832, T / 4, H / 16, W / 16) and (B, 1024, T / 8, H / 32, W / 32)."""
         return self._model.stages_of(clips, *STAGES)
-
-    def train(self, mode: bool = True) -> Self:
-        """Training leaves the norms as they are."""
-        super().train(mode)
-        for norm in self._norms():
-            norm.eval()
-        return self
-
-    def _norms(self) -> list[nn.BatchNorm3d]:
-        return [module for module in self._model.modules() if isinstance(module, nn.BatchNorm3d)]
