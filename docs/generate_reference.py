@@ -135,10 +135,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.detectors.frame_detector": ("FrameDetector", "FrameConfig"),
     "jostle.detectors.afsd": ("AFSD", "AfsdConfig", "AfsdOutputs"),
     "jostle.detectors.basictad": ("BasicTAD", "BasicTadConfig", "BasicTadOutputs"),
+    "jostle.detectors.e2e_tad": ("E2ETAD", "E2eTadConfig", "E2eTadOutputs"),
     "jostle.detectors.outputs": ("Outputs", "Losses", "Candidates"),
     "jostle.detectors.blocks.assignment": ("Actions",),
     "jostle.detectors.nms": ("soft_nms", "soft_nms_until_one", "hard_nms", "vote"),
     "jostle.detectors.weighted_nms": ("weighted_nms",),
+    "jostle.detectors.overlap_nms": ("overlap_nms",),
     "jostle.detectors.checkpoints": ("read_weights", "read_metadata", "write_weights"),
     "jostle.extraction.windows": ("WindowGrid", "retimed"),
     "jostle.extraction.extractor": ("FeatureExtractor",),
@@ -537,21 +539,22 @@ def detectors_page() -> str:
         "",
         *_settings_table(PointConfig, only=list(PointConfig.__annotations__)),
         "",
-        "Detectors that look at frames (AFSD, BasicTAD) also have:",
+        "Detectors that look at frames (AFSD, BasicTAD, E2E-TAD) also have:",
         "",
         *_settings_table(FrameConfig, only=list(FrameConfig.__annotations__)),
     ]
     for model, variants in sorted(families.items(), key=lambda item: item[0].__name__):
-        base = next(found for found in variants if found.name == model.__name__.lower())
+        base = min(variants, key=lambda found: len(found.name))
+        title = WRITTEN.get(model.__name__, model.__name__)
         own = type(base.config())
         base_kind = next(kind for kind in (PointConfig, FrameConfig, DetectorConfig) if issubclass(own, kind))
         shared = {field.name: field.default for field in dataclasses.fields(base_kind)}
         rows = [[f"`{found.name}`", found.summary, _changed(found.config(), own)] for found in variants]
-        lines += ["", f"## {model.__name__}", "", _first_paragraph(importlib.import_module(model.__module__).__doc__)]
+        lines += ["", f"## {title}", "", _first_paragraph(importlib.import_module(model.__module__).__doc__)]
         lines += ["", f"From: {_citation(DETECTOR_WORKS[model.__name__])}.", ""]
         lines += _table(["name", "is", "settings that differ from the defaults"], rows)
         mine = [field for field in dataclasses.fields(own) if field.default != shared.get(field.name, ...)]
-        lines += ["", f"Settings of {model.__name__} itself:", ""]
+        lines += ["", f"Settings of {title} itself:", ""]
         lines += _settings_table(own, only=[field.name for field in mine])
     return "\n".join(lines) + "\n"
 
@@ -560,10 +563,12 @@ DETECTOR_WORKS = {
     "ActionFormer": "zhang2022",
     "AFSD": "lin2021",
     "BasicTAD": "yang2023",
+    "E2ETAD": "liu2022",
     "TemporalMaxer": "tang2023",
     "TriDet": "shi2023",
     "VSGN": "zhao2021",
 }
+WRITTEN = {"E2ETAD": "E2E-TAD"}  # as its authors write a name that Python does not take
 
 
 def _changed(config: DetectorConfig, kind: type[DetectorConfig]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections import OrderedDict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import safetensors
 import safetensors.torch
 import torch
 from by_rule import DETECTORS
-from public_checkpoints import NORMALISER, drawn, opentad_shapes, write_opentad, write_original
+from public_checkpoints import NORMALISER, drawn, opentad_shapes, write_e2e_tad, write_opentad, write_original
 
 from jostle.detectors.checkpoints import read_weights, write_weights
 from jostle.errors import BadValue, CheckpointError, ResourceError
@@ -168,3 +170,19 @@ def test_weights_that_lie_among_what_a_trainer_keeps(name: str, tmp_path: Path) 
     torch.save({name: weights, "args": argparse.Namespace(lr=Path("a"))}, tmp_path / "b.pth")
     with pytest.raises(CheckpointError, match="nothing in it was run: it asks for pathlib"):
         read_weights(tmp_path / "b.pth")
+
+
+@pytest.mark.parametrize("package", [False, True], ids=["without easydict", "with it"])
+def test_settings_of_a_class_that_need_not_be_installed(
+    package: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As E2E-TAD writes them: a dictionary of the package easydict, which is never asked, even where it is."""
+    weights = some_weights()
+    file = write_e2e_tad(weights, tmp_path)
+    if package:
+
+        def made(*_: object) -> None:
+            raise AssertionError("code of the file's choice was run")
+
+        monkeypatch.setitem(sys.modules, "easydict", SimpleNamespace(EasyDict=made))
+    assert_same(read_weights(file), weights)

@@ -29,6 +29,8 @@ def test_every_variant_is_on_the_shelf() -> None:
     others = {f"vsgn_{kind}" for kind in ("thumos_tsn", "anet_tsp", "anet_i3d", "puppets")}
     others |= {"afsd", "afsd_thumos", "afsd_anet", "afsd_puppets", "basictad", "basictad_puppets"}
     others |= {f"basictad_thumos_{form}" for form in ("ab3", "ab6", "afs3", "afm6")}
+    others |= {"e2e_tad", "e2e_tad_puppets", "e2e_tad_anet_slowfast", "e2e_tad_anet_tsm50"}
+    others |= {f"e2e_tad_thumos_{trunk}" for trunk in ("slowfast", "tsm18", "tsm50")}
     assert set(detectors) == set(EVERY) | {f"{name}_{kind}" for name in NAMES for kind in SETS} | others
     assert all(variant.summary.endswith(".") for variant in detectors.values())
 
@@ -56,6 +58,9 @@ def test_every_variant_detects(name: str, rows: Make) -> None:
         ("afsd_anet", 30.16),
         ("basictad_thumos_ab3", 40.84),
         ("basictad_thumos_ab6", 40.84),
+        ("e2e_tad_thumos_slowfast", 42.28),
+        ("e2e_tad_thumos_tsm50", 32.17),
+        ("e2e_tad_thumos_tsm18", 19.44),
     ],
 )
 def test_sizes_are_the_published_ones(name: str, millions: float) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
+import types
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -64,6 +67,33 @@ def write_opentad(name: str, folder: Path) -> Path:
     }
     torch.save(content, folder / file)
     return folder / file
+
+
+class EasyDict(dict[str, Any]):
+    """A dictionary whose keys are attributes too; stands for that of the package `easydict`."""
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        super().__init__(content)
+        for key, value in content.items():
+            setattr(self, key, value)
+
+
+def write_e2e_tad(weights: Mapping[str, torch.Tensor], folder: Path) -> Path:
+    """As E2E-TAD's program does, with its arguments and settings, of classes that a reader of weights does not need."""
+    file = folder / "thumos14_e2e_slowfast_tadtr_reference.pth"
+    settings = EasyDict({"lr": 1e-4, "lr_step": [14], "inner": EasyDict({"backbone": "slowfast"})})
+    arguments = argparse.Namespace(seed=42, opt=[])
+    content = {"model": weights, "epoch": 15, "args": arguments, "cfg": settings, "best_metric": 0.542}
+    package = types.ModuleType("easydict")
+    package.__dict__["EasyDict"] = EasyDict
+    before = EasyDict.__module__
+    sys.modules["easydict"], EasyDict.__module__ = package, "easydict"
+    try:
+        torch.save(content, file)
+    finally:
+        del sys.modules["easydict"]
+        EasyDict.__module__ = before
+    return file
 
 
 def opentad_shapes(name: str) -> dict[str, tuple[int, ...]]:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 _MAX_HEADER = 100_000_000  # bytes; the limit of the safetensors format
 _RAW, _EMA = "state_dict", "state_dict_ema"  # as the originals and OpenTAD call them
-# As the trainers of PyTorchVideo, TSP and VideoMAE V2 do, which keep much else beside the weights.
+# As the trainers of PyTorchVideo, E2E-TAD, TSP and VideoMAE V2 do, which keep much else beside the weights.
 _INNER = ("model_state", "model", "module")
 
 _DTYPES = {
@@ -59,9 +59,9 @@ _LOOKS = (
 def read_weights(path: str | os.PathLike[str], *, ema: bool | None = True) -> Weights:
     """The tensors of a checkpoint by name, on the CPU, without the `module.` that DataParallel puts in front.
 
-    Reads `.safetensors`, the `.pth.tar` files of ActionFormer, TriDet and TemporalMaxer, the `.pth` of OpenTAD, TSP
-    and VideoMAE V2, the `.pyth` of PyTorchVideo and SlowFast, and plain pickled state dicts. The kind is told from the
-    content, not from the name.
+    Reads `.safetensors`, the `.pth.tar` files of ActionFormer, TriDet and TemporalMaxer, the `.pth` of OpenTAD,
+    E2E-TAD, TSP and VideoMAE V2, the `.pyth` of PyTorchVideo and SlowFast, and plain pickled state dicts. The kind is
+    told from the content, not from the name.
 
     Args:
         ema: take the averaged weights (`state_dict_ema`), which the originals evaluate with. A checkpoint that has

@@ -12,7 +12,7 @@ from jostle.detectors.blocks.points import default_ranges
 from jostle.errors import BadValue
 
 # Settings may come from a file of weights; what these count is made before a tensor is.
-_MOST = {"levels": 32, "embedding_layers": 32, "max_length": 1 << 20}
+_MOST = {"levels": 32, "embedding_layers": 32, "encoder_layers": 32, "decoder_layers": 32, "max_length": 1 << 20}
 
 
 @dataclass(frozen=True, kw_only=True)

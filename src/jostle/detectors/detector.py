@@ -148,7 +148,7 @@ def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, *
 
     Args:
         name: a variant such as `actionformer_thumos_i3d`, or `actionformer`, `tridet`, `temporalmaxer`, `vsgn`, `afsd`,
-            `basictad`.
+            `basictad`, `e2e_tad`.
         weights: our `.safetensors`, an original's `.pth.tar` (its averaged weights, where it has some) or OpenTAD's
             `.pth`, read safely. OpenTAD's weights bring its arithmetic along, unless `rules` says otherwise.
         config: fields of the detector's settings to change.

@@ -25,12 +25,12 @@ Frames = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, kw_only=True)
 class FrameConfig(DetectorConfig):
-    """What a detector of frames is shown. A clip that is not full ends in zeros.
+    """What a detector of frames is shown. A clip that is not full ends in zeros, E2E-TAD's in grey.
 
     Attributes:
         fps: frames a second that it looks at; None for as many as fill one clip with the whole video, at most its own.
-        frame_size: what every frame is brought to: height and width, whatever its shape, for AFSD; for BasicTAD the
-            short side.
+        frame_size: what every frame is brought to: height and width, whatever its shape, for AFSD; for BasicTAD
+            and E2E-TAD the short side.
         crop: height and width of the middle of it that is looked at.
         clip_stride: frames from one clip to the next; the last one reaches the end of the video.
     """
@@ -66,6 +66,7 @@ class FrameDetector(Detector[C]):
     """
 
     looks_at: ClassVar[Literal["features", "frames"]] = "frames"
+    filler: ClassVar[float | None] = None  # grey level of what a short clip lacks; None for 0 in the network's scale
 
     @property
     def counts_positives(self) -> bool:
@@ -179,8 +180,11 @@ class FrameDetector(Detector[C]):
     def clip(self, prepared: Tensor, first: int) -> Tensor:
         """(1, channels, T, crop, crop) the clip from a prepared frame on, in the scale of the network."""
         length = self.config.max_length
-        part = self.scaled(prepared[:, first : first + length])
-        return F.pad(part, (0, 0, 0, 0, 0, length - part.shape[1]))[None]
+        part = prepared[:, first : first + length]
+        missing = (0, 0, 0, 0, 0, length - part.shape[1])
+        if self.filler is not None:
+            return self.scaled(F.pad(part, missing, value=self.filler))[None]
+        return F.pad(self.scaled(part), missing)[None]
 
     @final
     def outputs_in(self, seen: Sequence[Tensor]) -> Any:

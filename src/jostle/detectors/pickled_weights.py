@@ -14,6 +14,7 @@ import re
 import struct
 import warnings
 import zipfile
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -27,7 +28,7 @@ _MAX_PARTS = 10_000  # of a tuple; those of a checkpoint are shapes and strides
 _LEGACY_PICKLES = 5  # a checkpoint from before torch 1.6: magic number, protocol, machine, content, storage names
 # Narrower than what torch's reader allows: nothing that can be told to fill the memory.
 _ALLOWED = re.compile(
-    r"(__builtin__|builtins) set|collections OrderedDict|_codecs encode|argparse Namespace"
+    r"(__builtin__|builtins) set|collections OrderedDict|_codecs encode|argparse Namespace|easydict EasyDict"
     r"|numpy dtype|numpy\._?core\.multiarray scalar"
     r"|torch (Size|device|float\d+|bfloat16|int\d+|uint8|bool|[A-Z][a-zA-Z0-9]+Storage)"
     r"|torch\.storage (Untyped|Typed)Storage|torch\.nn\.parameter Parameter"
@@ -48,9 +49,24 @@ class _Ignored:
     def __setstate__(self, _: object) -> None: ...
 
 
+class _Settings:
+    """Stands for a dictionary with attributes, E2E-TAD's settings: torch's reader fills no class of anyone else's."""
+
+    def __new__(cls, *_: object) -> Any:
+        return OrderedDict()
+
+
 _STAND_INS: list[Any] = [
-    (_Ignored, name)
-    for name in ("numpy.dtype", "numpy.core.multiarray.scalar", "numpy._core.multiarray.scalar", "argparse.Namespace")
+    (_Settings, "easydict.EasyDict"),
+    *(
+        (_Ignored, name)
+        for name in (
+            "numpy.dtype",
+            "numpy.core.multiarray.scalar",
+            "numpy._core.multiarray.scalar",
+            "argparse.Namespace",
+        )
+    ),
 ]
 
 

@@ -1,0 +1,321 @@
+"""E2E-TAD against numbers of the public program; `tests/golden/detectors2/README.md` describes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import by_rule
+import e2e_tad_rule
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import public_checkpoints  # noqa: E402
+
+from jostle.detectors.blocks.assignment import Actions  # noqa: E402
+from jostle.detectors.blocks.deformable_attention import DeformableAttention  # noqa: E402
+from jostle.detectors.blocks.deformable_transformer import logit, positions  # noqa: E402
+from jostle.detectors.blocks.one_to_one import assigned, costs  # noqa: E402
+from jostle.detectors.blocks.roi_align import roi_align  # noqa: E402
+from jostle.detectors.blocks.shift_trunk import ShiftTrunk, shifted  # noqa: E402
+from jostle.detectors.blocks.slowfast_trunk import SlowFastTrunk, four_to_one, twice_as_fine  # noqa: E402
+from jostle.detectors.detector import load_detector  # noqa: E402
+from jostle.detectors.e2e_tad import E2ETAD, PARTS, E2eTadOutputs  # noqa: E402
+from jostle.detectors.nms import kept_apart  # noqa: E402
+from jostle.detectors.overlap_nms import overlap_nms  # noqa: E402
+
+Build = Callable[..., E2ETAD]
+Arrays = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """The small detector, from a file as the program saves it."""
+    tensors = {key: torch.from_numpy(value) for key, value in e2e_tad_rule.public().items()}
+    file = public_checkpoints.write_e2e_tad(tensors, tmp_path_factory.mktemp("weights"))
+
+    def build(**changes: Any) -> E2ETAD:
+        sizes = e2e_tad_rule.SIZES | {"released_faults": True} | changes
+        made = load_detector("e2e_tad_thumos_slowfast", weights=file, **sizes)
+        assert isinstance(made, E2ETAD)
+        return made
+
+    return build
+
+
+@pytest.fixture
+def ops() -> Arrays:
+    return by_rule.stored("detectors2/e2e_tad/ops.npz")
+
+
+def golden(which: str) -> Arrays:
+    return by_rule.stored(f"detectors2/e2e_tad/{which}.npz")
+
+
+def near(found: Any, wanted: Any, absolute: float = 2e-4) -> None:
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=absolute)
+
+
+def stages_of(trunk: Any, clip: Any) -> Arrays:
+    """What leaves each named part of a trunk."""
+    seen: Arrays = {}
+    hooks = []
+    for name, module in trunk.named_modules():
+        kind = name.removeprefix("slow_path.").removeprefix("fast_path.")
+        path = {"slow_path": "slow_", "fast_path": "fast_"}.get(name.split(".")[0], "")
+        if kind in ("conv1", "layer1", "layer2", "layer3", "layer4"):
+            key = path + kind
+        elif kind.endswith("_lateral"):
+            key = "lateral_" + kind.removesuffix("_lateral")
+        else:
+            continue
+        hooks.append(module.register_forward_hook(lambda _m, _x, out, key=key: seen.__setitem__(key, out.clone())))
+    with torch.inference_mode():
+        seen["feature"] = trunk(torch.from_numpy(clip))
+    for hook in hooks:
+        hook.remove()
+    return seen
+
+
+def test_trunk(built: Build) -> None:
+    seen = stages_of(built().backbone["backbone"], e2e_tad_rule.clips()[:1])
+    wanted = golden("small_backbone")
+    names = [key.removeprefix("mean_") for key in wanted if key.startswith("mean_")]
+    assert len(names) == 14
+    for name in names:
+        near(seen[name][0].mean((1, 2, 3)), wanted[f"mean_{name}"])
+        near(seen[name][0].mean(0)[:: 16 if name.startswith("fast") else 4], wanted[f"map_{name}"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", e2e_tad_rule.TRUNKS)
+def test_trunks_of_published_width(name: str) -> None:
+    trunk = SlowFastTrunk(1.0) if name == "slowfast_r50" else ShiftTrunk(50 if name.endswith("50") else 18, 1.0)
+    shapes = {key: tuple(value.shape) for key, value in trunk.state_dict().items()}
+    tensors = e2e_tad_rule.trunk(name, shapes)
+    trunk.load_state_dict({key: torch.from_numpy(value) for key, value in tensors.items()})
+    assert len(tensors) == {"slowfast_r50": 640, "tsm_r50": 318, "tsm_r18": 120}[name]
+    seen, wanted = stages_of(trunk.eval(), e2e_tad_rule.trunk_clip(name)), golden(name)
+    near(seen["feature"][0, :, 0], wanted["feature_first"])
+    near(seen["feature"][0].mean(0), wanted["feature_mean_c"])
+
+
+def test_outputs(built: Build) -> None:
+    """What enters the transformer, its memory, and what queries say after every layer."""
+    detector, wanted = built(), golden("small_infer")
+    clips = torch.from_numpy(e2e_tad_rule.clips())
+    with torch.inference_mode():
+        trunk = detector.backbone["backbone"](clips)
+        near(trunk[0], wanted["feature"])
+        near(trunk[1].mean(0), wanted["feature_1"])
+        features = detector.features_of(clips)
+        near(features.mT, wanted["proj"])
+        near(positions(torch.ones(2, 16), 64).mT, wanted["pos"], 1e-5)
+        memory = detector.transformer.encode(features, None)
+        near(memory.mT, wanted["memory"])
+        place = detector.query_embed.weight[:, :64]
+        near(detector.transformer.reference_points(place).sigmoid().expand(2, -1, -1), wanted["init_ref"], 1e-5)
+        said, _ = detector.transformer.decode(memory, None, detector.query_embed.weight, detector.segment_embed)
+        near(said[:, -1], wanted["hs_last"])
+        outputs = detector(clips)
+        near(outputs.logits.transpose(0, 1), wanted["logits"])
+        near(outputs.segments.transpose(0, 1), wanted["segments"], 1e-5)
+        near(outputs.actionness, wanted["actionness"][..., 0], 1e-5)
+        regions = detector.regions(outputs.segments[:, -1], 16)
+        near(regions.flatten(0, 1), wanted["rois"][:, 1:], 2e-4)
+        near(roi_align(memory, regions, PARTS)[0, 0], wanted["roi_feature_0"])
+
+
+def test_padded_frames_are_not_looked_at(built: Build) -> None:
+    detector, wanted = built(), golden("small_infer")
+    clips, padded = torch.from_numpy(e2e_tad_rule.clips()), torch.zeros(2, 64, dtype=torch.bool)
+    clips[1, :, 48:], padded[1, 48:] = 0, True
+    near(padded[:, ::4], wanted["masked_mask"])
+    with torch.inference_mode():
+        near(positions((~padded[:, ::4]).float(), 64).mT, wanted["masked_pos"], 1e-5)
+        near(detector.transformer.encode(detector.features_of(clips), padded[:, ::4]).mT, wanted["masked_memory"])
+        outputs = detector(clips, padded)
+    near(outputs.logits[:, -1], wanted["masked_logits"])
+    near(outputs.segments[:, -1], wanted["masked_segments"], 1e-5)
+    near(outputs.actionness, wanted["masked_actionness"][..., 0], 1e-5)
+
+
+def test_segments(built: Build) -> None:
+    detector, wanted = built(), golden("small_infer")
+    with torch.inference_mode():
+        outputs = detector(torch.from_numpy(e2e_tad_rule.clips()))
+    for i, found in enumerate(detector.decode(outputs)):
+        near(found.scores, wanted["post_scores"][i], 1e-5)
+        np.testing.assert_array_equal(found.labels, wanted["post_labels"][i])
+        near(found.segments * (6.4 / 64), wanted["post_segments"][i], 1e-4)
+        kept = detector.suppressed(detector.gathered([(0, found)], 64))  # one clip: nothing is suppressed
+        near(kept.segments, found.segments, 0)
+
+
+def lesson(wanted: Arrays) -> Actions:
+    """The actions of two clips, in frames."""
+    centre, width = 64 * wanted["gt_segments"].T
+    rows = np.c_[centre - width / 2, centre + width / 2]
+    of = [wanted["gt_video"] == i for i in (0, 1)]
+    return Actions.of([(rows[i], wanted["gt_labels"][i]) for i in of])
+
+
+def test_matching(built: Build) -> None:
+    wanted, said = golden("small_train"), golden("small_infer")
+    actions = lesson(wanted)
+    actions = Actions(actions.segments / 64, actions.labels, actions.present)
+    logits, segments = (torch.from_numpy(said[name]).transpose(0, 1) for name in ("logits", "segments"))
+    cost = costs(logits, segments, actions)
+    near(cost[0, -1, :, :3], wanted["cost_last_0"], 1e-4)
+    near(cost[1, -1, :, :2], wanted["cost_last_1"], 1e-4)
+    number = assigned(logits, segments, actions)
+    for layer in range(3):
+        rows = [(i, q, int(a)) for i in (0, 1) for q, a in enumerate(number[i, layer]) if a >= 0]
+        assert sorted(rows) == sorted(map(tuple, wanted[f"match_{layer}"].tolist()))
+
+
+def test_losses_gradients_steps(built: Build) -> None:
+    """In double precision: where a ReLU is on its edge, single precision may fall on either side."""
+    wanted, steps = golden("small_train"), golden("small_optim")
+    detector = built().train().double()
+    clips, actions = torch.from_numpy(e2e_tad_rule.clips()).double(), lesson(wanted)
+    parameters = dict(detector.named_parameters())
+    before = {key: value.detach().clone() for key, value in parameters.items()}
+    shapes = by_rule.shapes(e2e_tad_rule.keys("small"))
+    learned = [key for key in shapes if not key.endswith(("running_mean", "running_var", "num_batches_tracked"))]
+    frozen = [key for key, norm in zip(learned, wanted["grad_norm"], strict=True) if norm < 0]
+    assert len(frozen) == 212
+    rate = {0: 1e-3, 1: 5e-5, 2: 1e-4}
+    groups = [
+        {"params": [parameters[key] for key, of in zip(learned, steps["group"], strict=True) if of == group], "lr": lr}
+        for group, lr in rate.items()
+    ]
+    descent = torch.optim.AdamW(groups, weight_decay=1e-4)
+    for step, total in enumerate(steps["loss"]):
+        losses = detector.loss(detector(clips), actions)
+        descent.zero_grad()
+        losses.total.backward()
+        if step == 0:
+            terms = {"ce": "classification", "segments": "regression", "iou": "iou", "actionness": "actionness"}
+            every = {"classification": losses.classification, "regression": losses.regression, **losses.others}
+            for theirs, ours in terms.items():
+                for suffix in ("", "_0", "_1"):
+                    if f"loss_{theirs}{suffix}" in wanted:
+                        mine = every[ours + suffix].item()
+                        assert mine == pytest.approx(float(wanted[f"loss_{theirs}{suffix}"]), rel=1e-5), theirs + suffix
+            assert losses.total.item() == pytest.approx(float(wanted["loss_total"]), rel=1e-5)
+            assert losses.positives.item() == 5
+            for key, norm in zip(learned, wanted["grad_norm"], strict=True):
+                gradient = parameters[key].grad
+                assert (gradient is None) == (norm < 0), key
+                if norm > 1e-4:
+                    assert gradient is not None
+                    assert gradient.norm().item() == pytest.approx(norm, rel=2e-3), key
+        assert losses.total.item() == pytest.approx(total, rel=1e-5 if step == 0 else 1e-3)
+        norm = torch.nn.utils.clip_grad_norm_(detector.parameters(), 0.1)
+        assert norm.item() == pytest.approx(float(steps["grad_norm_total"][step]), rel=2e-3 if step == 0 else 2e-2)
+        descent.step()
+    for key, change in zip(learned, steps["change_norm"], strict=True):
+        moved = (parameters[key].detach() - before[key]).norm().item()
+        assert moved == pytest.approx(max(change, 0.0), rel=2e-2, abs=1e-7), key
+
+
+def test_actionness_is_learned_from_one_s_own_video(built: Build) -> None:
+    """The program's targets are those of the whole batch; a batch of one has no others."""
+    wanted, said = golden("small_train"), golden("small_infer")
+    logits, segments = (torch.from_numpy(said[name]).transpose(0, 1) for name in ("logits", "segments"))
+    outputs = E2eTadOutputs(logits, segments, torch.from_numpy(said["actionness"][..., 0]))
+    actions = lesson(wanted)
+    mended = built(released_faults=False)
+    together = mended.loss(outputs, actions).others["actionness"].item()
+    apart = []
+    for i in (0, 1):
+        one = E2eTadOutputs(logits[i : i + 1], segments[i : i + 1], outputs.actionness[i : i + 1])
+        kept = actions.present[i]
+        alone = Actions.of([(actions.segments[i][kept].numpy(), actions.labels[i][kept].numpy())])
+        apart.append(built().loss(one, alone).others["actionness"].item())
+    assert together == pytest.approx(np.mean(apart), rel=1e-5)
+    assert abs(together - float(wanted["loss_actionness"])) > 1e-3
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_deformable_attention(kind: int, ops: Arrays) -> None:
+    made = DeformableAttention(32, 4, 3)
+    weights = e2e_tad_rule.drawn(e2e_tad_rule.keys("deform"), e2e_tad_rule.OPS)
+    weights["sampling_offsets.weight"] *= 2
+    made.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})
+    query, value, probe = (
+        torch.from_numpy(e2e_tad_rule.uniform((2, n, 32), seed)) for seed, n in ((1, 7), (2, 13), (3, 7))
+    )
+    reference = torch.from_numpy(e2e_tad_rule.uniform((2, 7, 1, kind), 3 + kind, 0.02, 0.98))
+    for x in (query, value, reference):
+        x.requires_grad_()
+    place = made.places(query, reference[:, :, 0], 13)
+    near((place.detach().transpose(1, 2) + 0.5) / 13, ops[f"deform{kind}_loc"], 1e-5)
+    y = made(query, reference[:, :, 0], value, torch.from_numpy(ops["deform_mask"]))
+    near(y.detach(), ops[f"deform{kind}_out"], 1e-5)
+    (y * probe).sum().backward()
+    for name, x in (("query", query), ("value", value), ("ref", reference)):
+        near(x.grad, ops[f"deform{kind}_grad_{name}"], 2e-4)
+    norms = [made.get_parameter(key).grad.norm().item() for key in weights]
+    np.testing.assert_allclose(norms, ops[f"deform{kind}_grad_norm_params"], rtol=1e-4)
+
+
+def test_regions_in_parts(ops: Arrays) -> None:
+    x = torch.from_numpy(e2e_tad_rule.uniform((2, 6, 20), 10)).requires_grad_()
+    clip, regions = ops["roi_rois"][:, 0].astype(int), torch.from_numpy(ops["roi_rois"][:, 1:])
+    made = roi_align(x.mT[clip], regions[:, None], PARTS)[:, 0]
+    near(made.detach(), ops["roi_out"], 1e-5)
+    (made * torch.from_numpy(e2e_tad_rule.uniform((14, 6, 16), 12))).sum().backward()
+    near(x.grad, ops["roi_grad"], 1e-5)
+
+
+def test_small_parts(ops: Arrays) -> None:
+    valid = torch.ones(2, 12)
+    valid[1, 9:] = 0
+    near(positions(valid, 16).mT, ops["pos"], 1e-5)
+    near(logit(torch.tensor([-0.1, 0, 1e-6, 0.25, 0.5, 0.999999, 1, 1.2])), ops["inverse_sigmoid"], 1e-5)
+    np.testing.assert_array_equal(
+        shifted(torch.from_numpy(e2e_tad_rule.uniform((10, 16, 2, 2), 20)), 5), ops["shift_out"]
+    )
+    near(twice_as_fine(torch.from_numpy(e2e_tad_rule.uniform((1, 3, 8), 21))), ops["slow_up2"], 1e-6)
+    near(four_to_one(torch.from_numpy(e2e_tad_rule.uniform((1, 3, 32), 22))), ops["fast_down4"], 1e-6)
+
+
+def test_suppression(ops: Arrays) -> None:
+    start, end, score, label = ops["nms_in"].T
+    found = (np.c_[start, end], score, label.astype(int))
+    for name, multiclass in (("nms_hard_index", False), ("nms_per_class_index", True)):
+        rows = kept_apart(*found, threshold=0.4, max_segments=60, multiclass=multiclass)
+        np.testing.assert_array_equal(np.sort(rows), np.sort(ops[name]))
+    start, end, score, label = ops["merge_in"].T
+    length, stride, fps = ops["merge_slice"]
+    overlaps = [(first / fps, (first - stride + length) / fps) for first in (stride, 2 * stride)]
+    found = (np.c_[start, end], score, label.astype(int))
+    twice = overlap_nms(*found, overlaps, threshold=0.4, released_faults=True)
+    np.testing.assert_array_equal(np.sort(twice), np.sort(ops["merge_index"]))
+    once = overlap_nms(*found, overlaps, threshold=0.4)
+    np.testing.assert_array_equal(np.sort(once), np.unique(ops["merge_index"]))
+    assert len(once) == len(twice) - 1
+
+
+def test_clips_begin_where_the_program_s_slices_do() -> None:
+    detector = load_detector("e2e_tad", backbone="tsm18", backbone_width=0.02, dim=32, heads=4)
+    assert isinstance(detector, E2ETAD)
+    slices = json.loads((by_rule.GOLDEN / "detectors2/e2e_tad/slices.json").read_text())
+    for number, count in enumerate(slices["lengths"]):
+        names = [row["name"] for row in slices["val"] if row["name"].startswith(f"v{number}_")]
+        assert names
+        assert [int(name.split("_")[2]) for name in names] == detector.clips(count)
+
+
+def test_pictures(ops: Arrays) -> None:
+    frames = np.floor(e2e_tad_rule.uniform((2, 60, 81, 3), 70, 0, 256)).astype(np.uint8)[..., ::-1]
+    sizes = {"frame_size": 22, "crop": 16, "max_length": 2, "clip_stride": 2}
+    detector = load_detector("e2e_tad", backbone="tsm18", backbone_width=0.02, dim=32, heads=4, **sizes)
+    assert isinstance(detector, E2ETAD)
+    prepared = detector.prepare(np.ascontiguousarray(frames))
+    near(detector.clip(prepared, 0)[0], ops["img_out"], 1e-3)
