@@ -59,7 +59,7 @@ bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(PEER)/python -m benchmarks.scoring
 	$(BIN)/python -m benchmarks.detectors
 	$(BIN)/python -m benchmarks.recognisers
-	$(BIN)/python -m benchmarks.pooling
+	$(BIN)/python -m benchmarks.operators
 	$(BIN)/python -m benchmarks.extraction
 	$(BIN)/python -m benchmarks.frame_detectors
 	$(BIN)/python -m benchmarks.puppets
