@@ -319,23 +319,29 @@ def test_detectors_of_ones_own(here: Path, tmp_path: Path) -> None:
     assert about["extractor_weights"].startswith("sha256:")
 
 
-def test_a_registered_detector_of_frames(here: Path, tmp_path: Path) -> None:
-    settings = {"dim": 64, "classes": 1, "max_length": 64, "levels": 4, "frame_size": 40, "crop": 32, "clip_stride": 32}
-    settings |= {"backbone_width": 0.06, "min_probability": 0.0}
-    made = jostle.load_detector("afsd", **settings)
-    noted = {"detector": "afsd", "settings": json.dumps(settings), "classes": '["jump"]'}
+TINY_FRAMES: dict[str, dict[str, Any]] = {
+    "afsd": {"dim": 64, "levels": 4, "max_length": 64, "clip_stride": 32, "backbone_width": 0.06},
+    "e2e_tad": {"dim": 32, "backbone": "tsm18", "max_length": 16, "clip_stride": 12, "backbone_width": 0.125},
+}
+
+
+@pytest.mark.parametrize("name", TINY_FRAMES)
+def test_a_registered_detector_of_frames(name: str, here: Path, tmp_path: Path) -> None:
+    settings = {"classes": 1, "frame_size": 40, "crop": 32, "min_probability": 0.0} | TINY_FRAMES[name]
+    made = jostle.load_detector(name, **settings)
+    noted = {"detector": name, "settings": json.dumps(settings), "classes": '["jump"]'}
     write_weights(made.state_dict(), tmp_path / "w.safetensors", metadata=noted)
     asked: dict[str, Any] = {"data": here / "long", "jobs": 1, "weights": tmp_path / "w.safetensors"}
-    jostle.run(here / "tiny-c.toml", model="afsd", out=tmp_path / "run", **asked)
+    jostle.run(here / "tiny-c.toml", model=name, out=tmp_path / "run", **asked)
     assert (tmp_path / "run" / BLACK).is_file()
     assert told(tmp_path / "run")["extractor"] is None
     clip = jostle.read(here / "long" / "one.mkv")
-    again = jostle.load_detector("afsd", weights=tmp_path / "w.safetensors")
+    again = jostle.load_detector(name, weights=tmp_path / "w.safetensors")
     wanted = again.detect(clip.frames, fps=25.0, duration=1.6)
     kept = jostle.load_predictions(tmp_path / "run" / "predictions" / "clean.json")
     np.testing.assert_allclose(np.sort(kept.score), np.sort(wanted.score), rtol=1e-5)
-    with pytest.raises(BadValue, match="afsd looks at frames itself; leave the extractor out"):
-        jostle.run(here / "tiny-c.toml", model="afsd", out=tmp_path / "no", extractor="puppet_net", **asked)
+    with pytest.raises(BadValue, match=f"{name} looks at frames itself; leave the extractor out"):
+        jostle.run(here / "tiny-c.toml", model=name, out=tmp_path / "no", extractor="puppet_net", **asked)
 
 
 FAULTS: Any = ("skipped-window", "early-row")

@@ -138,6 +138,18 @@ def test_a_few_steps_learn_and_leave_the_trunk_s_norms(released_faults: bool) ->
     assert all(torch.equal(value, made.state_dict()[key]) for key, value in norms.items())
 
 
+def test_norms_are_learned_where_nobody_has_learned_them_before() -> None:
+    for fixed in (True, False):
+        made = tiny(fixed_norms=fixed).train()
+        norms = {key: value.clone() for key, value in made.backbone.state_dict().items() if "bn1" in key}
+        made(drawn(2, 3, 16, 32, 32))
+        moved = {key for key, value in norms.items() if not torch.equal(value, made.backbone.state_dict()[key])}
+        assert any("running_mean" in key for key in moved) is not fixed
+        assert made.get_parameter("backbone.backbone.bn1.weight").requires_grad is not fixed
+    assert detectors["e2e_tad_puppets"].config().fixed_norms is False  # type: ignore[attr-defined]
+    assert detectors["e2e_tad_thumos_slowfast"].config().fixed_norms is True  # type: ignore[attr-defined]
+
+
 def test_every_part_learns_from_the_first_step_on() -> None:
     """Places begin at whole steps, where the slope of a mixture is that towards the later one, not 0."""
     made = tiny().train()

@@ -57,6 +57,7 @@ class E2eTadConfig(FrameConfig):
         threshold: least IoU at which the weaker of two segments goes, where clips overlap.
         backbone: `slowfast`, whose steps are four frames, or `tsm18` or `tsm50`, whose steps are one.
         backbone_width: share of its channels.
+        fixed_norms: training leaves the norms of the backbone as they are, which must have been learned before.
         heads: of attention.
         points: places that a head looks at.
         encoder_layers: in which every step looks around itself.
@@ -79,6 +80,7 @@ class E2eTadConfig(FrameConfig):
     threshold: float = 0.4
     backbone: Backbone = "slowfast"
     backbone_width: float = 1.0
+    fixed_norms: bool = True
     heads: int = 8
     points: int = 4
     encoder_layers: int = 4
@@ -165,11 +167,12 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
         self.segment_embed = nn.ModuleList(Mlp(dim, 2) for _ in range(config.decoder_layers))
         self.query_embed = nn.Embedding(config.queries, 2 * dim)
         if config.backbone == "slowfast":
-            trunk: SlowFastTrunk | ShiftTrunk = SlowFastTrunk(width)
+            trunk: SlowFastTrunk | ShiftTrunk = SlowFastTrunk(width, fixed_norms=config.fixed_norms)
             channels = SlowFastTrunk.channels(width)
         else:
             layers: Literal[18, 50] = 18 if config.backbone == "tsm18" else 50
-            trunk, channels = ShiftTrunk(layers, width), ShiftTrunk.channels(layers, width)
+            trunk = ShiftTrunk(layers, width, fixed_norms=config.fixed_norms)
+            channels = ShiftTrunk.channels(layers, width)
         self.input_proj = nn.ModuleList([nn.Sequential(nn.Conv1d(channels, dim, 1), nn.GroupNorm(GROUPS, dim))])
         self.backbone = nn.ModuleDict({"backbone": trunk})
         self.actionness_pred = nn.Sequential(
@@ -362,6 +365,7 @@ def e2e_tad_puppets() -> E2eTadConfig:
         max_segments=200,
         backbone="tsm18",
         backbone_width=0.1875,
+        fixed_norms=False,  # nobody has learned them before
         encoder_layers=2,
         decoder_layers=3,
         mlp_dim=128,

@@ -10,21 +10,25 @@ Norm = nn.BatchNorm2d | nn.BatchNorm3d
 
 
 class FixedNorms(nn.Module):
-    """A trunk that training leaves the norms of as they are: their statistics, and what they learned before.
+    """A trunk that training can leave the norms of as they are: their statistics, and what they learned before.
 
-    `fix_norms` is called once the network is built.
+    So does every trunk that calls `fix_norms` once it is built.
     """
+
+    norms_fixed = False
 
     def fix_norms(self) -> None:
         """Take the norms out of what is learned."""
+        self.norms_fixed = True
         for norm in self._norms():
             norm.requires_grad_(False)
 
     def train(self, mode: bool = True) -> Self:
-        """Training leaves the norms as they are."""
+        """Training leaves fixed norms as they are."""
         super().train(mode)
-        for norm in self._norms():
-            norm.eval()
+        if self.norms_fixed:
+            for norm in self._norms():
+                norm.eval()
         return self
 
     def _norms(self) -> list[Norm]:

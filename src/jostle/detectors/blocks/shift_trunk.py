@@ -101,9 +101,10 @@ class ShiftTrunk(FixedNorms):
 
     Args:
         width: share of the channels.
+        fixed_norms: training leaves the norms as they are.
     """
 
-    def __init__(self, layers: Literal[18, 50], width: float) -> None:
+    def __init__(self, layers: Literal[18, 50], width: float, *, fixed_norms: bool = True) -> None:
         super().__init__()
         block, base = _block(layers), _base(width)
         self.conv1 = nn.Conv2d(3, base, 7, 2, 3, bias=False)
@@ -116,7 +117,11 @@ class ShiftTrunk(FixedNorms):
                 blocks.append(block(channels, base << number, 2 if number and not place else 1))
                 channels = block.expansion * (base << number)
             self.add_module(f"layer{number + 1}", nn.ModuleList(blocks))
-        self.fix_norms()
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        if fixed_norms:
+            self.fix_norms()
 
     @staticmethod
     def channels(layers: Literal[18, 50], width: float) -> int:

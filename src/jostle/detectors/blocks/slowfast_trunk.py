@@ -114,14 +114,19 @@ class SlowFastTrunk(FixedNorms):
 
     Args:
         width: share of SlowFast's channels.
+        fixed_norms: training leaves the norms as they are.
     """
 
-    def __init__(self, width: float) -> None:
+    def __init__(self, width: float, *, fixed_norms: bool = True) -> None:
         super().__init__()
         slow, fast = self.bases(width)
         self.slow_path = Path(slow, (1, 1, 1, 3, 3), told=fast)
         self.fast_path = Path(fast, (5, 3, 3, 3, 3))
-        self.fix_norms()
+        for module in self.modules():
+            if isinstance(module, nn.Conv3d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        if fixed_norms:
+            self.fix_norms()
 
     @staticmethod
     def bases(width: float) -> tuple[int, int]:
