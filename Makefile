@@ -60,6 +60,7 @@ bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(BIN)/python -m benchmarks.detectors
 	$(BIN)/python -m benchmarks.recognisers
 	$(BIN)/python -m benchmarks.operators
+	$(BIN)/python -m benchmarks.frame_detectors
 	$(BIN)/python -m benchmarks.extraction
 	$(BIN)/python -m benchmarks.frame_detectors
 	$(BIN)/python -m benchmarks.puppets

@@ -1,8 +1,9 @@
-"""What detectors of frames cost under corruption: `python -m benchmarks.frame_detectors`.
+"""What detectors of frames cost, beside the same networks computed plainly: `python -m benchmarks.frame_detectors`.
 
-The 15 cells of THUMOS14-C on videos of the embedded data set, two ways: each cell looked at whole, and the clean video
-once with every cell looked at where it changed something. Both must find the same segments, to the bit. One thread is
-used and its time counted; weights mean nothing, and cost what others would.
+Forward pass of a clip and a training step, with random weights. Computed plainly is with the library's 3D convolutions,
+and with loops over regions (AFSD), heads, points and parts of segments (E2E-TAD), which is what the originals' compiled
+kernels do. Both sides by turns, after a check that they give the same answers. On a CPU one thread is used and its time
+counted; on a GPU it is the clock on the wall, and both sides wait for the device.
 """
 
 from __future__ import annotations
@@ -12,92 +13,174 @@ from benchmarks.timing import ask_for_one_thread
 ask_for_one_thread()  # before anything below loads a thread pool
 
 import argparse  # noqa: E402
+import json  # noqa: E402
 import platform  # noqa: E402
 import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
+from collections.abc import Iterator, Sequence  # noqa: E402
+from contextlib import ExitStack, contextmanager  # noqa: E402
+from dataclasses import asdict, dataclass  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
+from unittest import mock  # noqa: E402
 
-import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
 
-import jostle  # noqa: E402
-from benchmarks.timing import hold_to_one_thread  # noqa: E402
-from jostle.benchmarks.recipe import CLEAN_CELL, Cell  # noqa: E402
-from jostle.benchmarks.recipe import benchmarks as recipes  # noqa: E402
-from jostle.benchmarks.selection import select_cells  # noqa: E402
-from jostle.detectors.detector import detectors, load_detector  # noqa: E402
-from jostle.looking.detecting import DetectingByClips  # noqa: E402
-from jostle.looking.work import Looked, Order  # noqa: E402
-from jostle.types.segments import Segments  # noqa: E402
+from benchmarks.timing import Clock, Work, by_turns  # noqa: E402
+from benchmarks.transcriptions.boundary_pooling import boundary_max_pool  # noqa: E402
+from benchmarks.transcriptions.deformable_attention import attended  # noqa: E402
+from benchmarks.transcriptions.roi_align import roi_align  # noqa: E402
+from jostle.detectors import afsd, e2e_tad  # noqa: E402
+from jostle.detectors.blocks import refinement  # noqa: E402
+from jostle.detectors.blocks.assignment import Actions  # noqa: E402
+from jostle.detectors.blocks.deformable_attention import DeformableAttention  # noqa: E402
+from jostle.detectors.detector import Detector, load_detector  # noqa: E402
+from jostle.models.networks.frame_convolution import FrameConvolution  # noqa: E402
 
-CELLS = tuple(select_cells(recipes["puppets-c"])[1:])
-MOST_OF_CLEAN = 4.0  # all cells shall cost no more than this many times the clean videos
-
-
-def looked(look: DetectingByClips, order: Order, cells: Sequence[Cell]) -> tuple[Looked[Segments], float]:
-    """What is found in some cells, and the seconds it took."""
-    begun = time.process_time()
-    done = look(Order(order.name, order.path, tuple(cells), 0, order.segments))
-    return done, time.process_time() - begun
+NAMES = {
+    "puppets": ("afsd_puppets", "basictad_puppets", "e2e_tad_puppets"),
+    "thumos": ("afsd_thumos", "basictad_thumos_ab6", "e2e_tad_thumos_slowfast", "e2e_tad_thumos_tsm18"),
+}
+AGREE = 2e-3  # largest difference of raw outputs between the sides, of the largest output
+AIM = 0.95  # none shall be slower, but for the noise of a machine
 
 
-def by_both_ways(look: DetectingByClips, order: Order) -> np.ndarray[Any, Any]:
-    """Seconds of the clean video, of all cells on top, of each cell whole; clips of the first two.
+@dataclass(frozen=True)
+class Row:
+    """One measurement, in milliseconds."""
 
-    Raises:
-        AssertionError: if what is found differs in a bit.
-    """
-    clean, alone = looked(look, order, [CLEAN_CELL])
-    every, together = looked(look, order, [CLEAN_CELL, *CELLS])
-    apart = 0.0
-    for cell in CELLS:
-        whole, seconds = looked(look, order, [cell])
-        apart += seconds
-        one, other = (done.found[cell.name] for done in (whole, every))
-        for column in ("start", "end", "label", "score"):
-            same = np.array_equal(getattr(one, column), getattr(other, column))
-            assert same, f"{order.name}: {column} of {cell.name} differs"
-    return np.array([alone, together - alone, apart, clean.clean.joined, every.cells.joined])
+    detector: str
+    what: str
+    ours_ms: float
+    plain_ms: float
+    ratio: float
+
+
+def pool_levels(x: Tensor, levels: Sequence[Tensor], *, released_faults: bool) -> list[Tensor]:
+    """AFSD's regions of every level, one after another."""
+    return [boundary_max_pool(x, regions) for regions in levels]
+
+
+def pool(x: Tensor, regions: Tensor, *, released_faults: bool) -> Tensor:
+    """AFSD's regions of one level."""
+    return boundary_max_pool(x, regions)
+
+
+def attention(self: DeformableAttention, query: Tensor, reference: Tensor, source: Tensor, padded: None) -> Tensor:
+    """E2E-TAD's attention without padding."""
+    value, weight = (
+        torch.unflatten(x, -1, (self.heads, -1)) for x in (self.value_proj(source), self.attention_weights(query))
+    )
+    place = self.places(query, reference, source.shape[1])
+    seen = attended(value.transpose(1, 2), place, weight.softmax(-1).transpose(1, 2))
+    made: Tensor = self.output_proj(seen.transpose(1, 2).flatten(2))
+    return made
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Networks compute as their definitions say."""
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(FrameConvolution, "forward", nn.Conv3d.forward))
+        stack.enter_context(mock.patch.object(DeformableAttention, "forward", attention))
+        stack.enter_context(mock.patch.object(e2e_tad, "roi_align", roi_align))
+        stack.enter_context(mock.patch.object(afsd, "pool_levels", pool_levels))
+        stack.enter_context(mock.patch.object(refinement, "boundary_max_pool", pool))
+        yield
+
+
+def made(name: str, device: str) -> Detector[Any]:
+    """The detector with random weights, without dropout: both sides are to say the same."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        detector = load_detector(name)
+    for module in detector.modules():
+        if isinstance(module, nn.Dropout | nn.MultiheadAttention):
+            setattr(module, "p" if isinstance(module, nn.Dropout) else "dropout", 0.0)
+    return detector.to(device)
+
+
+def works(detector: Detector[Any], device: str) -> dict[str, Work]:
+    """What is timed: a clip looked at, and a step of training with one."""
+    config = detector.config
+    draw = torch.Generator().manual_seed(0)
+    clip = torch.randn(1, 3, config.max_length, config.crop, config.crop, generator=draw).to(device)
+    ends = [[0.1, 0.2], [0.3, 0.6], [0.7, 0.75]]
+    actions = Actions.of([([[a * config.max_length, b * config.max_length] for a, b in ends], [0, 1, 2])], device)
+
+    def wait() -> None:
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    def forward() -> dict[str, Tensor]:
+        detector.eval()
+        with torch.inference_mode():
+            outputs = detector(clip)
+        wait()
+        return {key: value for key, value in vars(outputs).items() if isinstance(value, Tensor)}
+
+    def step() -> dict[str, Tensor]:
+        detector.train()
+        detector.zero_grad(set_to_none=True)
+        losses = detector.loss(detector(clip), actions)
+        losses.total.backward()
+        wait()
+        return {"total": losses.total.detach()}
+
+    return {"forward": forward, "training step": step}
+
+
+def measured(name: str, device: str, what: str, repeats: int) -> Iterator[Row]:
+    """The rows of one detector."""
+    clock: Clock = "cpu" if device == "cpu" else "wall"
+    for said, ours in works(made(name, device), device).items():
+        if what not in said:
+            continue
+
+        def plain(ours: Work = ours) -> object:
+            with plainly():
+                return ours()
+
+        found, wanted = ours(), plain()
+        assert isinstance(found, dict)
+        assert isinstance(wanted, dict)
+        for key, value in found.items():
+            apart = ((value - wanted[key]).abs().max() / wanted[key].abs().max()).item()
+            if not apart < AGREE:
+                raise SystemExit(f"{name}: {key} differs by {apart:.1e} in {said}; nothing was timed")
+        pair = by_turns(ours, plain, repeats=repeats, clock=clock)
+        assert pair.peer is not None
+        assert pair.ratio is not None
+        yield Row(name, said, 1e3 * pair.ours, 1e3 * pair.peer, pair.ratio)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and print; exit with 1 under --strict when the target is missed."""
+    """Measure, print, and say by the exit status whether any is slower."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.frame_detectors", description=__doc__)
-    parser.add_argument("--videos", type=int, default=1, help="of the test set")
-    parser.add_argument("--detectors", nargs="+", metavar="NAME", help="instead of all for puppets")
-    parser.add_argument("--strict", action="store_true")
-    options = parser.parse_args(arguments)
-    hold_to_one_thread()
+    parser.add_argument("--size", choices=NAMES, default="puppets", help="small ones, or those published for THUMOS14")
+    parser.add_argument("--only", default="", help="measure only detectors that have this in their name")
+    parser.add_argument("--what", default="", help="measure only what has this in its name: 'forward'")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--repeats", type=int, default=3, help="turns")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows there")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if one is slower")
+    asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    data = jostle.load_dataset("puppets", subset="test")
-    truth = data.truth
-    print(f"{options.videos} videos of puppets, {len(CELLS)} cells, one thread of ", end="")
-    print(f"{platform.processor() or platform.machine()}, torch {torch.__version__}; segments are the same to the bit")
-    print(f"{'':18}  {'clean s':>8}  {'clips':>6}  {'cells s':>8}  {'clips':>6}  {'whole s':>8}  {'of clean':>8}")
-    worst = 0.0
-    small = [name for name in detectors if name.endswith("_puppets") and detectors[name].model.looks_at == "frames"]
-    for name in options.detectors or small:
-        torch.manual_seed(0)
-        made: Any = load_detector(name)
-        look = DetectingByClips(made)
-        rows = []
-        for number in range(options.videos):
-            video, mine = truth.videos[number], truth.video == number
-            segments = Segments.from_pairs(np.stack([truth.start[mine], truth.end[mine]], 1))
-            order = Order(video, Path(data.videos[video]), (), 0, segments)
-            if not number:
-                looked(look, order, [CLEAN_CELL, *CELLS])  # compiles kernels and fills caches
-            rows.append(by_both_ways(look, order))
-        clean, cells, whole, clips, more = np.sum(rows, 0)
-        worst = max(worst, cells / clean)
-        print(
-            f"{name:18}  {clean:8.2f}  {clips:6.0f}  {cells:8.2f}  {more:6.0f}  {whole:8.2f}  {cells / clean:8.2f}",
-            flush=True,
-        )
-    print(f"{len(CELLS)} cells for at most {worst:.2f} times the clean videos (target {MOST_OF_CLEAN:g})")
-    return 1 if options.strict and worst > MOST_OF_CLEAN else 0
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    print(f"{platform.machine()}, torch {torch.__version__}, {asked.device}, median of {asked.repeats}")
+    print(f"{'detector':26} {'what':14} {'ours, ms':>9} {'plain, ms':>10} {'times faster':>13}")
+    rows = []
+    for name in NAMES[asked.size]:
+        if asked.only not in name:
+            continue
+        for row in measured(name, asked.device, asked.what, asked.repeats):
+            rows.append(row)
+            print(
+                f"{row.detector:26} {row.what:14} {row.ours_ms:9.0f} {row.plain_ms:10.0f} {row.ratio:13.2f}", flush=True
+            )
+    if asked.json:
+        asked.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+    return int(asked.strict and any(row.ratio < AIM for row in rows))
 
 
 if __name__ == "__main__":
