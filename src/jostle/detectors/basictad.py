@@ -27,6 +27,7 @@ from jostle.detectors.blocks.stride_points import PointAnswers, level_ranges, po
 from jostle.detectors.detector import detector
 from jostle.detectors.frame_detector import FrameConfig, FrameDetector, joined
 from jostle.detectors.frame_places import equally_apart, frames_at
+from jostle.detectors.frame_scale import imagenet_scaled
 from jostle.detectors.nms import hard_nms
 from jostle.detectors.outputs import Candidates, Losses
 from jostle.detectors.weighted_nms import weighted_nms
@@ -34,7 +35,6 @@ from jostle.errors import BadValue
 from jostle.models.input_spec import centre_crop, resized
 from jostle.types.segments import Segments
 
-MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 LAST_THRESHOLD = 0.3  # IoU of the last suppression of points with softmax
 DIVING = (4, 7)  # THUMOS14's cliff diving, which is annotated as diving besides
 
@@ -190,8 +190,7 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
 
     def scaled(self, pictures: Tensor) -> Tensor:
         """(3, T, crop, crop) with the mean colour of ImageNet at 0."""
-        mean, std = (torch.tensor(x, device=pictures.device)[:, None, None, None] for x in (MEAN, STD))
-        return (pictures - mean) / std
+        return imagenet_scaled(pictures)
 
     def clips(self, count: int) -> list[int]:
         """First frames of clips that are equally far apart; the last may be short."""

@@ -28,13 +28,13 @@ from jostle.detectors.blocks.slowfast_trunk import ALPHA, FUSED, SlowFastTrunk
 from jostle.detectors.detector import detector
 from jostle.detectors.frame_detector import FrameConfig, FrameDetector, joined
 from jostle.detectors.frame_places import equally_apart, frames_at
+from jostle.detectors.frame_scale import imagenet_scaled
 from jostle.detectors.outputs import Candidates, Losses
 from jostle.detectors.overlap_nms import overlap_nms
 from jostle.errors import BadValue
 from jostle.models.input_spec import centre_crop
 from jostle.models.opencv_resize import scaled_by
 
-MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
 GROUPS = 32  # of the norm before the transformer
 PARTS = 16  # of a segment that its actionness is told from
 AROUND = 1.5  # lengths of a segment that are looked at for it
@@ -244,8 +244,7 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
 
     def scaled(self, pictures: Tensor) -> Tensor:
         """(3, T, crop, crop) with the mean colour of ImageNet at 0."""
-        mean, std = (torch.tensor(x, device=pictures.device)[:, None, None, None] for x in (MEAN, STD))
-        return (pictures - mean) / std
+        return imagenet_scaled(pictures)
 
     def clips(self, count: int) -> list[int]:
         """First frames of clips that are equally far apart; the last may be short."""
