@@ -170,6 +170,17 @@ def test_no_actions_only_background() -> None:
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in made.parameters())
 
 
+def test_a_network_that_has_lost_its_numbers_says_so_by_its_loss() -> None:
+    made, clips = tiny(), drawn(1, 3, 16, 32, 32)
+    with torch.no_grad():
+        made.get_parameter("transformer.encoder.layers.0.norm2.weight").fill_(torch.nan)
+        outputs = made(clips)
+    assert outputs.actionness.isnan().all()
+    assert outputs.logits.isnan().all()
+    assert made.loss(outputs, Actions.of([([[3.0, 9.0]], [1])])).total.isnan()
+    assert len(made.detect(film(16), fps=5.0, duration=3.2)) == 0
+
+
 def test_shares_of_a_batch_add_up() -> None:
     """Two processes with a clip each, which count together, have the loss of both between them."""
     made, clips = tiny(), drawn(2, 3, 16, 32, 32)

@@ -230,7 +230,7 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
     def regions(self, segments: Tensor, steps: int) -> Tensor:
         """(B, Q, 2) start and end in steps of what is looked at for the actionness of (B, Q, 2) centres and widths."""
         wider = segments.detach() * segments.new_tensor([1.0, AROUND])
-        return (ends(wider) * steps).clamp(0, steps)
+        return (ends(wider) * steps).clamp(0, steps).nan_to_num(0.0)  # if numbers are lost, the memory's are
 
     def wanted(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
         """Which frames are looked at, and how many those are a second; as FFmpeg changes a rate."""

@@ -126,9 +126,14 @@ def hard_nms(
     """
     segments, scores, labels, _, _ = columns(segments, scores, labels)
     rows = kept_apart(
-        segments, scores, labels, threshold=threshold, max_segments=max_segments, min_score=min_score,
+        segments,
+        scores,
+        labels,
+        threshold=threshold,
+        max_segments=max_segments,
+        min_score=min_score,
         multiclass=multiclass,
-    )  # fmt: skip
+    )
     return segments[rows], scores[rows], labels[rows]
 
 

@@ -25,8 +25,11 @@ def mixtures(place: Tensor, weight: Tensor, steps: int) -> Tensor:
     """
     before = place.detach().floor()
     later = place - before
-    # A column in front and one behind take what is seen outside.
-    index = torch.cat([before, before + 1], -1).clamp(-1, steps).long() + 1
-    shares = torch.cat([weight * (1 - later), weight * later], -1)
-    made = shares.new_zeros(*shares.shape[:-1], steps + 2).scatter_add(-1, index, shares)
+    # A column in front and one behind take what is seen outside. What is no number has no place, and spoils its sum.
+    columns = torch.stack([before, before + 1], -1).nan_to_num(0.0).clamp(-1, steps).long() + 1
+    shares = torch.stack([weight * (1 - later), weight * later], -1)
+    made = shares.new_zeros(*weight.shape[:-1], steps + 2)
+    # Place after place: then no two shares are added to a column at a time, in an order that a GPU leaves to chance.
+    for column, share in zip(columns.unbind(-2), shares.unbind(-2), strict=True):
+        made.scatter_add_(-1, column, share)
     return made[..., 1:-1]
