@@ -62,7 +62,7 @@ bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(BIN)/python -m benchmarks.operators
 	$(BIN)/python -m benchmarks.frame_detectors
 	$(BIN)/python -m benchmarks.extraction
-	$(BIN)/python -m benchmarks.frame_detectors
+	$(BIN)/python -m benchmarks.struck_clips
 	$(BIN)/python -m benchmarks.puppets
 	$(PARTS)/python -m benchmarks.running
 	$(BIN)/python -m benchmarks.run_memory

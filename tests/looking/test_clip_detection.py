@@ -29,7 +29,10 @@ AFSD = {"dim": 64, "classes": 2, "max_length": 32, "levels": 3, "frame_size": 40
 AFSD |= {"backbone_width": 0.06, "min_probability": 0.0, "fps": 10.0}
 BASIC = {"dim": 32, "classes": 2, "max_length": 32, "levels": 2, "frame_size": 40, "crop": 32, "clip_stride": 24}
 BASIC |= {"backbone_width": 0.06, "neck_dim": 32, "min_probability": 0.0, "max_segments": 50, "fps": 10.0}
-DETECTORS = {"afsd": AFSD, "basictad": BASIC}
+E2E = {"dim": 32, "classes": 2, "max_length": 32, "frame_size": 40, "crop": 32, "clip_stride": 24, "fps": 10.0}
+E2E |= {"backbone": "tsm18", "backbone_width": 0.125, "encoder_layers": 1, "decoder_layers": 2, "queries": 8}
+E2E |= {"mlp_dim": 32, "heads": 4}
+DETECTORS = {"afsd": AFSD, "basictad": BASIC, "e2e_tad": E2E}
 
 
 def detector_of(name: str) -> Any:

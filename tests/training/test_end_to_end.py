@@ -30,7 +30,12 @@ BASIC = {"dim": 32, "classes": 2, "max_length": 32, "levels": 2, "frame_size": 3
 BASIC |= {"backbone_width": 0.06, "neck_dim": 32, "max_segments": 50, "fps": 10.0}
 AFSD = {"dim": 64, "classes": 2, "max_length": 32, "levels": 3, "frame_size": 36, "crop": 32, "clip_stride": 16}
 AFSD |= {"backbone_width": 0.06, "fps": 10.0}
-SETTINGS = {"basictad": BASIC, "afsd": AFSD}
+E2E = {"dim": 32, "classes": 2, "max_length": 32, "frame_size": 36, "crop": 32, "clip_stride": 24, "fps": 10.0}
+E2E |= {"backbone": "tsm18", "backbone_width": 0.125, "encoder_layers": 1, "decoder_layers": 2, "queries": 8}
+E2E |= {"mlp_dim": 32, "heads": 4, "dropout": 0.0}
+SETTINGS = {
+    name: {**own, "fixed_norms": False} for name, own in (("basictad", BASIC), ("afsd", AFSD), ("e2e_tad", E2E))
+}
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +117,7 @@ def test_consistency_is_nothing_between_equals_and_has_a_gradient(name: str, for
     detector: Any = jostle.load_detector(name, **SETTINGS[name])
     for parameter in detector.parameters():
         if parameter.ndim > 1 and parameter.std() < 0.03:
-            torch.nn.init.normal_(parameter, std=0.1)
+            torch.nn.init.normal_(parameter, std=0.5 if name == "e2e_tad" else 0.1)
     actions = Actions.of([([[4.0, 20.0]], [1]), ([[2.0, 9.0], [12.0, 30.0]], [0, 1])])
     config = ConsistencyConfig(form=form)  # type: ignore[arg-type]
     clips = torch.randn(2, 3, 32, 32, 32)
@@ -172,7 +177,7 @@ def test_a_backbone_may_learn_less_or_nothing(videos: Path, tmp_path: Path) -> N
     assert all(torch.equal(begun[key], after[key]) for key in begun if key.startswith("backbone."))
     assert any(not torch.equal(begun[key], after[key]) for key in begun if key.startswith("head."))
     trainer = Trainer(made(videos, backbone_rate=0.1), tmp_path / "less")
-    assert [group["share"] for group in trainer.optimiser.param_groups] == [1.0, 1.0, 0.1]
+    assert [group["share"] for group in trainer.optimiser.param_groups] == [1.0, 1.0, 0.1, 0.1]
     count = sum(len(group["params"]) for group in trainer.optimiser.param_groups)
     assert count == sum(p.requires_grad for p in trainer.learner.model.parameters())
 

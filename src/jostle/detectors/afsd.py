@@ -217,7 +217,7 @@ class AFSD(FrameDetector[AfsdConfig]):
     def __init__(self, config: AfsdConfig) -> None:
         super().__init__(config)
         self.coarse_pyramid_detection = CoarsePyramid(config)
-        self.backbone = Trunk(config.input_dim, config.backbone_width)
+        self.backbone = Trunk(config.input_dim, config.backbone_width, fixed_norms=config.fixed_norms)
         stride = [config.finest * 2.0**level for level in range(config.levels)]
         points = [(torch.arange(size) + 0.5) * step for size, step in zip(config.sizes, stride, strict=True)]
         level = [torch.full((size,), number) for number, size in enumerate(config.sizes)]
@@ -394,5 +394,6 @@ def afsd_anet() -> AfsdConfig:
 def afsd_puppets() -> AfsdConfig:
     """AFSD in a small size for videos of puppets; jostle's own."""
     return AfsdConfig(
-        dim=128, classes=16, max_length=128, levels=5, frame_size=72, crop=64, clip_stride=64, backbone_width=0.25
-    )
+        dim=128, classes=16, max_length=128, levels=5, frame_size=72, crop=64, clip_stride=64, backbone_width=0.25,
+        fixed_norms=False,
+    )  # fmt: skip

@@ -131,7 +131,7 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
 
     def __init__(self, config: BasicTadConfig) -> None:
         super().__init__(config)
-        self.backbone = SlowTrunk(config.backbone_width, config.finest)
+        self.backbone = SlowTrunk(config.backbone_width, config.finest, fixed_norms=config.fixed_norms)
         width, dim = SlowTrunk.channels(config.backbone_width), config.dim
         self.neck = nn.ModuleList()
         if config.form == "anchors":
@@ -382,4 +382,5 @@ def basictad_puppets() -> BasicTadConfig:
         clip_stride=72,
         neck_dim=128,
         backbone_width=0.25,
+        fixed_norms=False,
     )

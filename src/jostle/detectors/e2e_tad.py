@@ -57,7 +57,6 @@ class E2eTadConfig(FrameConfig):
         threshold: least IoU at which the weaker of two segments goes, where clips overlap.
         backbone: `slowfast`, whose steps are four frames, or `tsm18` or `tsm50`, whose steps are one.
         backbone_width: share of its channels.
-        fixed_norms: training leaves the norms of the backbone as they are, which must have been learned before.
         heads: of attention.
         points: places that a head looks at.
         encoder_layers: in which every step looks around itself.
@@ -80,7 +79,6 @@ class E2eTadConfig(FrameConfig):
     threshold: float = 0.4
     backbone: Backbone = "slowfast"
     backbone_width: float = 1.0
-    fixed_norms: bool = True
     heads: int = 8
     points: int = 4
     encoder_layers: int = 4
@@ -220,6 +218,10 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
         with torch.autocast(clips.device.type, enabled=False):
             return self.answers(self.transformer.encode(features, padded), padded)
 
+    def join(self, seen: Tensor) -> E2eTadOutputs:
+        """Raw outputs of clips (B, T, 3, crop, crop): both backbones mix frames from their first stage on."""
+        return self.forward(seen.transpose(1, 2))
+
     def answers(self, memory: Tensor, padded: Tensor | None) -> E2eTadOutputs:
         """Raw outputs, from what the encoder leaves (B, T, D), of which steps (B, T) may hold nothing."""
         said, segments = self.transformer.decode(memory, padded, self.query_embed.weight, self.segment_embed)
@@ -237,10 +239,13 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
         own = self.config.fps
         return super().wanted(count, fps) if own is None else (frames_at(count, fps, own), own)
 
+    def shrunk(self, frames: Tensor) -> Tensor:
+        """(T, 3, h, w) values from 0 to 255: frames whose short side is brought to a length."""
+        return scaled_by(frames, self.config.frame_size / min(frames.shape[-2:]))
+
     def pictures(self, frames: Tensor) -> Tensor:
-        """(T, 3, crop, crop) values from 0 to 255: the middle of frames whose short side is brought to a length."""
-        whole = scaled_by(frames, self.config.frame_size / min(frames.shape[-2:]))
-        return centre_crop(whole, self.config.crop, "even")
+        """(T, 3, crop, crop) values from 0 to 255: the middle of what frames are shrunk to."""
+        return centre_crop(self.shrunk(frames), self.config.crop, "even")
 
     def scaled(self, pictures: Tensor) -> Tensor:
         """(3, T, crop, crop) with the mean colour of ImageNet at 0."""
@@ -249,6 +254,21 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
     def clips(self, count: int) -> list[int]:
         """First frames of clips that are equally far apart; the last may be short."""
         return equally_apart(count, self.config.max_length, self.config.clip_stride)
+
+    def said(self, outputs: E2eTadOutputs) -> Tensor:
+        """(B, Q, 2) the segments of the queries after the last layer, in frames of the clip."""
+        return ends(outputs.segments[:, -1]) * self.config.max_length
+
+    def answering(self, outputs: E2eTadOutputs, actions: Actions) -> tuple[Tensor, Tensor]:
+        """(B, Q) which queries of the last layer answer for an action, and (B, Q) which row of the actions that is."""
+        shares = replace(actions, segments=actions.segments / self.config.max_length)
+        number = assigned(outputs.logits[:, -1:], outputs.segments[:, -1:], shares)[:, 0]
+        return number >= 0, number.clamp(min=0)
+
+    @property
+    def counts_positives(self) -> bool:
+        """Losses are over the number of actions of all processes."""
+        return True
 
     def loss(self, outputs: E2eTadOutputs, actions: Actions) -> Losses:
         """Of classes, of centres and widths, of overlaps, after every layer; of actionness after the last.

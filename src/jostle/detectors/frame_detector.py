@@ -33,6 +33,7 @@ class FrameConfig(DetectorConfig):
             and E2E-TAD the short side.
         crop: height and width of the middle of it that is looked at.
         clip_stride: frames from one clip to the next; the last one reaches the end of the video.
+        fixed_norms: training leaves the norms of the backbone as they are, which must have been learned before.
     """
 
     input_dim: int = 3
@@ -40,6 +41,7 @@ class FrameConfig(DetectorConfig):
     frame_size: int = 112
     crop: int = 96
     clip_stride: int = 128
+    fixed_norms: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -195,7 +197,9 @@ class FrameDetector(Detector[C]):
         rows, lacking = list(seen), self.config.max_length - len(seen)
         if lacking:
             crop = self.config.crop
-            rows += [*self._seen(torch.zeros(1, self.config.input_dim, crop, crop, device=self.device))] * lacking
+            nothing = torch.full((self.config.input_dim, 1, crop, crop), self.filler or 0.0, device=self.device)
+            scaled = nothing if self.filler is None else self.scaled(nothing)
+            rows += [*self._seen(scaled.transpose(0, 1))] * lacking
         with torch.inference_mode():
             return self.infer(self.join, torch.stack(rows)[None])
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
@@ -143,14 +142,9 @@ class EndToEndLearner(Learner):
             yield f"{film.frames.shape} {film.rate}".encode() + film.frames[::17, ::7, ::5].tobytes()
 
     def _clips(self, frames: Sequence[Frames]) -> Tensor:
-        """(B, 3, T, crop, crop) in the scale of the network; what a clip lacks is 0 there."""
-        length = self.model.config.max_length
-        made = []
-        for clip in frames:
-            pixels = torch.from_numpy(np.ascontiguousarray(clip)).to(self.processes.device, non_blocking=True)
-            scaled = self.model.scaled(pixels.permute(3, 0, 1, 2))
-            made.append(F.pad(scaled, (0, 0, 0, 0, 0, length - scaled.shape[1])))
-        return torch.stack(made)
+        """(B, 3, T, crop, crop) in the scale of the network, filled up where a clip is short."""
+        pixels = [torch.from_numpy(np.ascontiguousarray(clip)).to(self.processes.device) for clip in frames]
+        return torch.cat([self.model.clip(clip.permute(3, 0, 1, 2), 0) for clip in pixels])
 
     def _asked(self, epoch: int, step: int) -> list[list[Future[Sample]]]:
         """This process's share of the batches of a step, being made; videos that fill no step are left out."""

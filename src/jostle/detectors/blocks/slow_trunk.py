@@ -19,9 +19,10 @@ class SlowTrunk(FixedNorms):
     Args:
         width: share of Slow's channels.
         stride: frames that are pooled into a step behind it.
+        fixed_norms: leave the norms as they are.
     """
 
-    def __init__(self, width: float, stride: int) -> None:
+    def __init__(self, width: float, stride: int, *, fixed_norms: bool = True) -> None:
         super().__init__()
         channels = base = self.base(width)
         blocks: list[nn.Module] = [Stem(3, base, 1)]
@@ -30,7 +31,8 @@ class SlowTrunk(FixedNorms):
             blocks.append(Stage(channels, out, depth, (time,), (1, 2, 2) if number else (1, 1, 1)))
             channels = out
         self.blocks = nn.Sequential(*blocks, nn.MaxPool3d((stride, 1, 1)) if stride > 1 else nn.Identity())
-        self.fix_norms()
+        if fixed_norms:
+            self.fix_norms()
 
     @staticmethod
     def base(width: float) -> int:

@@ -16,12 +16,14 @@ class Trunk(FixedNorms):
     Args:
         channels: of the frames.
         width: share of I3D's channels.
+        fixed_norms: leave the norms as they are.
     """
 
-    def __init__(self, channels: int, width: float) -> None:
+    def __init__(self, channels: int, width: float, *, fixed_norms: bool = True) -> None:
         super().__init__()
         self._model = InceptionI3d(I3dConfig(classes=0, channels=channels, width=width))
-        self.fix_norms()
+        if fixed_norms:
+            self.fix_norms()
 
     @staticmethod
     def channels(width: float) -> tuple[int, int]:
