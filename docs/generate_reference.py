@@ -45,6 +45,7 @@ from jostle.registry import Registry
 from jostle.shipped import FOLDER
 from jostle.training.config import TrainingConfig
 from jostle.training.frames_config import FrameTrainingConfig, StrikesConfig
+from jostle.training.inspection_config import InspectionConfig
 from jostle.training.recognition_config import RecognitionConfig
 
 DOCS = Path(__file__).parent
@@ -86,6 +87,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.filing.names": ("file_name_for",),
     "jostle.types.truth": ("Spans",),
     "jostle.types.video_labels": ("VideoLabels",),
+    "jostle.types.inspection": ("Inspection",),
     "jostle.metrics.protocol": ("Protocol",),
     "jostle.metrics.score": ("Score",),
     "jostle.metrics.bootstrap": ("Interval", "Resamples", "bias_corrected"),
@@ -166,6 +168,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.models.penultimate": ("as_extractor",),
     "jostle.models.input_spec": ("InputSpec",),
     "jostle.models.recogniser": ("Recogniser", "RecogniserKind", "load_recogniser", "recogniser", "with_weights"),
+    "jostle.models.inspector": ("Inspector",),
+    "jostle.mending.video": ("MendedVideo",),
     "jostle.models.transformers_models": ("from_config",),
     "jostle.models.onnx_models": ("OnnxNetwork",),
     "jostle.training.config": ("TrainingConfig", "DataConfig"),
@@ -174,6 +178,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.training.consistency": ("consistency_loss", "divergence"),
     "jostle.training.recognition_config": ("RecognitionConfig",),
     "jostle.training.frames_config": ("FrameTrainingConfig", "FramesConfig", "StrikesConfig"),
+    "jostle.training.inspection_config": ("InspectionConfig",),
     "jostle.training.reading": ("read_training",),
     "jostle.training.loop": ("Trained",),
     "jostle.shapes": ("differences",),
@@ -189,6 +194,12 @@ VERBS = (
     "corrupt_frame",
     "corrupt_file",
     "sheet",
+    "inspect",
+    "inspection",
+    "draw_inspection",
+    "load_inspector",
+    "mend",
+    "mend_file",
     "load_dataset",
     "load_truth",
     "load_scored_truth",
@@ -862,7 +873,9 @@ def training_page() -> str:
         "`table.key=value`. [Train a detector](../how-to/train-a-detector.md) shows it at work. A file with "
         '`task = "recognition"` has [other tables](#a-recogniser), which '
         "[Train a recogniser](../how-to/train-a-recogniser.md) shows, one with "
-        '`task = "end-to-end"` [those](#a-detector-of-frames) of a detector that looks at frames itself.',
+        '`task = "end-to-end"` [those](#a-detector-of-frames) of a detector that looks at frames itself, '
+        'and one with `task = "inspection"` [its own](#an-inspector), which '
+        "[Find struck frames](../how-to/mend.md#train-it-for-your-cameras) shows.",
         "",
         "## At the top",
         "",
@@ -882,6 +895,10 @@ def training_page() -> str:
     lines += _settings_table(RecognitionConfig)
     for name, kind in training_tables(RecognitionConfig).items():
         lines += ["", f"## {name} of a recogniser", "", _first_paragraph(kind.__doc__), "", *_settings_table(kind)]
+    lines += ["", "## An inspector", "", 'With `task = "inspection"`; only `data.videos` must be given.', ""]
+    lines += _settings_table(InspectionConfig)
+    for name, kind in training_tables(InspectionConfig).items():
+        lines += ["", f"## {name} of an inspector", "", _first_paragraph(kind.__doc__), "", *_settings_table(kind)]
     return "\n".join(lines) + "\n"
 
 

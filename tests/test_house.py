@@ -20,7 +20,7 @@ FLOORS = (
     {"metrics", "models", "filing", "figures", "media", "cluster"},
     {"detectors", "formats", "datasets"},
     {"diagnosis", "corrupting", "puppets", "runs", "papers", "fetching"},
-    {"corruptions", "extraction"},
+    {"corruptions", "extraction", "mending"},
     {"training", "benchmarks"},
     {"looking", "loading", "doctor"},
     {"tasks"},

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from jostle.api.detecting import detect
     from jostle.api.diffing import diff
     from jostle.api.extracting import extract
+    from jostle.api.inspecting import draw_inspection, inspect, inspection
     from jostle.api.listing import describe, doctor, fetch_weights, names, origins, published
     from jostle.api.many import draw_stability, read_models, run_many, stability
+    from jostle.api.mending import mend, mend_file
     from jostle.api.publishing import card, track
     from jostle.api.reporting import report
     from jostle.api.running import plan, run
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from jostle.api.viewing import view
     from jostle.loading.detector import load_detector
     from jostle.loading.extractor import load_extractor
+    from jostle.loading.inspector import load_inspector
     from jostle.loading.recogniser import load_recogniser
 
 __all__ = [
@@ -56,17 +59,23 @@ __all__ = [
     "diagnose",
     "diff",
     "doctor",
+    "draw_inspection",
     "draw_stability",
     "export_run",
     "extract",
     "fetch_weights",
+    "inspect",
+    "inspection",
     "load_dataset",
     "load_detector",
     "load_extractor",
+    "load_inspector",
     "load_predictions",
     "load_recogniser",
     "load_scored_truth",
     "load_truth",
+    "mend",
+    "mend_file",
     "names",
     "origins",
     "plan",
@@ -114,6 +123,11 @@ _VERBS = {
     "jostle.api.training": ("train",),
     "jostle.api.diffing": ("diff",),
     "jostle.api.extracting": ("extract",),
+    "jostle.api.inspecting": (
+        "draw_inspection",
+        "inspect",
+        "inspection",
+    ),
     "jostle.api.listing": (
         "describe",
         "doctor",
@@ -127,6 +141,10 @@ _VERBS = {
         "read_models",
         "run_many",
         "stability",
+    ),
+    "jostle.api.mending": (
+        "mend",
+        "mend_file",
     ),
     "jostle.api.publishing": (
         "card",
@@ -153,6 +171,7 @@ _VERBS = {
     "jostle.api.viewing": ("view",),
     "jostle.loading.detector": ("load_detector",),
     "jostle.loading.extractor": ("load_extractor",),
+    "jostle.loading.inspector": ("load_inspector",),
     "jostle.loading.recogniser": ("load_recogniser",),
 }
 _HOMES = {verb: home for home, verbs in _VERBS.items() for verb in verbs}

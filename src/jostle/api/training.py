@@ -1,4 +1,4 @@
-"""Training, of detectors and recognisers alike."""
+"""Training, of detectors, recognisers and inspectors alike."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from jostle.loading.installed import need_torch
 if TYPE_CHECKING:
     from jostle.training.config import TrainingConfig
     from jostle.training.frames_config import FrameTrainingConfig
+    from jostle.training.inspection_config import InspectionConfig
     from jostle.training.loop import Trained
     from jostle.training.recognition_config import RecognitionConfig
     from jostle.training.telling import Watch
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 
 
-def _check_names(config: TrainingConfig | RecognitionConfig | FrameTrainingConfig) -> None:
+def _check_names(config: TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig) -> None:
     """A wrong name is told of before torch is imported, which takes seconds."""
     from jostle.loading.names import check_known
     from jostle.training.config import TrainingConfig
     from jostle.training.frames_config import FrameTrainingConfig
+    from jostle.training.inspection_config import InspectionConfig
 
+    if isinstance(config, InspectionConfig):
+        return
     if isinstance(config, TrainingConfig):
         check_known("detectors", config.detector)
         return
@@ -36,14 +40,14 @@ def _check_names(config: TrainingConfig | RecognitionConfig | FrameTrainingConfi
 
 
 def train(
-    config: str | Path | TrainingConfig | RecognitionConfig | FrameTrainingConfig,
+    config: str | Path | TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig,
     out: str | Path,
     *,
     overrides: Iterable[str] = (),
     progress: Progress | None = None,
     watch: Watch | None = None,
 ) -> Trained:
-    """Train a detector or a recogniser, clean or robust; a run that was stopped in `out` goes on.
+    """Train a detector or a recogniser, clean or robust, or an inspector; a run that was stopped in `out` goes on.
 
     Args:
         config: a TOML file, whose `task` says what is trained, or the settings themselves.

@@ -15,7 +15,7 @@ from jostle.cli import voice
 # The verbs in the order of work, as the help lists them.
 VERBS = {
     "Begin": ("demo", "doctor", "names"),
-    "Videos": ("corrupt", "sheet", "generate", "build"),
+    "Videos": ("corrupt", "sheet", "generate", "build", "inspect", "mend"),
     "Models": ("extract", "detect", "run", "train"),
     "Scores": ("eval", "pmk", "diagnose", "convert"),
     "Runs": ("report", "diff", "scatter", "board", "view", "verify", "card", "track"),

@@ -98,12 +98,12 @@ def corrupt_video(
             fps=reader.fps,
             time_base=reader.time_base,
             codec="ffv1" if lossless and Path(out).suffix else None,
-            names=_names(reader, lossless),
+            names=names_of_images(reader, lossless),
             faststart=True,
             audio_from=reader.coded_path if keeps_time else None,
         )
         with writer:
-            _pump(corrupted, writer, [int(tick) for tick in reader.ticks], progress)
+            pump(corrupted, writer, [int(tick) for tick in reader.ticks], progress)
             reader.check_unchanged()
         struck = int(np.logical_or.reduce([mask for _, mask in active]).sum()) if active else 0
         return Corrupted(
@@ -116,7 +116,7 @@ def corrupt_video(
         )
 
 
-def _names(reader: Reader, lossless: bool) -> list[str] | None:
+def names_of_images(reader: Reader, lossless: bool) -> list[str] | None:
     """What images are called that come from images: as there, so that programs that read those read these."""
     own = reader.names
     if own is None or len(set(own)) < len(own):  # one is held in the place of another
@@ -125,7 +125,7 @@ def _names(reader: Reader, lossless: bool) -> list[str] | None:
     return [name if Path(name).suffix.lower() in kept else str(Path(name).with_suffix(".png")) for name in own]
 
 
-def _pump(source: Source, writer: Writer, ticks: list[int], progress: Progress | None) -> None:
+def pump(source: Source, writer: Writer, ticks: list[int], progress: Progress | None) -> None:
     """Make frames on one thread while the encoder takes them on another."""
     done = 0
     for block in _ahead(_blocks(source)):

@@ -28,6 +28,8 @@ from jostle.training.config import TrainingConfig
 from jostle.training.detection import DetectionLearner
 from jostle.training.end_to_end import EndToEndLearner
 from jostle.training.frames_config import FrameTrainingConfig
+from jostle.training.inspection import InspectionLearner
+from jostle.training.inspection_config import InspectionConfig
 from jostle.training.learner import Learner, folder_for
 from jostle.training.optimisation import Average, make_optimiser
 from jostle.training.processes import Processes
@@ -38,7 +40,7 @@ from jostle.training.state import Log, Progress, load_state, save_state
 from jostle.training.telling import Intent, Moment, Watch
 
 OnStep = Callable[[int, int], None]
-Config = TrainingConfig | RecognitionConfig | FrameTrainingConfig
+Config = TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,13 @@ class Trainer:
     Args:
         config: what to train.
         folder: where checkpoints, log and weights go; a run that was stopped there goes on.
+        watch: told how far the making of what is learned from has come.
     """
 
-    def __init__(self, config: Config, folder: Path) -> None:
+    def __init__(self, config: Config, folder: Path, watch: Watch | None = None) -> None:
         self.config, self.folder = config, folder
         self.processes = Processes.join(config.device)
-        self.learner = learner_of(config, self.processes)
+        self.learner = learner_of(config, self.processes, watch)
         self.optimiser = make_optimiser(self.learner.model, config.optimiser, self.learner.rates)
         self.average = Average(self.learner.model, config.optimiser.average, ramp=config.optimiser.average_ramp)
         self.progress = Progress(loss_normalizer=self.learner.running)
@@ -266,8 +269,10 @@ class Trainer:
         return made.hexdigest()
 
 
-def learner_of(config: Config, processes: Processes) -> Learner:
+def learner_of(config: Config, processes: Processes, watch: Watch | None = None) -> Learner:
     """What the settings are about."""
+    if isinstance(config, InspectionConfig):
+        return InspectionLearner(config, processes, watch)
     if isinstance(config, RecognitionConfig):
         return RecognitionLearner(config, processes)
     if isinstance(config, FrameTrainingConfig):
@@ -276,5 +281,5 @@ def learner_of(config: Config, processes: Processes) -> Learner:
 
 
 def train(config: Config, folder: Path, *, on_step: OnStep | None = None, watch: Watch | None = None) -> Trained:
-    """Train, or go on with a run that was stopped; see `TrainingConfig` and `RecognitionConfig`."""
-    return Trainer(config, folder_for(folder)).run(on_step, watch)
+    """Train, or go on with a run that was stopped; see `TrainingConfig`, `RecognitionConfig`, `InspectionConfig`."""
+    return Trainer(config, folder_for(folder), watch).run(on_step, watch)

@@ -9,18 +9,19 @@ from jostle.errors import BadValue
 from jostle.settings import make_settings, read_toml
 from jostle.training.config import TrainingConfig
 from jostle.training.frames_config import FrameTrainingConfig
+from jostle.training.inspection_config import InspectionConfig
 from jostle.training.recognition_config import RecognitionConfig
 
-TASKS: dict[str, type[TrainingConfig] | type[RecognitionConfig] | type[FrameTrainingConfig]] = {
+Settings = TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig
+TASKS: dict[str, type[Settings]] = {
     "detection": TrainingConfig,
     "end-to-end": FrameTrainingConfig,
     "recognition": RecognitionConfig,
+    "inspection": InspectionConfig,
 }
 
 
-def read_training(
-    path: str | Path, overrides: Iterable[str] = ()
-) -> TrainingConfig | RecognitionConfig | FrameTrainingConfig:
+def read_training(path: str | Path, overrides: Iterable[str] = ()) -> Settings:
     """The settings of a run; a file without a task is of detection.
 
     Raises:

@@ -89,4 +89,23 @@ class Moment:
         return f"epoch {self.epoch}{loss}{score}"
 
 
-Watch = Callable[[Intent | Moment], None]
+@dataclass(frozen=True)
+class Making:
+    """How far the making of what is learned from has come, before the first step.
+
+    Attributes:
+        what: is made.
+        step: how many are, of `steps`.
+    """
+
+    what: str
+    step: int
+    steps: int
+
+    @property
+    def sentence(self) -> str:
+        """In a few words."""
+        return f"making {self.what}"
+
+
+Watch = Callable[[Intent | Moment | Making], None]

@@ -1,0 +1,117 @@
+"""Which frames of a video were struck."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.api.corrupting import Progress, single_video
+from jostle.errors import BadValue
+from jostle.types.clip import Clip, Frame, Frames, checked_frames, checked_rate, times_at_rate
+from jostle.types.inspection import Inspection
+
+if TYPE_CHECKING:
+    from jostle.models.inspector import Inspector
+
+TALL = 120  # rows of the small copies, or a little more
+
+
+def inspect(
+    frames: Frames | Clip | str | Path,
+    *,
+    inspector: str | Path | Inspector = "jostle",
+    causal: bool = False,
+    device: str = "cpu",
+    fps: Fraction | float | None = None,
+    progress: Progress | None = None,
+) -> npt.NDArray[np.float64]:
+    """(T,) probabilities that each frame of a video was struck: blackened, blurred, covered, broken, overexposed ...
+
+    Each frame is set beside its neighbours, so that cuts, fades and flashes are told from damage. A video is read as
+    it goes by, and memory does not grow with its length.
+
+    Args:
+        frames: (T, H, W, 3) uint8 RGB, a Clip, or the path of a video or of a folder of images.
+        inspector: `jostle` for the one that comes along, weights of your own, or an `Inspector`.
+        causal: from what came before a frame alone, as live use needs it.
+        device: `auto`, `cpu` or `cuda`.
+        fps: the rate of images that have no `times.json`.
+        progress: called with (frames done, frames in all).
+    """
+    return inspection(
+        frames, inspector=inspector, causal=causal, device=device, fps=fps, progress=progress
+    ).probabilities
+
+
+def inspection(
+    frames: Frames | Clip | str | Path,
+    *,
+    inspector: str | Path | Inspector = "jostle",
+    causal: bool = False,
+    device: str = "cpu",
+    fps: Fraction | float | None = None,
+    threshold: float | None = None,
+    pictures: int = 0,
+    progress: Progress | None = None,
+) -> Inspection:
+    """The same with the stretches, times and all that a record of it needs; arguments as of `inspect`.
+
+    Args:
+        threshold: the probability from which a frame counts as struck; by default the inspector's own.
+        pictures: small copies of so many frames are kept, for drawings.
+    """
+    from jostle.loading.inspector import load_inspector
+
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise BadValue(f"a threshold is a probability from 0 to 1, got {threshold}")
+    one = load_inspector(inspector, device=device) if isinstance(inspector, str | Path) else inspector
+    if isinstance(frames, str | Path):
+        from jostle.media.decode import Reader
+
+        with Reader(single_video(frames), fps=fps) as reader:
+            passed = _Passed(reader, len(reader), pictures, progress)
+            told = np.fromiter(one.inspect(passed, causal=causal), np.float64)
+            pts, rate = reader.pts, reader.fps
+    else:
+        clip = frames if isinstance(frames, Clip) else None
+        known = checked_frames(frames) if clip is None else clip.frames
+        passed = _Passed(known, len(known), pictures, progress)
+        told = np.fromiter(one.inspect(passed, causal=causal), np.float64)
+        rate = checked_rate(30 if fps is None else fps) if clip is None else clip.fps
+        pts = times_at_rate(len(known), rate) if clip is None else clip.pts
+    least = one.threshold(causal=causal) if threshold is None else threshold
+    return Inspection(told, least, pts, rate, causal, one.name, one.fingerprint, tuple(passed.small))
+
+
+def draw_inspection(found: Inspection, out: str | Path, *, title: str = "") -> Path:
+    """Draw a strip of the frames that an inspection kept, and the curve of its probabilities.
+
+    Args:
+        out: a .png, .pdf or .svg file.
+    """
+    from jostle.figures.inspection_figure import draw_inspection as draw
+
+    return draw(found, Path(out), title=title)
+
+
+class _Passed:
+    """Frames on their way past: counted, and some of them kept as small copies."""
+
+    def __init__(self, frames: Iterable[Frame], total: int, pictures: int, progress: Progress | None) -> None:
+        self._frames, self._total, self._progress = frames, total, progress
+        self._wanted = {(2 * i + 1) * total // (2 * pictures) for i in range(pictures)}
+        self.small: list[Frame] = []
+
+    def __iter__(self) -> Iterator[Frame]:
+        for number, frame in enumerate(self._frames):
+            if number in self._wanted:
+                step = max(1, min(frame.shape[:2]) // TALL)
+                self.small.append(np.array(frame[::step, ::step]))
+            yield frame
+            if self._progress is not None:
+                self._progress(number + 1, self._total)

@@ -1,0 +1,66 @@
+"""What the inspector keeps of a frame: a small copy, and how much detail its native pixels have, cell by cell.
+
+Only so many pixels are looked at, whatever the size of the picture, and all sums are of whole numbers, so that a glance
+has the same bytes on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.types.clip import Frame
+
+CELLS = 12  # along each side
+PATCH = 8  # native pixels along each side of what is looked at closely in a cell
+POINTS = 4  # along each side of a quarter of a cell, spread over it, for the small copy
+LIGHT, COLOUR, DETAIL = slice(0, 4), slice(4, 6), slice(6, 11)  # channels
+CHANNELS = 11
+FINEST = 4  # detail is kept as log(1 + FINEST * v), v in grey levels
+TOP = float(255 / np.log1p(FINEST * 255))
+
+Glance = npt.NDArray[np.uint8]  # (CHANNELS, CELLS, CELLS)
+Glances = npt.NDArray[np.uint8]  # (T, CHANNELS, CELLS, CELLS)
+Places = npt.NDArray[np.int64]
+
+# Detail in 64ths of a grey level becomes a byte by this table: steps that a processor's logarithm cannot move.
+_LOG = np.floor(np.log1p(FINEST * np.arange(256 * 64 + 1) / 64) * TOP + 0.5 + 1e-9).astype(np.uint8)
+
+
+def glance(frame: Frame) -> Glance:
+    """What is kept of one frame: four parts of each cell's light, its two colours, and five measures of its detail.
+
+    Args:
+        frame: (H, W, 3) uint8 RGB of any size.
+
+    >>> glance(np.full((90, 160, 3), 200, np.uint8))[:, 0, 0].tolist()
+    [200, 200, 200, 200, 128, 128, 0, 0, 0, 0, 0]
+    """
+    from jostle.models.glance_kernels import look  # compiled; networks are trained where no compiler is
+
+    seen = frame.view()
+    seen.flags.writeable = False  # the kernel is compiled anew for arrays that may be written to
+    out = np.empty((CHANNELS, CELLS, CELLS), np.uint8)
+    look(seen, *_places(*frame.shape[:2]), _LOG, out)
+    return out
+
+
+def glances(frames: Iterable[Frame]) -> Glances:
+    """(T, CHANNELS, CELLS, CELLS) of frames."""
+    made = [glance(frame) for frame in frames]
+    return np.stack(made) if made else np.zeros((0, CHANNELS, CELLS, CELLS), np.uint8)
+
+
+@lru_cache(32)
+def _places(height: int, width: int) -> tuple[Places, Places, Places, Places]:
+    """Rows and columns of the points, then the first ones of the patches."""
+    many = 2 * CELLS * POINTS
+    rows, columns = ((2 * np.arange(many) + 1) * side // (2 * many) for side in (height, width))
+    top, left = (
+        np.clip((2 * np.arange(CELLS) + 1) * side // (2 * CELLS) - PATCH // 2, 0, max(side - PATCH, 0))
+        for side in (height, width)
+    )
+    return rows, columns, top, left

@@ -1,0 +1,288 @@
+"""A network that says of each frame of a video whether it was struck, from glances at it and at its neighbours.
+
+Each frame is set beside frames near it and beside the median of the seconds around it, cell by cell; small convolutions
+make a few numbers of that, and convolutions over time turn these into one probability a frame. It looks to both sides,
+or to the past alone for live use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jostle.errors import CheckpointError
+from jostle.models.glance import CHANNELS, COLOUR, DETAIL, LIGHT, Glance, glance
+from jostle.models.identity import tensors_fingerprint
+from jostle.models.threads import one_thread
+from jostle.shapes import differences
+from jostle.types.clip import Frame
+
+LAGS = {False: (-12, -4, -1, 1, 4, 12), True: (-24, -12, -6, -4, -2, -1)}  # frames that a frame is compared with
+BLOCK = 8  # frames that share a median
+AROUND = 64  # frames to each side that a median is of; twice as many to one side
+STEP = 4  # frames between two that it is of
+DILATIONS = (1, 2, 4, 8, 16)  # of the convolutions over time
+DIFFERENCES = 4.0  # how much larger they are made
+WIDTH, DIM = 48, 64
+SIDES = ("both", "causal")  # the two networks of an inspector
+AT_ONCE = 64  # frames that are looked at together
+
+Probabilities = npt.NDArray[np.float32]
+
+
+class InspectorNetwork(nn.Module):
+    """From glances of a video to a logit a frame.
+
+    Args:
+        causal: look to the past alone.
+    """
+
+    def __init__(self, *, causal: bool = False) -> None:
+        super().__init__()
+        self.causal = causal
+        self.lags = LAGS[causal]
+        seen = CHANNELS * (2 + len(self.lags))
+        # A cell by itself, then four cells, then four of those: plain products, which every machine is fast at.
+        self.cell = nn.Linear(seen, WIDTH)
+        self.four = nn.Linear(4 * WIDTH, DIM)
+        self.sixteen = nn.Linear(4 * DIM, DIM)
+        self.frame = nn.Linear(2 * DIM, DIM)
+        self.norm = nn.LayerNorm(DIM)
+        self.times = nn.ModuleList(nn.Conv1d(DIM, DIM, 3, dilation=dilation) for dilation in DILATIONS)
+        self.mixed = nn.ModuleList(nn.Conv1d(DIM, DIM, 1) for _ in DILATIONS)
+        self.answer = nn.Conv1d(DIM, 1, 1)
+
+    @property
+    def reach(self) -> int:
+        """Frames to each side (or twice as many to one) that the convolutions over time join."""
+        return sum(DILATIONS)
+
+    def forward(self, glances: Tensor) -> Tensor:
+        """(B, T) logits of (B, T, CHANNELS, CELLS, CELLS) bytes: whole videos, or pieces taken for whole ones."""
+        count = glances.shape[1]
+        own = scaled(glances)
+        usual = scaled(glances[:, self.around(torch.arange(0, count, BLOCK), count)].median(2).values)
+        usual = usual.repeat_interleave(BLOCK, 1)[:, :count]
+        others = [own[:, beside] for beside in self.beside(torch.arange(count), count).unbind(1)]
+        seen = compared(own, others, usual)
+        frames = self.embedded(seen.flatten(0, 1))
+        return self.joined(frames.view(*seen.shape[:2], DIM))
+
+    def beside(self, times: Tensor, total: int) -> Tensor:
+        """(T, lags) frames that frames are compared with; for one beyond an end the frame itself, so nothing differs.
+
+        Args:
+            total: frames of the video, or as many as are known.
+        """
+        others = times[:, None] + torch.tensor(self.lags)
+        return torch.where((others >= 0) & (others < total), others, times[:, None])
+
+    def around(self, blocks: Tensor, total: int) -> Tensor:
+        """(blocks, steps) frames whose median a block that begins at such a frame is compared with."""
+        steps = 2 * AROUND // STEP
+        if not self.causal:
+            return reflected(blocks[:, None] + torch.arange(-AROUND, AROUND + 1, STEP), total)
+        begin = (blocks - 2 * AROUND).clamp(min=0)[:, None]
+        return begin + (blocks[:, None] - begin) * torch.arange(steps + 1) // steps
+
+    def embedded(self, seen: Tensor) -> Tensor:
+        """(N, DIM) of what single frames look like beside others."""
+        cells = F.relu(self.cell(seen))
+        parts = F.relu(self.sixteen(_by_four(F.relu(self.four(_by_four(cells)))))).flatten(1, 2)
+        frames: Tensor = self.norm(self.frame(torch.cat([parts.mean(1), parts.amax(1)], 1)))
+        return F.relu(frames)
+
+    def joined(self, frames: Tensor, *, before: int = 0, after: int = 0) -> Tensor:
+        """(B, T) logits of (B, before + T + after, DIM); what is not given at either end is nothing."""
+        x = frames.transpose(1, 2)
+        for dilation, time, mixed in zip(DILATIONS, self.times, self.mixed, strict=True):
+            ends = (2 * dilation, 0) if self.causal else (dilation, dilation)
+            x = x + mixed(F.relu(time(F.pad(x, ends))))
+        logits: Tensor = self.answer(x)[:, 0]
+        return logits[:, before : logits.shape[1] - after]
+
+
+class BothWays(nn.ModuleDict):
+    """The two networks of an inspector: one that looks to both sides, and one for live use."""
+
+    def __init__(self) -> None:
+        super().__init__({side: InspectorNetwork(causal=side == "causal") for side in SIDES})
+
+
+class Inspector:
+    """Says of each frame how probably it was struck, as frames go by; memory does not grow with their number.
+
+    Args:
+        networks: whose weights are loaded.
+        thresholds: the probability from which a frame counts as struck, for each of `SIDES`.
+        name: what it is known by.
+
+    Attributes:
+        name: what it is known by.
+        fingerprint: of its weights and thresholds, for records.
+    """
+
+    def __init__(self, networks: BothWays, thresholds: Mapping[str, float], *, name: str, device: str = "cpu") -> None:
+        self.name = name
+        self._networks = networks.to(device).eval()
+        self._device = torch.device(device)
+        self._thresholds = {side: float(thresholds[side]) for side in SIDES}
+        made = hashlib.sha256(f"{tensors_fingerprint(networks)} {sorted(self._thresholds.items())}".encode())
+        self.fingerprint = f"sha256:{made.hexdigest()}"
+
+    def threshold(self, *, causal: bool = False) -> float:
+        """The probability from which a frame counts as struck."""
+        return self._thresholds[SIDES[causal]]
+
+    @staticmethod
+    def latency(*, causal: bool = False, at_once: int = AT_ONCE) -> int:
+        """Frames that come after one before its probability is told, at most."""
+        return at_once - 1 + (0 if causal else AROUND + BLOCK + sum(DILATIONS))
+
+    def inspect(self, frames: Iterable[Frame], *, causal: bool = False, at_once: int = AT_ONCE) -> Iterator[float]:
+        """One probability a frame, in order.
+
+        Args:
+            frames: (H, W, 3) uint8 RGB.
+            causal: from what came before a frame alone.
+            at_once: frames that are looked at together; with `causal`, 1 answers each frame as it comes.
+        """
+        stream = _Stream(self._networks[SIDES[causal]], self._device, at_once)
+        for frame in frames:
+            yield from stream.told(glance(frame))
+        yield from stream.rest()
+
+    def __repr__(self) -> str:
+        return f"Inspector({self.name!r}, {self.fingerprint[:15]}...)"
+
+
+class _Stream:
+    """One video on its way through a network: as few glances and embedded frames are kept as later ones need."""
+
+    def __init__(self, network: nn.Module, device: torch.device, at_once: int) -> None:
+        assert isinstance(network, InspectorNetwork)
+        self._network, self._device, self._at_once = network, device, at_once
+        self._ahead = 0 if network.causal else AROUND + BLOCK
+        self._behind = (2 if network.causal else 1) * AROUND + BLOCK
+        self._glances: list[Glance] = []  # from frame `_first` on
+        self._first, self._count, self._embedded, self._done = 0, 0, 0, 0
+        self._frames = torch.zeros(0, DIM, device=device)  # what the network made of the last ones up to `_embedded`
+        self._usual: dict[int, Tensor] = {}  # the median of the block that begins at a frame
+
+    def told(self, one: Glance) -> list[float]:
+        """The probabilities that another frame makes known."""
+        self._glances.append(one)
+        self._count += 1
+        if self._count - self._ahead < self._embedded + self._at_once:
+            return []
+        return self._advanced(self._embedded + self._at_once, ended=False)
+
+    def rest(self) -> list[float]:
+        """The probabilities of the last frames."""
+        found: list[float] = []
+        while self._embedded < self._count:
+            found += self._advanced(min(self._embedded + self._at_once, self._count), ended=True)
+        return found
+
+    @torch.inference_mode()
+    def _advanced(self, hi: int, *, ended: bool) -> list[float]:
+        network = self._network
+        with one_thread():
+            self._frames = torch.cat([self._frames, network.embedded(self._compared(self._embedded, hi))])
+            self._embedded = hi
+            ready = hi - self._done
+            after = 0 if network.causal or (ended and hi == self._count) else network.reach
+            if ready <= after:
+                return []
+            logits = network.joined(self._frames[None], before=len(self._frames) - ready, after=after)
+            found: list[float] = logits.sigmoid()[0].cpu().tolist()
+        self._done += len(found)
+        self._forget()
+        return found
+
+    def _compared(self, lo: int, hi: int) -> Tensor:
+        """Frames beside others, as the network is shown them in `forward`."""
+        network, times = self._network, torch.arange(lo, hi)
+        first = times // BLOCK * BLOCK
+        for block in sorted({*first.tolist()} - {*self._usual}):
+            where = network.around(torch.tensor([block]), self._count)[0]
+            self._usual[block] = scaled(self._at(where).median(0).values)
+        usual = torch.stack([self._usual[block] for block in first.tolist()])
+        where = torch.cat([times[:, None], network.beside(times, self._count)], 1)
+        seen = self._at(where.flatten())
+        own, *others = scaled(seen.view(*where.shape, *seen.shape[1:])).unbind(1)
+        return compared(own, others, usual)
+
+    def _at(self, where: Tensor) -> Tensor:
+        return torch.from_numpy(np.stack([self._glances[t - self._first] for t in where.tolist()])).to(self._device)
+
+    def _forget(self) -> None:
+        reach = (2 if self._network.causal else 1) * self._network.reach
+        self._frames = self._frames[max(len(self._frames) - (self._embedded - self._done) - reach, 0) :]
+        begin = self._embedded // BLOCK * BLOCK
+        self._usual = {block: usual for block, usual in self._usual.items() if block >= begin}
+        drop = max(begin - self._behind, 0) - self._first
+        if drop > 0:
+            del self._glances[:drop]
+            self._first += drop
+
+
+def inspector_of(
+    weights: Mapping[str, Tensor], thresholds: Mapping[str, float], *, name: str, device: str
+) -> Inspector:
+    """An inspector with the tensors of a file.
+
+    Raises:
+        CheckpointError: if they are of something else.
+    """
+    networks = BothWays()
+    shapes = {key: tuple(value.shape) for key, value in networks.state_dict().items()}
+    wrong = differences(shapes, weights)
+    if wrong:
+        raise CheckpointError(f"{name}: these are no weights of an inspector: {wrong}")
+    known = [value for value in thresholds.values() if isinstance(value, float) and 0 < value < 1]
+    if set(thresholds) != set(SIDES) or len(known) != len(SIDES):
+        raise CheckpointError(
+            f"{name}: an inspector's weights note two thresholds, {' and '.join(SIDES)}; train it anew"
+        )
+    networks.load_state_dict(dict(weights))
+    return Inspector(networks, thresholds, name=name, device=device)
+
+
+def scaled(glances: Tensor) -> Tensor:
+    """(..., CELLS, CELLS, CHANNELS) as the network wants it, all channels about as large, of bytes."""
+    x = glances.movedim(-3, -1).float()
+    x[..., LIGHT] /= 128
+    x[..., COLOUR] = (x[..., COLOUR] - 128) / 64
+    x[..., DETAIL] /= 96
+    return x
+
+
+def compared(own: Tensor, others: Sequence[Tensor], usual: Tensor) -> Tensor:
+    """(..., channels): frames, and how they differ from others and from what is usual; differences are small."""
+    return torch.cat([own, *(DIFFERENCES * (own - other) for other in (*others, usual))], -1)
+
+
+def _by_four(maps: Tensor) -> Tensor:
+    """(N, H / 2, W / 2, 4 C) of (N, H, W, C)."""
+    count, height, width, channels = maps.shape
+    quarters = maps.reshape(count, height // 2, 2, width // 2, 2, channels).transpose(2, 3)
+    return quarters.reshape(count, height // 2, width // 2, 4 * channels)
+
+
+def reflected(times: Tensor, total: int) -> Tensor:
+    """Times mirrored at the ends of a video until they lie in it.
+
+    >>> reflected(torch.arange(-3, 6), 4).tolist()
+    [3, 2, 1, 0, 1, 2, 3, 2, 1]
+    """
+    if total == 1:
+        return torch.zeros_like(times)
+    turned = times.abs() % (2 * total - 2)
+    return torch.minimum(turned, 2 * total - 2 - turned)

@@ -1,0 +1,123 @@
+"""What a training run of an inspector is made of, as a TOML file says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from jostle.errors import BadValue
+from jostle.training.schedule import OptimiserConfig
+
+RANDOM = "random"  # weights to start from: none
+
+
+@dataclass(frozen=True)
+class FootageConfig:
+    """Which videos to learn from; no labels are needed, for jostle strikes them itself.
+
+    Attributes:
+        videos: folder of videos whose frames are taken for clean.
+        select: share of the videos that is held out, to choose the epoch and the thresholds by.
+        piece: frames of a video that are taken at once.
+        pieces: of each video at most so many, evenly spread.
+        cache: where what was seen of films is kept; `none` for the usual place.
+        jobs: processes that make it; `none` for one a core.
+    """
+
+    videos: str
+    select: float = 0.15
+    piece: int = 160
+    pieces: int = 4
+    cache: str | None = None
+    jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.select < 1:
+            raise BadValue(f"data: select is a share from 0 to below 1, got {self.select}")
+        if self.piece < 16 or self.pieces < 1:
+            raise BadValue(f"data: piece is 16 frames at least and pieces 1; got {self.piece} and {self.pieces}")
+
+
+@dataclass(frozen=True)
+class StretchesConfig:
+    """What befalls the films.
+
+    Attributes:
+        specs: corruptions to draw from, each as likely, so that one named twice is drawn twice as often; empty for
+            all that change pictures.
+        severities: drawn for those whose spec names none.
+        each: stretches that are struck in a piece of a film.
+        lengths: frames of a stretch, the least and the greatest; short ones are as likely as long ones.
+    """
+
+    specs: tuple[str, ...] = ()
+    severities: tuple[int, ...] = (1, 2, 3, 4, 5)
+    each: int = 10
+    lengths: tuple[int, ...] = (1, 60)
+
+    def __post_init__(self) -> None:
+        if not self.severities:
+            raise BadValue("strikes: severities must hold at least one")
+        if self.each < 1:
+            raise BadValue(f"strikes: each must be at least 1, got {self.each}")
+        if len(self.lengths) != 2 or not 1 <= self.lengths[0] <= self.lengths[1]:
+            raise BadValue(f"strikes: lengths is two numbers, the least first, as in [1, 60]; got {list(self.lengths)}")
+
+
+@dataclass(frozen=True)
+class InspectorOptimiserConfig(OptimiserConfig):
+    """How long and how fast to learn; the defaults suit an inspector that begins as jostle's own.
+
+    Attributes:
+        batch: windows in a step.
+    """
+
+    lr: float = 1e-3
+    warmup_epochs: int = 1
+    epochs: int = 19
+    batch: int = 8
+    weight_decay: float = 0.01
+    average: float = 0.99
+
+
+@dataclass(frozen=True)
+class InspectionConfig:
+    """A training run of an inspector.
+
+    Attributes:
+        task: `inspection`.
+        data: what to learn from.
+        strikes: what is done to it.
+        optimiser: how long and how fast.
+        window: frames that are looked at in a row.
+        windows: of an epoch.
+        alarms: share of the clean frames held out that may be taken for struck ones; the thresholds follow.
+        weights: `jostle` to begin as the one that comes along, `random` to begin by chance, or a file.
+        seed: of the films, the first weights and the windows.
+        score_every: epochs between two scores; the last epoch is always scored.
+        device: `auto`, `cpu` or `cuda`.
+        save_every: seconds between two checkpoints.
+        bad_steps: steps in a row whose loss or gradient is not finite, after which the run stops.
+        tensorboard: write TensorBoard's files too, if it is installed.
+    """
+
+    data: FootageConfig
+    task: Literal["inspection"] = "inspection"
+    strikes: StretchesConfig = field(default_factory=StretchesConfig)
+    optimiser: InspectorOptimiserConfig = field(default_factory=InspectorOptimiserConfig)
+    window: int = 128
+    windows: int = 400
+    alarms: float = 0.0025
+    weights: str = "jostle"
+    seed: int = 0
+    score_every: int = 5
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    save_every: float = 60.0
+    bad_steps: int = 10
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        if self.window < 16:
+            raise BadValue(f"window is 16 frames at least, got {self.window}")
+        if not 0 <= self.alarms < 1:
+            raise BadValue(f"alarms is a share from 0 to below 1, got {self.alarms}")
