@@ -10,28 +10,30 @@ from jostle.errors import BadValue
 from jostle.figures.style import BLUE, FORMATS, GREY, RED, canvas, letter, save
 from jostle.types.inspection import Inspection
 
+WIDE, TALL = 9.0, 1.5  # inches of the curve
+GAP = 0.1  # between the curve and the strip, where 1 is the height of the curve
+
 
 def draw_inspection(found: Inspection, out: Path, *, title: str) -> Path:
     """Write the figure; its format is told by the name of the file."""
     kind = out.suffix.lower().removeprefix(".")
     if kind not in FORMATS:
         raise BadValue(f"{out}: a drawing is written as {', '.join('.' + one for one in FORMATS)}")
-    pts, pictures = found.pts, found.small
-    step = float(pts[-1] - pts[0]) / max(len(pts) - 1, 1) if len(pts) else 1.0
-    with canvas(9.0, 2.6) as (figure, (axes,)):
-        axes.axhline(found.threshold, color=GREY, linestyle="--", linewidth=1)
+    pts, strip = found.pts, np.concatenate(found.small, 1) if found.small else None
+    begin, end = (float(pts[0]), float(pts[-1] + 1 / found.fps)) if len(pts) else (0.0, 1.0)
+    above = 0.0 if strip is None else 0.9 * WIDE * strip.shape[0] / strip.shape[1] / TALL
+    with canvas(WIDE, 0.9 + TALL * (1 + GAP + above)) as (figure, (axes,)):
+        axes.hlines(found.threshold, begin, end, color=GREY, linestyle="--", linewidth=1)
         for lo, hi in found.stretches:
-            axes.axvspan(pts[lo], pts[hi - 1] + step, color=RED, alpha=0.25, linewidth=0)
-        axes.step(pts, found.probabilities, where="post", color=BLUE, linewidth=1)
-        axes.set_ylim(0, 1.02)
-        axes.set_xlim(pts[0] if len(pts) else 0, (pts[-1] + step) if len(pts) else 1)
+            axes.fill_between([pts[lo], pts[hi - 1] + float(1 / found.fps)], 0, 1, color=RED, alpha=0.25, linewidth=0)
+        axes.step([*pts, end], [*found.probabilities, *found.probabilities[-1:]], where="post", color=BLUE, linewidth=1)
+        if strip is not None:
+            axes.imshow(strip, extent=(begin, end, 1 + GAP, 1 + GAP + above), aspect="auto")
+        axes.set_ylim(0, 1 + GAP + above)
+        axes.set_xlim(begin, end)
+        axes.set_yticks([0, 0.5, 1])
+        axes.spines["left"].set_bounds(0, 1)
         axes.set_xlabel("seconds")
-        axes.set_ylabel("struck")
-        if pictures:
-            above = axes.inset_axes((0, 1.02, 1, 0.55))
-            above.imshow(np.concatenate(pictures, 1), aspect="auto")
-            above.axis("off")
-            above.set_title(title, loc="left", fontsize=10.5)
-        else:
-            letter(axes, title)
+        axes.set_ylabel("struck", y=0.5 / (1 + GAP + above))
+        letter(axes, title)
         return save(figure, out.parent, out.stem, [kind])[0]
