@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("steps", nargs="+", choices=STEPS)
     parser.add_argument("--clips", type=Path, help="a folder of filmed clips")
-    parser.add_argument("--films", type=int, default=160, help="drawn films")
+    parser.add_argument("--films", type=int, default=96, help="drawn films")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--steps-of-training", type=int, default=6000, dest="updates")
     parser.add_argument("--batch", type=int, default=BATCH)

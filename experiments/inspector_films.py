@@ -6,7 +6,7 @@ cuts, fades, flashes, captions, focus that is pulled or never there; noise, bars
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
 import cv2
@@ -312,8 +312,3 @@ def _caption(film: Frames, rng: Rng) -> None:
         if panel:
             frame[max(y - height // 9, 0) : y + height // 30] = 255 - np.array(colour, np.uint8)
         cv2.putText(frame, text, (int(width * 0.05), y), cv2.FONT_HERSHEY_SIMPLEX, height / 300, colour, 1, cv2.LINE_AA)
-
-
-def stills_of(clips: Iterator[Frames]) -> list[Picture]:
-    """A picture of each clip."""
-    return [clip[len(clip) // 2] for clip in clips]

@@ -7,6 +7,7 @@ trying, and so is every source that one of them comes from.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -75,14 +76,14 @@ def make_banks(clips: Path | None, films: int, jobs: int, seed: int) -> tuple[Fi
             for first in range(0, max(len(reader) - LONG // 3, 1), LONG):
                 versions = range(2 if how == "learn" else 1)
                 orders += [Order(how, f"{path.stem} {first} {v}", str(path), first, v) for v in versions]
-    learn, held = [], []
-    import sys
-
+    learn: list[Struck] = []
+    held: list[Struck] = []
     with Meter("films", sys.stderr) as meter:
         for done, (order, film) in enumerate(worked(partial(_maker, tuple(stills), seed), orders, jobs), 1):
             (held if order.how == "held" else learn).append(film)
             meter.advance(done, len(orders))
-    return tuple(FilmBank.of(sorted(part, key=lambda film: film.name)) for part in (learn, held))  # type: ignore[return-value]
+    banks = [FilmBank.of(sorted(part, key=lambda film: film.name)) for part in (learn, held)]
+    return banks[0], banks[1]
 
 
 def _eighth(name: str) -> bool:
@@ -95,7 +96,7 @@ def _maker(stills: tuple[Picture, ...], seed: int) -> Callable[[Order], Struck]:
 
 
 def _coarse(film: Struck) -> Struck:
-    """Glances in fewer steps, so that a file of them is small; what they lose is far below what codecs do to them."""
+    """Glances in fewer steps, so that a file of them is small; they lose 2 of 255 at most."""
     steps = np.ones((CHANNELS, 1, 1), np.uint8)
     steps[LIGHT], steps[COLOUR], steps[DETAIL] = 2, 2, 4
 

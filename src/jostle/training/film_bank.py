@@ -111,25 +111,6 @@ class FilmBank:
         """Some of the films; the frames stay where they are."""
         return FilmBank(self.frames, tuple(films), self.visible)
 
-    def joined(self, other: FilmBank) -> FilmBank:
-        """The films of both."""
-        by = len(self.frames)
-        moved = [
-            Film(
-                film.name,
-                film.kind,
-                film.first + by,
-                film.count,
-                tuple(Strike(one.kind, one.at, one.first + by, one.count) for one in film.strikes),
-            )
-            for film in other.films
-        ]
-        return FilmBank(
-            np.concatenate([self.frames, other.frames]),
-            (*self.films, *moved),
-            np.concatenate([self.visible, other.visible]),
-        )
-
 
 def write_bank(bank: FilmBank, path: Path) -> None:
     """Write a bank as one packed file."""

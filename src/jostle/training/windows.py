@@ -197,14 +197,14 @@ def _in_light(
         if rng.random() < 0.5:
             sharper[lo:hi] = rng.normal(0, 14)
         chance = rng.random()
-        if chance < 0.12:  # into black, or white's opposite: out of it
+        if chance < 0.12:  # into black, or out of it
             _fade(gain[lo:hi][:: rng.choice([1, -1])], rng)
         elif chance < 0.22 and hi < length:
             _dissolve(rows, struck, others, share, lo, hi, rng)
     if rng.random() < 0.15:
         for _ in range(int(rng.integers(1, 4))):
             at, peak, fading = int(rng.integers(length)), rng.uniform(40, 220), rng.uniform(0.3, 3.0)
-            flash[at:] += peak * np.exp(-np.arange(length - at) / fading) * rng.choice([0.0, 1.0], p=[0.1, 0.9])
+            flash[at:] += peak * np.exp(-np.arange(length - at) / fading)
     place = np.array([*rng.uniform(0, CELLS, 2), rng.uniform(4, 30)], np.float32)
     seen = (struck == 0) | (bank.visible[rows] & (gain > BRIGHT_ENOUGH) & (share < 0.5))
     mirrored, turned = np.bool_(rng.random() < 0.5), np.bool_(rng.random() < 0.1)
