@@ -11,9 +11,13 @@ there is one. `weights` puts the weights into the package, and the record beside
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import multiprocessing
 import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +30,7 @@ from jostle.models.inspector import SIDES, BothWays, inspector_of
 from jostle.seeds import key_for, rng_for
 from jostle.training.film_bank import FilmBank, read_bank, write_bank
 from jostle.training.inspection_scores import ALARMS, answers, false_alarms, found, threshold_at
-from jostle.training.windows import draw_windows, shown
+from jostle.training.windows import Windows, draw_windows, shown
 
 STEPS = ("films", "train", "validate", "weights")
 LOG = Path(__file__).with_name("inspector.jsonl")
@@ -84,6 +88,7 @@ def train(bank: FilmBank, out: Path, asked: Any) -> None:
     optimiser = torch.optim.AdamW(networks.parameters(), RATE, weight_decay=DECAY, fused=device.type == "cuda")
     frames = torch.from_numpy(bank.frames).to(device)
     begun, step = time.monotonic(), 0
+    batches = drawn(learn, asked.batch, asked.length, asked.jobs)
     losses: list[torch.Tensor] = []
     limit = 60 * asked.minutes
     while step < asked.updates:
@@ -93,7 +98,7 @@ def train(bank: FilmBank, out: Path, asked: Any) -> None:
             break
         for group in optimiser.param_groups:
             group["lr"] = RATE * min(1.0, (step + 1) / 100) * 0.5 * (1 + np.cos(np.pi * part))
-        windows = draw_windows(learn, rng_for(SEED, "windows", step), asked.batch, asked.length).on(device)
+        windows = next(batches).on(device)
         glances = shown(frames, windows)
         optimiser.zero_grad(set_to_none=True)
         networks.train()
@@ -121,6 +126,26 @@ def train(bank: FilmBank, out: Path, asked: Any) -> None:
         print(json.dumps({"chosen by": side, "threshold": thresholds[side], **found_here}), flush=True)
     tensors = {name: value.cpu() for name, value in networks.state_dict().items()}
     write_weights(tensors, out, metadata={"thresholds": json.dumps(thresholds), "steps": str(step), "seed": str(SEED)})
+
+
+def drawn(bank: FilmBank, batch: int, length: int, jobs: int) -> Iterator[Windows]:
+    """The windows of one step after the other, each drawn by its number; several processes draw ahead of a GPU."""
+    if jobs < 2:
+        yield from (draw_windows(bank, rng_for(SEED, "windows", step), batch, length) for step in itertools.count())
+    _known["bank"] = bank  # processes that are forked know it, too
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+        waiting: deque[Future[Windows]] = deque()
+        for step in itertools.count():
+            waiting.append(pool.submit(_draw, step, batch, length))
+            if len(waiting) > 4 * jobs:
+                yield waiting.popleft().result()
+
+
+_known: dict[str, FilmBank] = {}
+
+
+def _draw(step: int, batch: int, length: int) -> Windows:
+    return draw_windows(_known["bank"], rng_for(SEED, "windows", step), batch, length)
 
 
 @torch.no_grad()
