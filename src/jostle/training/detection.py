@@ -23,7 +23,7 @@ from jostle.seeds import key_for, rng_for
 from jostle.training.config import TrainingConfig
 from jostle.training.consistency import consistency_loss
 from jostle.training.frame_drop import FrameDrop
-from jostle.training.learner import Learner, Losses, steps_in
+from jostle.training.learner import Learner, Losses, mean_losses, steps_in
 from jostle.training.optimisation import Average
 from jostle.training.precision import half_on_gpu
 from jostle.training.processes import Processes
@@ -70,13 +70,8 @@ class DetectionLearner(Learner):
         for name in learned:
             self.running = running  # it moves once a step, however many inputs are learned from
             own.append(self.model.loss(outputs[name], actions))
-        made = {
-            "classification": torch.stack([losses.classification for losses in own]).mean(),
-            "regression": torch.stack([losses.regression for losses in own]).mean(),
-        }
-        for name in own[0].others:
-            made[name] = torch.stack([losses.others[name] for losses in own]).mean()
-        total = torch.stack([losses.total for losses in own]).mean()
+        made = mean_losses(own)
+        total = made["total"]
         if config.compares:
             apart = consistency_loss(self.model, outputs["clean"], outputs["corrupted"], actions, config.consistency)
             made["consistency"] = apart

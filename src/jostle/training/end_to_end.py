@@ -27,7 +27,7 @@ from jostle.seeds import key_for, rng_for
 from jostle.training.clip_consistency import clip_consistency
 from jostle.training.films import Cut, Film, cut, load_films, numbered
 from jostle.training.frames_config import FrameTrainingConfig, StrikesConfig
-from jostle.training.learner import Learner, Losses, steps_in, with_average
+from jostle.training.learner import Learner, Losses, mean_losses, steps_in, with_average
 from jostle.training.optimisation import Average
 from jostle.training.precision import half_on_gpu
 from jostle.training.processes import Processes
@@ -103,13 +103,8 @@ class EndToEndLearner(Learner):
             with half_on_gpu(config.precision, device):
                 outputs[name] = self.model(self._clips(inputs[name]))
         own = [self.model.loss(outputs[name], actions) for name in learned]
-        made = {
-            "classification": torch.stack([losses.classification for losses in own]).mean(),
-            "regression": torch.stack([losses.regression for losses in own]).mean(),
-        }
-        for name in own[0].others:
-            made[name] = torch.stack([losses.others[name] for losses in own]).mean()
-        total = torch.stack([losses.total for losses in own]).mean()
+        made = mean_losses(own)
+        total = made["total"]
         if config.compares:
             apart = clip_consistency(self.model, outputs["clean"], outputs["corrupted"], actions, config.consistency)
             made["consistency"] = apart

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from jostle.detectors.outputs import Losses as DetectorLosses
 from jostle.errors import BadValue
 from jostle.training.optimisation import Average
 from jostle.training.processes import Processes
@@ -69,6 +70,13 @@ class Learner(ABC):
         """Put back what a bad step has changed."""
         for name, value in self.model.named_buffers():
             value.copy_(snapshot[name])
+
+
+def mean_losses(own: Sequence[DetectorLosses]) -> Losses:
+    """A detector's losses by name, each the mean over the inputs that it learns from."""
+    names = ("total", "classification", "regression")
+    made = {name: torch.stack([getattr(losses, name) for losses in own]).mean() for name in names}
+    return made | {name: torch.stack([losses.others[name] for losses in own]).mean() for name in own[0].others}
 
 
 def steps_in(count: int, what: str, config: OptimiserConfig, processes: Processes) -> int:
