@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.corrupting.apply import corrupt_clip
+from jostle.corrupting.apply import corrupted_frames
 from jostle.corrupting.corruption import corruptions
 from jostle.corrupting.profile import profiles
 from jostle.corrupting.spec import Spec
@@ -190,7 +190,7 @@ def _severity_zero() -> str:
     for table in profiles.values():
         specs += [f"{table.name}/{name}:0" for name in table.entries]
     for spec in specs:
-        same = np.array_equal(corrupt_clip(clip, [Spec.parse(spec)]).frames, clip.frames)
+        same = np.array_equal(corrupted_frames(clip, [Spec.parse(spec)]), clip.frames)
         assert same, f"{spec} changes the clip"
     return f"{len(specs)} specs"
 
@@ -198,9 +198,9 @@ def _severity_zero() -> str:
 def _repeatable() -> str:
     clip = _sample()
     spec = [Spec.parse("gaussian_noise:3")]
-    first, again = (corrupt_clip(clip, spec, seed=1, video_id="a").frames for _ in range(2))
+    first, again = (corrupted_frames(clip, spec, seed=1, video_id="a") for _ in range(2))
     assert np.array_equal(first, again), "two runs differ"
-    assert not np.array_equal(first, corrupt_clip(clip, spec, seed=2, video_id="a").frames), "the seed does nothing"
+    assert not np.array_equal(first, corrupted_frames(clip, spec, seed=2, video_id="a")), "the seed does nothing"
     return "noise repeats, and follows the seed"
 
 

@@ -31,13 +31,10 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str, *packages: str) -> None:
         self.kind = kind
+        self.shelf = f"{kind.replace(' ', '')}s"  # what `jostle names` calls it
         self._packages = packages
         self._things: dict[str, T] = {}
-
-    @property
-    def shelf(self) -> str:
-        """What `jostle names` calls it."""
-        return f"{self.kind.replace(' ', '')}s"
+        self.edition = 0  # goes up with each thing added: what is derived from the shelf may be kept till then
 
     def add(self, name: str, thing: T) -> None:
         """Put `thing` on the shelf; a name is given once. What is typed in anew takes the place of what it was."""
@@ -51,6 +48,7 @@ class Registry(Generic[T]):
                 whose = "" if not foreign else f", one of {module} and one of {there.origin if there else 'jostle'}"
                 raise BadValue(f"two {self.kind}s are called {name!r}{whose}; give one of them another name")
         self._things[name] = thing
+        self.edition += 1
         if foreign:
             plugins.note(self.shelf, name, module)
 

@@ -20,12 +20,12 @@ def key_for(seed: int, *parts: Part) -> int:
     >>> key_for(0, "video", 3) == key_for(0, "video", 4)
     False
     """
-    digest = hashlib.blake2b(digest_size=8)
+    hashed = bytearray()
     for part in (seed, *parts):
         data = part if isinstance(part, bytes) else repr(part).encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "little"))
-        digest.update(data)
-    return int.from_bytes(digest.digest(), "little")
+        hashed += len(data).to_bytes(8, "little")
+        hashed += data
+    return int.from_bytes(hashlib.blake2b(hashed, digest_size=8).digest(), "little")
 
 
 def rng_for(seed: int, *parts: Part) -> np.random.Generator:

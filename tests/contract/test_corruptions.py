@@ -83,6 +83,17 @@ def test_one_frame_by_itself_is_the_frame_of_the_clip(name: str, clip: Clip) -> 
         assert np.array_equal(alone, whole[t])
 
 
+@pytest.mark.parametrize("name", [name for name in EVERY if Spec.parse(name).corruption.level != "codec"])
+def test_how_frames_lie_in_memory_does_not_matter(name: str, clip: Clip) -> None:
+    """An array of planes, columns before rows, or thinned, as other libraries hand them over."""
+    frames = clip.frames[::2]
+    whole = jostle.corrupt(np.array(frames), strongest(name))
+    for order in ((3, 0, 1, 2), (0, 2, 1, 3)):
+        lying = np.ascontiguousarray(frames.transpose(order)).transpose(np.argsort(order))
+        assert np.array_equal(jostle.corrupt(lying, strongest(name)), whole)
+    assert np.array_equal(jostle.corrupt(frames, strongest(name)), whole)
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_threads_do_not_matter(name: str, clip: Clip) -> None:
     spec = strongest(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from jostle.corrupting.corruption import corruption, corruptions
 from jostle.corrupting.spec import Spec
 from jostle.errors import BadValue, UnknownName
 
@@ -51,3 +52,16 @@ def test_severity_may_be_a_share() -> None:
     shares = [Spec.parse(f"thumos14-c/packet_loss:{s}").placement for s in (1, 2, 3)]
     assert shares == ["centre:1%", "centre:5%", "centre:10%"]
     assert Spec.parse("imagenet-c/fog:3").placement == "everywhere"
+
+
+def test_what_was_read_before_does_not_hide_what_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corruptions, "_things", dict(corruptions._things))
+    with pytest.raises(UnknownName):
+        Spec.parse("haze_of_noon:2")
+    corruptions.add("haze_of_noon", corruptions["fog"])
+    assert Spec.parse("haze_of_noon:2").value == corruptions["fog"].scale[1]
+
+
+def test_only_an_index_map_says_that_it_draws_nothing() -> None:
+    with pytest.raises(BadValue, match="only a time-level corruption"):
+        corruption(level="frame", scale=(1, 2, 3, 4, 5), cites="jostle", draws=False)

@@ -7,9 +7,12 @@ import pytest
 
 from jostle import Clip
 from jostle.corrupting.apply import masks_for
+from jostle.corrupting.corruption import Corruption
 from jostle.corrupting.placement import Timeline
+from jostle.corrupting.profile import Entry
+from jostle.corrupting.scene import Scene
 from jostle.corrupting.spec import Spec
-from jostle.corrupting.stages import MADE, ClipSource, chain, origins, stretches
+from jostle.corrupting.stages import MADE, ClipSource, FrameStage, chain, origins, stretches
 
 
 def chained(clip: Clip, *steps: tuple[str, str]):
@@ -46,6 +49,24 @@ def test_untouched_frames_are_themselves(clip: Clip) -> None:
     assert origins(ClipSource(clip)).tolist() == list(range(len(clip)))
     assert origins(chained(clip, ("fog:0", "everywhere"))).tolist() == list(range(len(clip)))
     assert np.flatnonzero(origins(chained(clip, ("fog:3", "frames:2-5"))) == MADE).tolist() == [2, 3, 4]
+
+
+def test_a_frame_may_be_written_where_it_will_stand(clip: Clip) -> None:
+    places = []
+
+    def darker(frame, value, at):
+        out = at.canvas(frame)
+        places.append(out)
+        np.right_shift(frame, value, out=out)
+        return out
+
+    spec = Spec(None, "darker", 1, Entry("darker", (2,)))
+    scene = Scene("darker", clip.size, clip.pts, clip.fps, np.ones(len(clip), np.bool_))
+    found = Corruption("darker", darker, "frame", (2,) * 5, "jostle")
+    out = FrameStage(ClipSource(clip), found, spec, scene).block(2, 5)
+    assert np.array_equal(out, clip.frames[2:5] >> 2)
+    assert all(np.shares_memory(place, out[i]) for i, place in enumerate(places))
+    assert not np.shares_memory(darker(clip.frames[2], 2, scene.at(2)), out)
 
 
 def test_stretches() -> None:

@@ -7,6 +7,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from jostle.corrupting.apply import corrupt_one, corrupted_frames
+from jostle.corrupting.spec import Spec
 from jostle.errors import BadValue, DataError
 from jostle.types.clip import Clip, Frame, Frames, checked_frames, checked_rate
 from jostle.types.segments import Segments
@@ -14,7 +16,6 @@ from jostle.workers import cores
 
 if TYPE_CHECKING:
     from jostle.corrupting.placement import Placement
-    from jostle.corrupting.spec import Spec
     from jostle.corrupting.video import Corrupted
     from jostle.figures.sheet import Sheet
     from jostle.media.decode import OnMissing
@@ -71,13 +72,11 @@ def corrupt(
     >>> [t for t in range(10) if not hit[t].any()]
     [5]
     """
-    from jostle.corrupting.apply import corrupt_clip
-
     clip = frames if isinstance(frames, Clip) else Clip.at_rate(frames, fps)
-    done = corrupt_clip(
+    done = corrupted_frames(
         clip, _specs(spec), seed=seed, video_id=video_id, placement=placement, segments=as_segments(segments), jobs=jobs
     )
-    return done if isinstance(frames, Clip) else done.frames
+    return frames.with_frames(done) if isinstance(frames, Clip) else done
 
 
 def corrupt_frame(
@@ -97,9 +96,6 @@ def corrupt_frame(
     >>> bool((corrupt_frame(clip[4], "fog:3", index=4, video_id="v") == whole[4]).all())
     True
     """
-    from jostle.corrupting.apply import corrupt_one
-    from jostle.corrupting.spec import Spec
-
     if index < 0:
         raise BadValue(f"index counts frames from 0, got {index}")
     checked_frames(frame[None])
@@ -234,9 +230,7 @@ def single_video(source: str | Path) -> Path:
 
 
 def _specs(spec: str | Spec | Sequence[str | Spec]) -> list[Spec]:
-    from jostle.corrupting.spec import Spec
-
-    return [Spec.parse(one) for one in ([spec] if isinstance(spec, str | Spec) else spec)]
+    return [Spec.parse(one) for one in ([spec] if isinstance(spec, (str, Spec)) else spec)]
 
 
 def _actions(segments: SegmentsLike, truth: str | Path | None, video_id: str) -> Segments | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -14,7 +13,7 @@ from jostle.corrupting.scene import Mask, Scene
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource, chain
 from jostle.errors import BadValue
-from jostle.types.clip import Clip, Frame, times_at_rate
+from jostle.types.clip import Clip, Frame, Frames, times_at_rate
 from jostle.types.segments import Segments
 
 
@@ -26,7 +25,7 @@ def masks_for(specs: Sequence[Spec], placement: str | Placement | None, timeline
 
 
 def corrupt_one(frame: Frame, spec: Spec, index: int, *, fps: Fraction, seed: int = 0, video_id: str = "") -> Frame:
-    """Frame `index` of a video as `corrupt_clip` would give it, from that frame alone."""
+    """Frame `index` of a video as `corrupted_frames` would give it, from that frame alone."""
     if spec.severity == 0:
         return frame
     if spec.corruption.level != "frame":
@@ -37,11 +36,12 @@ def corrupt_one(frame: Frame, spec: Spec, index: int, *, fps: Fraction, seed: in
     scene = Scene(
         spec.corruption.name, frame.shape[:2], times, fps, np.ones(len(times), np.bool_), seed=seed, video_id=video_id
     )
-    done = spec.corruption.function(frame, spec.value, scene.at(index), **spec.entry.options)
-    return np.array(done)
+    clean = np.ascontiguousarray(frame).view()
+    clean.setflags(write=False)
+    return np.array(spec.corruption.function(clean, spec.value, scene.at(index), **spec.entry.options))
 
 
-def corrupt_clip(
+def corrupted_frames(
     clip: Clip,
     specs: Sequence[Spec],
     *,
@@ -50,11 +50,15 @@ def corrupt_clip(
     placement: str | Placement | None = None,
     segments: Segments | None = None,
     jobs: int = 1,
-) -> Clip:
-    """The clip with `specs` applied in order; timestamps are kept."""
+) -> Frames:
+    """The frames of a clip with `specs` applied in order, not to be written to."""
     timeline = Timeline.of(clip.pts, clip.fps, segments, seed=seed, video_id=video_id)
     masks = masks_for(specs, placement, timeline)
-    with ThreadPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
-        source = chain(ClipSource(clip), specs, masks, seed=seed, video_id=video_id, pool=pool)
-        frames = source.block(0, len(clip))
-    return clip.with_frames(frames)
+    source = ClipSource(clip)
+    if jobs <= 1:
+        frames = chain(source, specs, masks, seed=seed, video_id=video_id).block(0, len(clip))
+    else:
+        with ThreadPoolExecutor(jobs) as pool:
+            frames = chain(source, specs, masks, seed=seed, video_id=video_id, pool=pool).block(0, len(clip))
+    frames.setflags(write=False)
+    return frames

@@ -27,6 +27,8 @@ class Corruption:
             time: `f(times, value, rng)` to one index for each time, so it also serves timestamps, features and labels.
         scale: the value the function receives at severities 1 to 5. It never sees the severity.
         placements: for a corruption whose severity is the share of frames it strikes, one placement a severity.
+        draws: whether a time-level function draws at random; one that does not is handed None, since making a generator
+            takes longer than most index maps.
         reach: for a value, how many frames before and after the wanted ones a clip-level function reads.
         cites: key of the work it comes from in `docs/references.bib`; `jostle` for our own.
         family: the module it lives in: noise, blur, weather ...
@@ -39,6 +41,7 @@ class Corruption:
     cites: str
     placements: tuple[str, ...] | None = None
     reach: Reach | None = None
+    draws: bool = True
 
     @property
     def family(self) -> str:
@@ -60,16 +63,19 @@ def corruption(
     cites: str,
     placements: tuple[str, ...] | None = None,
     reach: Reach | None = None,
+    draws: bool = True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the decorated function under its own name."""
     if len(scale) != SEVERITIES or (placements is not None and len(placements) != SEVERITIES):
         raise BadValue(f"a corruption's own table has {SEVERITIES} severities, got {len(scale)}")
     if (level == "clip") != (reach is not None):
         raise BadValue("a clip-level corruption says how far it reaches, and no other does")
+    if not draws and level != "time":
+        raise BadValue("only a time-level corruption says that it draws nothing: it alone is handed a generator")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__name__
-        corruptions.add(name, Corruption(name, function, level, scale, cites, placements, reach))
+        corruptions.add(name, Corruption(name, function, level, scale, cites, placements, reach, draws))
         return function
 
     return register

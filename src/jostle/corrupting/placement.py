@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -27,7 +28,7 @@ Rules = Literal["thumos14", "activitynet"]
 Actions = npt.NDArray[np.float64]  # (N, 2) start and end as fractional frame positions
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)
 class Timeline:
     """The frames of a clip and its actions, as placements see them.
 
@@ -125,8 +126,11 @@ def placement(form: str) -> Callable[[Maker], Maker]:
 
 def parse(text: str | Placement) -> Placement:
     """The placement that `text` names."""
-    if isinstance(text, Placement):
-        return text
+    return text if isinstance(text, Placement) else _parsed(text, placements.edition)
+
+
+@lru_cache(64)
+def _parsed(text: str, edition: int) -> Placement:
     name, _, argument = text.partition(":")
     return Placement(text, placements[name].maker(argument))
 
@@ -136,7 +140,14 @@ def everywhere(argument: str) -> Callable[[Timeline], Mask]:
     """Every frame."""
     if argument:
         raise BadValue(f"placement 'everywhere' takes no argument, got {argument!r}")
-    return lambda timeline: np.ones(timeline.frames, np.bool_)
+    return lambda timeline: _every(timeline.frames)
+
+
+@lru_cache(16)
+def _every(frames: int) -> Mask:
+    mask = np.ones(frames, np.bool_)
+    mask.flags.writeable = False
+    return mask
 
 
 @placement("centre:5%")

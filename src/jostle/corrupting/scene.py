@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.seeds import Part, key_for, rng_for
-from jostle.types.clip import Times
+from jostle.types.clip import Frame, Times
 
 if TYPE_CHECKING:
     from jostle.media.codec import Streams
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Mask = npt.NDArray[np.bool_]  # (T,)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False, slots=True)  # not frozen, as one is made for every call, and that takes a third of the time
 class Scene:
     """The clip under corruption, as far as a corruption may look at it.
 
@@ -59,22 +59,36 @@ class Scene:
         """A generator for this clip and these parts: without parts, one draw for the whole clip."""
         return rng_for(self.seed, self.video_id, self.name, *parts)
 
-    def at(self, index: int) -> Moment:
-        """The moment at which frame `index` is struck."""
-        return Moment(self, index)
+    def at(self, index: int, place: Frame | None = None) -> Moment:
+        """The moment at which frame `index` is struck; `place` is where the struck frame will stand."""
+        return Moment(self, index, place)
 
     def runs(self) -> list[tuple[int, int]]:
         """Half-open stretches of consecutive struck frames."""
+        if np.count_nonzero(self.mask) == len(self):
+            return [(0, len(self))] if len(self) else []
         edges = np.flatnonzero(np.diff(np.concatenate(([False], self.mask, [False]))))
         return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, slots=True)
 class Moment:
-    """One struck frame of a scene."""
+    """One struck frame of a scene.
+
+    Attributes:
+        place: where the struck frame will stand, if that is known; `canvas` gives it.
+    """
 
     scene: Scene
     index: int
+    place: Frame | None = None
+
+    def canvas(self, frame: Frame) -> Frame:
+        """An array like `frame`, contiguous and of any content, to write the result into and to return.
+
+        Nothing else should be written there, nor twice: it may be the very place of the result, which saves a copy.
+        """
+        return np.empty(frame.shape, np.uint8) if self.place is None else self.place
 
     @property
     def time_s(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from jostle.corrupting.corruption import Corruption, corruptions
@@ -33,15 +34,9 @@ class Spec:
         """Read a spec; without a severity it is the middle one."""
         if isinstance(text, Spec):
             return text
-        found = _FORM.fullmatch(text) if isinstance(text, str) else None
-        if not found:
-            raise BadValue(f"{text!r} is not a spec; write [profile/]name[:severity], as in imagenet-c/fog:3")
-        profile, name, entry = _look_up(found["profile"], found["name"])
-        highest = len(entry.values)
-        severity = found["severity"] or str((highest + 1) // 2)
-        if not re.fullmatch(r"\d+", severity) or int(severity) > highest:
-            raise BadValue(f"{text}: severity must be a whole number from 0 (clean) to {highest}, got {severity!r}")
-        return cls(profile, name, int(severity), entry)
+        if not isinstance(text, str):
+            raise _not_a_spec(text)
+        return _parsed(text, corruptions.edition, profiles.edition)
 
     def __str__(self) -> str:
         return f"{self.profile}/{self.name}:{self.severity}" if self.profile else f"{self.name}:{self.severity}"
@@ -61,6 +56,24 @@ class Spec:
         if self.entry.placements is None or self.severity == 0:
             return "everywhere"
         return self.entry.placements[self.severity - 1]
+
+
+@lru_cache(256)
+def _parsed(text: str, *editions: int) -> Spec:
+    """The spec that `text` names while the shelves are as they were at these editions."""
+    found = _FORM.fullmatch(text)
+    if not found:
+        raise _not_a_spec(text)
+    profile, name, entry = _look_up(found["profile"], found["name"])
+    highest = len(entry.values)
+    severity = found["severity"] or str((highest + 1) // 2)
+    if not re.fullmatch(r"\d+", severity) or int(severity) > highest:
+        raise BadValue(f"{text}: severity must be a whole number from 0 (clean) to {highest}, got {severity!r}")
+    return Spec(profile, name, int(severity), entry)
+
+
+def _not_a_spec(text: object) -> BadValue:
+    return BadValue(f"{text!r} is not a spec; write [profile/]name[:severity], as in imagenet-c/fog:3")
 
 
 def _look_up(profile: str | None, name: str) -> tuple[str | None, str, Entry]:

@@ -6,7 +6,7 @@ Because a stage is asked for a block and never told one, chunk size, order and w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from jostle.corrupting.corruption import Corruption
 from jostle.corrupting.scene import Mask, Scene
 from jostle.corrupting.spec import Spec
 from jostle.types.clip import Clip, Frame, Frames, Times
@@ -58,6 +59,10 @@ class ClipSource:
     def block(self, lo: int, hi: int) -> Frames:
         return self._clip.frames[lo:hi]
 
+    def take(self, indices: Indices) -> Frames:
+        """Frames in any order."""
+        return self._clip.frames.take(indices, axis=0, mode="clip")
+
 
 @dataclass(frozen=True)
 class Span:
@@ -77,18 +82,16 @@ class Span:
 class Stage(ABC):
     """One corruption over the frames of a source; itself a source."""
 
-    def __init__(self, below: Source, spec: Spec, scene: Scene, pool: Executor | None = None) -> None:
-        self.size, self.pts, self.fps = below.size, below.pts, below.fps
+    def __init__(
+        self, below: Source, corruption: Corruption, spec: Spec, scene: Scene, pool: Executor | None = None
+    ) -> None:
+        self.size, self.pts, self.fps = scene.size, scene.pts, scene.fps
         self._below, self._scene, self._pool = below, scene, pool
-        self._corruption, self._value, self._options = spec.corruption, spec.value, dict(spec.entry.options)
+        self._corruption, self._value, self._options = corruption, spec.value, spec.entry.options
+        self.mask: Mask = scene.mask  # which frames this stage strikes
 
     def __len__(self) -> int:
         return len(self.pts)
-
-    @property
-    def mask(self) -> Mask:
-        """Which frames this stage strikes."""
-        return self._scene.mask
 
     def origins(self) -> Indices:
         """For each frame the number of the untouched frame that it is, or `MADE`."""
@@ -106,43 +109,42 @@ class LocalStage(Stage):
     """A stage that can strike any block by itself, and passes on those in which it strikes nothing."""
 
     def block(self, lo: int, hi: int) -> Frames:
-        struck = np.flatnonzero(self.mask[lo:hi]) + lo
-        if not len(struck):
-            return self._below.block(lo, hi)
-        return self._struck_block(lo, hi, struck)
+        return self._struck_block(lo, hi) if np.count_nonzero(self.mask[lo:hi]) else self._below.block(lo, hi)
 
     @abstractmethod
-    def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
+    def _struck_block(self, lo: int, hi: int) -> Frames:
         """The block, of which at least one frame is struck."""
 
 
 class FrameStage(LocalStage):
     """Each struck frame by itself."""
 
-    def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
-        clean = self._below.block(lo, hi)
-        out = np.empty_like(clean)
+    def _struck_block(self, lo: int, hi: int) -> Frames:
+        clean = self._below.block(lo, hi).view()
+        clean.setflags(write=False)  # a kernel would be compiled once more for frames that may be written to
+        out = np.empty(clean.shape, np.uint8)
+        mask, call, at = self.mask[lo:hi].tolist(), self._call, self._scene.at
 
-        def strike(t: int) -> None:
-            frame = clean[t - lo]
-            out[t - lo] = self._call(frame, self._scene.at(t)) if self.mask[t] else frame
+        def strike(i: int) -> None:
+            frame, place = clean[i], out[i]
+            done = call(frame, at(lo + i, place)) if mask[i] else frame
+            if done is not place:
+                place[:] = done
 
-        self._each(strike, range(lo, hi))
-        return out
-
-    def _each(self, work: Callable[[int], None], items: Iterable[int]) -> None:
         if self._pool is None:
-            for item in items:
-                work(item)
+            for i in range(hi - lo):
+                strike(i)
         else:
-            list(self._pool.map(work, items))
+            list(self._pool.map(strike, range(hi - lo)))
+        return out
 
 
 class ClipStage(LocalStage):
     """Struck frames that need their neighbours."""
 
-    def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
+    def _struck_block(self, lo: int, hi: int) -> Frames:
         assert self._corruption.reach is not None
+        struck = np.flatnonzero(self.mask[lo:hi]) + lo
         before, after = self._corruption.reach(self._value)
         first = max(min(lo, int(struck[0]) - before), 0)
         stop = min(max(hi, int(struck[-1]) + 1 + after), len(self))
@@ -156,16 +158,27 @@ class ClipStage(LocalStage):
 class TimeStage(LocalStage):
     """Frames shown in another order: an index map over each stretch of struck frames."""
 
-    def __init__(self, below: Source, spec: Spec, scene: Scene, pool: Executor | None = None) -> None:
-        super().__init__(below, spec, scene, pool)
-        self.indices = np.arange(len(self), dtype=np.int64)
-        for a, b in scene.runs():
-            self.indices[a:b] = a + self._call(scene.pts[a:b], scene.rng(a))
+    def __init__(
+        self, below: Source, corruption: Corruption, spec: Spec, scene: Scene, pool: Executor | None = None
+    ) -> None:
+        super().__init__(below, corruption, spec, scene, pool)
+        runs = scene.runs()
+        if runs == [(0, len(scene.pts))]:
+            self.indices = self._map(0, len(scene.pts))
+            return
+        self.indices = np.arange(len(scene.pts), dtype=np.int64)
+        for a, b in runs:
+            self.indices[a:b] = a + self._map(a, b)
+
+    def _map(self, a: int, b: int) -> Indices:
+        """What is shown in a stretch, counted from its start."""
+        rng = self._scene.rng(a) if self._corruption.draws else None
+        return np.asarray(self._call(self.pts[a:b], rng), np.int64)
 
     def origins(self) -> Indices:
         return origins(self._below)[self.indices]
 
-    def _struck_block(self, lo: int, hi: int, struck: Indices) -> Frames:
+    def _struck_block(self, lo: int, hi: int) -> Frames:
         return gather(self._below, self.indices[lo:hi])
 
 
@@ -176,8 +189,10 @@ class CodecStage(Stage):
     changes nothing. Clean frames are kept while their coded selves are under way, so that nothing below is asked twice.
     """
 
-    def __init__(self, below: Source, spec: Spec, scene: Scene, pool: Executor | None = None) -> None:
-        super().__init__(below, spec, scene, pool)
+    def __init__(
+        self, below: Source, corruption: Corruption, spec: Spec, scene: Scene, pool: Executor | None = None
+    ) -> None:
+        super().__init__(below, corruption, spec, scene, pool)
         self._end = int(np.flatnonzero(scene.mask)[-1]) + 1 if scene.mask.any() else 0
         self._stream: Iterator[Frame] | None = None
         self._next = 0
@@ -241,7 +256,8 @@ def chain(
     for spec, mask in zip(specs, masks, strict=True):
         if spec.severity == 0:
             continue
-        name = spec.corruption.name
+        corruption = spec.corruption
+        name = corruption.name
         ordinal = seen[name] = seen.get(name, 0) + 1
         scene = Scene(
             name if ordinal == 1 else f"{name}#{ordinal}",
@@ -255,7 +271,7 @@ def chain(
             path=path,
             streams=streams,
         )
-        below, path, streams = _STAGES[spec.corruption.level](below, spec, scene, pool), None, None
+        below, path, streams = _STAGES[corruption.level](below, corruption, spec, scene, pool), None, None
     return below
 
 
@@ -269,6 +285,8 @@ def origins(source: Source) -> Indices:
 
 def gather(source: Source, indices: Indices) -> Frames:
     """Frames of a source in any order, asked for in as few blocks as their order allows."""
+    if isinstance(source, ClipSource):
+        return source.take(indices)
     out = np.empty((len(indices), *source.size, 3), np.uint8)
     for a, b in stretches(np.unique(indices), gap=GATHER_GAP):
         rows = (indices >= a) & (indices < b)

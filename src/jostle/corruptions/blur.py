@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 @corruption(level="frame", scale=(1.0, 2.0, 3.0, 4.0, 6.0), cites="hendrycks2019")
 def gaussian_blur(frame: Frame, sigma: float, at: Moment) -> Frame:
     """Gaussian blur of `sigma` pixels."""
-    return gaussian(frame, sigma)
+    return gaussian(frame, sigma, at.canvas(frame))
 
 
 @corruption(level="frame", scale=((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)), cites="hendrycks2019")
@@ -39,7 +39,7 @@ def defocus_blur(frame: Frame, disc: tuple[int, float], at: Moment, *, fair: boo
         fair: let the softened rim reach beyond the disc, so that the kernel sums to 1. The original mirrors it inwards
             at severities 4 and 5, where the disc fills its grid, and so brightens the frame by about one per cent.
     """
-    return correlate_disc(frame, *_disc(*disc, fair))
+    return correlate_disc(frame, *_disc(*disc, fair), at.canvas(frame))
 
 
 @corruption(level="frame", scale=((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)), cites="hendrycks2019")
@@ -63,7 +63,7 @@ def motion_blur(
         angle = at.rng().uniform(-45, 45)
     else:
         angle = at.scene.rng().uniform(-45, 45) + (10 * sway(at, "angle", 0.5) if over_time == "moving" else 0)
-    blurred = correlate_taps(_jpeg_trip(frame, jpeg), *motion_trail(radius, sigma, angle))
+    blurred = correlate_taps(_jpeg_trip(frame, jpeg), *motion_trail(radius, sigma, angle), at.canvas(frame))
     return _jpeg_trip(blurred, jpeg)
 
 
@@ -84,7 +84,7 @@ def zoom_blur(frame: Frame, zoom: tuple[float, float], at: Moment, *, trim: bool
     height, width = frame.shape[:2]
     taps_y = [_zoom_taps(height, z, trim) for z in factors]
     taps_x = [_zoom_taps(width, z, trim) for z in factors]
-    out = np.empty_like(frame)
+    out = at.canvas(frame)
     _zoom(
         np.ascontiguousarray(frame),
         out,
@@ -107,10 +107,10 @@ def glass_blur(frame: Frame, pane: tuple[float, int, int], at: Moment, *, over_t
     """
     sigma, distance, rounds = pane
     # A pixel with a fourth channel is one number, and moves as one.
-    padded = cv2.cvtColor(gaussian(frame, sigma), cv2.COLOR_RGB2RGBA)
+    padded = cv2.cvtColor(gaussian(frame, sigma, np.empty(frame.shape, np.uint8)), cv2.COLOR_RGB2RGBA)
     if min(frame.shape[:2]) > 2 * distance:
         _exchange(padded.view(np.uint32)[..., 0], distance, rounds, np.uint64(texture_key(at, over_time)))
-    return gaussian(np.asarray(cv2.cvtColor(padded, cv2.COLOR_RGBA2RGB), np.uint8), sigma)
+    return gaussian(np.asarray(cv2.cvtColor(padded, cv2.COLOR_RGBA2RGB), np.uint8), sigma, at.canvas(frame))
 
 
 @corruption(

@@ -22,15 +22,15 @@ WINDOW, ROOM = 224, 40
 @corruption(level="frame", scale=(7.5, 15.0, 30.0, 45.0, 90.0), cites="schiappa2023")
 def static_rotate(frame: Frame, degrees: float, at: Moment) -> Frame:
     """All frames turned by one angle, anticlockwise about the centre, corners black."""
-    return _turned(frame, degrees)
+    return _turned(frame, degrees, at.canvas(frame))
 
 
 @corruption(level="frame", scale=(7, 13, 19, 25, 31), cites="schiappa2023")
 def rotate(frame: Frame, degrees: int, at: Moment, *, over_time: OverTime = "moving") -> Frame:
     """A rolling camera: an angle of up to `degrees` either way, which sways, or jumps if `redrawn`."""
     if over_time == "redrawn":
-        return _turned(frame, float(((at.key() * (2 * degrees + 1)) >> 64) - degrees))
-    return _warped(frame, degrees * sway(at, "roll", 0.6), 0.0, 0.0)
+        return _turned(frame, float(((at.key() * (2 * degrees + 1)) >> 64) - degrees), at.canvas(frame))
+    return _warped(frame, at.canvas(frame), degrees * sway(at, "roll", 0.6))
 
 
 @corruption(level="frame", scale=(8, 16, 24, 32, 40), cites="schiappa2023")
@@ -50,7 +50,8 @@ def translate(frame: Frame, room: int, at: Moment, *, over_time: OverTime = "mov
     y = min(max(round(down * height / (WINDOW + ROOM)), 0), height - tall)
     x = min(max(round(right * height / (WINDOW + ROOM)), 0), width - wide)
     window = frame[y : y + tall, x : x + wide]
-    return np.asarray(cv2.resize(window, (width, height), interpolation=cv2.INTER_LINEAR), np.uint8)
+    out = at.canvas(frame)
+    return np.asarray(cv2.resize(window, (width, height), dst=out, interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
 @corruption(level="frame", scale=(0.006, 0.012, 0.02, 0.035, 0.055), cites="zeng2024")
@@ -58,17 +59,21 @@ def jittering(frame: Frame, share: float, at: Moment) -> Frame:
     """A shaken camera: quick small shifts of up to `share` of the height, with a little roll; edges are replicated."""
     reach = share * frame.shape[0]
     down, right, roll = (sway(at, axis, 7.0) for axis in ("down", "right", "roll"))
-    return _warped(frame, roll * share * 60, reach * down, reach * right, edge=cv2.BORDER_REPLICATE)
+    move = roll * share * 60, reach * down, reach * right
+    return _warped(frame, at.canvas(frame), *move, edge=cv2.BORDER_REPLICATE)
 
 
-def _warped(frame: Frame, degrees: float, down: float, right: float, *, edge: int = cv2.BORDER_CONSTANT) -> Frame:
+def _warped(
+    frame: Frame, out: Frame, degrees: float, down: float = 0.0, right: float = 0.0, *, edge: int = cv2.BORDER_CONSTANT
+) -> Frame:
     height, width = frame.shape[:2]
     matrix = np.asarray(cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), degrees, 1.0), np.float64)
     matrix[:, 2] += right, down
-    return np.asarray(cv2.warpAffine(frame, matrix, (width, height), flags=cv2.INTER_LINEAR, borderMode=edge), np.uint8)
+    way = {"flags": cv2.INTER_LINEAR, "borderMode": edge}
+    return np.asarray(cv2.warpAffine(frame, matrix, (width, height), dst=out, **way), np.uint8)
 
 
-def _turned(frame: Frame, degrees: float) -> Frame:
+def _turned(frame: Frame, degrees: float, out: Frame) -> Frame:
     """Rotation as Pillow does it: nearest pixel, same canvas, about the middle of the picture."""
     height, width = frame.shape[:2]
     theta = -math.radians(degrees)
@@ -77,7 +82,6 @@ def _turned(frame: Frame, degrees: float) -> Frame:
     shift_x = middle_x - cosine * middle_x - sine * middle_y
     shift_y = middle_y + sine * middle_x - cosine * middle_y
     first = (shift_x + (cosine + sine) / 2, shift_y + (cosine - sine) / 2)
-    out = np.empty_like(frame)
     _nearest(np.ascontiguousarray(frame), out, *(_fixed(v) for v in (cosine, sine, *first)))
     return out
 

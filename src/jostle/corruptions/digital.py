@@ -39,15 +39,16 @@ def elastic_transform(frame: Frame, strength: float, at: Moment, *, over_time: O
         here, there = np.float32(math.cos(turn)), np.float32(math.sin(turn))
         x, y = here * x + there * other_x, here * y + there * other_y
     columns, rows = _grid(height, width)
-    moved = cv2.remap(frame, columns + x, rows + y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT)
-    return np.asarray(moved, np.uint8)
+    out = at.canvas(frame)
+    cv2.remap(frame, columns + x, rows + y, cv2.INTER_LINEAR, dst=out, borderMode=cv2.BORDER_REFLECT)
+    return out
 
 
 @corruption(level="frame", scale=(0.6, 0.5, 0.4, 0.3, 0.25), cites="hendrycks2019")
 def pixelate(frame: Frame, share: float, at: Moment) -> Frame:
     """The frame shrunk to `share` of its size by averaging, and enlarged by repeating pixels."""
     height, width = frame.shape[:2]
-    out = np.empty_like(frame)
+    out = at.canvas(frame)
     small = max(int(height * share), 1), max(int(width * share), 1)
     _pixelate(np.ascontiguousarray(frame), out, *_cells(height, small[0]), *_cells(width, small[1]))
     return out

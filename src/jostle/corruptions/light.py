@@ -25,7 +25,7 @@ Table = npt.NDArray[Any]
 @corruption(level="frame", scale=(0.1, 0.2, 0.3, 0.4, 0.5), cites="hendrycks2019")
 def brightness(frame: Frame, added: float, at: Moment) -> Frame:
     """The value channel of HSV raised by `added` of full range."""
-    out = np.empty_like(frame)
+    out = at.canvas(frame)
     _by_maximum(np.ascontiguousarray(frame), out, _brightness_table(added))
     return out
 
@@ -33,7 +33,7 @@ def brightness(frame: Frame, added: float, at: Moment) -> Frame:
 @corruption(level="frame", scale=((1.5, 0.0), (2.0, 0.0), (3.0, 0.05), (5.0, 0.1), (20.0, 0.2)), cites="hendrycks2019")
 def saturate(frame: Frame, factors: tuple[float, float], at: Moment) -> Frame:
     """The saturation channel of HSV multiplied by the first factor, then raised by the second."""
-    out = np.empty_like(frame)
+    out = at.canvas(frame)
     _by_range(np.ascontiguousarray(frame), out, _saturation_table(*factors))
     return out
 
@@ -41,7 +41,7 @@ def saturate(frame: Frame, factors: tuple[float, float], at: Moment) -> Frame:
 @corruption(level="frame", scale=(0.4, 0.3, 0.2, 0.1, 0.05), cites="hendrycks2019")
 def contrast(frame: Frame, factor: float, at: Moment) -> Frame:
     """Each channel drawn towards its mean over the frame; `factor` of the distance is left."""
-    return towards_mean(frame, factor)
+    return towards_mean(frame, factor, at.canvas(frame))
 
 
 @corruption(level="frame", scale=(40, 70, 100, 140, 180), cites="zeng2024")
@@ -52,7 +52,7 @@ def overexposure(frame: Frame, added: int, at: Moment, *, stretch: bool = False)
         stretch: count `added` on a scale where the brightest value of the frame is 255, as the released I3D program
             does; a dark frame is then hardly touched. Its division by zero on a black frame gives black here.
     """
-    out = np.empty_like(frame)
+    out = at.canvas(frame)
     if not stretch:
         _add(rows_of(frame), rows_of(out), np.uint8(added))
         return out
@@ -61,7 +61,7 @@ def overexposure(frame: Frame, added: int, at: Moment, *, stretch: bool = False)
         return np.array(frame)
     gain = 255 / brightest
     table = np.minimum(np.arange(256) * gain + added, 255) / gain
-    return np.asarray(cv2.LUT(frame, table.astype(np.uint8)), np.uint8)
+    return np.asarray(cv2.LUT(frame, table.astype(np.uint8), dst=out), np.uint8)
 
 
 @corruption(
@@ -72,14 +72,9 @@ def overexposure(frame: Frame, added: int, at: Moment, *, stretch: bool = False)
 )
 def black_frame(frame: Frame, level: int, at: Moment) -> Frame:
     """A black frame, as after a dropped connection; severity is the share of each action that is lost."""
-    return _flat(frame.shape, level)
-
-
-@lru_cache(4)
-def _flat(shape: tuple[int, ...], level: int) -> Frame:
-    frame = np.full(shape, level, np.uint8)
-    frame.flags.writeable = False
-    return frame
+    out = at.canvas(frame)
+    out.fill(level)
+    return out
 
 
 @lru_cache(16)

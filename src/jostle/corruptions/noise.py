@@ -56,7 +56,7 @@ def impulse_noise(frame: Frame, share: float, at: Moment) -> Frame:
 
 
 def _noisy(draw_noise: Callable[..., None], frame: Frame, at: Moment, *settings: Any) -> Frame:
-    out = np.empty_like(frame)
+    out = at.canvas(frame)
     draw_noise(rows_of(frame), rows_of(out), *settings, np.uint64(at.key()))
     return out
 

@@ -46,8 +46,8 @@ def freeze(times: Times, kept: tuple[float, int], rng: Rng) -> Indices:
     return np.maximum.accumulate(shown)
 
 
-@corruption(level="time", scale=(2, 4, 8, 16, 32), cites="schiappa2023")
-def reverse_sampling(times: Times, step: int, rng: Rng) -> Indices:
+@corruption(level="time", scale=(2, 4, 8, 16, 32), cites="schiappa2023", draws=False)
+def reverse_sampling(times: Times, step: int, rng: None) -> Indices:
     """Every `step`-th frame, from the last to the first, each held for `step` frames."""
     n = len(times)
     sampled = np.arange(0, n, step, dtype=np.int64)[::-1]

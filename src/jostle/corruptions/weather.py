@@ -42,7 +42,7 @@ def fog(
     height, width = frame.shape[:2]
     side = side if side and side >= max(height, width) else power_of_two(max(height, width))
     key = texture_key(at, over_time)
-    out = np.empty_like(frame)
+    out = at.canvas(frame)
     # Fog that stays is spread over the channels once for the clip; fog that is redrawn, row by row as it is used.
     if over_time == "redrawn":
         _lay_fog(rows_of(frame), rows_of(out), cloud(side, decay, key), np.float32(thickness))
@@ -85,7 +85,7 @@ def rain(frame: Frame, shower: tuple[int, int, float], at: Moment, *, over_time:
     wet = np.array(frame)
     cv2.copyTo(cv2.LUT(frame, brighter), mask, wet)
     blurred = np.asarray(cv2.blur(wet, (3, 3)), np.uint8)
-    out = np.empty_like(frame)
+    out = at.canvas(frame)
     _pour(rows_of(frame), rows_of(blurred), mask, rows_of(out), np.float32(STREAK / 255), np.float32(left))
     return out
 
@@ -116,7 +116,7 @@ def snow(frame: Frame, fall: tuple[float, ...], at: Moment, *, over_time: OverTi
         wind = width * 0.08 * sway(at, "wind", 0.2)
         flakes = np.roll(flakes, (int(speed), int(wind)), (0, 1))
         turned = np.roll(turned, (int(speed * 0.7), int(wind * 0.6)), (0, 1))
-    out = np.empty_like(frame)
+    out = at.canvas(frame)
     _lay_snow(np.ascontiguousarray(frame), out, flakes + turned, np.float32(fall[6]))
     return out
 
@@ -133,7 +133,7 @@ def frost(frame: Frame, blend: tuple[float, float], at: Moment, *, over_time: Ov
     texture = _ice_covering(int(rng.integers(ICE_TEXTURES)), height, width)
     y = int(rng.integers(texture.shape[0] - height + 1))
     x = int(rng.integers(texture.shape[1] - width + 1))
-    out = np.empty_like(frame)
+    out = at.canvas(frame)
     window = texture.reshape(len(texture), -1)[y : y + height, 3 * x : 3 * (x + width)]
     _blend(rows_of(frame), window, rows_of(out), *(np.int32(round(share * (1 << 14))) for share in blend))
     return out
@@ -157,7 +157,7 @@ def spatter(frame: Frame, splash: tuple[float, ...], at: Moment, *, over_time: O
     drawn = _mud if is_mud else _water
     plane = drawn(height, width, mean, sd, float(blur), threshold, gain, key=texture_key(at, over_time))
     colour = np.tile(np.array(MUD if is_mud else WATER, np.float32), width)
-    out = np.empty_like(frame)
+    out = at.canvas(frame)
     _cover(rows_of(frame), rows_of(out), plane, colour, np.float32(is_mud))
     return out
 

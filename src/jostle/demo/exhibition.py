@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.corrupting.apply import corrupt_clip
+from jostle.corrupting.apply import corrupted_frames
 from jostle.corrupting.corruption import corruptions
 from jostle.corrupting.gallery import sheet_rows
 from jostle.corrupting.spec import Spec
@@ -70,7 +70,8 @@ def write_exhibition(
     for done, kind in enumerate(names):
         if progress:
             progress(done, len(names))
-        struck = corrupt_clip(clean, [Spec.parse(f"{kind}:{SEVERITY}")], seed=seed, video_id=video_id)
+        spec = Spec.parse(f"{kind}:{SEVERITY}")
+        struck = clean.with_frames(corrupted_frames(clean, [spec], seed=seed, video_id=video_id))
         path = save_clip(struck, clips / f"{kind}.mp4")
         found = corruptions[kind]
         said = found.summary.replace("`", "")

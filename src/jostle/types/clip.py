@@ -18,6 +18,7 @@ from jostle.types.animation import animated_png
 
 Frame = npt.NDArray[np.uint8]  # (H, W, 3) RGB
 Frames = npt.NDArray[np.uint8]  # (T, H, W, 3) RGB
+_BYTE = np.dtype(np.uint8)
 _SHOWN_FRAMES, _SHOWN_SIDE = 16, 160  # of a clip in a notebook
 Times = npt.NDArray[np.float64]  # (T,) seconds
 # A fraction spells out every digit that an exponent stands for, so text may have none.
@@ -30,7 +31,7 @@ def checked_frames(frames: Any) -> Frames:
         raise BadValue(f"frames must be a NumPy array of shape (T, H, W, 3), not {type(frames).__name__}")
     if frames.ndim != 4 or frames.shape[-1] != 3:
         raise BadValue(f"frames must have shape (T, H, W, 3), got {frames.shape}; RGB is the last axis")
-    if frames.dtype != np.uint8:
+    if frames.dtype != _BYTE:
         raise BadValue(f"frames must be uint8 in 0..255, got {frames.dtype}; convert before calling")
     if 0 in frames.shape[1:]:
         raise BadValue(f"frames must have a height and a width, got {frames.shape}")
@@ -39,10 +40,10 @@ def checked_frames(frames: Any) -> Frames:
 
 def checked_rate(fps: Any) -> Fraction:
     """`fps` as an exact, positive fraction; 29.97 and 23.976 become the NTSC rates they stand for."""
-    if isinstance(fps, Fraction) and fps > 0 and fps.denominator <= 1001:
-        return fps
     if isinstance(fps, float):
         return _rate_of_float(fps)
+    if isinstance(fps, Fraction) and fps > 0 and fps.denominator <= 1001:
+        return fps
     return _checked_rate(fps)
 
 
@@ -85,34 +86,32 @@ class Clip:
     fps: Fraction
 
     def __post_init__(self) -> None:
-        frames = checked_frames(self.frames).view()
-        frames.flags.writeable = False
-        pts = np.array(self.pts, dtype=np.float64)
-        if pts.shape != (len(frames),):
-            raise BadValue(f"a clip of {len(frames)} frames needs {len(frames)} timestamps, got {pts.shape}")
-        if not np.isfinite(pts).all() or (np.diff(pts) <= 0).any():
-            raise BadValue("timestamps of a clip must be finite and strictly increasing")
-        pts.flags.writeable = False
-        object.__setattr__(self, "frames", frames)
+        pts = _checked_times(np.array(self.pts, dtype=np.float64), len(checked_frames(self.frames)))
+        self._hold(self.frames, pts, checked_rate(self.fps))
+
+    def _hold(self, frames: Frames, pts: Times, fps: Fraction) -> Clip:
+        """Take in what was checked."""
+        # A frame lies in memory row by row, which is how kernels go over it; where a clip lies otherwise it is copied.
+        whole = frames.flags.c_contiguous or frames[0].flags.c_contiguous
+        shown = frames.view() if whole else np.ascontiguousarray(frames)
+        shown.setflags(write=False)
+        object.__setattr__(self, "frames", shown)
         object.__setattr__(self, "pts", pts)
-        object.__setattr__(self, "fps", checked_rate(self.fps))
+        object.__setattr__(self, "fps", fps)
+        return self
 
     @classmethod
     def at_rate(cls, frames: Frames, fps: Fraction | float) -> Clip:
         """A clip at constant rate whose first frame is shown at 0 s."""
         rate = checked_rate(fps)
-        return cls(frames, times_at_rate(len(frames), rate), rate)
+        times = _even_times(len(checked_frames(frames)), rate.numerator, rate.denominator)
+        return object.__new__(cls)._hold(frames, times, rate)
 
     def with_frames(self, frames: Frames) -> Clip:
         """The same times with other frames of the same number and size."""
         if frames.shape != self.frames.shape or frames.dtype != np.uint8:
             raise BadValue(f"frames must stay {self.frames.shape} uint8, got {frames.shape} {frames.dtype}")
-        clip = object.__new__(Clip)
-        shown = frames.view()
-        shown.flags.writeable = False
-        for name, value in (("frames", shown), ("pts", self.pts), ("fps", self.fps)):
-            object.__setattr__(clip, name, value)
-        return clip
+        return object.__new__(Clip)._hold(frames, self.pts, self.fps)
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -144,6 +143,22 @@ class Clip:
         height, width = self.size
         span = f"{self.pts[0]:.3f}-{self.pts[-1]:.3f} s" if len(self) else "empty"
         return f"Clip({len(self)} frames of {width}x{height}, {span}, {float(self.fps):.3f} fps)"
+
+
+def _checked_times(pts: Times, count: int) -> Times:
+    """`pts`, not to be written to, if they can be those of so many frames."""
+    if pts.shape != (count,):
+        raise BadValue(f"a clip of {count} frames needs {count} timestamps, got {pts.shape}")
+    if not np.isfinite(pts).all() or (np.diff(pts) <= 0).any():
+        raise BadValue("timestamps of a clip must be finite and strictly increasing")
+    pts.setflags(write=False)
+    return pts
+
+
+@lru_cache(16)
+def _even_times(count: int, numerator: int, denominator: int) -> Times:
+    # Arrays come in a few lengths and at a few rates, and checking their times takes longer than copying a frame.
+    return _checked_times(times_at_rate(count, Fraction(numerator, denominator)), count)
 
 
 def times_at_rate(n: int, fps: Fraction) -> Times:

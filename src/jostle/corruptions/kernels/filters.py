@@ -1,4 +1,4 @@
-"""Compiled filters that several corruptions share: 8-bit RGB in and out, the fraction dropped as in the originals.
+"""Compiled filters that several corruptions share: 8-bit RGB in and `out`, the fraction dropped as in the originals.
 
 Sums are whole numbers or strict single precision in a fixed order, so the bytes do not depend on the machine. The
 inner loops run along a row of interleaved channels and add eight shifted rows at a time: with fewer, storing the
@@ -29,17 +29,15 @@ def rows_of(frame: Frame) -> Frame:
     return np.ascontiguousarray(frame).reshape(len(frame), -1)
 
 
-def towards_mean(frame: Frame, factor: float) -> Frame:
+def towards_mean(frame: Frame, factor: float, out: Frame) -> Frame:
     """Each channel drawn towards its mean over the frame, of the distance to which `factor` is left."""
-    out = np.empty_like(frame)
     _towards_mean(rows_of(frame), rows_of(out), np.float32(factor))
     return out
 
 
-def gaussian(frame: Frame, sigma: float) -> Frame:
+def gaussian(frame: Frame, sigma: float, out: Frame) -> Frame:
     """Gaussian blur with edge replication and support of four sigma."""
     taps = gaussian_taps(sigma)
-    out = np.empty_like(frame)
     _separable(_bordered(frame, len(taps) // 2, cv2.BORDER_REPLICATE), out, taps)
     return out
 
@@ -52,9 +50,8 @@ def gaussian_taps(sigma: float) -> Array:
     return np.asarray(taps / taps.sum(), np.float32)
 
 
-def correlate_taps(frame: Frame, dy: Array, dx: Array, weight: Array) -> Frame:
+def correlate_taps(frame: Frame, dy: Array, dx: Array, weight: Array, out: Frame) -> Frame:
     """The weighted sum of copies of the frame moved by whole pixels, edges replicated; taps come in eights."""
-    out = np.empty_like(frame)
     _cut(_moved(frame, dy, dx, weight), out.reshape(len(out), -1))
     return out
 
@@ -86,7 +83,7 @@ def _moved(image: Array, dy: Array, dx: Array, weight: Array) -> Array:
     return total
 
 
-def correlate_disc(frame: Frame, halves: Array, soft: Array, boxes: tuple[Array, Array, Array]) -> Frame:
+def correlate_disc(frame: Frame, halves: Array, soft: Array, boxes: tuple[Array, Array, Array], out: Frame) -> Frame:
     """The mean over a disc whose rim is softened, with mirrored borders.
 
     Args:
@@ -95,7 +92,6 @@ def correlate_disc(frame: Frame, halves: Array, soft: Array, boxes: tuple[Array,
         boxes: what the wanted kernel has beyond that, from `boxes_of`.
     """
     border = len(halves) - 1 + len(soft) // 2
-    out = np.empty_like(frame)
     padded = cv2.copyMakeBorder(frame, border, border, border, border, cv2.BORDER_REFLECT_101)
     _disc(np.asarray(padded, np.uint8), out, halves, soft, *boxes)
     return out
