@@ -12,6 +12,7 @@ import numpy.typing as npt
 from jostle.compiled import kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
+from jostle.corruptions.kernels.median import median_of_seven
 from jostle.corruptions.kernels.sway import sway
 from jostle.types.clip import Frame
 
@@ -52,9 +53,13 @@ def occlusion(
         reach = 0.04 * height
         top += round(reach * (1 + sway(at, "down", 0.7)) / 2)
         left -= round(reach * (1 + sway(at, "right", 0.7)) / 2)
-    out = np.array(frame)
-    _paste(out, hand, cover, top, left)
-    return np.asarray(cv2.medianBlur(out, median), np.uint8) if median else out
+    out = at.canvas(frame)
+    pasted = np.empty(frame.shape, np.uint8) if median else out
+    pasted[:] = frame
+    _paste(pasted, hand, cover, top, left)
+    if median == 7:
+        return median_of_seven(pasted, out)
+    return np.asarray(cv2.medianBlur(pasted, median, dst=out), np.uint8) if median else out
 
 
 @lru_cache(16)
