@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import cv2
@@ -79,20 +80,8 @@ def zoom_blur(frame: Frame, zoom: tuple[float, float], at: Moment, *, trim: bool
         trim: cut the middle out of an enlargement that is a pixel too large (ImageNet-C, UCF101-P) instead of its
             top left (imagecorruptions).
     """
-    stop, by = zoom
-    factors = np.arange(1, stop, by)  # rounding makes this 12, 16, 11, 13, 11 factors, as in the published sets
-    height, width = frame.shape[:2]
-    taps_y = [_zoom_taps(height, z, trim) for z in factors]
-    taps_x = [_zoom_taps(width, z, trim) for z in factors]
     out = at.canvas(frame)
-    _zoom(
-        np.ascontiguousarray(frame),
-        out,
-        np.stack([at for at, _ in taps_y]),
-        np.stack([share for _, share in taps_y]),
-        np.stack([at for at, _ in taps_x]),
-        np.stack([share for _, share in taps_x]),
-    )
+    _zoom(frame, out, *_zoom_plan(*frame.shape[:2], *zoom, trim))
     return out
 
 
@@ -157,7 +146,28 @@ def _jpeg_trip(frame: Frame, quality: int | None) -> Frame:
     return np.asarray(cv2.imdecode(data, cv2.IMREAD_COLOR), np.uint8)
 
 
-@lru_cache(256)
+@lru_cache(8)
+def _zoom_plan(height: int, width: int, stop: float, by: float, trim: bool) -> tuple[Array, Array, Array, Array, Array]:
+    """For each enlargement: the row before each row and the share of the one after; runs of columns, and their shares.
+
+    An enlargement by little leaves most neighbours neighbours. A run is a stretch of a row whose source is a stretch as
+    well: (first value, values, first value of its source). The runs of enlargement z are those from place z to z + 1.
+    """
+    factors = np.arange(1, stop, by)  # rounding makes this 12, 16, 11, 13, 11 factors, as in the published sets
+    rows = [_zoom_taps(height, factor, trim) for factor in factors]
+    columns = [_zoom_taps(width, factor, trim) for factor in factors]
+    runs: list[tuple[int, int, int]] = []
+    places = [0]
+    for before, _ in columns:
+        breaks = np.flatnonzero(np.diff(before) != 1) + 1
+        edges = [0, *breaks.tolist(), width]
+        runs += [(3 * a, 3 * (b - a), 3 * int(before[a])) for a, b in pairwise(edges)]
+        places.append(len(runs))
+    shares = np.repeat(np.stack([share for _, share in columns]), 3, axis=1)
+    above = np.stack([before for before, _ in rows])
+    return above, np.stack([share for _, share in rows]), np.array(runs), np.array(places), shares
+
+
 def _zoom_taps(size: int, factor: float, trim: bool) -> tuple[Array, Array]:
     """For each pixel of one axis of an enlargement: the source pixel before it, and the share of the one after."""
     crop = math.ceil(size / factor)
@@ -170,31 +180,32 @@ def _zoom_taps(size: int, factor: float, trim: bool) -> tuple[Array, Array]:
 
 
 @kernel
-def _zoom(frame: Frame, out: Frame, row: Array, row_share: Array, column: Array, column_share: Array) -> None:
+def _zoom(frame: Frame, out: Frame, row: Array, row_share: Array, runs: Array, places: Array, shares: Array) -> None:
     height, width, _ = frame.shape
-    rows = frame.reshape(height, width * 3)
-    result = out.reshape(height, width * 3)
-    line = np.empty(width * 3 + 3, np.float32)  # one pixel more: the last pixel's neighbour has share 0
-    line[width * 3 :] = 0
-    total = np.empty(width * 3, np.float32)
+    n = width * 3
+    rows = np.empty((height, n), np.float32)
+    clean, result = frame.reshape(height, n), out.reshape(height, n)
+    for y in range(height):
+        for x in range(n):
+            rows[y, x] = np.float32(clean[y, x])
+    line = np.zeros(n + 3, np.float32)  # one pixel more: the last pixel's neighbour has share 0
+    total = np.empty(n, np.float32)
     scale = np.float32(1) / np.float32(len(row) + 1)
     for y in range(height):
-        for x in range(width * 3):
-            total[x] = np.float32(rows[y, x])
+        total[:] = rows[y]
         for z in range(len(row)):
-            above = rows[row[z, y]]
-            below, share = rows[min(row[z, y] + 1, height - 1)], row_share[z, y]
-            for x in range(width * 3):
-                first = np.float32(above[x])
-                line[x] = first + (np.float32(below[x]) - first) * share
-            columns, shares = column[z], column_share[z]
-            for x in range(width):
-                i, part = columns[x] * 3, shares[x]
-                total[x * 3] += line[i] + (line[i + 3] - line[i]) * part
-                total[x * 3 + 1] += line[i + 1] + (line[i + 4] - line[i + 1]) * part
-                total[x * 3 + 2] += line[i + 2] + (line[i + 5] - line[i + 2]) * part
-        for x in range(width * 3):
-            result[y, x] = np.uint8(min(total[x] * scale + HAIR, np.float32(255)))
+            above, share = rows[row[z, y]], row_share[z, y]
+            below = rows[min(row[z, y] + 1, height - 1)]
+            for x in range(n):
+                line[x] = above[x] + (below[x] - above[x]) * share
+            for k in range(places[z], places[z + 1]):
+                first, count, source = runs[k, 0], runs[k, 1], runs[k, 2]
+                here, left, right, part = total[first:], line[source:], line[source + 3 :], shares[z, first:]
+                for x in range(count):
+                    here[x] += left[x] + (right[x] - left[x]) * part[x]
+        blurred = result[y]
+        for x in range(n):
+            blurred[x] = np.uint8(np.int32(min(total[x] * scale + HAIR, np.float32(255))))
 
 
 @kernel
@@ -202,21 +213,22 @@ def _exchange(pixels: Array, distance: int, rounds: int, key: np.uint64) -> None
     height, width = pixels.shape
     flat = pixels.reshape(height * width)
     count = width - 2 * distance
-    choices = np.uint32(2 * distance)
-    words = np.empty((count + 1) // 2, np.uint64)  # two 16-bit numbers a pixel
-    chance = words.view(np.uint16)
-    away = np.empty(count, np.int32)
+    choices, across = np.uint32(2 * distance), np.int32(width)
+    words = np.empty((count + 1) // 2, np.uint64)
+    chance = words.view(np.uint32)  # two 16-bit numbers a pixel
+    source = np.empty(count, np.int32)
     for turn in range(rounds):
         for y in range(height - distance, distance, -1):
             draw(words, key, turn * height + y)
+            last = y * width + width - distance
+            corner = np.int32(last - distance * width - distance)
             for i in range(count):
-                dx = np.int32((np.uint32(chance[2 * i]) * choices) >> np.uint32(16)) - distance
-                dy = np.int32((np.uint32(chance[2 * i + 1]) * choices) >> np.uint32(16)) - distance
-                away[i] = dy * width + dx
-            place = y * width + width - distance
+                # Told to stay within 32 bits, these are done many at a time; only the moves wait for each other.
+                dx = np.uint32(np.uint32(chance[i] & np.uint32(0xFFFF)) * choices) >> np.uint32(16)
+                dy = np.uint32(np.uint32(chance[i] >> np.uint32(16)) * choices) >> np.uint32(16)
+                source[i] = np.int32(np.int32(np.int32(dy) * across) + np.int32(dx)) + np.int32(corner - np.int32(i))
             for i in range(count):
-                flat[place] = flat[place + away[i]]
-                place -= 1
+                flat[np.uint64(last - i)] = flat[np.uint64(source[i])]
 
 
 @kernel

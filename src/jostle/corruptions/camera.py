@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
+from jostle.compiled import inlined, kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.sway import OverTime, sway
 from jostle.types.clip import Frame
+
+Pixels = npt.NDArray[np.uint32]  # (H, W) RGBA, each in one number
 
 # The published translation cuts a 224-pixel window out of a larger picture; the strongest moves it by 40 pixels.
 WINDOW, ROOM = 224, 40
@@ -82,7 +83,9 @@ def _turned(frame: Frame, degrees: float, out: Frame) -> Frame:
     shift_x = middle_x - cosine * middle_x - sine * middle_y
     shift_y = middle_y + sine * middle_x - cosine * middle_y
     first = (shift_x + (cosine + sine) / 2, shift_y + (cosine - sine) / 2)
-    _nearest(np.ascontiguousarray(frame), out, *(_fixed(v) for v in (cosine, sine, *first)))
+    # A pixel with a fourth channel is one number, and is looked up as one.
+    pixels = cv2.cvtColor(frame, cv2.COLOR_RGB2RGBA).view(np.uint32)[..., 0]
+    _nearest(pixels, out.reshape(height, -1), *(_fixed(v) for v in (cosine, sine, *first)))
     return out
 
 
@@ -91,17 +94,33 @@ def _fixed(value: float) -> int:
 
 
 @kernel
-def _nearest(frame: Frame, out: npt.NDArray[Any], cosine: int, sine: int, first_x: int, first_y: int) -> None:
-    height, width, _ = frame.shape
+def _nearest(pixels: Pixels, out: Frame, cosine: int, sine: int, first_x: int, first_y: int) -> None:
+    height, width = pixels.shape
+    flat = pixels.reshape(height * width)
+    shown = np.empty(width, np.uint32)
     for y in range(height):
         across, down = first_x + y * sine, first_y + y * cosine
-        for x in range(width):
-            u, v = across >> 16, down >> 16
-            if 0 <= u < width and 0 <= v < height:
-                out[y, x, 0] = frame[v, u, 0]
-                out[y, x, 1] = frame[v, u, 1]
-                out[y, x, 2] = frame[v, u, 2]
-            else:
-                out[y, x, 0] = out[y, x, 1] = out[y, x, 2] = 0
+        # The part of the row that shows the frame is one stretch: once its ends are found, nothing else is asked.
+        begin, end = 0, width
+        while begin < end and not _within(across + begin * cosine, down - begin * sine, height, width):
+            begin += 1
+        while begin < end and not _within(across + (end - 1) * cosine, down - (end - 1) * sine, height, width):
+            end -= 1
+        across += begin * cosine
+        down -= begin * sine
+        shown[:begin] = 0
+        shown[end:] = 0
+        for x in range(begin, end):
+            shown[x] = flat[np.uint64((down >> 16) * width + (across >> 16))]
             across += cosine
             down -= sine
+        line = out[y]
+        for x in range(width):
+            line[3 * x] = np.uint8(shown[x])
+            line[3 * x + 1] = np.uint8(shown[x] >> np.uint32(8))
+            line[3 * x + 2] = np.uint8(shown[x] >> np.uint32(16))
+
+
+@inlined
+def _within(across: int, down: int, height: int, width: int) -> bool:
+    return 0 <= (across >> 16) < width and 0 <= (down >> 16) < height

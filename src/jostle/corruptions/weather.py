@@ -379,9 +379,12 @@ def _lay_snow(frame: Frame, out: Frame, fallen: Plane, mix: np.float32) -> None:
 def _blend(rows: Frame, texture: Frame, out: Frame, share: np.int32, texture_share: np.int32) -> None:
     height, width = rows.shape
     for y in range(height):
+        clean, ice_line, frosted = rows[y], texture[y], out[y]
         for x in range(width):
-            level = (np.int32(rows[y, x]) * share + np.int32(texture[y, x]) * texture_share) >> np.int32(14)
-            out[y, x] = np.uint8(min(level, np.int32(255)))
+            # Every step is told to stay within 32 bits, as it would else be done with 64, half as many at a time.
+            part, rest = np.int32(np.int32(clean[x]) * share), np.int32(np.int32(ice_line[x]) * texture_share)
+            level = np.int32(np.int32(part + rest) >> np.int32(14))
+            frosted[x] = np.uint8(min(level, np.int32(255)))
 
 
 @kernel

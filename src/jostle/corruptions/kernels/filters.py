@@ -52,35 +52,37 @@ def gaussian_taps(sigma: float) -> Array:
 
 def correlate_taps(frame: Frame, dy: Array, dx: Array, weight: Array, out: Frame) -> Frame:
     """The weighted sum of copies of the frame moved by whole pixels, edges replicated; taps come in eights."""
-    _cut(_moved(frame, dy, dx, weight), out.reshape(len(out), -1))
+    border = int(np.abs(dx).max())
+    padded = np.asarray(cv2.copyMakeBorder(frame, 0, 0, border, border, cv2.BORDER_REPLICATE), np.uint8)
+    _taps_of_bytes(rows_of(padded), rows_of(out), dy, (dx + border) * 3, weight)
     return out
 
 
 def correlate_plane(plane: Array, dy: Array, dx: Array, weight: Array) -> Array:
     """The same for a plane of single precision numbers, which stay that."""
-    return _moved(plane, dy, dx, weight)
+    border = int(np.abs(dx).max())
+    padded = np.asarray(cv2.copyMakeBorder(plane, 0, 0, border, border, cv2.BORDER_REPLICATE), np.float32)
+    total = np.zeros(plane.shape, np.float32)
+    _taps_of_plane(padded, total, dy, dx + border, weight)
+    return total
 
 
 def motion_trail(radius: int, sigma: float, angle: float) -> tuple[Array, Array, Array]:
     """The taps of a motion blur, (dy, dx, weight): one-sided, fading as a Gaussian, on whole pixels along `angle`."""
-    offset = np.arange(2 * radius + 1)
-    weight = np.exp(-(offset**2) / (2 * sigma**2))
+    offset, weight = _trail(radius, sigma)
     theta = math.radians(angle)
     dy = np.ceil(offset * math.sin(theta) - 0.5).astype(np.int64)
     dx = np.ceil(offset * math.cos(theta) - 0.5).astype(np.int64)
-    # Eight taps are added at once; the rest of the last eight weigh nothing.
+    return dy, dx, weight
+
+
+@lru_cache(32)
+def _trail(radius: int, sigma: float) -> tuple[Array, Array]:
+    """How far away each tap is, and its weight. Eight are added at once; the rest of the last eight weigh nothing."""
+    offset = np.arange(2 * radius + 1)
+    weight = np.exp(-(offset**2) / (2 * sigma**2))
     rest = (0, -len(weight) % 8)
-    return np.pad(dy, rest), np.pad(dx, rest), np.pad(weight / weight.sum(), rest)
-
-
-def _moved(image: Array, dy: Array, dx: Array, weight: Array) -> Array:
-    height, width = image.shape[:2]
-    channels = image.shape[2] if image.ndim == 3 else 1
-    border = int(np.abs(dx).max())
-    padded = cv2.copyMakeBorder(image, 0, 0, border, border, cv2.BORDER_REPLICATE).astype(np.float32, copy=False)
-    total = np.zeros((height, width * channels), np.float32)
-    _taps(padded.reshape(height, -1), total, dy, (dx + border) * channels, weight.astype(np.float32))
-    return total
+    return np.pad(offset, rest), np.pad(weight / weight.sum(), rest).astype(np.float32)
 
 
 def correlate_disc(frame: Frame, halves: Array, soft: Array, boxes: tuple[Array, Array, Array], out: Frame) -> Frame:
@@ -129,32 +131,42 @@ def _drop_fraction(total: Array, out: Frame) -> None:
         out[x] = np.uint8(np.int32(min(max(total[x] + HAIR, np.float32(0)), np.float32(255))))
 
 
-@kernel
-def _taps(rows: Array, out: Array, dy: Array, first: Array, weight: Array) -> None:
-    height, n = out.shape
-    top = height - 1
-    for y in range(height):
-        total = out[y]
-        for i in range(0, len(weight), 8):
-            _eight(
-                total,
-                n,
-                rows[min(max(y + dy[i], 0), top), first[i] :],
-                rows[min(max(y + dy[i + 1], 0), top), first[i + 1] :],
-                rows[min(max(y + dy[i + 2], 0), top), first[i + 2] :],
-                rows[min(max(y + dy[i + 3], 0), top), first[i + 3] :],
-                rows[min(max(y + dy[i + 4], 0), top), first[i + 4] :],
-                rows[min(max(y + dy[i + 5], 0), top), first[i + 5] :],
-                rows[min(max(y + dy[i + 6], 0), top), first[i + 6] :],
-                rows[min(max(y + dy[i + 7], 0), top), first[i + 7] :],
-                weight[i : i + 8],
-            )
+@inlined
+def _add_taps(total: Array, rows: Array, y: int, dy: Array, first: Array, weight: Array) -> None:
+    n, top = len(total), len(rows) - 1
+    for i in range(0, len(weight), 8):
+        _eight(
+            total,
+            n,
+            rows[min(max(y + dy[i], 0), top), first[i] :],
+            rows[min(max(y + dy[i + 1], 0), top), first[i + 1] :],
+            rows[min(max(y + dy[i + 2], 0), top), first[i + 2] :],
+            rows[min(max(y + dy[i + 3], 0), top), first[i + 3] :],
+            rows[min(max(y + dy[i + 4], 0), top), first[i + 4] :],
+            rows[min(max(y + dy[i + 5], 0), top), first[i + 5] :],
+            rows[min(max(y + dy[i + 6], 0), top), first[i + 6] :],
+            rows[min(max(y + dy[i + 7], 0), top), first[i + 7] :],
+            weight[i : i + 8],
+        )
 
 
 @kernel
-def _cut(totals: Array, out: Frame) -> None:
+def _taps_of_bytes(padded: Frame, out: Frame, dy: Array, first: Array, weight: Array) -> None:
+    rows = np.empty(padded.shape, np.float32)
+    for y in range(len(padded)):
+        for x in range(padded.shape[1]):
+            rows[y, x] = np.float32(padded[y, x])
+    total = np.empty(out.shape[1], np.float32)
     for y in range(len(out)):
-        _drop_fraction(totals[y], out[y])
+        total[:] = 0
+        _add_taps(total, rows, y, dy, first, weight)
+        _drop_fraction(total, out[y])
+
+
+@kernel
+def _taps_of_plane(rows: Array, out: Array, dy: Array, first: Array, weight: Array) -> None:
+    for y in range(len(out)):
+        _add_taps(out[y], rows, y, dy, first, weight)
 
 
 @inlined
@@ -208,53 +220,96 @@ def _disc(padded: Frame, out: Frame, halves: Array, soft: Array, box_row: Array,
     radius, around = len(halves) - 1, len(soft) // 2
     border = radius + around
     span = (width + 2 * border) * 3
-    # Running sums along each row turn the sum over any stretch of it into one difference.
-    sums = np.zeros((height + 2 * border, span + 3), np.int32)
-    for y in range(height + 2 * border):
-        line = padded[y].reshape(span)
-        for x in range(span):
-            sums[y, x + 3] = sums[y, x] + np.int32(line[x])
+    rows = padded.reshape(height + 2 * border, span)
     area = 2 * halves[0] + 1
     for j in range(1, radius + 1):
         area += 2 * (2 * halves[j] + 1)
     scale = np.float32(1) / np.float32(area)
     n = (width + 2 * around) * 3
-    discs = np.empty((height + 2 * around, n), np.float32)
+    change = np.empty(n - 3, np.int16)
     total = np.empty(n, np.int32)
-    for y in range(height + 2 * around):
-        centre = sums[y + radius]
-        left, right = centre[(radius - halves[0]) * 3 :], centre[(radius + halves[0] + 1) * 3 :]
-        for x in range(n):
-            total[x] = right[x] - left[x]
-        for j in range(1, radius + 1):
-            first, last = (radius - halves[j]) * 3, (radius + halves[j] + 1) * 3
-            a, b = sums[y + radius - j, first:], sums[y + radius - j, last:]
-            c, d = sums[y + radius + j, first:], sums[y + radius + j, last:]
-            for x in range(n):
-                total[x] += (b[x] - a[x]) + (d[x] - c[x])
-        for x in range(n):
-            discs[y, x] = np.float32(total[x]) * scale
-    result = out.reshape(height, width * 3)
+    discs = np.empty((len(soft), n), np.float32)  # the last few rows of means over the disc
     smooth = np.empty(n, np.float32)
     rest = np.empty(width * 3, np.float32)
-    for y in range(height):
-        smooth[:] = 0
-        rest[:] = 0
-        for k in range(len(soft)):
-            line = discs[y + k]
+    result = out.reshape(height, width * 3)
+    sums = _running_sums(rows) if len(box_weight) > 1 else np.empty((1, 1), np.int32)
+    for y in range(height + 2 * around):
+        # From one pixel to the next, every row of the disc gains a pixel on the right and loses one on the left.
+        for j in range(radius + 1):
+            gained, lost = (radius + halves[j] + 1) * 3, (radius - halves[j]) * 3
+            upper, lower = rows[y + radius - j], rows[y + radius + j]
+            a, b, c, d = upper[gained:], upper[lost:], lower[gained:], lower[lost:]
+            if j == 0:
+                for x in range(n - 3):
+                    change[x] = np.int16(a[x]) - np.int16(b[x])
+            else:
+                for x in range(n - 3):
+                    change[x] += (np.int16(a[x]) - np.int16(b[x])) + (np.int16(c[x]) - np.int16(d[x]))
+        for c in range(3):
+            first = np.int32(0)
+            for j in range(-radius, radius + 1):
+                half = halves[abs(j)]
+                for x in range(radius - half, radius + half + 1):
+                    first += np.int32(rows[y + radius + j, 3 * x + c])
+            total[c] = first
+        for x in range(n - 3):
+            total[x + 3] = total[x] + change[x]
+        line = discs[y % len(soft)]
+        for x in range(n):
+            line[x] = np.float32(total[x]) * scale
+        if y < 2 * around:
+            continue
+        top = y - 2 * around
+        _softened(smooth, n, discs, top, soft)
+        if len(soft) == 3:
+            p, q, r = soft[0], soft[1], soft[2]
+            left, middle, right = smooth, smooth[3:], smooth[6:]
+            for x in range(width * 3):
+                rest[x] = (p * left[x] + q * middle[x]) + r * right[x]
+        else:
+            for x in range(width * 3):
+                rest[x] = soft[0] * smooth[x]
+            for k in range(1, len(soft)):
+                shifted = smooth[k * 3 :]
+                for x in range(width * 3):
+                    rest[x] += soft[k] * shifted[x]
+        for i in range(1, len(box_weight)):
+            first_x, last_x = (border - box_half[i]) * 3, (border + box_half[i] + 1) * 3
+            e, f = sums[top + border - box_row[i], first_x:], sums[top + border - box_row[i], last_x:]
+            g, h = sums[top + border + box_row[i], first_x:], sums[top + border + box_row[i], last_x:]
+            for x in range(width * 3):
+                rest[x] += box_weight[i] * np.float32((f[x] - e[x]) + (h[x] - g[x]))
+        _drop_fraction(rest, result[top])
+
+
+@inlined
+def _softened(smooth: Array, n: int, lines: Array, top: int, soft: Array) -> None:
+    """The sum of lines top, top + 1 ... of a ring of them, each by its weight."""
+    taps = len(soft)
+    if taps == 3:
+        p, q, r = soft[0], soft[1], soft[2]
+        first, second, third = lines[top % 3], lines[(top + 1) % 3], lines[(top + 2) % 3]
+        for x in range(n):
+            smooth[x] = (p * first[x] + q * second[x]) + r * third[x]
+    else:
+        start = lines[top % taps]
+        for x in range(n):
+            smooth[x] = soft[0] * start[x]
+        for k in range(1, taps):
+            line = lines[(top + k) % taps]
             for x in range(n):
                 smooth[x] += soft[k] * line[x]
-        for k in range(len(soft)):
-            line = smooth[k * 3 :]
-            for x in range(width * 3):
-                rest[x] += soft[k] * line[x]
-        for i in range(1, len(box_weight)):
-            first, last = (border - box_half[i]) * 3, (border + box_half[i] + 1) * 3
-            a, b = sums[y + border - box_row[i], first:], sums[y + border - box_row[i], last:]
-            c, d = sums[y + border + box_row[i], first:], sums[y + border + box_row[i], last:]
-            for x in range(width * 3):
-                rest[x] += box_weight[i] * np.float32((b[x] - a[x]) + (d[x] - c[x]))
-        _drop_fraction(rest, result[y])
+
+
+@kernel
+def _running_sums(rows: Frame) -> Array:
+    """Sums from the left end of each row, which turn the sum over any stretch of it into one difference."""
+    height, width = rows.shape
+    sums = np.zeros((height, width + 3), np.int32)
+    for y in range(height):
+        for x in range(width):
+            sums[y, x + 3] = sums[y, x] + np.int32(rows[y, x])
+    return sums
 
 
 @kernel

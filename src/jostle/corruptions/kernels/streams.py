@@ -50,6 +50,21 @@ def draw(words: npt.NDArray[np.uint64], key: np.uint64, row: int) -> None:
 
 
 @inlined
+def pick_folded(line: npt.NDArray[Any], chance: npt.NDArray[np.uint16], table: npt.NDArray[Any]) -> None:
+    """Fill `line` by random bits, from the 32,768 values above the middle of a symmetric table.
+
+    16 bits stand for a place in the whole table. Places below the middle, whose highest bit is 0, are folded upwards;
+    the caller turns their values round.
+    """
+    # Folded in a loop of its own, which is done for many values at once; the look-ups then wait for nothing.
+    for x in range(len(line)):
+        below = np.uint16(0x7FFF) if chance[x] < np.uint16(0x8000) else np.uint16(0)
+        chance[x] ^= below
+    for x in range(len(line)):
+        line[x] = table[chance[x] & np.uint16(0x7FFF)]
+
+
+@inlined
 def pick(line: npt.NDArray[Any], table: npt.NDArray[Any], key: np.uint64, row: int) -> None:
     """Fill `line`, a multiple of four long, with entries of a table of 65,536, drawn from the stream of one row."""
     a, b = start(key, row)
@@ -61,7 +76,12 @@ def pick(line: npt.NDArray[Any], table: npt.NDArray[Any], key: np.uint64, row: i
 
 
 @lru_cache(1)
+def upper_quantiles() -> npt.NDArray[np.float64]:
+    """The standard normal at the midpoints of the upper half of 65,536 equal slices of probability, up to 4.33 sigma."""
+    return np.array([NormalDist().inv_cdf((i + 0.5) / 65536) for i in range(32768, 65536)])
+
+
 def normal_quantiles() -> npt.NDArray[np.float64]:
-    """The standard normal at the midpoints of 65,536 equal slices of probability; it ends at 4.33 sigma."""
-    upper = [NormalDist().inv_cdf((i + 0.5) / 65536) for i in range(32768, 65536)]
-    return np.concatenate([-np.array(upper[::-1]), upper])
+    """Both halves."""
+    upper = upper_quantiles()
+    return np.concatenate([-upper[::-1], upper])
