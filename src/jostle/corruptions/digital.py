@@ -145,35 +145,39 @@ def _pixelate(frame: Frame, out: Frame, top: Array, bottom: Array, row: Array, l
               ) -> None:  # fmt: skip
     height, width, _ = frame.shape
     wide = len(left)
-    rows = frame.reshape(height, width * 3)
-    # Pillow rounds to whole levels after each direction, across first. Cells are mostly two or three pixels wide; for
-    # these the division by their number is written out, since dividing by a variable takes longer than the sum.
+    n = width * 3
+    rows, result = frame.reshape(height, n), out.reshape(height, n)
+    # Pillow rounds to whole levels after each direction, across first. Cells are mostly two or three pixels wide: means
+    # of these are taken at every place of the row, which is done for many at once, and then picked.
     squeezed = np.empty((height, wide * 3), np.uint8)
+    two, three = np.empty(n, np.uint8), np.empty(n, np.uint8)
     for y in range(height):
-        line = rows[y]
+        line, after, beyond, short = rows[y], rows[y, 3:], rows[y, 6:], squeezed[y]
+        for x in range(n - 3):
+            two[x] = np.uint8(np.uint16(np.uint16(line[x]) + np.uint16(after[x]) + np.uint16(1)) >> np.uint16(1))
+        for x in range(n - 6):
+            total = np.uint32(np.uint32(line[x]) + np.uint32(after[x]) + np.uint32(beyond[x]))
+            three[x] = np.uint8(np.uint32((2 * total + 3) * np.uint32(10923)) >> np.uint32(16))  # a sixth
         for i in range(wide):
             at, count = left[i] * 3, right[i] - left[i]
-            if count == 2:
-                for c in range(3):
-                    pair = np.int32(line[at + c]) + np.int32(line[at + 3 + c])
-                    squeezed[y, 3 * i + c] = np.uint8((pair + 1) >> 1)
-            elif count == 3:
-                for c in range(3):
-                    three = np.int32(line[at + c]) + np.int32(line[at + 3 + c]) + np.int32(line[at + 6 + c])
-                    squeezed[y, 3 * i + c] = np.uint8(((2 * three + 3) * 10923) >> 16)  # a sixth
-            else:
-                for c in range(3):
-                    total = np.int32(0)
-                    for x in range(count):
-                        total += np.int32(line[at + 3 * x + c])
-                    squeezed[y, 3 * i + c] = np.uint8((2 * total + count) // (2 * count))
+            if count == 2 or count == 3:
+                means = two if count == 2 else three
+                short[3 * i] = means[at]
+                short[3 * i + 1] = means[at + 1]
+                short[3 * i + 2] = means[at + 2]
+                continue
+            for c in range(3):
+                total = np.uint32(0)
+                for x in range(count):
+                    total += np.uint32(line[at + 3 * x + c])
+                short[3 * i + c] = np.uint8((2 * total + count) // (2 * count))
     totals = np.empty(wide * 3, np.int32)
     cells = np.empty(wide * 3, np.uint8)
     done = -1
     for y in range(height):
         j = row[y]
         if j == done:
-            out[y] = out[y - 1]
+            result[y] = result[y - 1]
             continue
         done = j
         count = np.int32(bottom[j] - top[j])
@@ -186,11 +190,12 @@ def _pixelate(frame: Frame, out: Frame, top: Array, bottom: Array, row: Array, l
         for i in range(wide * 3):
             # A quarter keeps exact quotients on the right side of the cut.
             cells[i] = np.uint8(np.int32((np.float32(2 * totals[i] + count) + np.float32(0.25)) * scale))
+        coarse = result[y]
         for x in range(width):
             i = 3 * column[x]
-            out[y, x, 0] = cells[i]
-            out[y, x, 1] = cells[i + 1]
-            out[y, x, 2] = cells[i + 2]
+            coarse[3 * x] = cells[i]
+            coarse[3 * x + 1] = cells[i + 1]
+            coarse[3 * x + 2] = cells[i + 2]
 
 
 @kernel

@@ -19,7 +19,7 @@ from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
 from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
-from jostle.corruptions.kernels.textures import ICE_TEXTURES, Plane, cloud, ice, normal_plane, power_of_two
+from jostle.corruptions.kernels.textures import ICE_TEXTURES, Plane, cloud, ice, normal_plane, power_of_two, raw_cloud
 from jostle.seeds import rng_for
 from jostle.types.clip import Frame
 
@@ -45,7 +45,7 @@ def fog(
     out = at.canvas(frame)
     # Fog that stays is spread over the channels once for the clip; fog that is redrawn, row by row as it is used.
     if over_time == "redrawn":
-        _lay_fog(rows_of(frame), rows_of(out), cloud(side, decay, key), np.float32(thickness))
+        _lay_fog(rows_of(frame), rows_of(out), *raw_cloud(side, decay, key), np.float32(thickness))
         return out
     dy = dx = 0
     if over_time == "moving":
@@ -217,10 +217,16 @@ def _flakes(
 
 def _stretched(small: Plane, height: int, width: int, zoom: float) -> Plane:
     """Bilinear enlargement on a grid that shares its corners, cut to size at the top left."""
-    rows = np.minimum(np.arange(height) * _step(small.shape[0], zoom), small.shape[0] - 1)
-    columns = np.minimum(np.arange(width) * _step(small.shape[1], zoom), small.shape[1] - 1)
-    x, y = np.meshgrid(columns.astype(np.float32), rows.astype(np.float32))
+    x, y = _stretched_grid(*small.shape, height, width, zoom)
     return np.asarray(cv2.remap(small, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)
+
+
+@lru_cache(4)
+def _stretched_grid(tall: int, wide: int, height: int, width: int, zoom: float) -> tuple[Plane, Plane]:
+    rows = np.minimum(np.arange(height) * _step(tall, zoom), tall - 1)
+    columns = np.minimum(np.arange(width) * _step(wide, zoom), wide - 1)
+    x, y = np.meshgrid(columns.astype(np.float32), rows.astype(np.float32))
+    return x, y
 
 
 def _step(size: int, zoom: float) -> float:
@@ -305,15 +311,18 @@ def _fog_gain(rows: Frame, thickness: np.float32) -> tuple[np.float32, np.float3
 
 
 @kernel
-def _lay_fog(rows: Frame, out: Frame, plane: Plane, thickness: np.float32) -> None:
+def _lay_fog(rows: Frame, out: Frame, raw: Plane, low: np.float32, span: np.float32, thickness: np.float32) -> None:
     height, width = rows.shape
     gain, lift = _fog_gain(rows, thickness)
-    line = np.empty(width, np.float32)
+    bank, line = np.empty(width // 3, np.float32), np.empty(width, np.float32)
     for y in range(height):
-        _spread(line, plane[y, : width // 3])
+        source, clean, fogged = raw[y], rows[y], out[y]
+        for x in range(width // 3):
+            bank[x] = (source[x] - low) / span
+        _spread(line, bank)
         for x in range(width):
-            level = np.float32(rows[y, x]) * gain + line[x] * lift
-            out[y, x] = np.uint8(np.int32(min(level, np.float32(255))))
+            level = np.float32(clean[x]) * gain + line[x] * lift
+            fogged[x] = np.uint8(np.int32(min(level, np.float32(255))))
 
 
 @kernel

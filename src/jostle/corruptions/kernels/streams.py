@@ -77,7 +77,7 @@ def pick(line: npt.NDArray[Any], table: npt.NDArray[Any], key: np.uint64, row: i
 
 @lru_cache(1)
 def upper_quantiles() -> npt.NDArray[np.float64]:
-    """The standard normal at the midpoints of the upper half of 65,536 equal slices of probability, up to 4.33 sigma."""
+    """The standard normal at the midpoints of the upper half of 65,536 equal slices, up to 4.33 sigma."""
     return np.array([NormalDist().inv_cdf((i + 0.5) / 65536) for i in range(32768, 65536)])
 
 

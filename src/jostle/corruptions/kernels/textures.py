@@ -12,10 +12,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
+from jostle.compiled import inlined, kernel
 from jostle.corruptions.kernels.streams import draw, normal_quantiles, pick
 from jostle.seeds import rng_for
 
+Array = npt.NDArray[Any]
 Plane = npt.NDArray[np.float32]  # (H, W)
 
 
@@ -39,10 +40,16 @@ def cloud(side: int, decay: float, key: int) -> Plane:
     The deviation added at each halving is uniform in +-w * w, where w starts at 100 and is divided by `decay`, as in
     Hendrycks and Dietterich (2019). Since it is a torus it can be moved without a seam.
     """
-    plane = np.zeros((side, side), np.float32)
+    plane, low, span = raw_cloud(side, decay, key)
+    return np.asarray((plane - low) / span, np.float32)
+
+
+def raw_cloud(side: int, decay: float, key: int) -> tuple[Plane, np.float32, np.float32]:
+    """The same before it is brought to 0..1: subtract the second and divide by the third where it is used."""
+    plane = np.empty((side, side), np.float32)
     _diamond_square(plane, np.float32(decay), np.uint64(key))
     low, high = plane.min(), plane.max()
-    return np.asarray((plane - low) / max(high - low, np.float32(1e-6)), np.float32)
+    return plane, low, max(high - low, np.float32(1e-6))
 
 
 def power_of_two(least: int) -> int:
@@ -69,41 +76,64 @@ def _fill(out: Plane, values: Plane, key: np.uint64) -> None:
         out[y] = line[:width]
 
 
+@inlined
+def _between(out: Array, a: Array, b: Array, c: Array, d: Array, chance: Array, unit: np.float32, spread: np.float32,
+             ) -> None:  # fmt: skip
+    """The means of four, each with its deviation."""
+    for i in range(len(out)):
+        mean = ((a[i] + b[i]) + (c[i] + d[i])) * np.float32(0.25)
+        out[i] = mean + (np.float32(chance[i]) * unit - spread)
+
+
 @kernel
 def _diamond_square(plane: Plane, decay: np.float32, key: np.uint64) -> None:
+    # The points known so far are kept close together, row by row, rather than where they will stand, so neighbours are
+    # neighbours in memory. Each row ends with its first point again, as the plane is a torus.
     side = len(plane)
-    wrap = side - 1
     words = np.empty((side + 3) // 4, np.uint64)
     chance = words.view(np.uint16)
+    most = side // 2 + 1
+    known, refined = np.zeros(most * most, np.float32), np.empty(most * most, np.float32)
+    middles = np.empty(most * most, np.float32)  # each row begins with its last point, likewise
+    across, down = np.empty(most, np.float32), np.empty(most, np.float32)
     size = side
     deviation = np.float32(100)
     row = 0
     while size >= 2:
-        half = size // 2
         count = side // size
+        wide = count + 1
         spread = deviation * deviation
         unit = spread * np.float32(2.0**-15)
         used = words[: (count + 3) // 4]
-        for y in range(0, side, size):
-            draw(used, key, row)
-            row += 1
-            upper, lower, middle = plane[y], plane[(y + size) & wrap], plane[y + half]
-            for i in range(count):
-                x = i * size
-                right = (x + size) & wrap
-                mean = ((upper[x] + lower[x]) + (upper[right] + lower[right])) * np.float32(0.25)
-                middle[x + half] = mean + (np.float32(chance[i]) * unit - spread)
-        for y in range(0, side, half):
-            draw(used, key, row)
-            row += 1
-            upper, lower, middle = plane[(y - half) & wrap], plane[(y + half) & wrap], plane[y]
-            first = half if (y // half) % 2 == 0 else 0
-            for i in range(count):
-                x = first + i * size
-                left, right = (x - half) & wrap, (x + half) & wrap
-                mean = ((upper[x] + lower[x]) + (middle[left] + middle[right])) * np.float32(0.25)
-                middle[x] = mean + (np.float32(chance[i]) * unit - spread)
-        size = half
+        for i in range(count):
+            draw(used, key, row + i)
+            upper, lower = known[i * wide :], known[(i + 1) % count * wide :]
+            middle = middles[i * wide + 1 : (i + 1) * wide]
+            _between(middle, upper, lower, upper[1:], lower[1:], chance, unit, spread)
+            middles[i * wide] = middle[count - 1]
+        row += count
+        for i in range(count):
+            upper, lower = known[i * wide :], known[(i + 1) % count * wide :]
+            middle, above = middles[i * wide :], middles[(i - 1) % count * wide + 1 :]
+            draw(used, key, row + 2 * i)
+            _between(across[:count], above, middle[1:], upper, upper[1:], chance, unit, spread)
+            draw(used, key, row + 2 * i + 1)
+            _between(down[:count], upper, lower, middle, middle[1:], chance, unit, spread)
+            last = size == 2
+            even = plane[2 * i] if last else refined[2 * i * (2 * count + 1) :]
+            odd = plane[2 * i + 1] if last else refined[(2 * i + 1) * (2 * count + 1) :]
+            for x in range(count):
+                even[2 * x] = upper[x]
+                even[2 * x + 1] = across[x]
+            for x in range(count):
+                odd[2 * x] = down[x]
+                odd[2 * x + 1] = middle[x + 1]
+            if not last:
+                even[2 * count] = even[0]
+                odd[2 * count] = odd[0]
+        row += 2 * count
+        known, refined = refined, known
+        size //= 2
         deviation /= decay
 
 
