@@ -9,8 +9,10 @@ import pytest
 
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.video import corrupt_video
+from jostle.media import decode
 from jostle.media.decode import read
 from jostle.media.encode import Writer
+from jostle.media.pictures import Pictures
 
 
 @pytest.fixture
@@ -43,3 +45,24 @@ def test_a_file_that_is_written_twice_is_the_same_file(source: Path, tmp_path: P
     for name, jobs in (("one.mp4", 1), ("two.mp4", 2)):
         corrupt_video(source, [Spec.parse("shot_noise:3")], tmp_path / name, jobs=jobs)
     assert (tmp_path / "one.mp4").read_bytes() == (tmp_path / "two.mp4").read_bytes()
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_trust_in_an_index_changes_no_byte(
+    source: Path, tmp_path: Path, damaged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * 64 * 48)
+    if damaged:
+        data = bytearray(source.read_bytes())
+        middle = (data.index(b"mdat") + data.index(b"moov")) // 2
+        data[middle : middle + 40] = bytes(40)
+        source.write_bytes(data)
+    made = {}
+    for name, passes in (("trusting", 1), ("careful", 2)):
+        decode._surveys.clear()
+        if passes == 2:
+            monkeypatch.setattr(Pictures, "foretold", lambda self, least_bytes: None)
+        done = corrupt_video(source, [Spec.parse("frame_average:2")], tmp_path / f"{name}.mp4")
+        made[name] = ((tmp_path / f"{name}.mp4").read_bytes(), done.frames, done.damage, done.warnings)
+    assert made["trusting"] == made["careful"]
+    assert bool(made["careful"][2]) == damaged

@@ -15,6 +15,7 @@ from jostle.media.colour import ToRgb
 from jostle.media.decode import Reader, read
 from jostle.media.door import Limits
 from jostle.media.ffmpeg import open_input, picture_stream
+from jostle.media.timeline import Misled
 from jostle.types.clip import Frame, Frames
 
 KINDS = [
@@ -264,3 +265,54 @@ def test_the_first_pass_over_a_file_tells_how_far_it_is(tmp_path: Path) -> None:
     with Reader(path, progress=lambda done, total: told.append((done, total))):
         pass
     assert told == [(0, 100), (32, 100), (64, 100), (96, 100)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_read_once_is_read_the_same(kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    with Reader(videos[kind]) as reader:
+        wanted = reader.ticks.tolist(), reader.stamps, reader.fps, reader.damage, reader.warnings
+        frames = np.stack(list(reader))
+    decode._surveys.clear()
+    with Reader(videos[kind], once=True) as reader:
+        found = reader.ticks.tolist(), reader.stamps, reader.fps, reader.damage, reader.warnings
+        assert found == wanted
+        assert np.array_equal(np.stack(list(reader)), frames)
+        assert np.array_equal(reader.frame(7), frames[7])  # back to what was seen
+
+
+def test_a_long_file_with_an_index_is_decoded_once(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    decoded = []
+    summed = pictures.checksum
+    monkeypatch.setattr(pictures, "checksum", lambda frame: decoded.append(1) or summed(frame))
+    with Reader(videos["h264_b_frames"], once=True) as reader:
+        assert not decoded
+        assert len(list(reader)) == len(decoded) == len(reader)
+
+
+def test_a_leap_ahead_goes_by_what_lies_between(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a frame that nobody has seen there is no sum, so a seek to it could not be trusted."""
+    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    with Reader(videos["h264_open_gop"]) as reader:
+        frames = np.stack(list(reader))
+    decode._surveys.clear()
+    with Reader(videos["h264_open_gop"], once=True) as reader:
+        for number in (50, 3, 59, 20):
+            assert np.array_equal(reader.frame(number), frames[number])
+
+
+def test_a_file_that_is_not_as_its_index_says_is_told_of(
+    videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    data = bytearray(videos["h264_long_gop"].read_bytes())
+    middle = data.index(b"mdat") + (data.index(b"moov") - data.index(b"mdat")) // 2
+    data[middle : middle + 60] = bytes(60)
+    path = tmp_path / "damaged.mp4"
+    path.write_bytes(data)
+    with Reader(path) as reader:
+        assert reader.damage
+    decode._surveys.clear()
+    with Reader(path, once=True) as reader, pytest.raises(Misled, match="not there as its index says"):
+        list(reader)

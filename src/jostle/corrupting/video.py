@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import Source, chain
 from jostle.media.decode import OnMissing, Reader
 from jostle.media.encode import Writer
+from jostle.media.timeline import Misled
 from jostle.types.clip import Frames
 from jostle.types.segments import Segments
 
@@ -65,7 +67,7 @@ def corrupt_video(
 ) -> Corrupted:
     """Write the corrupted video; the target appears when it is complete, or not at all.
 
-    Progress is told twice: for the first look at a file, and for the frames that are written.
+    Progress is told for the first look at a file, if it needs one, and for the frames that are written.
 
     Sound is carried over untouched unless a corruption changes the order or pace of time.
 
@@ -73,47 +75,56 @@ def corrupt_video(
         source: a video file, or a folder of images.
         fps: the rate of images, where nothing else says it.
     """
-    source = Path(source)
-    opened = Reader(source, strict=strict, on_missing=on_missing, fps=fps, progress=progress)
-    with opened as reader, ThreadPoolExecutor(max(jobs, 1)) as pool:
-        timeline = Timeline.of(reader.pts, reader.fps, segments, seed=seed, video_id=video_id)
-        masks = masks_for(specs, placement, timeline)
-        # A stream can only be damaged in place of its file if every frame of it was read.
-        coded = None if reader.damage else reader.coded_path
-        corrupted = chain(
-            reader,
-            specs,
-            masks,
-            seed=seed,
-            video_id=video_id,
-            bit_rate=reader.facts.bit_rate,
-            path=coded,
-            pool=pool if jobs > 1 else None,
-        )
-        active = [(spec, mask) for spec, mask in zip(specs, masks, strict=True) if spec.severity]
-        keeps_time = all(spec.corruption.level != "time" for spec, _ in active)
-        writer = Writer(
-            out,
-            size=reader.size,
-            fps=reader.fps,
-            time_base=reader.time_base,
-            codec="ffv1" if lossless and Path(out).suffix else None,
-            names=names_of_images(reader, lossless),
-            faststart=True,
-            audio_from=reader.coded_path if keeps_time else None,
-        )
-        with writer:
-            pump(corrupted, writer, [int(tick) for tick in reader.ticks], progress)
-            reader.check_unchanged()
-        struck = int(np.logical_or.reduce([mask for _, mask in active]).sum()) if active else 0
-        return Corrupted(
-            Path(out),
-            len(reader),
-            struck,
-            writer.has_sound,
-            tuple(reader.damage),
-            (*reader.warnings, *writer.warnings),
-        )
+
+    def attempt(*, once: bool) -> Corrupted:
+        opened = Reader(source, strict=strict, on_missing=on_missing, fps=fps, once=once, progress=progress)
+        with opened as reader, ThreadPoolExecutor(max(jobs, 1)) as pool:
+            timeline = Timeline.of(reader.pts, reader.fps, segments, seed=seed, video_id=video_id)
+            masks = masks_for(specs, placement, timeline)
+            # A stream can only be damaged in place of its file if every frame of it was read.
+            coded = None if reader.damage else reader.coded_path
+            corrupted = chain(
+                reader,
+                specs,
+                masks,
+                seed=seed,
+                video_id=video_id,
+                bit_rate=reader.facts.bit_rate,
+                path=coded,
+                pool=pool if jobs > 1 else None,
+            )
+            active = [(spec, mask) for spec, mask in zip(specs, masks, strict=True) if spec.severity]
+            keeps_time = all(spec.corruption.level != "time" for spec, _ in active)
+            writer = Writer(
+                out,
+                size=reader.size,
+                fps=reader.fps,
+                time_base=reader.time_base,
+                codec="ffv1" if lossless and Path(out).suffix else None,
+                names=names_of_images(reader, lossless),
+                faststart=True,
+                audio_from=reader.coded_path if keeps_time else None,
+            )
+            with writer:
+                pump(corrupted, writer, [int(tick) for tick in reader.ticks], progress)
+                reader.check_unchanged()
+            struck = int(np.logical_or.reduce([mask for _, mask in active]).sum()) if active else 0
+            return Corrupted(
+                Path(out),
+                len(reader),
+                struck,
+                writer.has_sound,
+                tuple(reader.damage),
+                (*reader.warnings, *writer.warnings),
+            )
+
+    # Frames are asked for in order, so a long file need not be looked through first if its index can be relied upon. If
+    # that proves wrong on the way, nothing has appeared yet, and all is done again. Who shows frames in another order,
+    # or reads the file itself, has to know before.
+    if all(spec.corruption.level in ("frame", "clip") for spec in specs if spec.severity):
+        with contextlib.suppress(Misled):
+            return attempt(once=True)
+    return attempt(once=False)
 
 
 def names_of_images(reader: Reader, lossless: bool) -> list[str] | None:

@@ -38,7 +38,8 @@ class Reader:
 
     Opening decodes a file once, without converting pixels, so that the number of frames, their times and
     any damage are known before the first frame is used. The decoded pictures of a short clip are kept, so
-    that it is not decoded twice; a long file costs a second pass but never more memory than a fixed budget.
+    that it is not decoded twice; a long file costs a second pass, unless it is read `once`, but never more memory than
+    a fixed budget.
     Of images the headers are read.
 
     Args:
@@ -49,6 +50,8 @@ class Reader:
             damage no decoder notices.
         strict: refuse a file with any damage.
         keep: smallest share of the promised frames that must decode.
+        once: do without the first pass over a long file if its index can be relied upon. For those who read from the
+            first frame to the last and can start again: reading raises `Misled` where the index turns out wrong.
         progress: called with (frames looked at, frames expected) during the first pass over a file.
         on_missing: what becomes of frames that do not decode: "drop" leaves them out of the index, "hold"
             shows the last good frame in their place, "error" refuses the file.
@@ -75,6 +78,7 @@ class Reader:
         keep: float = 0.95,
         on_missing: OnMissing = "drop",
         fps: Fraction | float | None = None,
+        once: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         if on_missing not in ("error", "drop", "hold"):
@@ -89,7 +93,7 @@ class Reader:
         self._stream: Iterator[tuple[int, Any]] | None = None
         self._next = 0
         try:
-            survey = self._surveyed()
+            survey = self._surveyed(once)
             self.facts: VideoFacts = self._source.facts
             self.time_base: Fraction = self.facts.time_base
             self._check_survey(survey, strict=strict, keep=keep, on_missing=on_missing)
@@ -98,13 +102,16 @@ class Reader:
             self._source.close()
             raise
 
-    def _surveyed(self) -> Survey:
+    def _surveyed(self, once: bool) -> Survey:
         key = (self._source.facts.decoder, self._identity)
         survey = _surveys.get(key)
         if survey is not None:
             _surveys.move_to_end(key)
             self._source.adopt(survey)
             return survey
+        foretold = self._source.foretold(_CACHE_BYTES) if once else None
+        if foretold is not None:
+            return foretold
         survey = self._source.survey(self._keep_early)
         if len(survey.stamps) <= _SURVEY_FRAMES_KEPT:
             _surveys[key] = survey

@@ -99,6 +99,9 @@ class ImagePictures:
         """File names of the frames."""
         return tuple(self._folder.series.names[place] for place in self._good)
 
+    def foretold(self, least_bytes: int) -> None:
+        """A survey reads headers only."""
+
     def survey(self, keep: Any) -> Survey:
         """Read the header of every image; nothing is decoded, so `keep` is offered nothing."""
         folder, series = self._folder, self._folder.series

@@ -87,6 +87,9 @@ class OpencvPictures:
         self._limits = limits
         self.facts = probe_opencv(path, limits)
 
+    def foretold(self, least_bytes: int) -> None:
+        """OpenCV does not show the index."""
+
     def survey(self, keep: Callable[[int, Frame], None]) -> Survey:
         """Read the whole file once; `keep` is offered every picture."""
         survey = Survey(single_thread=True)

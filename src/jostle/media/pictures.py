@@ -19,12 +19,16 @@ from jostle.media.door import Limits, missing_tail, shown_name
 from jostle.media.facts import VideoFacts
 from jostle.media.ffmpeg import open_input, picture_stream
 from jostle.media.probe import facts_of
-from jostle.media.timeline import Survey
+from jostle.media.timeline import Misled, Survey
 from jostle.types.clip import Frame
 
 _PLACEHOLDER_BYTES = 8  # a packet this small says "as before" (MPEG-4 in AVI does) and holds no picture
 # Decoders whose damage mark means damage; MPEG-4's is also set on sound frames, HEVC's never.
 _HONEST_MARKS = ("h264", "mpeg1video", "mpeg2video")
+
+
+# Of these each packet gives one picture, so packets can be counted in place of pictures.
+_ONE_PICTURE_A_PACKET = ("h264", "hevc", "mpeg4")
 
 
 class Pictures:
@@ -47,6 +51,9 @@ class Pictures:
         self._frame_of: dict[int, int] = {}
         self._entries: list[tuple[int, int]] = []
         stored = (self.facts.height, self.facts.width)
+        self._shape = (*stored, self.facts.pixel_format)
+        if self.facts.rotation in (90, 270):
+            self._shape = (stored[1], stored[0], self.facts.pixel_format)
         self._to_rgb = ToRgb(stored[::-1] if self.facts.rotation in (90, 270) else stored, self.facts.rotation)
 
     def survey(self, keep: Callable[[int, VideoFrame], None]) -> Survey:
@@ -60,6 +67,49 @@ class Pictures:
         if suspect and not survey.single_thread:
             survey = self._pass(keep, single_thread=True)
         survey.single_thread = suspect
+        self.adopt(survey)
+        return survey
+
+    def foretold(self, least_bytes: int) -> Survey | None:
+        """What a survey will find, by the index of the container; None where that cannot be relied upon.
+
+        Only an index that has a distinct time for each of as many packets as it counts will do. Whether every packet
+        gives its picture is seen as they are decoded: the first that does not raises `Misled`.
+        """
+        facts = self.facts
+        promised = facts.declared_frames or 0
+        if "mp4" not in facts.container or facts.codec not in _ONE_PICTURE_A_PACKET or facts.interlaced is not False:
+            return None
+        if promised * facts.width * facts.height * 3 // 2 < least_bytes or missing_tail(self._path):
+            return None
+        survey = Survey(expected=promised, single_thread=self._threads == 1)
+        keys = []
+        deadline = time.monotonic() + self._limits.max_open_s
+        container, stream = self._open(single_thread=True)
+        with container:
+            try:
+                for packet in container.demux(stream):
+                    if packet.size == 0 and packet.pts is None:
+                        break
+                    if (
+                        packet.is_discard
+                        or packet.is_corrupt
+                        or packet.pts is None
+                        or packet.size <= _PLACEHOLDER_BYTES
+                    ):
+                        return None
+                    survey.stamps.append(packet.pts)
+                    if packet.is_keyframe:
+                        keys.append(packet.pts)
+                    self._check_bounds(len(survey.stamps), deadline)
+            except (av.FFmpegError, OSError):
+                return None
+        known = sorted(stamp for stamp in survey.stamps if stamp is not None)
+        if len(set(known)) != promised or len(known) != promised:
+            return None
+        survey.stamps = [*known]
+        frame_of = {stamp: number for number, stamp in enumerate(known)}
+        survey.entries = sorted((frame_of[tick], tick) for tick in keys)
         self.adopt(survey)
         return survey
 
@@ -151,12 +201,14 @@ class Pictures:
         while True:
             entry = self._entry_before(wanted)
             for number, frame in self._from(entry):
-                if number >= len(self._survey.sums) or checksum(frame) != self._survey.sums[number]:
+                if not self._is_as_surveyed(number, frame):
                     break
                 wanted = max(wanted, number)
                 yield number, frame
-                if number == len(self._survey.sums) - 1:
+                if number == len(self._survey.stamps) - 1:
                     return
+            if not self._survey.complete:
+                raise Misled(f"{shown_name(self._path)}: frame {wanted} is not there as its index says", fault="F19")
             if entry is None:
                 raise MediaError(
                     f"{shown_name(self._path)}: frame {wanted} decodes differently the second time; "
@@ -165,13 +217,30 @@ class Pictures:
                 )
             self._entries.remove(entry)
 
+    def _is_as_surveyed(self, number: int, frame: VideoFrame) -> bool:
+        survey = self._survey
+        if number < len(survey.sums):
+            return checksum(frame) == survey.sums[number]
+        if survey.complete:
+            return False
+        # Foretold only: this is the first time that the frame is seen.
+        marked = frame.is_corrupt and self.facts.codec in _HONEST_MARKS
+        if survey.errors or marked or frame.pts != survey.stamps[number] or self._shape_of(frame) != self._shape:
+            return False
+        survey.sums.append(checksum(frame))
+        return True
+
+    def _shape_of(self, frame: VideoFrame) -> tuple[int, int, str]:
+        return frame.height, frame.width, frame.format.name
+
     def entry_before(self, number: int) -> int:
         """The frame from which decoding has to start to reach this one."""
         entry = self._entry_before(number)
         return entry[0] if entry else 0
 
     def _entry_before(self, number: int) -> tuple[int, int] | None:
-        place = bisect_right(self._entries, number, key=lambda entry: entry[0])
+        # Of frames that were foretold, those not yet seen are only reached by way of those that were.
+        place = bisect_right(self._entries, min(number, len(self._survey.sums)), key=lambda entry: entry[0])
         # The first keyframe needs no seek: the beginning of the file leads to it.
         return self._entries[place - 1] if place > 1 else None
 
@@ -182,7 +251,10 @@ class Pictures:
             self._container, self._stream = self._open(single_thread=self._survey.single_thread)
         container, stream = self._container, self._stream
         if entry is None:
-            yield from enumerate(_decoded(container, stream))
+            foretold = None if self._survey.complete else self._survey
+            if foretold is not None and not foretold.single_thread:
+                stream.codec_context.options |= {"err_detect": "explode"}
+            yield from enumerate(_decoded(container, stream, survey=foretold))
             return
         number, tick = entry
         try:

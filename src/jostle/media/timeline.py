@@ -11,10 +11,16 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from jostle.errors import MediaError
+
 Ticks = npt.NDArray[np.int64]
 
 _LARGEST_TICK = 2**53  # beyond it two ticks can become one second in float64
 _BEYOND_REPAIR = 0.1  # with more than this share of bad stamps, the rest deserve no trust either
+
+
+class Misled(MediaError):
+    """A file is not what its index says. Whoever read it on trust starts again, and looks through all of it first."""
 
 
 @dataclass
@@ -25,7 +31,8 @@ class Survey:
 
     Attributes:
         stamps: timestamp of every frame in ticks as stored, None where there is none.
-        sums: checksum of every decoded frame, by which a frame reached another way is known to be the same.
+        sums: checksum of every decoded frame, by which a frame reached another way is known to be the same; of a survey
+            that was foretold, of the frames that were decoded so far.
         entries: (frame, tick) of keyframes at which decoding may start, in order.
         lost: stored ticks of coded pictures that did not come out.
         flagged: frames that the decoder marked as damaged.
@@ -44,6 +51,11 @@ class Survey:
     expected: int = 0
     single_thread: bool = False
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every frame was decoded."""
+        return len(self.sums) == len(self.stamps)
 
     @property
     def damaged(self) -> bool:
