@@ -192,7 +192,8 @@ def _zoom(frame: Frame, out: Frame, row: Array, row_share: Array, runs: Array, p
     total = np.empty(n, np.float32)
     scale = np.float32(1) / np.float32(len(row) + 1)
     for y in range(height):
-        total[:] = rows[y]
+        for x in range(n):
+            total[x] = rows[y, x]
         for z in range(len(row)):
             above, share = rows[row[z, y]], row_share[z, y]
             below = rows[min(row[z, y] + 1, height - 1)]

@@ -176,8 +176,11 @@ def _pixelate(frame: Frame, out: Frame, top: Array, bottom: Array, row: Array, l
     done = -1
     for y in range(height):
         j = row[y]
+        coarse = result[y]
         if j == done:
-            result[y] = result[y - 1]
+            above = result[y - 1]
+            for x in range(n):
+                coarse[x] = above[x]
             continue
         done = j
         count = np.int32(bottom[j] - top[j])
@@ -190,7 +193,6 @@ def _pixelate(frame: Frame, out: Frame, top: Array, bottom: Array, row: Array, l
         for i in range(wide * 3):
             # A quarter keeps exact quotients on the right side of the cut.
             cells[i] = np.uint8(np.int32((np.float32(2 * totals[i] + count) + np.float32(0.25)) * scale))
-        coarse = result[y]
         for x in range(width):
             i = 3 * column[x]
             coarse[3 * x] = cells[i]

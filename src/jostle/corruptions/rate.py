@@ -26,7 +26,7 @@ def frame_rate(times: Times, fps: float, rng: None) -> Indices:
     # A hair of a frame, so that a moment that falls on a tick in exact numbers is not put before it by rounding.
     tick = np.floor((times - times[0]) * fps + 1e-6)
     sent = times[0] + tick / fps - 1e-6 / fps
-    return np.asarray(np.minimum(np.searchsorted(times, sent), np.arange(len(times))), np.int64)
+    return np.asarray(np.minimum(times.searchsorted(sent), np.arange(len(times))), np.int64)
 
 
 @corruption(level="time", scale=(1.25, 1.5, 2.0, 3.0, 4.0), cites="zeng2024", draws=False)

@@ -260,19 +260,17 @@ def _disc(padded: Frame, out: Frame, halves: Array, soft: Array, box_row: Array,
         if y < 2 * around:
             continue
         top = y - 2 * around
-        _softened(smooth, n, discs, top, soft)
-        if len(soft) == 3:
-            p, q, r = soft[0], soft[1], soft[2]
-            left, middle, right = smooth, smooth[3:], smooth[6:]
+        taps = len(soft)
+        _three(smooth, discs[top % taps], discs[(top + 1) % taps], discs[(top + 2) % taps], soft)
+        for k in range(3, taps):
+            line = discs[(top + k) % taps]
+            for x in range(n):
+                smooth[x] += soft[k] * line[x]
+        _three(rest, smooth, smooth[3:], smooth[6:], soft)
+        for k in range(3, taps):
+            line = smooth[k * 3 :]
             for x in range(width * 3):
-                rest[x] = (p * left[x] + q * middle[x]) + r * right[x]
-        else:
-            for x in range(width * 3):
-                rest[x] = soft[0] * smooth[x]
-            for k in range(1, len(soft)):
-                shifted = smooth[k * 3 :]
-                for x in range(width * 3):
-                    rest[x] += soft[k] * shifted[x]
+                rest[x] += soft[k] * line[x]
         for i in range(1, len(box_weight)):
             first_x, last_x = (border - box_half[i]) * 3, (border + box_half[i] + 1) * 3
             e, f = sums[top + border - box_row[i], first_x:], sums[top + border - box_row[i], last_x:]
@@ -282,23 +280,11 @@ def _disc(padded: Frame, out: Frame, halves: Array, soft: Array, box_row: Array,
         _drop_fraction(rest, result[top])
 
 
-@inlined
-def _softened(smooth: Array, n: int, lines: Array, top: int, soft: Array) -> None:
-    """The sum of lines top, top + 1 ... of a ring of them, each by its weight."""
-    taps = len(soft)
-    if taps == 3:
-        p, q, r = soft[0], soft[1], soft[2]
-        first, second, third = lines[top % 3], lines[(top + 1) % 3], lines[(top + 2) % 3]
-        for x in range(n):
-            smooth[x] = (p * first[x] + q * second[x]) + r * third[x]
-    else:
-        start = lines[top % taps]
-        for x in range(n):
-            smooth[x] = soft[0] * start[x]
-        for k in range(1, taps):
-            line = lines[(top + k) % taps]
-            for x in range(n):
-                smooth[x] += soft[k] * line[x]
+@kernel
+def _three(out: Array, a: Array, b: Array, c: Array, weight: Array) -> None:
+    p, q, r = weight[0], weight[1], weight[2]
+    for x in range(len(out)):
+        out[x] = (p * a[x] + q * b[x]) + r * c[x]
 
 
 @kernel

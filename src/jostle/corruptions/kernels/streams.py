@@ -64,17 +64,6 @@ def pick_folded(line: npt.NDArray[Any], chance: npt.NDArray[np.uint16], table: n
         line[x] = table[chance[x] & np.uint16(0x7FFF)]
 
 
-@inlined
-def pick(line: npt.NDArray[Any], table: npt.NDArray[Any], key: np.uint64, row: int) -> None:
-    """Fill `line`, a multiple of four long, with entries of a table of 65,536, drawn from the stream of one row."""
-    a, b = start(key, row)
-    for x in range(0, len(line), 4):
-        word = a + b
-        a, b = step(a, b)
-        for i in range(4):
-            line[x + i] = table[(word >> np.uint64(16 * i)) & np.uint64(0xFFFF)]
-
-
 @lru_cache(1)
 def upper_quantiles() -> npt.NDArray[np.float64]:
     """The standard normal at the midpoints of the upper half of 65,536 equal slices, up to 4.33 sigma."""

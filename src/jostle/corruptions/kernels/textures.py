@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import inlined, kernel
-from jostle.corruptions.kernels.streams import draw, normal_quantiles, pick
+from jostle.compiled import kernel
+from jostle.corruptions.kernels.streams import draw, normal_quantiles
 from jostle.seeds import rng_for
 
 Array = npt.NDArray[Any]
@@ -70,13 +70,16 @@ def _uniforms() -> Plane:
 @kernel
 def _fill(out: Plane, values: Plane, key: np.uint64) -> None:
     height, width = out.shape
-    line = np.empty((width + 3) // 4 * 4, np.float32)  # a random word serves four
+    words = np.empty((width + 3) // 4, np.uint64)  # a random word serves four
+    chance = words.view(np.uint16)
     for y in range(height):
-        pick(line, values, key, y)
-        out[y] = line[:width]
+        draw(words, key, y)
+        line = out[y]
+        for x in range(width):
+            line[x] = values[chance[x]]
 
 
-@inlined
+@kernel
 def _between(out: Array, a: Array, b: Array, c: Array, d: Array, chance: Array, unit: np.float32, spread: np.float32,
              ) -> None:  # fmt: skip
     """The means of four, each with its deviation."""
