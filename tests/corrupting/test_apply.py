@@ -7,7 +7,11 @@ import pytest
 
 import jostle
 from jostle import Clip
+from jostle.corrupting.apply import masks_for
+from jostle.corrupting.corruption import corruptions
 from jostle.corrupting.placement import Timeline, parse
+from jostle.corrupting.spec import Spec
+from jostle.corrupting.stages import ClipSource, chain
 from jostle.errors import BadValue
 
 
@@ -101,3 +105,21 @@ def test_mixes_take_two_kinds(long_clip: Clip) -> None:
     assert (change[20:40] > 0).all()
     assert not change[:20].any()
     assert not change[40:].any()
+
+
+@pytest.mark.parametrize("name", [name for name in corruptions if not corruptions[name].draws])
+@pytest.mark.parametrize("placement", [None, "everywhere", "frames:3-11"])
+def test_an_order_that_is_kept_is_the_order_of_its_stage(name: str, placement: str | None) -> None:
+    for count, fps in ((16, 30.0), (9, 30.0), (16, 12.5)):
+        clip = Clip.at_rate(np.arange(count * 12, dtype=np.uint8).reshape(count, 2, 2, 3), fps)
+        for severity in (2, 5):
+            specs = [Spec.parse(f"{name}:{severity}")]
+            if placement == "frames:3-11" and count < 11:
+                continue
+            masks = masks_for(specs, placement, Timeline.of(clip.pts, clip.fps, None))
+            wanted = chain(ClipSource(clip), specs, masks, seed=0, video_id="").block(0, count)
+            assert np.array_equal(jostle.corrupt(clip, specs, placement=placement).frames, wanted)
+            thinned = Clip(clip.frames[::2], clip.pts[::2], clip.fps)  # its times are not those of its rate
+            masks = masks_for(specs, None, Timeline.of(thinned.pts, thinned.fps, None))
+            wanted = chain(ClipSource(thinned), specs, masks, seed=0, video_id="").block(0, len(thinned))
+            assert np.array_equal(jostle.corrupt(thinned, specs).frames, wanted)

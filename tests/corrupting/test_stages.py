@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import jostle
 from jostle import Clip
 from jostle.corrupting.apply import masks_for
-from jostle.corrupting.corruption import Corruption
+from jostle.corrupting.corruption import Corruption, corruptions
 from jostle.corrupting.placement import Timeline
 from jostle.corrupting.profile import Entry
 from jostle.corrupting.scene import Scene
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import MADE, ClipSource, FrameStage, chain, origins, stretches
+from jostle.errors import BadValue
 
 
 def chained(clip: Clip, *steps: tuple[str, str]):
@@ -73,3 +75,12 @@ def test_stretches() -> None:
     assert stretches(np.array([1, 2, 3, 7, 9, 10])) == [(1, 4), (7, 8), (9, 11)]
     assert stretches(np.array([1, 2, 3, 7, 9, 10]), gap=2) == [(1, 4), (7, 11)]
     assert stretches(np.zeros(0, np.int64)) == []
+
+
+@pytest.mark.parametrize("draws", [True, False])
+def test_an_order_of_another_length_is_refused(clip: Clip, draws: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corruptions, "_things", dict(corruptions._things))
+    short = Corruption("short", lambda times, value, rng: np.arange(3), "time", (1,) * 5, "jostle", draws=draws)
+    corruptions.add("short", short)
+    with pytest.raises(BadValue, match=r"short gave \(3,\) indices for"):
+        jostle.corrupt(clip, "short:2")

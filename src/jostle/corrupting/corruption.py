@@ -15,7 +15,7 @@ Reach = Callable[[Any], tuple[int, int]]
 SEVERITIES = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Corruption:
     """A registered function and jostle's own table for it.
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from jostle.corrupting.corruption import Corruption
 from jostle.corrupting.scene import Mask, Scene
 from jostle.corrupting.spec import Spec
+from jostle.errors import BadValue
 from jostle.types.clip import Clip, Frame, Frames, Times
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class TimeStage(LocalStage):
     def _map(self, a: int, b: int) -> Indices:
         """What is shown in a stretch, counted from its start."""
         rng = self._scene.rng(a) if self._corruption.draws else None
-        return np.asarray(self._call(self.pts[a:b], rng), np.int64)
+        return checked_order(self._call(self.pts[a:b], rng), self._corruption, b - a)
 
     def origins(self) -> Indices:
         return origins(self._below)[self.indices]
@@ -296,6 +297,16 @@ def gather(source: Source, indices: Indices) -> Frames:
         else:
             out[rows] = block[indices[rows] - a]
     return out
+
+
+def checked_order(indices: Any, corruption: Corruption, count: int) -> Indices:
+    """What an index map gave for so many moments, if it is one index for each."""
+    order = np.asarray(indices, np.int64)
+    if order.shape != (count,):
+        raise BadValue(
+            f"corruption {corruption.name} gave {order.shape} indices for {count} moments; give one for each"
+        )
+    return order
 
 
 def stretches(indices: Indices, gap: int = 1) -> list[tuple[int, int]]:

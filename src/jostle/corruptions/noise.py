@@ -92,9 +92,8 @@ def _poisson_quantile(rate: float, share: Table) -> Table:
     return np.searchsorted(cumulative, share).astype(np.float64)
 
 
-# Kernels work on whole rows, padded to a multiple of four values, since a random word serves four. What needs no
-# table is done in a loop of its own that carries no state, so the compiler does many values at once; table look-ups
-# stay in the loop that steps the stream, which keeps them scalar: vector gathers are slower than that.
+# Kernels work on whole rows; a random word serves four values. What needs no table is done in a loop of its own that
+# carries no state, so the compiler does many values at once.
 
 
 @kernel

@@ -104,7 +104,7 @@ class Clip:
     def at_rate(cls, frames: Frames, fps: Fraction | float) -> Clip:
         """A clip at constant rate whose first frame is shown at 0 s."""
         rate = checked_rate(fps)
-        times = _even_times(len(checked_frames(frames)), rate.numerator, rate.denominator)
+        times = even_times(len(checked_frames(frames)), rate.numerator, rate.denominator)
         return object.__new__(cls)._hold(frames, times, rate)
 
     def with_frames(self, frames: Frames) -> Clip:
@@ -156,7 +156,8 @@ def _checked_times(pts: Times, count: int) -> Times:
 
 
 @lru_cache(16)
-def _even_times(count: int, numerator: int, denominator: int) -> Times:
+def even_times(count: int, numerator: int, denominator: int) -> Times:
+    """The times of a clip at a constant rate, not to be written to: the same array for as long as it is kept."""
     # Arrays come in a few lengths and at a few rates, and checking their times takes longer than copying a frame.
     return _checked_times(times_at_rate(count, Fraction(numerator, denominator)), count)
 
