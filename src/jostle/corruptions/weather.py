@@ -19,7 +19,16 @@ from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
 from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
-from jostle.corruptions.kernels.textures import ICE_TEXTURES, Plane, cloud, ice, normal_plane, power_of_two, raw_cloud
+from jostle.corruptions.kernels.textures import (
+    ICE_TEXTURES,
+    Plane,
+    cloud,
+    ice,
+    normal_plane,
+    power_of_two,
+    raw_cloud,
+    stretched,
+)
 from jostle.seeds import rng_for
 from jostle.types.clip import Frame
 
@@ -208,30 +217,11 @@ def _flakes(
 ) -> Plane:
     # Only the middle of the layer survives the zoom, so only that is drawn.
     small = mean + sd * normal_plane(math.ceil(height / zoom), math.ceil(width / zoom), key)
-    layer = _stretched(small, height, width, zoom)
+    layer = stretched(small, height, width, zoom)
     layer[layer < threshold] = 0
     angle = rng_for(key, "fall").uniform(-135, -45)
     layer = correlate_plane(np.clip(layer, 0, 1), *motion_trail(radius, sigma, angle))
     return np.asarray(np.rint(layer * 255), np.float32)
-
-
-def _stretched(small: Plane, height: int, width: int, zoom: float) -> Plane:
-    """Bilinear enlargement on a grid that shares its corners, cut to size at the top left."""
-    x, y = _stretched_grid(*small.shape, height, width, zoom)
-    return np.asarray(cv2.remap(small, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)
-
-
-@lru_cache(4)
-def _stretched_grid(tall: int, wide: int, height: int, width: int, zoom: float) -> tuple[Plane, Plane]:
-    rows = np.minimum(np.arange(height) * _step(tall, zoom), tall - 1)
-    columns = np.minimum(np.arange(width) * _step(wide, zoom), wide - 1)
-    x, y = np.meshgrid(columns.astype(np.float32), rows.astype(np.float32))
-    return x, y
-
-
-def _step(size: int, zoom: float) -> float:
-    enlarged = round(size * zoom)
-    return (size - 1) / (enlarged - 1) if enlarged > 1 else 0.0
 
 
 @lru_cache(16)

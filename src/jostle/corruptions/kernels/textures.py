@@ -57,6 +57,25 @@ def power_of_two(least: int) -> int:
     return 1 << max(least - 1, 1).bit_length()
 
 
+def stretched(small: Plane, height: int, width: int, zoom: float) -> Plane:
+    """Bilinear enlargement on a grid that shares its corners, cut to size at the top left."""
+    x, y = _stretched_grid(*small.shape, height, width, zoom)
+    return np.asarray(cv2.remap(small, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.float32)
+
+
+@lru_cache(4)
+def _stretched_grid(tall: int, wide: int, height: int, width: int, zoom: float) -> tuple[Plane, Plane]:
+    rows = np.minimum(np.arange(height) * _step(tall, zoom), tall - 1)
+    columns = np.minimum(np.arange(width) * _step(wide, zoom), wide - 1)
+    x, y = np.meshgrid(columns.astype(np.float32), rows.astype(np.float32))
+    return x, y
+
+
+def _step(size: int, zoom: float) -> float:
+    enlarged = round(size * zoom)
+    return (size - 1) / (enlarged - 1) if enlarged > 1 else 0.0
+
+
 @lru_cache(1)
 def _normals() -> Plane:
     return normal_quantiles().astype(np.float32)
