@@ -184,7 +184,7 @@ def test_a_backbone_may_learn_less_or_nothing(videos: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_computing_again_changes_nothing_but_memory(name: str) -> None:
-    clips, gradients = torch.randn(1, 3, 32, 32, 32), []
+    clips, gradients, counted = torch.randn(1, 3, 32, 32, 32), [], []
     for again in (False, True):
         torch.manual_seed(0)
         detector: Any = jostle.load_detector(name, **SETTINGS[name])
@@ -193,9 +193,12 @@ def test_computing_again_changes_nothing_but_memory(name: str) -> None:
         outputs = detector.train()(clips)
         detector.loss(outputs, Actions.of([([[4.0, 20.0]], [1])])).total.backward()
         gradients.append({key: p.grad for key, p in detector.named_parameters() if p.grad is not None})
+        counted.append(dict(detector.named_buffers()))
     assert gradients[0].keys() == gradients[1].keys()
     for key, value in gradients[0].items():
         torch.testing.assert_close(value, gradients[1][key])
+    for key, value in counted[0].items():  # what norms have seen is counted once
+        torch.testing.assert_close(value, counted[1][key])
 
 
 def test_what_is_wrong_is_said(videos: Path, tmp_path: Path) -> None:

@@ -72,14 +72,14 @@ def bank() -> FilmBank:
 
 
 def test_strikes_are_what_corrupting_those_frames_gives(bank: FilmBank) -> None:
-    from jostle.corrupting.apply import corrupt_clip
+    from jostle.corrupting.apply import corrupted_frames
     from jostle.seeds import key_for
 
     assert {strike.kind for one in bank.films for strike in one.strikes} == set(SPECS)
     for number, one in enumerate(bank.films):
         assert (bank.frames[one.first : one.first + one.count] == glances(film(number))).all()
         for which, strike in enumerate(one.strikes):
-            whole = corrupt_clip(
+            whole = corrupted_frames(
                 Clip.at_rate(film(number), 10),
                 [Spec.parse(SPECS[0])],
                 seed=key_for(3, one.name, which),
@@ -87,7 +87,7 @@ def test_strikes_are_what_corrupting_those_frames_gives(bank: FilmBank) -> None:
                 placement=f"frames:{strike.at}-{strike.at + strike.count}",
             )
             made = bank.frames[strike.first : strike.first + strike.count]
-            black = glances(whole.frames[strike.at : strike.at + strike.count])
+            black = glances(whole[strike.at : strike.at + strike.count])
             assert (made == black).all() == (strike.kind == SPECS[0])
             assert bank.visible[strike.first : strike.first + strike.count].all()
 

@@ -203,7 +203,7 @@ def test_settings_come_from_a_file_whose_task_says_what_they_are(clips: Path, tm
     done = api_train(tmp_path / "run.toml", tmp_path / "run", overrides=["optimiser.epochs=0"])
     assert done.steps == 3
     (tmp_path / "odd.toml").write_text('task = "tracking"')
-    with pytest.raises(BadValue, match="task is one of detection, recognition, not 'tracking'"):
+    with pytest.raises(BadValue, match="task is one of detection, end-to-end, recognition, inspection, not 'tracking'"):
         api_train(tmp_path / "odd.toml", tmp_path / "odd")
     with pytest.raises(BadValue, match="no such setting: did you mean noise"):
         api_train(tmp_path / "run.toml", tmp_path / "odd", overrides=["nois.std=1"])

@@ -10,6 +10,7 @@ import pytest
 from small_world import made_config
 
 from jostle.errors import DataError
+from jostle.filing.files import read_truth
 from jostle.training.selection import class_numbers, split_videos
 from jostle.training.videos import Video, crop, load_videos
 
@@ -94,15 +95,16 @@ def test_a_subset_to_choose_by_may_be_named(world: Path, tmp_path: Path) -> None
 
 
 def test_more_classes_than_the_detector_has_are_refused(world: Path) -> None:
-    assert class_numbers(made_config(world).data, 4)[0] == ("Jump", "Run", "class 2", "class 3")
-    assert class_numbers(made_config(world).data, 1) == (("action",), {"Jump": 0, "Run": 0})
+    truth = read_truth(world / "truth.json")
+    assert class_numbers(truth, 4, "truth.json")[0] == ("Jump", "Run", "class 2", "class 3")
+    assert class_numbers(truth, 1, "truth.json") == (("action",), {"Jump": 0, "Run": 0})
     content = json.loads((world / "truth.json").read_text())
     for annotation in content["database"]["video00"]["annotations"]:
         annotation |= {"label": "Throw", "label_id": 7}
     path = world / "more.json"
     path.write_text(json.dumps(content))
     with pytest.raises(DataError, match="numbered up to 7, but the detector tells 2 apart") as caught:
-        class_numbers(made_config(world, data={"truth": str(path)}).data, 2)
+        class_numbers(read_truth(path), 2, str(path))
     assert caught.value.fault == "F36"
 
 

@@ -182,11 +182,14 @@ class FrameDetector(Detector[C]):
     def clip(self, prepared: Tensor, first: int) -> Tensor:
         """(1, channels, T, crop, crop) the clip from a prepared frame on, in the scale of the network."""
         length = self.config.max_length
-        part = prepared[:, first : first + length]
-        missing = (0, 0, 0, 0, 0, length - part.shape[1])
-        if self.filler is not None:
-            return self.scaled(F.pad(part, missing, value=self.filler))[None]
-        return F.pad(self.scaled(part), missing)[None]
+        part = self.scaled(prepared[:, first : first + length])
+        return torch.cat([part, self._nothing(length - part.shape[1]).to(part)], 1)[None]
+
+    def _nothing(self, count: int) -> Tensor:
+        """(channels, count, crop, crop) for the frames that a short clip lacks, in the scale of the network."""
+        crop = self.config.crop
+        made = torch.full((self.config.input_dim, count, crop, crop), self.filler or 0.0, device=self.device)
+        return made if self.filler is None else self.scaled(made)
 
     @final
     def outputs_in(self, seen: Sequence[Tensor]) -> Any:
@@ -196,10 +199,7 @@ class FrameDetector(Detector[C]):
         """
         rows, lacking = list(seen), self.config.max_length - len(seen)
         if lacking:
-            crop = self.config.crop
-            nothing = torch.full((self.config.input_dim, 1, crop, crop), self.filler or 0.0, device=self.device)
-            scaled = nothing if self.filler is None else self.scaled(nothing)
-            rows += [*self._seen(scaled.transpose(0, 1))] * lacking
+            rows += [*self._seen(self._nothing(1).transpose(0, 1))] * lacking
         with torch.inference_mode():
             return self.infer(self.join, torch.stack(rows)[None])
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -229,6 +230,22 @@ def strike(clip: Cut, rate: float, config: StrikesConfig, key: tuple[Any, ...]) 
     return np.array(chain(source, [spec], [mask], seed=seed, video_id="").block(0, count))
 
 
+@contextmanager
+def _counted(part: nn.Module) -> Iterator[None]:
+    """What norms have counted of a batch is not counted once more on the way back."""
+    norms = [module for module in part.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    before = [(norm, norm.momentum) for norm in norms if norm.training and norm.num_batches_tracked is not None]
+    for norm, _ in before:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for norm, momentum in before:
+            norm.momentum = momentum
+            assert norm.num_batches_tracked is not None
+            norm.num_batches_tracked -= 1
+
+
 def compute_again(backbone: nn.Module) -> None:
     """Have the parts of a backbone keep nothing for the way back, on which they are computed again."""
     parts = list(backbone.children())
@@ -241,7 +258,7 @@ def compute_again(backbone: nn.Module) -> None:
         def forward(*inputs: Any) -> Any:
             if not torch.is_grad_enabled():
                 return plain(*inputs)
-            return checkpoint(plain, *inputs, use_reentrant=False)
+            return checkpoint(plain, *inputs, use_reentrant=False, context_fn=lambda: (nullcontext(), _counted(part)))
 
         part.forward = forward
 
