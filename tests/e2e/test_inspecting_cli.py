@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.importorskip("torch")
+
 import jostle
 from jostle.api import draw_inspection, inspection
 from jostle.cli.main import _run
