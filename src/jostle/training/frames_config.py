@@ -99,8 +99,8 @@ class FrameTrainingConfig:
         chosen_by: `average_map`, or the mAP at one threshold, as `map@0.5`.
         score_every: epochs between two scores; the last epoch is always scored.
         precision: `bfloat16` runs the network in half precision on a GPU.
-        checkpointed: compute the backbone again on the way back instead of keeping what it made: less memory, a third
-            more time.
+        checkpointed: compute the backbone again on the way back instead of keeping what it made: less memory, more
+            time.
         device: `auto`, `cpu` or `cuda`.
         save_every: seconds between two checkpoints.
         bad_steps: steps in a row whose loss or gradient is not finite, after which the run stops.
