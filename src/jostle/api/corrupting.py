@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.corrupting.apply import corrupt_one, corrupted_frames
 from jostle.corrupting.spec import Spec
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from jostle.figures.sheet import Sheet
     from jostle.media.decode import OnMissing
 
-FramesOrClip = TypeVar("FramesOrClip", Frames, Clip)
+FramesOrClip = TypeVar("FramesOrClip", Frames, Clip, Any)  # anything else is a tensor, of a library that may be absent
 Progress = Callable[[int, int], None]
 SegmentsLike = Segments | Iterable[Sequence[float]] | None
+SeveralSegments = Any  # SegmentsLike, of several clips a list of those
 
 
 def read(
@@ -48,23 +50,26 @@ def corrupt(
     spec: str | Spec | Sequence[str | Spec],
     *,
     seed: int = 0,
-    video_id: str = "",
+    video_id: str | Sequence[str] = "",
     placement: str | Placement | None = None,
-    segments: SegmentsLike = None,
+    segments: SeveralSegments = None,
     fps: float = 30.0,
     jobs: int = 1,
 ) -> FramesOrClip:
-    """The frames with a corruption applied: an array gives an array, a Clip a Clip, of the same shape.
+    """The frames with a corruption applied: an array gives an array, a Clip a Clip, a tensor a tensor, as large.
 
-    The same seed, video id and spec give the same bytes, whatever the chunking, order or number of threads.
+    The same seed, video id and spec give the same bytes, whatever the chunking, order or number of threads; on a GPU,
+    too, where a tensor that lies there stays.
 
     Args:
-        frames: (T, H, W, 3) uint8 RGB, or a Clip.
+        frames: (T, H, W, 3) uint8 RGB, or a Clip; of a tensor also (B, T, H, W, 3), several clips.
         spec: `[profile/]name[:severity]`, or several, applied in order.
+        video_id: of several clips one each.
         placement: which frames, such as `centre:5%`; by default what the spec says, for most of them everywhere.
         segments: the actions of the video as (start, end) pairs in seconds; without them the whole clip counts as one.
-        fps: frame rate of an array; a Clip knows its own.
-        jobs: threads.
+            Of several clips a list of theirs.
+        fps: frame rate of an array or a tensor; a Clip knows its own.
+        jobs: threads; a GPU needs none.
 
     >>> import numpy as np
     >>> clean = np.full((10, 64, 64, 3), 200, np.uint8)
@@ -72,7 +77,25 @@ def corrupt(
     >>> [t for t in range(10) if not hit[t].any()]
     [5]
     """
-    clip = frames if isinstance(frames, Clip) else Clip.at_rate(frames, fps)
+    torch = sys.modules.get("torch")  # whoever has a tensor has it loaded
+    if torch is not None and isinstance(frames, torch.Tensor):
+        from jostle.corruptions.tensors.batch import corrupted_tensor
+
+        names, actions = (video_id, segments) if frames.ndim == 5 else ([video_id], [segments])
+        made: Any = corrupted_tensor(
+            frames,
+            _specs(spec),
+            seed=seed,
+            video_ids=names,
+            placement=placement,
+            segments=None if actions is None else [as_segments(own) for own in actions],
+            fps=fps,
+            jobs=jobs,
+        )
+        return made  # type: ignore[no-any-return]
+    if not isinstance(video_id, str):
+        raise BadValue("several video ids are for a tensor of several clips; an array of frames is one video")
+    clip: Clip = frames if isinstance(frames, Clip) else Clip.at_rate(frames, fps)
     done = corrupted_frames(
         clip, _specs(spec), seed=seed, video_id=video_id, placement=placement, segments=as_segments(segments), jobs=jobs
     )

@@ -59,13 +59,8 @@ def motion_blur(
             clip has one, about which it sways if `moving`.
         jpeg: quality of the JPEG round trips before and after, which the released THUMOS14-C program makes.
     """
-    radius, sigma = trail
-    if over_time == "redrawn":
-        angle = at.rng().uniform(-45, 45)
-    else:
-        angle = at.scene.rng().uniform(-45, 45) + (10 * sway(at, "angle", 0.5) if over_time == "moving" else 0)
-    blurred = correlate_taps(_jpeg_trip(frame, jpeg), *motion_trail(radius, sigma, angle), at.canvas(frame))
-    return _jpeg_trip(blurred, jpeg)
+    taps = motion_trail(*trail, heading(at, over_time))
+    return _jpeg_trip(correlate_taps(_jpeg_trip(frame, jpeg), *taps, at.canvas(frame)), jpeg)
 
 
 @corruption(
@@ -117,6 +112,13 @@ def frame_average(frames: Frames, half: int, span: Span) -> Frames:
     out = np.empty((span.hi - span.lo, *frames.shape[1:]), np.uint8)
     _running_mean(frames.reshape(len(frames), -1), out.reshape(len(out), -1), half, span.lo - span.first)
     return out
+
+
+def heading(at: Moment, over_time: OverTime) -> float:
+    """The direction of a trail at a moment, in degrees."""
+    if over_time == "redrawn":
+        return float(at.rng().uniform(-45, 45))
+    return float(at.scene.rng().uniform(-45, 45)) + (10 * sway(at, "angle", 0.5) if over_time == "moving" else 0)
 
 
 @lru_cache(16)

@@ -18,14 +18,14 @@ from jostle.compiled import inlined, kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
-from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
+from jostle.corruptions.kernels.sway import OverTime, drift, sway, texture_key
 from jostle.corruptions.kernels.textures import (
     ICE_TEXTURES,
     Plane,
     cloud,
+    covering_side,
     ice,
     normal_plane,
-    power_of_two,
     raw_cloud,
     stretched,
 )
@@ -48,19 +48,14 @@ def fog(
         side: of the square the fog is drawn on; by default the next power of two that covers the frame.
     """
     thickness, decay = bank
-    height, width = frame.shape[:2]
-    side = side if side and side >= max(height, width) else power_of_two(max(height, width))
+    side = covering_side(frame.shape[:2], side)
     key = texture_key(at, over_time)
     out = at.canvas(frame)
     # Fog that stays is spread over the channels once for the clip; fog that is redrawn, row by row as it is used.
     if over_time == "redrawn":
         _lay_fog(rows_of(frame), rows_of(out), *raw_cloud(side, decay, key), np.float32(thickness))
         return out
-    dy = dx = 0
-    if over_time == "moving":
-        angle = at.scene.rng("wind").uniform(0, 2 * math.pi)
-        drift = 0.12 * side * at.time_s
-        dy, dx = int(drift * math.sin(angle) * 0.4) % side, int(drift * math.cos(angle)) % side
+    dy, dx = drift(at, side, over_time)
     _lay_spread_fog(rows_of(frame), rows_of(out), _spread_cloud(side, decay, key), dy, dx, np.float32(thickness))
     return out
 
@@ -138,14 +133,18 @@ def snow(frame: Frame, fall: tuple[float, ...], at: Moment, *, over_time: OverTi
 def frost(frame: Frame, blend: tuple[float, float], at: Moment, *, over_time: OverTime = "still") -> Frame:
     """Ice on the pane: the two shares of the frame and of an ice texture, added."""
     height, width = frame.shape[:2]
-    rng = at.rng() if over_time == "redrawn" else at.scene.rng()
-    texture = _ice_covering(int(rng.integers(ICE_TEXTURES)), height, width)
-    y = int(rng.integers(texture.shape[0] - height + 1))
-    x = int(rng.integers(texture.shape[1] - width + 1))
+    texture, y, x = pane(at, height, width, over_time)
     out = at.canvas(frame)
     window = texture.reshape(len(texture), -1)[y : y + height, 3 * x : 3 * (x + width)]
     _blend(rows_of(frame), window, rows_of(out), *(np.int32(round(share * (1 << 14))) for share in blend))
     return out
+
+
+def pane(at: Moment, height: int, width: int, over_time: OverTime) -> tuple[Frame, int, int]:
+    """A texture of ice, and the row and column of it at which a frame begins."""
+    rng = at.rng() if over_time == "redrawn" else at.scene.rng()
+    texture = _ice_covering(int(rng.integers(ICE_TEXTURES)), height, width)
+    return texture, int(rng.integers(texture.shape[0] - height + 1)), int(rng.integers(texture.shape[1] - width + 1))
 
 
 @corruption(

@@ -39,3 +39,12 @@ def _waves(key: int) -> tuple[tuple[float, float, float], ...]:
 def texture_key(at: Moment, over_time: OverTime) -> int:
     """The key of what is drawn: a new one for each frame if redrawn, one for the clip otherwise."""
     return at.key("texture") if over_time == "redrawn" else at.scene.key("texture")
+
+
+def drift(at: Moment, side: int, over_time: OverTime) -> tuple[int, int]:
+    """How far down and to the right the wind has carried a plane of this side, which is a torus; 0 unless it moves."""
+    if over_time != "moving":
+        return 0, 0
+    angle = at.scene.rng("wind").uniform(0, 2 * math.pi)
+    way = 0.12 * side * at.time_s
+    return int(way * math.sin(angle) * 0.4) % side, int(way * math.cos(angle)) % side

@@ -57,6 +57,11 @@ def power_of_two(least: int) -> int:
     return 1 << max(least - 1, 1).bit_length()
 
 
+def covering_side(size: tuple[int, ...], asked: int | None) -> int:
+    """The side of a square cloud that covers a frame: the one asked for if it does, or else a power of two."""
+    return asked if asked and asked >= max(size) else power_of_two(max(size))
+
+
 def stretched(small: Plane, height: int, width: int, zoom: float) -> Plane:
     """Bilinear enlargement on a grid that shares its corners, cut to size at the top left."""
     x, y = _stretched_grid(*small.shape, height, width, zoom)

@@ -1,0 +1,111 @@
+"""What corrupting on a GPU costs, beside one core: `python -m benchmarks.gpu_corruptions`.
+
+The frame-level kinds of ImageNet-C on clips that lie on the GPU, 224 x 224, severity 3, and a plain copy of the same
+frames there; beside the compiled kernels on one thread. The bytes of both are compared first.
+"""
+
+from __future__ import annotations
+
+from benchmarks.timing import ask_for_one_thread
+
+ask_for_one_thread()  # before anything below loads a thread pool
+
+import argparse  # noqa: E402
+import json  # noqa: E402
+import statistics  # noqa: E402
+import sys  # noqa: E402
+import time  # noqa: E402
+from collections.abc import Callable, Sequence  # noqa: E402
+from dataclasses import asdict, dataclass  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+
+import jostle  # noqa: E402
+from benchmarks.clips import drawn_frames  # noqa: E402
+from benchmarks.timing import hold_to_one_thread, seconds  # noqa: E402
+from jostle.corrupting.profile import profiles  # noqa: E402
+from jostle.corrupting.spec import Spec  # noqa: E402
+from jostle.corruptions.tensors.batch import form_of  # noqa: E402
+
+CLIPS, FRAMES, SIDE, SEVERITY = 8, 16, 224, 3
+AIM, LEAST = 20, 5  # times one core: the geometric mean, and each
+
+
+@dataclass(frozen=True)
+class Row:
+    """Milliseconds a frame on the GPU and on one core, and their ratio."""
+
+    kind: str
+    gpu_ms: float
+    core_ms: float
+    times: float
+
+
+def timed(work: Callable[[], object], turns: int) -> float:
+    """Median seconds of a call, the GPU waited for."""
+    taken = []
+    for _ in range(turns + 2):
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        taken.append(time.perf_counter() - begun)
+    return statistics.median(taken[2:])
+
+
+def measured(kind: str, clips: torch.Tensor, names: list[str], turns: int) -> Row:
+    """One kind.
+
+    Raises:
+        AssertionError: if the bytes differ.
+    """
+    spec = f"imagenet-c/{kind}:{SEVERITY}"
+    few = [clip.cpu().numpy() for clip in clips[:2]]
+
+    def on_a_core() -> list[np.ndarray]:
+        return [jostle.corrupt(clip, spec, video_id=name) for clip, name in zip(few, names, strict=False)]
+
+    made = jostle.corrupt(clips, spec, video_id=names)
+    assert np.array_equal(made[:2].cpu().numpy(), np.stack(on_a_core())), f"{spec}: other bytes than the CPU's"
+    count = clips.shape[0] * clips.shape[1]
+    gpu = timed(lambda: jostle.corrupt(clips, spec, video_id=names), turns) / count
+    core = statistics.median(seconds(on_a_core) for _ in range(3)) / (len(few) * clips.shape[1])
+    return Row(kind, 1e3 * gpu, 1e3 * core, core / gpu)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, and say by the exit status whether an aim is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clips", type=int, default=CLIPS)
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--strict", action="store_true")
+    given = parser.parse_args(arguments)
+    if not torch.cuda.is_available():
+        parser.error("there is no GPU here")
+    hold_to_one_thread()
+    frames = drawn_frames(FRAMES, SIDE, SIDE)
+    clips = torch.from_numpy(np.stack([np.roll(frames, number, 1) for number in range(given.clips)])).cuda()
+    names = [f"clip {number}" for number in range(given.clips)]
+    copy = 1e3 * timed(clips.clone, given.turns) / (given.clips * FRAMES)
+    print(f"{torch.cuda.get_device_name()}, {given.clips} clips of {FRAMES} frames; a copy takes {copy:.5f} ms a frame")
+    rows = []
+    for kind in profiles["imagenet-c"].entries:
+        if form_of(Spec.parse(f"imagenet-c/{kind}").corruption) is None:
+            print(f"{kind:20} by way of the CPU")
+            continue
+        row = measured(kind, clips, names, given.turns)
+        rows.append(row)
+        ours, theirs = f"{row.gpu_ms:9.4f} ms on the GPU", f"{row.core_ms:8.3f} on a core"
+        print(f"{kind:20} {ours} {theirs} {row.times:7.1f} times, {row.gpu_ms / copy:6.1f} copies", flush=True)
+    mean = statistics.geometric_mean(row.times for row in rows)
+    print(f"geometric mean {mean:.1f} (aim {AIM})")
+    if given.json:
+        given.json.write_text(json.dumps({"copy_ms": copy, "rows": [asdict(row) for row in rows]}, indent=1))
+    return int(given.strict and (mean < AIM or min(row.times for row in rows) < LEAST))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""Clips that lie on a GPU, corrupted there: the same bytes as on the CPU, and by way of it where there is no form."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jostle.corrupting.apply import corrupted_frames, masks_for
+from jostle.corrupting.corruption import Corruption
+from jostle.corrupting.placement import Placement, Timeline
+from jostle.corrupting.scene import Mask, Scene
+from jostle.corrupting.spec import Spec
+from jostle.corrupting.stages import ClipSource, chain, checked_order
+from jostle.errors import BadValue
+from jostle.types.clip import Clip
+from jostle.types.segments import Segments
+
+Form = Callable[..., Tensor]
+
+
+def form_of(corruption: Corruption) -> Form | None:
+    """What does it on tensors; None where there is nothing, as for what plugs in from elsewhere."""
+    package, _, family = corruption.function.__module__.rpartition(".")
+    if corruption.level != "frame" or package != "jostle.corruptions":
+        return None
+    if find_spec(f"jostle.corruptions.tensors.{family}") is None:
+        return None
+    found: Form | None = getattr(import_module(f"jostle.corruptions.tensors.{family}"), corruption.name, None)
+    return found
+
+
+def corrupted_tensor(
+    frames: Any,
+    specs: Sequence[Spec],
+    *,
+    seed: int,
+    video_ids: Any,
+    placement: str | Placement | None,
+    segments: Sequence[Segments | None] | None,
+    fps: float,
+    jobs: int = 1,
+) -> Tensor:
+    """One clip or several with `specs` applied in order, on the device they lie on.
+
+    Raises:
+        BadValue: if they are no clips, or ids and actions are not one each.
+    """
+    clips = _checked(frames)
+    batch = clips if clips.ndim == 5 else clips[None]
+    if isinstance(video_ids, str):
+        if len(batch) > 1 and video_ids:
+            raise BadValue(f"{len(batch)} clips cannot share the video id {video_ids!r}: give one each")
+        video_ids = [video_ids] * len(batch)
+    actions = [None] * len(batch) if segments is None else list(segments)
+    for what, given in (("video ids", video_ids), ("lists of actions", actions)):
+        if len(given) != len(batch):
+            raise BadValue(f"{len(batch)} clips and {len(given)} {what}; give one each")
+    if not batch.is_cuda:
+        # A CPU has kernels of its own, which are faster there.
+        made = []
+        for clip, name, own in zip(batch.numpy(), video_ids, actions, strict=True):
+            single = Clip.at_rate(clip, fps)
+            ways: dict[str, Any] = {"placement": placement, "segments": own, "jobs": jobs}
+            made.append(corrupted_frames(single, specs, seed=seed, video_id=name, **ways))
+        return torch.from_numpy(np.stack(made)).view_as(clips)
+    return corrupted_batch(batch, specs, seed, list(video_ids), placement, actions, fps).view_as(clips)
+
+
+def corrupted_batch(
+    frames: Tensor,
+    specs: Sequence[Spec],
+    seed: int,
+    video_ids: Sequence[str],
+    placement: str | Placement | None,
+    segments: Sequence[Segments | None],
+    fps: float,
+) -> Tensor:
+    """(B, T, H, W, 3) by forms for tensors, whatever the device."""
+    done = frames
+    seen: dict[str, int] = {}
+    blank = Clip.at_rate(np.empty((frames.shape[1], 1, 1, 3), np.uint8), fps)
+    lines = [
+        Timeline.of(blank.pts, blank.fps, own, seed=seed, video_id=name)
+        for own, name in zip(segments, video_ids, strict=True)
+    ]
+    masks = [masks_for(specs, placement, line) for line in lines]
+    for number, spec in enumerate(specs):
+        if spec.severity == 0:
+            continue
+        name = spec.corruption.name
+        ordinal = seen[name] = seen.get(name, 0) + 1
+        called = name if ordinal == 1 else f"{name}#{ordinal}"
+        size = (int(frames.shape[2]), int(frames.shape[3]))
+        scenes = [
+            Scene(called, size, blank.pts, blank.fps, own[number], seed=seed, video_id=video)
+            for own, video in zip(masks, video_ids, strict=True)
+        ]
+        done = _struck(done, spec, scenes, ordinal)
+    return done
+
+
+def _struck(frames: Tensor, spec: Spec, scenes: Sequence[Scene], ordinal: int) -> Tensor:
+    if spec.corruption.level == "time":
+        return torch.stack(
+            [clip[_order(spec, scene).to(clip.device)] for clip, scene in zip(frames, scenes, strict=True)]
+        )
+    form = form_of(spec.corruption)
+    if form is None:
+        return _by_way_of_the_cpu(frames, spec, scenes, ordinal)
+    clip, moment = np.nonzero(np.stack([scene.mask for scene in scenes]))
+    if not len(clip):
+        return frames
+    at = [scenes[b].at(t) for b, t in zip(clip.tolist(), moment.tolist(), strict=True)]
+    whole = len(at) == frames.shape[0] * frames.shape[1]
+    picked = frames.flatten(0, 1)
+    rows = torch.from_numpy(clip * frames.shape[1] + moment).to(frames.device)
+    made = form(picked if whole else picked[rows], spec.value, at, **spec.entry.options)
+    if made is NotImplemented:
+        return _by_way_of_the_cpu(frames, spec, scenes, ordinal)
+    if whole:
+        return made.view_as(frames)
+    out = picked.clone()
+    out[rows] = made
+    return out.view_as(frames)
+
+
+def _order(spec: Spec, scene: Scene) -> Tensor:
+    """Which frame is shown at each moment."""
+    indices = np.arange(len(scene), dtype=np.int64)
+    for a, b in scene.runs():
+        rng = scene.rng(a) if spec.corruption.draws else None
+        own = spec.corruption.function(scene.pts[a:b], spec.value, rng, **spec.entry.options)
+        indices[a:b] = a + checked_order(own, spec.corruption, b - a)
+    return torch.from_numpy(indices)
+
+
+def _by_way_of_the_cpu(frames: Tensor, spec: Spec, scenes: Sequence[Scene], ordinal: int) -> Tensor:
+    """Down, through the compiled kernels, and up again."""
+    if frames.is_cuda:
+        said = f"{spec.corruption.name} has no form for GPUs, or not with these options: frames go by way of the CPU"
+        warnings.warn(said, stacklevel=6)
+    clips = frames.cpu().numpy()
+    made = []
+    for clip, scene in zip(clips, scenes, strict=True):
+        source = ClipSource(Clip(clip, scene.pts, scene.fps))
+        # A second one of the same name is a stage above the first, which does nothing here.
+        nothing = np.zeros(len(scene), np.bool_)
+        masks: list[Mask] = [nothing] * (ordinal - 1) + [scene.mask]
+        made.append(
+            chain(source, [spec] * ordinal, masks, seed=scene.seed, video_id=scene.video_id).block(0, len(scene))
+        )
+    return torch.from_numpy(np.stack(made)).to(frames.device)
+
+
+def _checked(frames: Any) -> Tensor:
+    if frames.dtype != torch.uint8 or frames.ndim not in (4, 5) or frames.shape[-1] != 3 or 0 in frames.shape:
+        shape = tuple(frames.shape)
+        raise BadValue(f"a tensor of frames is (T, H, W, 3) or (B, T, H, W, 3) uint8 RGB, not {shape} {frames.dtype}")
+    made: Tensor = frames
+    return made.contiguous()

@@ -1,0 +1,112 @@
+"""Blur on tensors; see `jostle.corruptions.blur`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jostle.corrupting.scene import Moment
+from jostle.corruptions import blur as own
+from jostle.corruptions.kernels.filters import HAIR, gaussian_taps, motion_trail
+from jostle.corruptions.kernels.sway import OverTime
+from jostle.corruptions.tensors.filters import dropped, padded, separable, taps_of
+from jostle.corruptions.tensors.holding import held
+
+
+def gaussian_blur(frames: Tensor, sigma: float, at: Sequence[Moment]) -> Tensor:
+    """Two passes."""
+    return separable(frames, gaussian_taps(sigma))
+
+
+def defocus_blur(frames: Tensor, disc: tuple[int, float], at: Sequence[Moment], *, fair: bool = True) -> Tensor:
+    """Whole sums over the rows of a disc, then a soft rim, then what the original's kernel has beyond."""
+    halves, soft, (box_row, box_half, box_weight) = own._disc(*disc, fair)
+    height, width = frames.shape[1:3]
+    radius, around = len(halves) - 1, len(soft) // 2
+    border = radius + around
+    rows = padded(frames, border, border, "reflect").to(torch.int32)
+    sums = torch.zeros((*rows.shape[:2], rows.shape[2] + 1, 3), dtype=torch.int32, device=frames.device)
+    torch.cumsum(rows, 2, dtype=torch.int32, out=sums[:, :, 1:])
+    tall, wide = height + 2 * around, width + 2 * around
+    total = torch.zeros((len(frames), tall, wide, 3), dtype=torch.int32, device=frames.device)
+    area = 0
+    for j in range(-radius, radius + 1):
+        half = int(halves[abs(j)])
+        area += 2 * half + 1
+        line = sums[:, radius + j : radius + j + tall]
+        total += (
+            line[:, :, radius + half + 1 : radius + half + 1 + wide] - line[:, :, radius - half : radius - half + wide]
+        )
+    means = total.float() * float(np.float32(1) / np.float32(area))
+    smooth = _softened([means[:, k : k + height] for k in range(len(soft))], soft)
+    rest = _softened([smooth[:, :, k : k + width] for k in range(len(soft))], soft)
+    for row, half, weight in zip(box_row[1:].tolist(), box_half[1:].tolist(), box_weight[1:], strict=True):
+        lo, hi = border - half, border + half + 1
+        upper, lower = (sums[:, border + away : border + away + height] for away in (-row, row))
+        inside = (upper[:, :, hi : hi + width] - upper[:, :, lo : lo + width]) + (
+            lower[:, :, hi : hi + width] - lower[:, :, lo : lo + width]
+        )
+        rest.add_(inside.float() * float(weight))
+    return dropped(rest)
+
+
+def motion_blur(
+    frames: Tensor,
+    trail: tuple[int, float],
+    at: Sequence[Moment],
+    *,
+    over_time: OverTime = "moving",
+    jpeg: int | None = None,
+) -> Tensor:
+    """Copies along a direction, which each frame has of its own."""
+    if jpeg is not None:
+        return NotImplemented  # type: ignore[no-any-return]
+    moves = [motion_trail(*trail, own.heading(moment, over_time)) for moment in at]
+    dy, dx = (torch.from_numpy(np.stack([move[axis] for move in moves])).to(frames.device) for axis in (0, 1))
+    border = max(int(np.abs(move[1]).max()) for move in moves)
+    rows = padded(frames, 0, border, "replicate")
+    height, width = frames.shape[1:3]
+    return dropped(taps_of(rows, dy, dx + border, moves[0][2], (height, width)))
+
+
+def zoom_blur(frames: Tensor, zoom: tuple[float, float], at: Sequence[Moment], *, trim: bool = False) -> Tensor:
+    """The mean over enlargements, each by rows and then by columns."""
+    height, width = frames.shape[1:3]
+    above, down, before, across = (held(part, frames.device) for part in _zoom_taps(height, width, *zoom, trim))
+    rows = frames.float()
+    total = rows.clone()
+    for z in range(len(above)):
+        upper, lower = rows[:, above[z]], rows[:, (above[z] + 1).clamp_(max=height - 1)]
+        line = upper + (lower - upper) * down[z][:, None, None]
+        line = torch.nn.functional.pad(line, (0, 0, 0, 1))  # one pixel more: the last pixel's neighbour has share 0
+        left, right = line[:, :, before[z]], line[:, :, before[z] + 1]
+        total.add_(left + (right - left) * across[z][:, None])
+    scale = float(np.float32(1) / np.float32(len(above) + 1))
+    return (total * scale + float(HAIR)).clamp_(max=255).to(torch.int32).to(torch.uint8)
+
+
+@lru_cache(8)
+def _zoom_taps(height: int, width: int, stop: float, by: float, trim: bool) -> tuple[Any, Any, Any, Any]:
+    """For each enlargement and row the row above and the share of the one below, and likewise for columns."""
+    factors = np.arange(1, stop, by)
+    rows = [own._zoom_taps(height, factor, trim) for factor in factors]
+    columns = [own._zoom_taps(width, factor, trim) for factor in factors]
+    return (
+        np.stack([before for before, _ in rows]),
+        np.stack([share for _, share in rows]),
+        np.stack([before for before, _ in columns]),
+        np.stack([share for _, share in columns]),
+    )
+
+
+def _softened(parts: list[Tensor], soft: Any) -> Tensor:
+    """Three at once, and the others one by one."""
+    total = (parts[0] * float(soft[0])).add_(parts[1] * float(soft[1])).add_(parts[2] * float(soft[2]))
+    for part, weight in zip(parts[3:], soft[3:], strict=True):
+        total.add_(part * float(weight))
+    return total
