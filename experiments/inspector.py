@@ -1,9 +1,9 @@
 """The shipped inspector: trained on drawn films and on filmed clips, struck by jostle; tried on clips from elsewhere.
 
-    python -m experiments.inspector WORK films train validate weights
+    python -m experiments.inspector WORK films train choose validate weights
 
 `films` needs the cores and what decodes video, and leaves two files in WORK, `films.bank` and `held.bank`, which are
-all that `train` and `validate` read; those need torch alone, and leave weights and a record there. Clips are looked
+all that the next three read; those need torch alone, and leave weights and a record there. Clips are looked
 for in the folder that `--clips` names, and films are drawn without them where there is none. `train` takes a GPU where
 there is one. `weights` puts the weights into the package, and the record beside this file.
 """
@@ -32,10 +32,10 @@ from jostle.training.film_bank import FilmBank, read_bank, write_bank
 from jostle.training.inspection_scores import ALARMS, answers, false_alarms, found, threshold_at
 from jostle.training.windows import Windows, draw_windows, shown
 
-STEPS = ("films", "train", "validate", "weights")
+STEPS = ("films", "train", "choose", "validate", "weights")
 LOG = Path(__file__).with_name("inspector.jsonl")
 KINDS = ("black_frame", "motion_blur", "occlusion", "packet_loss", "overexposure")  # of THUMOS14-C
-BATCH, LENGTH, RATE, DECAY, AVERAGE = 48, 192, 2e-3, 1e-2, 0.998
+BATCH, LENGTH, RATE, DECAY, AVERAGE = 64, 192, 2e-3, 1e-2, 0.998
 SEED = 0
 
 
@@ -45,13 +45,13 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("steps", nargs="+", choices=STEPS)
     parser.add_argument("--clips", type=Path, help="a folder of filmed clips")
-    parser.add_argument("--films", type=int, default=96, help="drawn films")
+    parser.add_argument("--films", type=int, default=480, help="drawn films")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--steps-of-training", type=int, default=6000, dest="updates")
+    parser.add_argument("--steps-of-training", type=int, default=40000, dest="updates")
     parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--length", type=int, default=LENGTH)
     parser.add_argument("--begin", type=Path, help="weights to go on from")
-    parser.add_argument("--minutes", type=float, default=4.5, help="stop training after so long")
+    parser.add_argument("--minutes", type=float, default=8.0, help="stop training after so long")
     asked = parser.parse_args()
     asked.work.mkdir(parents=True, exist_ok=True)
     weights = asked.work / "last.safetensors"
@@ -63,6 +63,8 @@ def main() -> None:
         write_bank(held, asked.work / "held.bank")
     if "train" in asked.steps:
         train(read_bank(asked.work / "films.bank"), weights, asked)
+    if "choose" in asked.steps:
+        choose(read_bank(asked.work / "films.bank"), weights)
     if "validate" in asked.steps:
         rows = list(validate(read_bank(asked.work / "held.bank"), weights))
         for line in table(rows):
@@ -76,10 +78,9 @@ def main() -> None:
 
 
 def train(bank: FilmBank, out: Path, asked: Any) -> None:
-    """Learn from all films but those to choose by, which tell the thresholds."""
+    """Learn from all films but those that thresholds are chosen by."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     learn = bank.only(film for film in bank.films if not film.kind.startswith("choose"))
-    choose = bank.only(film for film in bank.films if film.kind.startswith("choose"))
     torch.manual_seed(key_for(SEED, "inspector") % 2**63)
     networks = BothWays().to(device)
     if asked.begin is not None:
@@ -117,15 +118,23 @@ def train(bank: FilmBank, out: Path, asked: Any) -> None:
             told = {"step": step, "loss": round(float(torch.stack(losses).mean()), 4)}
             losses.clear()
             print(json.dumps(told | {"s": round(time.monotonic() - begun)}), flush=True)
-    networks.load_state_dict({name: _rounded(value) for name, value in average.items()})
+    tensors = {name: _rounded(value).cpu() for name, value in average.items()}
+    write_weights(tensors, out, metadata={"steps": str(step), "seed": str(SEED)})
+
+
+def choose(bank: FilmBank, weights: Path) -> None:
+    """Set the thresholds, by the films to choose by, and write them beside the weights."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    tensors, networks = read_weights(weights), BothWays().to(device)
+    networks.load_state_dict(tensors)
+    films = bank.only(film for film in bank.films if film.kind.startswith("choose"))
     thresholds = {}
     for side in SIDES:
-        told = answers(networks[side], choose, device)
-        thresholds[side] = threshold_at(told, ALARMS / 2)
+        told = answers(networks[side], films, device)
+        thresholds[side] = threshold_at(told, ALARMS)
         found_here = {"found": round(found(told, thresholds[side]), 4), "alarms": false_alarms(told, thresholds[side])}
         print(json.dumps({"chosen by": side, "threshold": thresholds[side], **found_here}), flush=True)
-    tensors = {name: value.cpu() for name, value in networks.state_dict().items()}
-    write_weights(tensors, out, metadata={"thresholds": json.dumps(thresholds), "steps": str(step), "seed": str(SEED)})
+    write_weights(tensors, weights, metadata=read_metadata(weights) | {"thresholds": json.dumps(thresholds)})
 
 
 def drawn(bank: FilmBank, batch: int, length: int, jobs: int) -> Iterator[Windows]:

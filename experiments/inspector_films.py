@@ -23,7 +23,10 @@ from jostle.types.clip import Frames
 
 Rng = np.random.Generator
 Picture = npt.NDArray[np.uint8]
-SOURCES = ("cloud", "shapes", "shapes", "scenery", "puppets", "puppets", "still", "still", "still", "still")
+SOURCES = (
+    *("cloud", "shapes", "scenery", "puppets", "puppets"),
+    *("strokes", "strokes", "strokes", "still", "still", "still", "still"),
+)
 NAMED = ("cuts", "fades", "flashes", "blurred", "shaking", "passing")  # sets of what is no damage, each by itself
 RATE = Fraction(25)
 
@@ -36,7 +39,7 @@ def draw_film(name: str, frames: int, *, seed: int, stills: Sequence[Picture] = 
         only: one of `NAMED`: that happens for certain, and nothing else.
     """
     rng = rng_for(seed, "inspector film", name)
-    height = int(rng.integers(48, 150)) * 2
+    height = int(rng.integers(48, 150) if rng.random() < 0.75 else rng.integers(150, 240)) * 2
     width = int(height * rng.uniform(1.0, 1.8)) // 2 * 2
     shots = int(rng.integers(3, 7)) if only == "cuts" else 1 if only else int(rng.choice([1, 1, 2, 3]))
     ends = np.sort(rng.choice(np.arange(8, frames - 8), shots - 1, replace=False)) if shots > 1 else np.zeros(0, int)
@@ -45,6 +48,8 @@ def draw_film(name: str, frames: int, *, seed: int, stills: Sequence[Picture] = 
         parts.append(_shot(f"{name}/{number}", int(hi - lo), height, width, rng, stills, seed, only))
     film = np.concatenate(parts)
     film = _lit(film, rng, only)
+    if only != "blurred" and rng.random() < 0.3:
+        _sharpened(film, rng)
     if not only and rng.random() < 0.15:
         _caption(film, rng)
     if not only and rng.random() < 0.1:
@@ -120,6 +125,8 @@ def _canvas(source: str, name: str, rng: Rng, stills: Sequence[Picture], seed: i
         return np.asarray(cv2.resize(texture, (819, 512), interpolation=cv2.INTER_CUBIC), np.uint8)
     if source == "shapes":
         return _shapes(side, rng)
+    if source == "strokes":
+        return _strokes(int(rng.choice([side, 2 * side])), key_for(seed, name, "ground"), rng)
     planes = [_even(cloud(side, float(rng.uniform(1.05, 2.0)), key_for(seed, name, c))[:side, :side]) for c in range(3)]
     mixed = np.stack(planes, -1) @ rng.dirichlet(np.ones(3) * rng.uniform(0.3, 3), 3).T
     low, span = rng.uniform(0, 90), rng.uniform(60, 165)
@@ -154,6 +161,23 @@ def _shapes(side: int, rng: Rng) -> Picture:
     if rng.random() < 0.5:
         grain = rng.normal(0, rng.uniform(1, 14), picture.shape)
         picture = np.clip(picture + grain, 0, 255).astype(np.uint8)
+    return picture
+
+
+def _strokes(side: int, key: int, rng: Rng) -> Picture:
+    """Thousands of fine strokes and specks over a cloud: grass, leaves, gravel, foam, fur."""
+    ground = _even(cloud(side, float(rng.uniform(1.1, 2.0)), key)[:side, :side])
+    colours = rng.integers(0, 256, (3, 3)).astype(np.float32)
+    picture = np.clip(colours[0] + ground[..., None] * (colours[1] - colours[0]), 0, 255).astype(np.uint8)
+    many = int(side * side / np.exp(rng.uniform(np.log(6), np.log(300))))
+    at = rng.integers(0, side, (many, 2))
+    angle = rng.uniform(0, np.pi) + rng.normal(0, rng.choice([0.2, 3.0]), many)
+    long = rng.uniform(0.5, 1.5, many) * rng.choice([2, 6, 16])
+    to = (at + np.stack([np.cos(angle), np.sin(angle)], -1) * long[:, None]).astype(int)
+    light = rng.normal(0, rng.uniform(8, 70), many)
+    for a, b, more in zip(at.tolist(), to.tolist(), light.tolist(), strict=True):
+        near = picture[a[1], a[0]].astype(np.float32) * 0.7 + colours[2] * 0.3 + more
+        cv2.line(picture, a, b, tuple(float(v) for v in np.clip(near, 0, 255)), 1, cv2.LINE_AA)
     return picture
 
 
@@ -262,6 +286,13 @@ def _unsharp(film: Frames, sigmas: npt.NDArray[np.float64]) -> None:
     for t, sigma in enumerate(sigmas):
         if sigma > 0.3:
             film[t] = cv2.GaussianBlur(film[t], (0, 0), float(sigma))
+
+
+def _sharpened(film: Frames, rng: Rng) -> None:
+    """Edges made crisper than they were, as cameras do."""
+    sigma, much = float(rng.uniform(0.6, 1.6)), float(rng.uniform(0.3, 1.5))
+    for frame in film:
+        frame[...] = cv2.addWeighted(frame, 1 + much, cv2.GaussianBlur(frame, (0, 0), sigma), -much, 0)
 
 
 def _pulled(frames: int, rng: Rng) -> npt.NDArray[np.float64]:

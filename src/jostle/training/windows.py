@@ -197,8 +197,10 @@ def _in_light(
         if rng.random() < 0.5:
             sharper[lo:hi] = rng.normal(0, 14)
         chance = rng.random()
-        if chance < 0.12:  # into black, or out of it
-            _fade(gain[lo:hi][:: rng.choice([1, -1])], rng)
+        if chance < 0.06:  # into black, where the light may stay away for some time
+            _fade(gain[lo:hi], int(rng.integers(0, max((hi - lo) // 3, 1))), rng)
+        elif chance < 0.12:  # or out of it, at once: a cut to black that stays is what a lost picture looks like
+            _fade(gain[lo:hi][::-1], 0, rng)
         elif chance < 0.22 and hi < length:
             _dissolve(rows, struck, others, share, lo, hi, rng)
     if rng.random() < 0.15:
@@ -211,9 +213,8 @@ def _in_light(
     return rows, others, share, struck, seen.astype(np.float32), gain, flash, place, sharper, mirrored, turned
 
 
-def _fade(gain: Floats, rng: Rng) -> None:
-    """Let the light go over some frames at the end, and stay away for some."""
-    black = int(rng.integers(0, max(len(gain) // 3, 1)))
+def _fade(gain: Floats, black: int, rng: Rng) -> None:
+    """Let the light go over some frames at the end, and stay away for so many."""
     many = min(int(rng.integers(4, 40)), len(gain) - black)
     stop = len(gain) - black
     gain[stop - many : stop] *= np.linspace(1, 0, many + 1, dtype=np.float32)[1:]
