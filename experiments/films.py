@@ -33,6 +33,7 @@ class Films:
         height: (N,) of the main puppet in pixels.
         first: (M,) first frame of every window that lies in one film.
         label: (M,) its class, or `BACKGROUND`.
+        acting: (N,) the class of each frame, or `BACKGROUND`.
     """
 
     frames: npt.NDArray[np.uint8]
@@ -40,6 +41,7 @@ class Films:
     height: npt.NDArray[np.float32] | None
     first: npt.NDArray[np.int64]
     label: npt.NDArray[np.int64]
+    acting: npt.NDArray[np.int64]
 
 
 def extractor_film(number: int, seed: int) -> Film:
@@ -52,9 +54,9 @@ def extractor_film(number: int, seed: int) -> Film:
     return trimmed(seed, name, label=label, puppet=cast[puppet_of(seed, "train", name) % len(cast)])
 
 
-def draw_films(*, window: int, jobs: int, seed: int = 0) -> Films:
+def draw_films(*, window: int, jobs: int, seed: int = 0, clips: int = CLIPS) -> Films:
     """Draw the films of the extractor, several at once, into memory that all share."""
-    count = FILMS + CLIPS * len(CLASSES)
+    count = FILMS + clips * len(CLASSES)
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(jobs, context) as pool:
         plans = list(pool.map(_plan, range(count), [seed] * count, chunksize=32))
@@ -67,9 +69,11 @@ def draw_films(*, window: int, jobs: int, seed: int = 0) -> Films:
     _target.update(frames=frames, poses=poses, starts=ends - lengths, seed=seed)
     with ProcessPoolExecutor(jobs, context) as pool:  # forked after the memory is there, so that all write into it
         list(pool.map(_draw, range(count), chunksize=4))
-    first, label = _windows(lengths, [actions for _, actions in plans], window, 1)
+    actions = [actions for _, actions in plans]
     joints = poses[:, :-1].reshape(-1, POINTS, 2)
-    return Films(frames, joints, poses[:, -1], first, label)
+    return Films(
+        frames, joints, poses[:, -1], *_windows(lengths, actions, window, 1), _windows(lengths, actions, 1, 1)[1]
+    )
 
 
 def load_films(subset: str, *, window: int, jobs: int, stride: int) -> Films:
@@ -85,8 +89,9 @@ def load_films(subset: str, *, window: int, jobs: int, stride: int) -> Films:
         ]
         for v in range(len(truth.videos))
     ]
-    first, label = _windows([len(clip) for clip in clips], actions, window, stride)
-    return Films(np.concatenate(clips), None, None, first, label)
+    lengths = [len(clip) for clip in clips]
+    first, label = _windows(lengths, actions, window, stride)
+    return Films(np.concatenate(clips), None, None, first, label, _windows(lengths, actions, 1, 1)[1])
 
 
 Span = tuple[float, float, str]

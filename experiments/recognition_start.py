@@ -125,15 +125,16 @@ def varied(frames: Tensor, joints: Tensor, rows: Tensor, grain: float) -> tuple[
     return (clips - mean) / std, torch.stack([x, points[..., 1]], -1)
 
 
-def pointed(seen: Tensor, points: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def pointed(seen: Tensor, points: Tensor, width: int = SIZE[1]) -> tuple[Tensor, Tensor, Tensor]:
     """Two losses, which place holds each joint, and where in it and where it goes; and how often the place is right.
 
     Args:
         seen: (B, POINTS * 5, T, h, w): whether a joint is there, and four numbers about it.
         points: (B, 16, POINTS, 2) in pixels.
+        width: of the picture.
     """
     length, high, wide = seen.shape[2:]
-    side = SIZE[1] / wide  # pixels along each side of a place
+    side = width / wide  # pixels along each side of a place
     told = seen.unflatten(1, (POINTS, 5)).permute(0, 3, 1, 2, 4, 5).flatten(4).float()  # (B, T, POINTS, 5, places)
     together = points.unflatten(1, (length, -1))  # (B, T, frames of a step, POINTS, 2)
     middle = together.mean(2)

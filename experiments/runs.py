@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,8 @@ def said(record: Record) -> str:
     return f"clean {100 * cells['clean'][2]:.2f} corrupted {100 * corrupted:.2f}"
 
 
-def measure(run: Run, place: Place) -> Record:
-    """Train a detector, and score it on the test videos in every cell."""
+def measure(run: Run, place: Place, cells: Collection[str] = tuple(CELLS)) -> Record:
+    """Train a detector, and score it on the test videos in these cells."""
     import torch
 
     from jostle.detectors.checkpoints import read_metadata
@@ -79,11 +80,11 @@ def measure(run: Run, place: Place) -> Record:
     names = tuple(json.loads(read_metadata(done.weights)["classes"]))
     detector = load_detector(config.detector, weights=done.weights, class_names=names).to(device).eval()
     test = place.features(run.network, "test")
-    states = {"clean": test / "clean", **{name: test / f"cell-{i}" for i, name in enumerate(CELLS)}}
-    cells, profiles = {}, {}
+    states = {"clean": test / "clean"} | {name: test / f"cell-{i}" for i, name in enumerate(CELLS) if name in cells}
+    scores, profiles = {}, {}
     for name, folder in states.items():
         found = detections(detector, folder, truth)
-        cells[name] = jostle.score(found, truth, protocol="thumos14", tious=TIOUS).map.tolist()
+        scores[name] = jostle.score(found, truth, protocol="thumos14", tious=TIOUS).map.tolist()
         if name == "clean" or name in PUPPETS_C:
             profiles[name] = _profile(jostle.diagnose(found, truth, style="thumos14").to_dict())
     clean = profiles.pop("clean")
@@ -91,34 +92,20 @@ def measure(run: Run, place: Place) -> Record:
     seconds = [round(trained - begun, 1), round(time.monotonic() - trained, 1)]
     return {
         "run": asdict(run),
-        "cells": cells,
+        "cells": scores,
         "diagnosis": {"clean": clean, "corrupted": corrupted},
         "seconds": seconds,
     }
 
 
-def detections(detector: Any, folder: Path, truth: Any, *, at_once: int = 60) -> Any:
-    """What a detector finds in the feature files of a folder, many videos at once."""
-    import torch
-
-    from jostle.detectors.decoding import in_seconds, suppress
+def detections(detector: Any, folder: Path, truth: Any) -> Any:
+    """What a detector finds in the feature files of a folder."""
     from jostle.types.predictions import Predictions
 
-    found = {}
-    for lo in range(0, len(truth.videos), at_once):
-        names = truth.videos[lo : lo + at_once]
-        with torch.inference_mode():
-            features, lengths = detector.batch([np.load(folder / f"{name}.npy") for name in names])
-            candidates = detector.decode(detector(features, lengths))
-        for v, (name, some) in enumerate(zip(names, candidates, strict=True), lo):
-            found[name] = in_seconds(
-                suppress(some, detector.config),
-                fps=float(truth.fps[v]),
-                duration=float(truth.duration[v]),
-                stride=4,
-                window=16,
-                classes=detector.config.class_names,
-            )
+    found = {
+        name: detector.detect(np.load(folder / f"{name}.npy"), fps=float(fps), duration=float(duration))
+        for name, fps, duration in zip(truth.videos, truth.fps, truth.duration, strict=True)
+    }
     return Predictions.from_segments(found)
 
 

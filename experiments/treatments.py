@@ -13,7 +13,7 @@ from jostle.training.config import TrainingConfig
 
 DETECTORS = ("actionformer", "tridet", "temporalmaxer")
 # Of the term that sums over all points of a batch: the released weights are for two videos a step, here are sixteen.
-WEIGHT = {"actionformer": 0.3 / 8, "tridet": 1.3 / 8, "temporalmaxer": 1.3 / 8}
+WEIGHT = {"actionformer": 0.3 / 8, "tridet": 1.3 / 8, "temporalmaxer": 1.3 / 8, "vsgn": 1.3 / 8}
 
 OPTIMISER: dict[str, Any] = {
     "lr": 1.5e-3,

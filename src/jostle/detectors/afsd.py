@@ -394,6 +394,6 @@ def afsd_anet() -> AfsdConfig:
 def afsd_puppets() -> AfsdConfig:
     """AFSD in a small size for videos of puppets; jostle's own."""
     return AfsdConfig(
-        dim=128, classes=16, max_length=128, levels=5, frame_size=72, crop=64, clip_stride=64, backbone_width=0.25,
-        fixed_norms=False,
+        dim=128, classes=16, max_length=128, fps=8.0, levels=5, frame_size=112, crop=96, clip_stride=64,
+        backbone_width=0.25, fixed_norms=False,
     )  # fmt: skip

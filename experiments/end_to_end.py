@@ -1,0 +1,245 @@
+"""Detectors of frames on the puppets: trained whole and with a backbone that is left alone, clean and robustly.
+
+    python -m experiments.end_to_end WORK films start study weights
+
+All begin with the same backbone for each detector, as published ones begin with one that knows Kinetics. VSGN, which
+looks at features, stands beside them on those of the shipped extractor. Steps that are done already are skipped, so a
+run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import jostle
+from experiments.cells import PUPPETS_C
+from experiments.features import make_features
+from experiments.measuring import Record, measure_all
+from experiments.runs import TIOUS, Place, said
+from experiments.runs import Run as FeatureRun
+from experiments.runs import measure as measure_on_features
+from experiments.struck_films import StruckFilm, make_struck_films, read_struck_films
+from jostle.benchmarks.thumos14_c import CORRUPTIONS
+
+FRAMES = ("afsd", "basictad", "e2e_tad")
+FEATURES = ("vsgn",)
+SEEDS = (0, 1)
+STEPS = ("films", "start", "study", "weights")
+SHIPPED = {"clean": "clean", "robust": "drop five"}
+BLACK = {"placement": "pair"}
+FIVE = {"placement": "pair", "specs": [f"thumos14-c/{name}:1" for name in CORRUPTIONS]}
+# Of the consistency term beside a detector's own losses, where it is a mean over what answers for an action.
+WEIGHT = 1.0
+RATE = {"afsd": 1e-3, "basictad": 1e-3, "e2e_tad": 1e-3}
+BELOW = 0.3  # share of it that a backbone has which learns on
+OPTIMISER: dict[str, Any] = {"batch": 16, "epochs": 14, "warmup_epochs": 1, "average": 0.98, "weight_decay": 0.05}
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """A way to train.
+
+    Attributes:
+        data: changes to `data`.
+        weight: of the consistency.
+        frozen: whether the backbone is left as it begins.
+    """
+
+    data: Mapping[str, Any]
+    weight: float = 0.0
+    frozen: bool = False
+
+
+TREATMENTS = {
+    "clean": Treatment({}),
+    "drop": Treatment({"drop": BLACK, "learn_from": "corrupted"}),
+    "drop + TRC": Treatment({"drop": BLACK}, WEIGHT),
+    "drop five": Treatment({"drop": FIVE, "learn_from": "corrupted"}),
+    "frozen, clean": Treatment({}, frozen=True),
+    "frozen, drop": Treatment({"drop": BLACK, "learn_from": "corrupted"}, frozen=True),
+    "frozen, drop five": Treatment({"drop": FIVE, "learn_from": "corrupted"}, frozen=True),
+}
+ON_FEATURES = ("clean", "drop", "drop + TRC")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run."""
+
+    detector: str
+    treatment: str
+    seed: int
+
+    @property
+    def folder(self) -> str:
+        words = f"{self.detector} {self.treatment} {self.seed}"
+        return "".join(letter if letter.isalnum() else "-" for letter in words)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path, help="folder for films and runs")
+    parser.add_argument("steps", nargs="+", choices=STEPS)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--at-once", type=int, default=12, help="runs that share the GPU")
+    parser.add_argument("--detectors", nargs="+", default=(*FRAMES, *FEATURES), help="only these of the study")
+    parser.add_argument("--treatments", nargs="+", default=tuple(TREATMENTS), help="only these of the study")
+    parser.add_argument("--minutes", type=float, default=6.0, help="stop teaching backbones after so long")
+    parser.add_argument("--results", type=Path, default=None)
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    results = given.results or given.work / "end_to_end.jsonl"
+    place = Place(given.work, jostle.load_dataset("puppets", "test", jobs=given.jobs).folder / "annotations.json")
+    if "films" in given.steps:
+        make_films(place, given.jobs)
+    if "start" in given.steps:
+        from experiments.end_to_end_start import learn_to_see
+
+        learn_to_see(FRAMES, given.work / "start", jobs=given.jobs, minutes=given.minutes)
+    if "study" in given.steps:
+        runs = [run for run in study() if run.detector in given.detectors and run.treatment in given.treatments]
+        measure_all(runs, partial(measure, place=place), results, at_once=given.at_once, said=said)
+    if "weights" in given.steps:
+        from experiments.recognition import ship_weights
+
+        ship_weights(
+            {
+                f"{detector}_puppets-{name}": place.work / "runs" / Run(detector, treatment, 0).folder
+                for detector in FRAMES
+                for name, treatment in SHIPPED.items()
+            }
+        )
+
+
+def study() -> list[Run]:
+    """Every run of docs/results.md."""
+    made = [Run(detector, treatment, seed) for treatment in TREATMENTS for detector in FRAMES for seed in SEEDS]
+    return made + [
+        Run(detector, treatment, seed) for treatment in ON_FEATURES for detector in FEATURES for seed in SEEDS
+    ]
+
+
+def make_films(place: Place, jobs: int) -> None:
+    """What is learned from and tested on: pictures for detectors of frames, and features of the shipped extractor."""
+    from jostle.detectors.detector import load_detector
+    from jostle.shipped import FOLDER
+    from jostle.training.films import load_films
+    from jostle.training.frames_config import FramesConfig
+
+    for detector in FRAMES:
+        name = f"{detector}_puppets"
+        config = FramesConfig(jobs=jobs)
+        built: Any = load_detector(name)
+        load_films(config, "training", built, seeds=config.seeds, name=name, settings={})
+        make_struck_films(name, place.work / "struck" / detector, jobs=jobs)
+    if not place.network(0).exists():
+        place.network(0).write_bytes((FOLDER / "puppet_net.safetensors").read_bytes())
+    for subset in ("training", "test"):
+        if not place.features(0, subset).exists():
+            make_features(subset, place.network(0), place.features(0, subset), jobs=jobs, fixed=(), cells=PUPPETS_C)
+
+
+def settings_for(run: Run, place: Place) -> Any:
+    """The settings of one training run."""
+    from jostle.settings import make_settings
+    from jostle.training.frames_config import FrameTrainingConfig
+
+    treatment = TREATMENTS[run.treatment]
+    return make_settings(
+        FrameTrainingConfig,
+        {
+            "detector": f"{run.detector}_puppets",
+            "data": {"views": 2, **treatment.data},
+            "optimiser": {**OPTIMISER, "lr": RATE[run.detector]},
+            "consistency": {"weight": treatment.weight},
+            "backbone_rate": 0.0 if treatment.frozen else BELOW,
+            "weights": str(begun(run, place)),
+            "seed": run.seed,
+            "precision": "bfloat16",
+            "save_every": 1e9,
+        },
+    )
+
+
+def begun(run: Run, place: Place) -> Path:
+    """Where a run begins: the backbone that has learned to see below, first weights of its seed above."""
+    import torch
+
+    from jostle.detectors.checkpoints import read_weights, write_weights
+    from jostle.detectors.detector import load_detector
+    from jostle.seeds import key_for
+
+    path = place.work / "begun" / f"{run.folder}.safetensors"
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        torch.manual_seed(key_for(run.seed, "first weights of a head") % 2**63)
+        first = load_detector(f"{run.detector}_puppets").state_dict()
+        write_weights({**first, **read_weights(place.work / "start" / f"{run.detector}.safetensors")}, path)
+    return path
+
+
+def measure(run: Run, place: Place) -> Record:
+    """Train a detector, and score it on the test films in every cell."""
+    if run.detector in FEATURES:
+        other = FeatureRun(run.detector, run.treatment, run.seed, 0)
+        return {**measure_on_features(other, place, cells=PUPPETS_C), "run": asdict(run)}
+    import torch
+
+    from jostle.detectors.checkpoints import read_metadata
+    from jostle.detectors.detector import load_detector
+    from jostle.training.loop import train
+
+    begun_at = time.monotonic()
+    config = settings_for(run, place)
+    done = train(config, place.work / "runs" / run.folder)
+    trained = time.monotonic()
+    (place.work / "runs" / run.folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
+    names = tuple(json.loads(read_metadata(done.weights)["classes"]))
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    detector: Any = load_detector(config.detector, weights=done.weights, class_names=names).to(device).eval()
+    cells = {
+        cell: jostle.score(found, truth, protocol="thumos14", tious=TIOUS).map.tolist()
+        for cell, found in detections(detector, read_struck_films(place.work / "struck" / run.detector)).items()
+    }
+    seconds = [round(trained - begun_at, 1), round(time.monotonic() - trained, 1)]
+    return {"run": asdict(run), "cells": cells, "seconds": seconds}
+
+
+def detections(detector: Any, films: Iterable[StruckFilm]) -> dict[str, Any]:
+    """What is found in each cell; clips and frames that nothing struck are looked at once."""
+    from jostle.types.predictions import Predictions
+
+    found: dict[str, dict[str, Any]] = {cell: {} for cell in ("clean", *PUPPETS_C)}
+    length = detector.config.max_length
+    for film in films:
+        count = len(film.clean)
+        seen = detector.seen_of(film.clean)
+        firsts = detector.clips(count)
+        plain = {first: detector.found_in([*seen[first : first + length]]) for first in firsts}
+        for cell in found:
+            parts = dict(plain)
+            at, frames = film.struck[cell] if cell != "clean" else (np.empty(0, np.int64), film.clean[:0])
+            if len(at):
+                rows = seen.clone()
+                rows[at] = detector.seen_of(frames)
+                for first in firsts:
+                    if ((at >= first) & (at < first + length)).any():
+                        parts[first] = detector.found_in([*rows[first : first + length]])
+            joined = detector.gathered(list(parts.items()), count)
+            found[cell][film.name] = detector.seconds_of(joined, film.rate, film.duration)
+    return {cell: Predictions.from_segments(segments) for cell, segments in found.items()}
+
+
+if __name__ == "__main__":
+    main()
