@@ -90,7 +90,7 @@ def test_from_videos_to_features(jostled, tmp_path: Path) -> None:
         assert np.load(tmp_path / "two.npy").tobytes() == network(windows).tobytes()
     again = json.loads(jostled("extract", "videos", *NET, "-o", tmp_path, "-j", 1, "--json").out)
     assert (again["made"], again["kept"]) == ([], ["one", "three", "two"])
-    assert again["cost"] == {"decoded": 0, "seen": 0, "joined": 0}
+    assert again["cost"] == {"decoded": 0, "seen": 0, "joined": 0, "flows": 0}
 
 
 def test_what_a_knock_changes_is_what_is_computed(jostled, tmp_path: Path) -> None:

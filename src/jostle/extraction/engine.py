@@ -8,8 +8,9 @@ frames that were not struck. The result is the same, to the bit, as if everythin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,8 @@ from jostle.corrupting.placement import Placement, Timeline
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import MADE, Source, chain, origins, stretches
 from jostle.errors import BadValue
-from jostle.extraction.extractor import FeatureExtractor, Features
+from jostle.extraction.extractor import FeatureExtractor, Features, FlowExtractor
+from jostle.extraction.flow import KeptFlow
 from jostle.extraction.frames import KEEP_BYTES, Belt, KeptFrames, Recall
 from jostle.extraction.windows import ReleasedFault, Rule, WindowGrid, mean_rate, retimed
 from jostle.types.segments import Segments
@@ -39,17 +41,22 @@ class Cost:
         decoded: frames taken from the video.
         seen: frames that went through the part of a network that sees frames.
         joined: windows of which a feature was made.
+        flows: pairs of frames between which optical flow was computed.
 
-    >>> Cost(3, 2, 1) + Cost(1, 1, 1)
-    Cost(decoded=4, seen=3, joined=2)
+    >>> Cost(3, 2, 1) + Cost(1, 1, 1, flows=4)
+    Cost(decoded=4, seen=3, joined=2, flows=4)
     """
 
     decoded: int = 0
     seen: int = 0
     joined: int = 0
+    flows: int = 0
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.decoded + other.decoded, self.seen + other.seen, self.joined + other.joined)
+        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(*(mine - theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +85,8 @@ class VideoFeatures:
         path: the file the frames come from, where they are exactly what it holds.
         bit_rate: of that file.
         clean: features of the clean video from an earlier run, with which nothing clean is computed again.
-        keep_bytes: decoded frames are kept up to this many bytes; a larger video is decoded in passes.
+        keep_bytes: decoded frames are kept up to this many bytes; a larger video is decoded in passes. As much again
+            is kept of optical flow, where an extractor sees it.
 
     Attributes:
         grid: its windows.
@@ -115,6 +123,14 @@ class VideoFeatures:
         self._count = self.grid.count(len(self._shown))
         every = np.arange(self._count + 1, dtype=np.int64)  # with one beyond the last, which a fault looks at
         self._rows = self._shown[self.grid.frames_of(every, len(self._shown))]  # (T + 1, window) frames of the source
+        self._flow: KeptFlow | None = None
+        if getattr(extractor, "sees_flow", False):
+            self._sees_flow = cast(FlowExtractor, extractor)
+            self._flow = KeptFlow(self._sees_flow.flow, keep_bytes)
+            # The frames that flow leads from and to; the last frame leads nowhere, and has that of the one before.
+            ticks = self.grid.frames_of(every, len(self._shown))
+            self._from = np.minimum(ticks, max(len(self._shown) - 2, 0))
+            self._to = np.minimum(self._from + 1, len(self._shown) - 1)
         self._recall = Recall()
         self._seen = self._joined = 0
         self._progress = progress
@@ -125,7 +141,8 @@ class VideoFeatures:
 
     @property
     def cost(self) -> Cost:
-        return Cost(self._source.decoded, self._seen, self._joined)
+        flows = 0 if self._flow is None else self._flow.computed
+        return Cost(self._source.decoded, self._seen, self._joined, flows)
 
     def clean(self) -> Extraction:
         """The features of the video as it is; computed once."""
@@ -139,7 +156,7 @@ class VideoFeatures:
         if not self.grid.released_faults:
             return self._whole(top)
         clean, before = self.clean(), self.cost  # which shows through where the released program forgets to look
-        windows, rows = self.grid.patched(self._struck(top)[self._shown])
+        windows, rows = self.grid.patched(self._changed(origins(top) != np.arange(len(top))))
         done = self._whole(top, len(self) + 1)
         features = np.array(clean.features)
         features[rows] = done.features[windows]
@@ -154,7 +171,7 @@ class VideoFeatures:
         struck = came_from != np.arange(len(came_from))
         features, seen = np.array(clean.features), None
         if clean.seen is None:
-            windows, rows = self.grid.patched(struck[self._shown])
+            windows, rows = self.grid.patched(self._changed(struck))
             features[rows] = self._windows(top, windows)
         else:
             seen = clean.seen[came_from]  # rows of made frames hold anything until they are filled in
@@ -162,7 +179,7 @@ class VideoFeatures:
             seen[made] = self._recalled(top, made)
             if not self.grid.released_faults:  # those go by what was struck, seen or not
                 struck = (seen.view(np.uint32) != clean.seen.view(np.uint32)).any(1)
-            windows, rows = self.grid.patched(struck[self._shown])
+            windows, rows = self.grid.patched(self._changed(struck))
             features[rows] = self._join(seen, windows)
         return Extraction(features, seen, self._since(before))
 
@@ -230,13 +247,28 @@ class VideoFeatures:
         made = np.empty((len(which), self._extractor.dim), np.float32)
         height, width = top.size
         step = max(BATCH_BYTES // (self.grid.window * height * width * 3), 1)
-        belt = Belt(top)
+        look = self._looking(top)
         for lo in range(0, len(which), step):
             part = which[lo : lo + step]
-            made[lo : lo + step] = self._extractor(belt.take(self._rows[part]))
+            made[lo : lo + step] = look(part)
             self._joined += len(part)
             self._tell(lo + len(part), len(which))
         return made
+
+    def _looking(self, top: Source) -> Callable[[Indices], Features]:
+        """What makes features of windows of a state of the video that come in order."""
+        belt = Belt(top)
+        if self._flow is None:
+            return lambda windows: self._extractor(belt.take(self._rows[windows]))
+        flows = self._flow.along(origins(top))
+
+        def look(windows: Indices) -> Features:
+            rows, first, second = self._rows[windows], self._shown[self._from[windows]], self._shown[self._to[windows]]
+            numbers = np.unique(np.stack([rows, first, second]))
+            frames = belt.take(numbers)
+            return self._sees_flow(frames[np.searchsorted(numbers, rows)], flows.take(first, second, numbers, frames))
+
+        return look
 
     def _see(self, frames: npt.NDArray[np.uint8]) -> Features:
         self._seen += len(frames)
@@ -250,17 +282,22 @@ class VideoFeatures:
             self._joined += len(part)
         return made
 
-    def _struck(self, top: Source) -> npt.NDArray[np.bool_]:
-        """The frames that are not those of the clean video."""
-        return np.asarray(origins(top) != np.arange(len(top)), np.bool_)
+    def _changed(self, struck: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """At which ticks something else is seen than in the clean video: a struck frame, or a way from or to one."""
+        shown = struck[self._shown]
+        if self._flow is None:
+            return shown
+        changed = shown.copy()
+        changed[:-1] |= shown[1:]
+        changed[-1:] |= shown[-2:-1]  # the last frame has the flow of the one before
+        return changed
 
     def _frames_at_once(self) -> int:
         height, width = self._source.size
         return min(max(BATCH_BYTES // (height * width * 3), 1), BATCH_FRAMES)
 
     def _since(self, before: Cost) -> Cost:
-        now = self.cost
-        return Cost(now.decoded - before.decoded, now.seen - before.seen, now.joined - before.joined)
+        return self.cost - before
 
     def _tell(self, done: int, total: int) -> None:
         if self._progress is not None:

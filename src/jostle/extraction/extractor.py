@@ -28,6 +28,21 @@ class Wanted(Protocol):
         """Rate that videos are brought to first; None for their own."""
 
 
+class FlowExtractor(Protocol):
+    """Windows of frames and of the optical flow between them in, one feature each out.
+
+    It has what a `FeatureExtractor` has, and says so with `sees_flow`, which others need not have.
+    """
+
+    sees_flow: bool
+
+    def flow(self, first: Frames, second: Frames) -> npt.NDArray[np.uint8]:
+        """(N, H', W', 2) from two stacks (N, H, W, 3) uint8, each pair by itself."""
+
+    def __call__(self, clip_frames: Frames, flow: npt.NDArray[np.uint8]) -> Features:
+        """(B, dim) from (B, T, H, W, 3) uint8 and (B, T, H', W', 2) uint8."""
+
+
 class FeatureExtractor(Protocol):
     """Windows of frames in, one feature each out.
 

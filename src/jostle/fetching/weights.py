@@ -32,6 +32,9 @@ def weights_path(shelf: str, name: str, weights: str | Path, *, progress: Progre
         place = public_place(shelf, name)
         if place is None:
             raise BadValue(f"{name}: it is not known where public weights of it are; give the path of a file")
+        if place.parts:
+            files = [weights_path(shelf, part, said, progress=progress) for part in place.parts]
+            return files[-1].parent
         return fetched(name, place, folder=_wants_folder(shelf, name), progress=progress)
     if said.startswith(HUB):
         return from_hub(said, folder=_wants_folder(shelf, name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,8 @@ def load_extractor(
     Args:
         name: one of `jostle names extractors`; or one of `jostle names models`, whose features are what its last layer
             makes scores of; or `package.module:attribute`, an extractor or recogniser of your own.
-        weights: a checkpoint in the public layout, for a model what `jostle.load_recogniser` takes; `public` or
+        weights: a checkpoint in the public layout, for a model what `jostle.load_recogniser` takes; of a network in two
+            streams, a folder with the public file of each, or one file with the tensors of both; `public` or
             `hf:ORG/NAME[/file]` to have it fetched; None for those that come with jostle, and where none do, an error
             that says where to get them.
         device: `cpu` or `cuda`.
@@ -38,7 +40,6 @@ def load_extractor(
         MissingExtra: if the library that the network comes from is not installed.
     """
     need_torch("extractors")
-    from jostle.detectors.checkpoints import read_weights
     from jostle.models.extractor import load_extractor as load
     from jostle.models.penultimate import as_extractor
 
@@ -47,7 +48,7 @@ def load_extractor(
     if _is_model(name):
         return as_extractor(load_recogniser(name, weights=weights, device=device, **changes))
     found = _weights(name, weights)
-    return load(name, weights=None if found is None else read_weights(found), device=device, **changes)
+    return load(name, weights=None if found is None else _tensors(name, Path(found)), device=device, **changes)
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,13 @@ class AskedExtractor:
         if _is_model(self.given):
             return NamedRecogniser(self.given, self.weights).identity()[0]
         found = _weights(self.given, self.weights)
-        return file_fingerprint(Path(found)) if found is not None and Path(found).is_file() else None
+        if found is None:
+            return None
+        parts = list(_streams(self.given, Path(found)).values())
+        if not all(part.is_file() for part in parts):
+            return None
+        made = [file_fingerprint(part) for part in parts]
+        return made[0] if len(made) == 1 else f"sha256:{hashlib.sha256(' '.join(made).encode()).hexdigest()}"
 
     @property
     def _by_name(self) -> bool:
@@ -128,6 +135,25 @@ def _is_model(name: str) -> bool:
     if name not in extractors and name not in recognisers:
         raise UnknownName("extractor", name, [*extractors, *recognisers], hint())
     return name not in extractors
+
+
+def _streams(extractor: str, weights: Path) -> dict[str, Path]:
+    """The files that weights are in, by what precedes the names of their tensors."""
+    from jostle.models.extractor import extractors
+
+    parts = extractors[extractor].streams
+    if not parts or not weights.is_dir():
+        return {"": weights}
+    return {f"{part}.": weights / file for part, file in parts.items()}
+
+
+def _tensors(extractor: str, weights: Path) -> dict[str, Any]:
+    from jostle.detectors.checkpoints import read_weights
+
+    found: dict[str, Any] = {}
+    for prefix, path in _streams(extractor, weights).items():
+        found |= {f"{prefix}{name}": tensor for name, tensor in read_weights(path).items()}
+    return found
 
 
 def _weights(extractor: str, weights: str | Path | None) -> str | Path | None:

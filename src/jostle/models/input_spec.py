@@ -155,7 +155,33 @@ class InputSpec:
 
     def prepare(self, frames: Frames | Tensor) -> Tensor:
         """(crops, 3, T, size, size) float32 from (T, H, W, 3) uint8; the axes after the first as `layout` says."""
-        video = self._normal(frames)
+        return self._crops(self._normal(frames))
+
+    def prepare_flow(self, flow: Frames | Tensor) -> Tensor:
+        """(crops, 2, T, size, size) float32 from flow (T, H, W, 2) uint8 of resized frames; from -1 to 1.
+
+        A mirrored crop keeps the sign of what moves across, as it was when public features were made.
+        """
+        moved = torch.as_tensor(flow).permute(0, 3, 1, 2).float()
+        return self._crops(moved.div_(255).mul_(2).sub_(1))
+
+    def resized_to(self, height: int, width: int) -> tuple[int, int]:
+        """(height, width) that frames of a size are brought to before they are cropped.
+
+        >>> InputSpec(frames=1, stride=1, resize=256, size=224).resized_to(480, 640)
+        (256, 341)
+        """
+        to, short = self.resize, min(height, width)
+        if not isinstance(to, int):
+            return to or (height, width)
+        if self.fit == "long":
+            ratio = max(height, width) / to
+            return round(height / ratio), round(width / ratio)
+        if self.floored or self.arithmetic == "pillow":
+            return height * to // short, width * to // short
+        return round(height * to / short), round(width * to / short)
+
+    def _crops(self, video: Tensor) -> Tensor:
         if self.crops == "ten":
             cut = ten_crop(video, self.size, self.odd_margin)
         elif self.crops == "three":
@@ -191,17 +217,10 @@ class InputSpec:
 
     def _resized(self, video: Tensor) -> Tensor:
         """(T, 3, H', W') float32 of values from 0 to 255."""
-        height, width = video.shape[-2:]
-        to = self.resize
-        if isinstance(to, int) and self.fit == "long":
-            ratio = max(height, width) / to
-            to = round(height / ratio), round(width / ratio)
+        to = self.resized_to(*video.shape[-2:])
         if self.arithmetic == "exact":
-            return resized(video.float(), to, self.interpolation, antialias=self.antialias, floored=self.floored)
-        if isinstance(to, int):
-            short = min(height, width)
-            to = to * height // short, to * width // short
-        return (video if to is None else pillow_resized(video, to, self.interpolation)).float()
+            return resized(video.float(), to, self.interpolation, antialias=self.antialias)
+        return pillow_resized(video, to, self.interpolation).float()
 
     def _bordered(self, video: Tensor) -> Tensor:
         """Frames smaller than a crop, with a border; of what cannot be halved more is below and to the right."""
@@ -223,7 +242,6 @@ def resized(
     how: Interpolation = "bilinear",
     *,
     antialias: bool = True,
-    floored: bool = False,
 ) -> Tensor:
     """(T, 3, H', W') of values from 0 to 255; see `InputSpec`."""
     height, width = video.shape[-2:]
@@ -231,11 +249,7 @@ def resized(
         return video
     if isinstance(to, int):
         short = min(height, width)
-        to = (
-            (height * to // short, width * to // short)
-            if floored
-            else (round(height * to / short), round(width * to / short))
-        )
+        to = round(height * to / short), round(width * to / short)
     if to == (height, width):
         return video
     made = F.interpolate(video, to, mode=how, align_corners=False, antialias=antialias)

@@ -29,6 +29,8 @@ class Place:
         url: of the file, by https; or `hf:ORG/NAME[/file]`, on the Hugging Face hub. Empty where they cannot be
             fetched without a person.
         by_hand: how a person gets them, in words.
+        parts: other names of the same shelf, whose files lie in one folder once they are fetched; the weights are that
+            folder.
         has: names of some of the tensors that the file must hold; the hub sees to its own.
         mebibytes: size of the file, where it is published.
         sha256: checksum, or its first digits, where it is published.
@@ -37,14 +39,15 @@ class Place:
 
     url: str = ""
     by_hand: str = ""
+    parts: tuple[str, ...] = ()
     has: tuple[str, ...] = ()
     mebibytes: float | None = None
     sha256: str = ""
     through: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if bool(self.url) == bool(self.by_hand):
-            raise BadValue(f"weights are at a url or got by hand, one of the two: {self}")
+        if bool(self.url) + bool(self.by_hand) + bool(self.parts) != 1:
+            raise BadValue(f"weights are at a url, got by hand or made of parts, one of the three: {self}")
         if self.url and not self.url.startswith(HUB):
             parts = urlsplit(self.url)
             if parts.scheme != "https" or not parts.hostname or ".." in parts.path.split("/"):
@@ -60,6 +63,8 @@ class Place:
     @property
     def said(self) -> str:
         """Where, in words."""
+        if self.parts:
+            return f"public: those of {' and '.join(self.parts)}"
         if not self.url:
             return self.by_hand
         size = "" if self.mebibytes is None else f" ({self.mebibytes:.0f} MiB)"
@@ -79,7 +84,7 @@ def place_of(shelf: str, name: str) -> Place | None:
 
 def offer(place: Place | None) -> str:
     """What ends a message that weights are lacking: that they can be fetched, where they can."""
-    return f"; or say {PUBLIC!r}, and they are fetched" if place is not None and place.url else ""
+    return f"; or say {PUBLIC!r}, and they are fetched" if place is not None and (place.url or place.parts) else ""
 
 
 @cache
