@@ -42,6 +42,7 @@ class Layout:
         texts: headings of the columns of text.
         rows: texts of each row.
         numbers: the columns after them; higher is better in each.
+        parts: headings between the rows, each with the number of the row that it stands above.
     """
 
     file: str
@@ -49,6 +50,7 @@ class Layout:
     texts: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: tuple[Number, ...]
+    parts: tuple[tuple[str, int], ...] = ()
 
     def latex(self, *, intervals: bool = False) -> str:
         """A float with caption and label; numbers are percentages with two digits.
@@ -63,6 +65,7 @@ class Layout:
             made += [r"\midrule" if made else r"\toprule", *self._heads(block, wide), r"\midrule"]
             columns = [_set(number, intervals) for number in block]
             for i, texts in enumerate(self.rows):
+                made += self._part(i, len(self.texts) + wide)
                 cells = [*map(latex_escape, texts), *(column[i] for column in columns)]
                 made.append(latex_row([*cells, *[""] * (wide - len(block))]))
         form = "l" * len(self.texts) + "r" * wide
@@ -82,6 +85,12 @@ class Layout:
                 "",
             ]
         )
+
+    def _part(self, row: int, span: int) -> list[str]:
+        """The heading above a row, if there is one, with a line between it and the part before."""
+        heads = [title for title, at in self.parts if at == row]
+        lines = [rf"\multicolumn{{{span}}}{{l}}{{\textit{{{latex_escape(title)}}}}} \\" for title in heads]
+        return [r"\midrule", *lines] if lines and row else lines
 
     def _blocks(self) -> Iterator[list[Number]]:
         """Columns that stand side by side: groups are kept whole unless one is wider than a page."""

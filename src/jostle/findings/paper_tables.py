@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.benchmarks.recipe import CLEAN
+from jostle.benchmarks.recipe import CLEAN, benchmarks
 from jostle.errors import DataError
 from jostle.filing.writing import write_text
 from jostle.findings.cell_tables import offsets_table
@@ -22,6 +22,7 @@ from jostle.findings.standing import Standing
 from jostle.findings.survey import Survey
 from jostle.findings.tables import latex_escape
 from jostle.metrics.robustness import split_cell
+from jostle.papers.table import published
 from jostle.types.columns import Floats
 
 PREVIEW = "tables"
@@ -153,7 +154,13 @@ def paper_layouts(surveys: Sequence[Survey]) -> list[Layout]:
         return []
     names, groups = zip(*kept, strict=True)
     book = _Book(tuple(surveys), names, groups)
-    return [_clean_and_corrupted(book), _levels(book), _mean_performance(book), *_gammas(book)]
+    return [
+        _clean_and_corrupted(book),
+        _levels(book),
+        _mean_performance(book),
+        *_gammas(book),
+        *_beside_published(book),
+    ]
 
 
 def _clean_and_corrupted(book: _Book) -> Layout:
@@ -165,6 +172,36 @@ def _clean_and_corrupted(book: _Book) -> Layout:
     ]
     caption = f"Clean and corrupted performance and relative robustness on {book.title}."
     return book.layout("thumos14-c-table-1", caption, columns)
+
+
+def _beside_published(book: _Book) -> list[Layout]:
+    """Tables 1 and 2 of the THUMOS14-C paper as printed, and the runs below; none unless all were struck alike.
+
+    Nothing is ranked across: other data, other weights. Bold is the best of the runs.
+    """
+    if list(book.cells) != [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]:
+        return []
+    heads = {"Clean": "clean", "Corrupted": "corrupted", "Relative robustness": "relative"}
+    printed = [published["thumos14-c/table-1"], published["thumos14-c/table-2"]]
+    rows = [row for table in printed for row in table.rows]
+    own = _clean_and_corrupted(book)
+    texts = [(*(row.labels[label] for label in ("model", "feature", "training")),) for row in rows]
+    texts += [(*row, *[""] * (3 - len(row))) for row in own.rows]
+    numbers = []
+    for column in own.numbers:
+        given = [Estimate(printed[0].fraction(row.values[heads[column.head]])) for row in rows]
+        barred = (*range(len(rows)), *(len(rows) + i for i in column.barred))
+        numbers.append(Number(column.head, (*given, *column.values), barred=barred))
+    parts, at = [], 0
+    for table in printed:
+        parts.append((f"{benchmarks[table.benchmarks[0]].title}, as printed ({table.source})", at))
+        at += len(table.rows)
+    parts.append((f"{benchmark_title(book.surveys[0].record)}, measured", at))
+    caption = f"Published results, and runs on {book.title}. They are of other data and cannot be compared across."
+    layout = Layout(
+        "thumos14-c-tables-1-2", caption, ("Model", "Feature", "Training"), tuple(texts), tuple(numbers), tuple(parts)
+    )
+    return [layout]
 
 
 def _levels(book: _Book) -> Layout:
