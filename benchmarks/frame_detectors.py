@@ -1,9 +1,10 @@
-"""What detectors of frames cost, beside the same networks computed plainly: `python -m benchmarks.frame_detectors`.
+"""What detectors of frames cost, and VSGN, beside the same networks computed plainly.
 
-Forward pass of a clip and a training step, with random weights. Computed plainly is with the library's 3D convolutions,
-and with loops over regions (AFSD), heads, points and parts of segments (E2E-TAD), which is what the originals' compiled
-kernels do. Both sides by turns, after a check that they give the same answers. On a CPU one thread is used and its time
-counted; on a GPU it is the clock on the wall, and both sides wait for the device.
+`python -m benchmarks.frame_detectors`: forward pass of a clip, or of windows of features, and a training step, with
+random weights. Computed plainly is with the library's 3D convolutions, with loops over regions (AFSD), heads, points
+and parts of segments (E2E-TAD), which is what the originals' compiled kernels do, and with every edge of a graph and
+every end of a box by itself (VSGN). Both sides by turns, after a check that they give the same answers. On a CPU one
+thread is used and its time counted; on a GPU it is the clock on the wall, and both sides wait for the device.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from benchmarks.timing import Clock, Work, by_turns  # noqa: E402
 from benchmarks.transcriptions.boundary_pooling import boundary_max_pool  # noqa: E402
 from benchmarks.transcriptions.deformable_attention import attended  # noqa: E402
 from benchmarks.transcriptions.roi_align import roi_align  # noqa: E402
+from benchmarks.transcriptions.vsgn import edge_by_edge  # noqa: E402
 from jostle.detectors import afsd, e2e_tad  # noqa: E402
 from jostle.detectors.blocks import refinement  # noqa: E402
 from jostle.detectors.blocks.assignment import Actions  # noqa: E402
@@ -38,9 +40,16 @@ from jostle.detectors.detector import Detector, load_detector  # noqa: E402
 from jostle.models.networks.frame_convolution import FrameConvolution  # noqa: E402
 
 NAMES = {
-    "puppets": ("afsd_puppets", "basictad_puppets", "e2e_tad_puppets"),
-    "thumos": ("afsd_thumos", "basictad_thumos_ab6", "e2e_tad_thumos_slowfast", "e2e_tad_thumos_tsm18"),
+    "puppets": ("afsd_puppets", "basictad_puppets", "e2e_tad_puppets", "vsgn_puppets"),
+    "thumos": (
+        "afsd_thumos",
+        "basictad_thumos_ab6",
+        "e2e_tad_thumos_slowfast",
+        "e2e_tad_thumos_tsm18",
+        "vsgn_thumos_tsn",
+    ),
 }
+SHARES = (1.0, 0.8, 0.5, 0.3)  # of a window of features that four videos fill; the last is stitched
 AGREE = 2e-3  # largest difference of raw outputs between the sides, of the largest output
 AIM = 0.95  # none shall be slower, but for the noise of a machine
 
@@ -86,6 +95,7 @@ def plainly() -> Iterator[None]:
         stack.enter_context(mock.patch.object(e2e_tad, "roi_align", roi_align))
         stack.enter_context(mock.patch.object(afsd, "pool_levels", pool_levels))
         stack.enter_context(mock.patch.object(refinement, "boundary_max_pool", pool))
+        stack.enter_context(edge_by_edge())
         yield
 
 
@@ -100,13 +110,25 @@ def made(name: str, device: str) -> Detector[Any]:
     return detector.to(device)
 
 
-def works(detector: Detector[Any], device: str) -> dict[str, Work]:
-    """What is timed: a clip looked at, and a step of training with one."""
+def shown(detector: Detector[Any], device: str) -> tuple[tuple[Tensor, ...], list[int]]:
+    """What a detector is called with, and the steps of every clip or video in it."""
     config = detector.config
     draw = torch.Generator().manual_seed(0)
-    clip = torch.randn(1, 3, config.max_length, config.crop, config.crop, generator=draw).to(device)
-    ends = [[0.1, 0.2], [0.3, 0.6], [0.7, 0.75]]
-    actions = Actions.of([([[a * config.max_length, b * config.max_length] for a, b in ends], [0, 1, 2])], device)
+    if detector.looks_at == "frames":
+        clip = torch.randn(1, 3, config.max_length, config.crop, config.crop, generator=draw)
+        return (clip.to(device),), [config.max_length]
+    lengths = [int(share * config.max_length) for share in SHARES]
+    features = torch.randn(len(lengths), config.input_dim, config.max_length, generator=draw)
+    for row, length in zip(features, lengths, strict=True):
+        row[:, length:] = 0
+    return (features.to(device), torch.tensor(lengths, device=device)), lengths
+
+
+def works(detector: Detector[Any], device: str) -> dict[str, Work]:
+    """What is timed: a clip looked at, or windows, and a step of training with them."""
+    given, lengths = shown(detector, device)
+    ends, labels = [[0.1, 0.2], [0.3, 0.6], [0.7, 0.75]], [0, 1, 2]
+    actions = Actions.of([([[a * length, b * length] for a, b in ends], labels) for length in lengths], device)
 
     def wait() -> None:
         if device == "cuda":
@@ -115,14 +137,18 @@ def works(detector: Detector[Any], device: str) -> dict[str, Work]:
     def forward() -> dict[str, Tensor]:
         detector.eval()
         with torch.inference_mode():
-            outputs = detector(clip)
+            outputs = detector(*given)
         wait()
-        return {key: value for key, value in vars(outputs).items() if isinstance(value, Tensor)}
+        return {
+            key: value
+            for key, value in vars(outputs).items()
+            if isinstance(value, Tensor) and value.is_floating_point()
+        }
 
     def step() -> dict[str, Tensor]:
         detector.train()
         detector.zero_grad(set_to_none=True)
-        losses = detector.loss(detector(clip), actions)
+        losses = detector.loss(detector(*given), actions)
         losses.total.backward()
         wait()
         return {"total": losses.total.detach()}

@@ -18,7 +18,11 @@ from benchmarks.transcriptions.detector_steps import (  # noqa: E402
     suppressed,
 )
 from benchmarks.transcriptions.detectors import Original, Sizes  # noqa: E402
+from benchmarks.transcriptions.vsgn import edge_by_edge  # noqa: E402
 from public_checkpoints import drawn  # noqa: E402
+
+from jostle.detectors.blocks.assignment import Actions  # noqa: E402
+from jostle.detectors.detector import load_detector  # noqa: E402
 
 SIZES = {"input_dim": 32, "dim": 64, "classes": 5, "max_length": 576, "mlp": 256, "sgp_mlp": 96}
 
@@ -85,3 +89,31 @@ def test_losses_and_gradients(original: Any) -> None:
     norms = np.array([0.0 if (g := parameters[name].grad) is None else g.norm().item() for name in names])
     true = data["train_grad_norm"] > 1e-5  # below it the true gradient is 0 and the rest is rounding
     np.testing.assert_allclose(norms[true], data["train_grad_norm"][true], rtol=1e-3)
+
+
+@pytest.mark.parametrize("stitch", [True, False])
+def test_vsgn_edge_by_edge_is_vsgn(stitch: bool) -> None:
+    """What the benchmark puts in place of VSGN's operators gives the same outputs, losses and gradients."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        detector = load_detector("vsgn_puppets", input_dim=12, dim=32, max_length=160, stitch=stitch).train()
+    draw = torch.Generator().manual_seed(1)
+    features, lengths = torch.randn(2, 12, 160, generator=draw), torch.tensor([160, 50])
+    features[1, :, 50:] = 0
+    actions = Actions.of([([[10.0, 30.0], [60.0, 130.0]], [0, 3]), ([[5.0, 20.0]], [1])], "cpu")
+
+    def step() -> dict[str, Any]:
+        detector.zero_grad(set_to_none=True)
+        outputs = detector(features, lengths)
+        losses = detector.loss(outputs, actions)
+        losses.total.backward()
+        slopes = {name: weight.grad.clone() for name, weight in detector.named_parameters()}
+        return {"logits": outputs.logits, "adjusted": outputs.adjusted, "total": losses.total, **slopes}
+
+    ours = step()
+    with edge_by_edge():
+        plain = step()
+    for name, value in ours.items():
+        torch.testing.assert_close(
+            plain[name], value, atol=1e-4, rtol=1e-4, msg=lambda said, name=name: f"{name}: {said}"
+        )
