@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -84,8 +85,24 @@ def test_it_learns_and_the_weights_find_segments_in_video(videos: Path, tmp_path
     assert found.videos == ("film7",)
 
 
-def test_a_stopped_run_goes_on_with_the_same_bytes(videos: Path, tmp_path: Path) -> None:
-    config = made(videos, data={"drop": {"specs": ["black_frame", "gaussian_noise:2"]}, "learn_from": "both"})
+SGD = {"method": "sgd", "schedule": "restarts", "period": 1, "warmup_steps": 3, "average": 0.0}
+ADAM = {"method": "adam", "schedule": "drops", "drop_at": [1], "decays": "all"}
+
+
+@pytest.mark.parametrize(
+    ("name", "optimiser", "more"),
+    [
+        ("basictad", {}, {}),
+        ("basictad", SGD, {"data": {"recolour": 0.5, "rotate": 45.0, "mirror": True}}),
+        ("afsd", ADAM, {"lesson": 0.1}),
+        ("e2e_tad", {}, {"rates": {"sampling_offsets": 0.1}}),
+    ],
+)
+def test_a_stopped_run_goes_on_with_the_same_bytes(
+    videos: Path, tmp_path: Path, name: str, optimiser: dict[str, Any], more: dict[str, Any]
+) -> None:
+    data = {"drop": {"specs": ["black_frame", "gaussian_noise:2"]}, "learn_from": "both", **more.pop("data", {})}
+    config = made(videos, name, data=data, optimiser=optimiser, **more)
     whole = train(config, tmp_path / "whole")
 
     class Stop(Exception):
@@ -182,6 +199,40 @@ def test_a_backbone_may_learn_less_or_nothing(videos: Path, tmp_path: Path) -> N
     assert count == sum(p.requires_grad for p in trainer.learner.model.parameters())
 
 
+def test_afsd_learns_from_clips_that_are_cut_up(videos: Path) -> None:
+    """Where one action is more than twice as long as the shortest; here there is but one, so a second is put in."""
+    config = made(videos, "afsd", lesson=0.5, optimiser={"batch": 2})
+    learner = EndToEndLearner(config, Processes.join("cpu"))
+    film = learner.films[0]
+    short = np.concatenate([film.segments, [[0.0, 4.0]]]).astype(np.float32)
+    film = dataclasses.replace(film, segments=short, labels=np.append(film.labels, 0))
+    samples = [learner._sample(film, epoch, 0) for epoch in range(12)]
+    assert {sample.moved is None for sample in samples} == {True, False}
+    sample = next(sample for sample in samples if sample.moved is not None)
+    frames, _ = sample.moved
+    assert frames.shape == sample.clean.shape
+    assert not np.array_equal(frames, sample.clean)
+    assert sorted(frame.tobytes() for frame in frames) == sorted(frame.tobytes() for frame in sample.clean)
+    learner.ready()
+    losses = learner.losses_of([sample, dataclasses.replace(sample, moved=None)])
+    alone = learner.losses_of([dataclasses.replace(sample, moved=None)] * 2)
+    assert "lesson" not in alone
+    torch.testing.assert_close(losses["total"], alone["total"] + 0.5 * losses["lesson"], rtol=1e-4, atol=1e-4)
+    losses["lesson"].backward()
+    assert sum(p.grad.abs().sum() for p in learner.model.parameters() if p.grad is not None) > 0
+
+
+def test_clips_look_otherwise_and_struck_ones_alike(videos: Path) -> None:
+    asked = {"recolour": 1.0, "rotate": 45.0, "drop": {"placement": "frames:3-4"}}
+    plain = EndToEndLearner(made(videos, data={"drop": asked["drop"]}), Processes.join("cpu"))
+    changed = EndToEndLearner(made(videos, data=asked), Processes.join("cpu"))
+    one, other = (learner._sample(learner.films[0], 0, 0) for learner in (plain, changed))
+    assert not np.array_equal(one.clean, other.clean)
+    same = (other.clean == other.struck).all((1, 2, 3))
+    assert same.tolist() == (one.clean == one.struck).all((1, 2, 3)).tolist()
+    assert not same.all()
+
+
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_computing_again_changes_nothing_but_memory(name: str) -> None:
     clips, gradients, counted = torch.randn(1, 3, 32, 32, 32), [], []
@@ -211,6 +262,20 @@ def test_what_is_wrong_is_said(videos: Path, tmp_path: Path) -> None:
         made(videos, data={"learn_from": "both"})
     with pytest.raises(BadValue, match="would choose the model on the test set"):
         made(videos, data={"select": "test"})
+    for changes, message in (
+        ({"lesson": 0.1}, "lesson is AFSD's, and basictad has none"),
+        ({"rates": {"reference_points": 0.1}}, "basictad has no parameter with 'reference_points' in its name"),
+    ):
+        with pytest.raises(BadValue, match=message):
+            EndToEndLearner(made(videos, **changes), Processes.join("cpu"))
+    for changes, message in (
+        ({"lesson": -1.0}, "lesson must not be below 0"),
+        ({"rates": {"head": 0.0}}, "rates are shares above 0"),
+        ({"data": {"recolour": 2.0}}, "recolour is a share up to 1"),
+        ({"weights": "a.st", "backbone_weights": "b.st"}, "weights have a backbone already"),
+    ):
+        with pytest.raises(BadValue, match=message):
+            made(videos, **changes)
     (tmp_path / "a.toml").write_text(
         'task = "end-to-end"\ndetector = "afsd_puppets"\n[data.drop]\nplacement = "pair"\n'
     )

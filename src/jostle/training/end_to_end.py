@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
@@ -19,16 +20,20 @@ from torch.utils.checkpoint import checkpoint
 from jostle.corrupting.placement import Timeline, parse
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource, chain
+from jostle.detectors.afsd import AFSD
 from jostle.detectors.blocks.assignment import Actions
 from jostle.detectors.detector import load_detector
 from jostle.detectors.frame_detector import FrameDetector
 from jostle.errors import BadValue
 from jostle.metrics.score import score
 from jostle.seeds import key_for, rng_for
+from jostle.training.backbones import fill_backbone
 from jostle.training.clip_consistency import clip_consistency
 from jostle.training.films import Cut, Film, cut, load_films, numbered
 from jostle.training.frames_config import FrameTrainingConfig, StrikesConfig
 from jostle.training.learner import Learner, Losses, mean_losses, steps_in, with_average
+from jostle.training.lesson import drawn_cut
+from jostle.training.looks import drawn_look
 from jostle.training.optimisation import Average
 from jostle.training.precision import half_on_gpu
 from jostle.training.processes import Processes
@@ -47,11 +52,14 @@ class Sample:
         clean: (T, crop, crop, 3) uint8.
         struck: the same struck, or None.
         actions: segments in frames of the clip, and class numbers.
+        moved: the clip with background moved into an action, and the three segments that teach of; None where it is not
+            asked for, or the clip has no room for it.
     """
 
     clean: Frames
     struck: Frames | None
     actions: tuple[Any, Any]
+    moved: tuple[Frames, npt.NDArray[np.float32]] | None = None
 
 
 class EndToEndLearner(Learner):
@@ -66,7 +74,9 @@ class EndToEndLearner(Learner):
         self.counts = {"learn": len(self.films), "choose": len(self.held_out[0]) if self.held_out else 0}
         self.chosen_by = config.chosen_by
         self.tious = thresholds(config.protocol, config.chosen_by)
-        self.rates = {} if config.backbone_rate == 1 else {"backbone.": config.backbone_rate}
+        slower = {} if config.backbone_rate == 1 else {"backbone.": config.backbone_rate}
+        self.rates = slower | dict(config.rates)
+        self._check_names()
         self._pool = ThreadPoolExecutor(max(cores() // processes.count, 1))
         self._ahead: tuple[tuple[int, int], list[list[Future[Sample]]]] | None = None
 
@@ -110,7 +120,19 @@ class EndToEndLearner(Learner):
             apart = clip_consistency(self.model, outputs["clean"], outputs["corrupted"], actions, config.consistency)
             made["consistency"] = apart
             total = total + config.consistency.weight * apart
+        moved = [sample.moved for sample in samples if sample.moved is not None]
+        if moved:
+            made["lesson"] = self._lesson(moved) * (len(moved) / len(samples))
+            total = total + config.lesson * made["lesson"]
         return made | {"total": total}
+
+    def _lesson(self, moved: Sequence[tuple[Frames, npt.NDArray[np.float32]]]) -> Tensor:
+        """What AFSD learns without labels from clips with background inside an action, the mean over them."""
+        assert isinstance(self.model, AFSD)
+        device = self.processes.device
+        segments = torch.from_numpy(np.stack([where for _, where in moved])).to(device)
+        with half_on_gpu(self.config.precision, device):
+            return self.model.triplet(self.model(self._clips([frames for frames, _ in moved])), segments)
 
     def score(self, average: Average) -> float | None:
         """Mean average precision on the videos held out."""
@@ -165,15 +187,32 @@ class EndToEndLearner(Learner):
         top, left = (int(rng.integers(side - own.crop + 1)) for side in clip.frames.shape[1:3])
         mirrored = config.data.mirror and bool(rng.random() < 0.5)
 
+        look = drawn_look(rng_for(config.seed, "look", *key), config.data.recolour, config.data.rotate)
+
         def seen(frames: Frames) -> Frames:
-            part = frames[:, top : top + own.crop, left : left + own.crop]
+            part = look.of(frames[:, top : top + own.crop, left : left + own.crop])
             return part[:, :, ::-1] if mirrored else part
 
         struck = None
         if config.data.drop is not None:
             drawn = (config.seed, "drop", film.name, epoch if config.data.drop.fresh else 0, view)
             struck = seen(strike(clip, film.rate, config.data.drop, drawn))
-        return Sample(seen(clip.frames), struck, (clip.segments, clip.labels))
+        clean, moved = seen(clip.frames), None
+        if config.lesson:
+            rng = rng_for(config.seed, "lesson", *key)
+            gap = drawn_cut(clip.segments, len(clean), rng, activitynet=own.form == "activitynet")
+            moved = None if gap is None else (clean[gap.order(len(clean))], gap.segments())
+        return Sample(clean, struck, (clip.segments, clip.labels), moved)
+
+    def _check_names(self) -> None:
+        """Raise if the file asks for what this detector does not have."""
+        config = self.config
+        if config.lesson and not isinstance(self.model, AFSD):
+            raise BadValue(f"lesson is AFSD's, and {config.detector} has none; leave it out")
+        names = [name for name, _ in self.model.named_parameters()]
+        for part in config.rates:
+            if not any(part in name for name in names):
+                raise BadValue(f"rates: {config.detector} has no parameter with {part!r} in its name")
 
     def _split(self) -> tuple[tuple[str, ...], list[Film], tuple[list[Film], Truth] | None]:
         """Class names, videos to learn from, and those to choose by with the truth about them."""
@@ -207,6 +246,8 @@ class EndToEndLearner(Learner):
                 f"{config.detector} looks at {built.looks_at}, and end-to-end training is for detectors of frames; "
                 'write task = "detection", and name the folder of its features'
             )
+        if config.backbone_weights is not None:
+            fill_backbone(built, config.backbone_weights, config.detector)
         built.positives_of_all = self.processes.total
         if config.checkpointed:
             compute_again(built.get_submodule("backbone"))

@@ -50,6 +50,8 @@ class FramesConfig:
         views: clips of each video in a step, and so in an epoch.
         visible: share of an action, or of the clip, that must be seen of it to count.
         mirror: show half of the clips mirrored; only where no class is told by left and right.
+        recolour: share of the clips whose colours are changed, brightness, contrast, saturation, hue and their order.
+        rotate: degrees by which half of the clips are turned at most, to either side.
         cache: folder that keeps the pictures as they are read, so that the next run need not; `none` for the usual one.
         jobs: processes that read; 0 for one a core.
     """
@@ -64,6 +66,8 @@ class FramesConfig:
     views: int = 1
     visible: float = 0.75
     mirror: bool = False
+    recolour: float = 0.0
+    rotate: float = 0.0
     cache: str | None = None
     jobs: int = 0
 
@@ -77,6 +81,10 @@ class FramesConfig:
             raise BadValue(f"data: views are from 1 and jobs from 0, got {self.views} and {self.jobs}")
         if not 0 < self.visible <= 1:
             raise BadValue(f"data: visible lies above 0 and is at most 1, got {self.visible}")
+        if not 0 <= self.recolour <= 1 or not 0 <= self.rotate <= 180:
+            raise BadValue(
+                f"data: recolour is a share up to 1 and rotate up to 180 degrees, got {self.recolour} and {self.rotate}"
+            )
         if not self.seeds:
             raise BadValue("data: seeds must hold at least one")
 
@@ -92,8 +100,12 @@ class FrameTrainingConfig:
         data: what to learn from.
         optimiser: how long and how fast.
         backbone_rate: share of the learning rate that the backbone has; 0 leaves it as it is.
+        rates: share of the learning rate of other parameters, by a part of their names.
+        lesson: weight of AFSD's lesson without labels, from clips into whose actions background was moved; 0 leaves it
+            out.
         consistency: of clean and struck clips, where there are such; a weight of 0 leaves it out.
         weights: a checkpoint to start from.
+        backbone_weights: of the backbone alone, a public checkpoint of the video network that it is.
         seed: of the first weights, the order, the clips and the strikes.
         protocol: how the chosen epoch is scored.
         chosen_by: `average_map`, or the mAP at one threshold, as `map@0.5`.
@@ -113,8 +125,11 @@ class FrameTrainingConfig:
     settings: Mapping[str, Any] = field(default_factory=dict)
     optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
     backbone_rate: float = 1.0
+    rates: Mapping[str, float] = field(default_factory=dict)
+    lesson: float = 0.0
     consistency: ConsistencyConfig = field(default_factory=ConsistencyConfig)
     weights: str | None = None
+    backbone_weights: str | None = None
     seed: int = 0
     protocol: str = "thumos14"
     chosen_by: str = "average_map"
@@ -129,6 +144,12 @@ class FrameTrainingConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.backbone_rate <= 1:
             raise BadValue(f"backbone_rate lies from 0 to 1, got {self.backbone_rate}")
+        if not all(type(share) in (int, float) and share > 0 for share in self.rates.values()):
+            raise BadValue(f"rates are shares above 0 by a part of a name, got {dict(self.rates)}")
+        if self.weights is not None and self.backbone_weights is not None:
+            raise BadValue("weights have a backbone already; remove backbone_weights, or weights")
+        if self.lesson < 0:
+            raise BadValue(f"lesson must not be below 0, got {self.lesson}")
         if self.consistency.selection != "centre":
             raise BadValue("consistency: selection is for detectors of features; here a detector's own positives count")
 

@@ -30,7 +30,7 @@ class Learner(ABC):
         counts: how many there are to `learn` from and to `choose` by.
         chosen_by: what the score of an epoch is called.
         running: a number that moves along from step to step, and is kept with the checkpoint.
-        rates: share of the learning rate that parameters have whose names begin so; all others have all of it.
+        rates: share of the learning rate that parameters have with this in their names; all others have all of it.
     """
 
     name: str

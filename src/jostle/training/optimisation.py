@@ -1,9 +1,10 @@
-"""How weights move: AdamW that lets only convolutions decay, a warm-up and a cosine, and the average of all weights."""
+"""How weights move: by which method, which of them decay and how fast, and the average of all weights."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,23 +23,27 @@ def decaying(model: nn.Module) -> frozenset[str]:
 
 def make_optimiser(
     model: nn.Module, config: OptimiserConfig, rates: Mapping[str, float] = MappingProxyType({})
-) -> torch.optim.AdamW:
-    """AdamW with two groups, what decays and what does not; and two more for each rate that some names have.
+) -> torch.optim.Optimizer:
+    """The method with two groups, what decays and what does not; and two more for each rate that some names have.
 
     Args:
-        rates: share of the learning rate by how a parameter's name begins; kept with the group as `share`.
+        rates: share of the learning rate by a part of a parameter's name, of several the first that is in it; kept with
+            the group as `share`.
     """
-    decay = decaying(model)
     named = list(model.named_parameters())
-    groups = []
-    for begin, share in {"": 1.0, **rates}.items():
-        mine = [(n, p) for n, p in named if n.startswith(begin) and (begin or not n.startswith(tuple(rates) or "\0"))]
+    decay = decaying(model) if config.decays == "convolutions" else frozenset(name for name, _ in named)
+    groups: list[dict[str, Any]] = []
+    for part, share in {"": 1.0, **rates}.items():
+        mine = [(n, p) for n, p in named if next((some for some in rates if some in n), "") == part]
         for wanted, value in ((True, config.weight_decay), (False, 0.0)):
             params = [p for name, p in mine if (name in decay) == wanted and p.requires_grad]
-            if params or not begin:
+            if params or not part:
                 groups.append({"params": params, "weight_decay": value, "share": share})
-    on_gpu = bool(named) and named[0][1].is_cuda
-    return torch.optim.AdamW(groups, lr=config.lr, fused=on_gpu)  # fused: one kernel for all parameters
+    fused = bool(named) and named[0][1].is_cuda  # one kernel for all parameters
+    if config.method == "sgd":
+        return torch.optim.SGD(groups, lr=config.lr, momentum=config.momentum, fused=fused)
+    method = torch.optim.Adam if config.method == "adam" else torch.optim.AdamW
+    return method(groups, lr=config.lr, fused=fused)
 
 
 class Average:

@@ -19,6 +19,7 @@ from jostle.shapes import differences
 from jostle.training.optimisation import Average
 
 CHECKPOINT = "checkpoint.safetensors"
+KEPT = ("step", "exp_avg", "exp_avg_sq", "momentum_buffer")  # of a parameter, by Adam and by SGD
 
 
 @dataclass
@@ -60,6 +61,8 @@ def save_state(
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     for parameter, state in optimiser.state.items():
         for key, value in state.items():
+            if value is None:
+                continue  # a buffer of SGD without momentum
             tensors[f"optimiser.{names[id(parameter)]}.{key}"] = torch.as_tensor(value)
     write_weights(tensors, folder / CHECKPOINT, metadata={"progress": json.dumps(asdict(progress))})
 
@@ -92,7 +95,7 @@ def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer,
         own = {
             key.removeprefix(f"{name}."): value
             for key, value in parts["optimiser"].items()
-            if key.startswith(f"{name}.") and key.removeprefix(f"{name}.") in ("step", "exp_avg", "exp_avg_sq")
+            if key.startswith(f"{name}.") and key.removeprefix(f"{name}.") in KEPT
         }
         if own:
             # The fused kernel counts steps on the device, the others on the host.

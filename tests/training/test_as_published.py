@@ -1,0 +1,244 @@
+"""Training as it was published: rates, methods, what decays, looks, AFSD's lesson, backbones learned elsewhere."""
+
+from __future__ import annotations
+
+import colorsys
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import jostle
+from jostle.detectors.checkpoints import write_weights
+from jostle.errors import BadValue, CheckpointError
+from jostle.models.i3d import I3dConfig, InceptionI3d
+from jostle.training.backbones import fill_backbone
+from jostle.training.frames_config import FrameTrainingConfig
+from jostle.training.lesson import between, drawn_cut
+from jostle.training.looks import Look, drawn_look
+from jostle.training.optimisation import make_optimiser
+from jostle.training.reading import read_training
+from jostle.training.schedule import OptimiserConfig, learning_rate
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BASICTAD = OptimiserConfig(
+    lr=0.01, final_lr=1e-4, schedule="restarts", period=100, warmup_epochs=0, warmup_steps=500, warmup_from=0.1,
+    epochs=1200, method="sgd",
+)  # fmt: skip
+
+
+def test_basictad_restarts_every_hundred_epochs_and_is_warmed_up_over_steps() -> None:
+    for step in (0, 1, 130, 499, 500, 1299, 1300, 2613, 15599):
+        epoch = step // 13
+        wanted = 1e-4 + 0.5 * 0.0099 * (1 + math.cos(math.pi * (epoch % 100) / 100))
+        wanted *= 0.1 + 0.9 * step / 500 if step < 500 else 1
+        assert learning_rate(BASICTAD, step, 13) == pytest.approx(wanted, rel=1e-12)
+    assert learning_rate(BASICTAD, 1300, 13) == 0.01  # begun again
+
+
+def test_rates_that_stay_and_that_drop() -> None:
+    constant = OptimiserConfig(lr=1e-5, schedule="constant", warmup_epochs=0, epochs=16)
+    assert {learning_rate(constant, step, 10) for step in range(160)} == {1e-5}
+    drops = OptimiserConfig(lr=1e-4, schedule="drops", drop_at=(14,), warmup_epochs=0, epochs=16)
+    made = [learning_rate(drops, step, 10) for step in range(160)]
+    assert made[:140] == [1e-4] * 140
+    assert made[140:] == [pytest.approx(1e-5)] * 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schedule": "spiral"}, "schedule is one of cosine, constant, drops, restarts, not 'spiral'"),
+        ({"method": "lion"}, "method is one of adamw, adam, sgd"),
+        ({"decays": "norms"}, "decays is one of convolutions, all"),
+        ({"schedule": "drops"}, r"drop_at names epochs .* got \[\] with 'drops'"),
+        ({"drop_at": (3,)}, "goes with nothing else"),
+        ({"schedule": "restarts"}, "period is the epochs of a cosine"),
+        ({"period": 3}, "goes with nothing else"),
+        ({"warmup_steps": 3}, "over epochs or over steps"),
+        ({"warmup_from": 1.5}, "warmup_from lies from 0 to 1"),
+        ({"momentum": 1.0}, "momentum below 1"),
+    ],
+)
+def test_schedules_that_make_no_sense_are_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadValue, match=message):
+        OptimiserConfig(**changes)
+
+
+class Small(nn.Module):
+    """A convolution and a norm, twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Conv1d(2, 3, 1), nn.BatchNorm1d(3))
+        self.sampling_offsets = nn.Linear(3, 2)
+        self.head = nn.Conv1d(3, 1, 1)
+
+
+@pytest.mark.parametrize(("method", "kind"), [("adamw", "AdamW"), ("adam", "Adam"), ("sgd", "SGD")])
+def test_methods_and_what_decays(method: Any, kind: str) -> None:
+    for decays, count in (("convolutions", 3), ("all", 8)):
+        config = OptimiserConfig(method=method, decays=decays, weight_decay=0.1, momentum=0.8)
+        made = make_optimiser(Small(), config)
+        assert type(made).__name__ == kind
+        assert sum(len(group["params"]) for group in made.param_groups if group["weight_decay"] == 0.1) == count
+        assert sum(len(group["params"]) for group in made.param_groups) == 8
+        assert made.defaults.get("momentum", 0.8) == 0.8
+
+
+def test_rates_go_by_a_part_of_a_name() -> None:
+    made = make_optimiser(Small(), OptimiserConfig(), {"backbone.": 0.05, "sampling_offsets": 0.1})
+    shares = {group["share"]: 0 for group in made.param_groups}
+    for group in made.param_groups:
+        shares[group["share"]] += len(group["params"])
+    assert shares == {1.0: 2, 0.05: 4, 0.1: 2}
+
+
+def test_a_step_of_sgd_and_of_adam_is_the_published_one() -> None:
+    """Adam's decay goes through its second moment, AdamW's does not; momentum adds up."""
+    for method, wanted in (("adam", 1 - 0.1), ("adamw", 1 - 0.1 * 0.5 - 0.1), ("sgd", 1 - 0.1 * (2 + 0.5))):
+        model = nn.Conv1d(1, 1, 1, bias=False)
+        nn.init.ones_(model.weight)
+        optimiser = make_optimiser(model, OptimiserConfig(lr=0.1, method=method, weight_decay=0.5))
+        model.weight.grad = torch.full_like(model.weight, 2.0)
+        optimiser.step()
+        assert model.weight.item() == pytest.approx(wanted, abs=1e-6)
+
+
+def test_examples_have_the_published_values() -> None:
+    config = {name: read_training(EXAMPLES / f"{name}-thumos.toml") for name in ("afsd", "basictad", "e2e-tad", "vsgn")}
+    one = config["basictad"]
+    assert isinstance(one, FrameTrainingConfig)
+    assert (one.optimiser.method, one.optimiser.lr, one.optimiser.all_epochs, one.optimiser.batch) == (
+        "sgd", 0.01, 1200, 16,
+    )  # fmt: skip
+    assert [learning_rate(one.optimiser, step, 13) for step in (0, 700, 1400)] == [
+        learning_rate(BASICTAD, step, 13) for step in (0, 700, 1400)
+    ]
+    assert (one.data.recolour, one.data.rotate, one.data.mirror, one.data.visible) == (0.5, 45, True, 0.75)
+    one = config["e2e-tad"]
+    assert one.rates == {"reference_points": 0.1, "sampling_offsets": 0.1}
+    assert (one.backbone_rate * one.optimiser.lr, one.optimiser.clip) == (pytest.approx(5e-6), 0.1)
+    one = config["afsd"]
+    assert (one.optimiser.method, one.optimiser.lr, one.optimiser.weight_decay, one.lesson) == ("adam", 1e-5, 1e-3, 0.1)
+    assert learning_rate(one.optimiser, 1000, 100) == 1e-5
+    assert config["vsgn"].optimiser.batch == 32
+    for made in config.values():
+        assert made.optimiser.decays == "all"
+        assert made.optimiser.average == 0
+        assert made.detector in jostle.names("detectors")
+
+
+def picture(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, (2, 12, 15, 3)).astype(np.uint8)
+
+
+def test_colours_change_as_their_definition_says() -> None:
+    """By Python's own conversion, of values that stay between black and white."""
+    frames = (picture() // 2 + 40).astype(np.uint8)
+    changes = {"brightness": 10, "contrast": 0.9, "contrast_first": False, "saturation": 0.7, "hue": -17}
+    look = Look(recoloured=True, order=(2, 0, 1), **changes)
+    made = look.of(frames)
+    for place in ((0, 0, 0), (1, 5, 9), (1, 11, 14), (0, 7, 3)):
+        hue, strong, value = colorsys.rgb_to_hsv(*((frames[place] + 10.0) / 255))
+        rgb = 255 * np.array(colorsys.hsv_to_rgb((hue - 17 / 360) % 1, 0.7 * strong, value)) * 0.9
+        np.testing.assert_allclose(made[place], rgb[[2, 0, 1]], atol=0.51)
+    first = Look(recoloured=True, contrast=1.5).of(picture())
+    np.testing.assert_allclose(first, np.minimum(1.5 * picture(), 255), atol=0.51)
+    assert Look().of(frames) is frames
+
+
+def test_pictures_are_turned_about_their_middle() -> None:
+    square = picture()[:, :, :12]
+    assert np.array_equal(Look(angle=90.0).of(square), np.rot90(square, 1, (1, 2)))
+    assert np.array_equal(Look(angle=180.0).of(picture()), picture()[:, ::-1, ::-1])
+    assert np.array_equal(Look(angle=0.0).of(square), square)
+    odd = np.random.default_rng(1).integers(0, 256, (1, 13, 15, 3)).astype(np.uint8)
+    rows = [1, *range(13), 11]  # beyond the edge it is mirrored at the middle of the outermost pixel
+    wanted = odd[:, rows][:, :, ::-1].transpose(0, 2, 1, 3)[:, 1:14]
+    assert np.array_equal(Look(angle=90.0).of(odd), wanted)
+
+
+def test_looks_are_drawn_as_often_as_asked() -> None:
+    looks = [drawn_look(np.random.default_rng(i), 0.5, 45.0) for i in range(400)]
+    assert 150 < sum(look.recoloured for look in looks) < 250
+    turned = [look.angle for look in looks if look.angle]
+    assert 150 < len(turned) < 250
+    assert max(map(abs, turned)) <= 45
+    coloured = [look for look in looks if look.recoloured]
+    for name, usual in (("brightness", 0.0), ("contrast", 1.0), ("saturation", 1.0), ("order", (0, 1, 2))):
+        share = sum(getattr(look, name) != usual for look in coloured) / len(coloured)
+        assert 0.3 < share < 0.65, name
+    assert all(look.hue for look in coloured)
+    assert drawn_look(np.random.default_rng(0), 0.0, 0.0) == Look()
+
+
+def test_background_is_moved_into_an_action() -> None:
+    segments = np.array([[20.0, 60.0], [80.0, 86.5]], np.float32)
+    for seed in range(50):
+        gap = drawn_cut(segments, 100, np.random.default_rng(seed))
+        assert gap is not None
+        assert (gap.start, gap.end, gap.length) == (20, 60, 7)
+        assert 27 <= gap.at <= 53
+        moved = range(gap.background, gap.background + gap.length)
+        assert not any(a < t + 1 and t < b for t in moved for a, b in segments.tolist())
+        order = gap.order(100)
+        assert sorted(order) == list(range(100))
+        _, _, (first, last) = gap.segments()
+        inside = order[int(first) - 1 : int(last) + 1]
+        assert set(inside) <= set(moved)
+
+
+def test_clips_without_room_teach_nothing() -> None:
+    rng = np.random.default_rng(0)
+    assert drawn_cut(np.array([[20.0, 60.0]], np.float32), 100, rng) is None  # its own length is twice too long
+    assert drawn_cut(np.array([[0.0, 90.0], [91, 98]], np.float32), 100, rng) is None  # no background
+    assert drawn_cut(np.array([[20.0, 60.0]], np.float32), 100, rng, activitynet=True) is not None
+    assert between(np.array([[0.0, 10.0]]), 10) == []
+
+
+@pytest.mark.parametrize("prefix", ["", "backbone.", "base_model."])
+def test_a_backbone_learned_elsewhere_is_put_in(prefix: str, tmp_path: Path) -> None:
+    """Whatever its program puts before the names; the classifier is left."""
+    settings = {"dim": 64, "classes": 2, "max_length": 32, "levels": 3, "backbone_width": 0.06}
+    detector = jostle.load_detector("afsd", **settings)
+    torch.manual_seed(3)
+    public = InceptionI3d(I3dConfig(width=0.06)).state_dict()
+    write_weights({prefix + name: tensor for name, tensor in public.items()}, tmp_path / "net.safetensors")
+    before = {name: tensor.clone() for name, tensor in detector.state_dict().items()}
+    fill_backbone(detector, tmp_path / "net.safetensors", "afsd")
+    for name, tensor in detector.state_dict().items():
+        own = name.removeprefix("backbone._model.")
+        assert torch.equal(tensor, public[own] if name.startswith("backbone.") else before[name]), name
+
+
+def test_short_names_are_not_taken_for_longer_ones(tmp_path: Path) -> None:
+    """A ResNet has bn1 at its beginning and in every block."""
+    small = {"backbone": "tsm18", "backbone_width": 0.125, "max_length": 32, "clip_stride": 24}
+    detector = jostle.load_detector("e2e_tad", **small)
+    public = {
+        name.removeprefix("backbone."): torch.randn_like(tensor) if tensor.is_floating_point() else tensor
+        for name, tensor in detector.state_dict().items()
+        if name.startswith("backbone.")
+    }
+    kept = {name.replace("backbone.", "base_model."): tensor for name, tensor in public.items()}
+    write_weights({name: tensor for name, tensor in kept.items() if "num_batches" not in name}, tmp_path / "net.st")
+    fill_backbone(detector, tmp_path / "net.st", "e2e_tad")
+    for name, tensor in public.items():
+        if "num_batches" not in name:
+            assert torch.equal(detector.state_dict()[f"backbone.{name}"], tensor), name
+
+
+def test_another_backbone_is_refused(tmp_path: Path) -> None:
+    settings = {"dim": 64, "classes": 2, "max_length": 32, "levels": 3, "backbone_width": 0.06}
+    detector = jostle.load_detector("afsd", **settings)
+    write_weights({"fc.bias": torch.zeros(3)}, tmp_path / "other.safetensors")
+    with pytest.raises(CheckpointError, match=r"not a backbone of afsd: it has no .* and \d+ more, but fc.bias"):
+        fill_backbone(detector, tmp_path / "other.safetensors", "afsd")
+    write_weights(InceptionI3d(I3dConfig(width=0.1)).state_dict(), tmp_path / "wider.safetensors")
+    with pytest.raises(CheckpointError, match="of another shape"):
+        fill_backbone(detector, tmp_path / "wider.safetensors", "afsd")
