@@ -199,8 +199,11 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
 
     def features_of(self, clips: Tensor) -> Tensor:
         """(B, T, D) what the transformer is given."""
-        seen: Tensor = self.backbone["backbone"](clips)
-        with torch.autocast(clips.device.type, enabled=False):
+        return self._projected(self.backbone["backbone"](clips))
+
+    def _projected(self, seen: Tensor) -> Tensor:
+        """(B, T, D) of what the backbone makes of clips."""
+        with torch.autocast(seen.device.type, enabled=False):
             made: Tensor = self.input_proj[0](seen.float() if seen.dtype in (torch.bfloat16, torch.float16) else seen)
         return made.transpose(1, 2)
 
@@ -218,9 +221,19 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
         with torch.autocast(clips.device.type, enabled=False):
             return self.answers(self.transformer.encode(features, padded), padded)
 
+    def see(self, pictures: Tensor) -> Tensor:
+        """(N, ...): TSM's stem sees each frame by itself; SlowFast mixes them from its first layer on."""
+        trunk = self.backbone["backbone"]
+        return trunk.see(pictures) if isinstance(trunk, ShiftTrunk) else pictures
+
     def join(self, seen: Tensor) -> E2eTadOutputs:
-        """Raw outputs of clips (B, T, 3, crop, crop): both backbones mix frames from their first stage on."""
-        return self.forward(seen.transpose(1, 2))
+        """Raw outputs of clips of which frames were seen one by one."""
+        trunk = self.backbone["backbone"]
+        if not isinstance(trunk, ShiftTrunk):
+            return self.forward(seen.transpose(1, 2))
+        features = self._projected(trunk.join(seen))
+        with torch.autocast(seen.device.type, enabled=False):
+            return self.answers(self.transformer.encode(features, None), None)
 
     def answers(self, memory: Tensor, padded: Tensor | None) -> E2eTadOutputs:
         """Raw outputs, from what the encoder leaves (B, T, D), of which steps (B, T) may hold nothing."""

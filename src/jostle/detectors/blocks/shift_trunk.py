@@ -131,8 +131,19 @@ class ShiftTrunk(FixedNorms):
     def forward(self, clips: Tensor) -> Tensor:
         """(B, 2048, T), of 18 layers 512, from (B, 3, T, H, W)."""
         batch, _, frames = clips.shape[:3]
-        x = clips.transpose(1, 2).flatten(0, 1).contiguous(memory_format=torch.channels_last)
-        x = self.maxpool(F.relu(self.bn1(self.conv1(x)), inplace=True))
+        seen = self.see(clips.transpose(1, 2).flatten(0, 1))
+        return self.join(torch.unflatten(seen, 0, (batch, frames)))
+
+    def see(self, pictures: Tensor) -> Tensor:
+        """(N, 64, H / 4, W / 4) of (N, 3, H, W): the stem, before frames trade channels."""
+        x = pictures.contiguous(memory_format=torch.channels_last)
+        made: Tensor = self.maxpool(F.relu(self.bn1(self.conv1(x)), inplace=True))
+        return made
+
+    def join(self, seen: Tensor) -> Tensor:
+        """(B, 2048, T), of 18 layers 512, of (B, T, 64, H / 4, W / 4)."""
+        batch, frames = seen.shape[:2]
+        x = seen.flatten(0, 1).contiguous(memory_format=torch.channels_last)
         for number in range(STAGES):
             for block in self.get_submodule(f"layer{number + 1}").children():
                 x = block(x, frames)
