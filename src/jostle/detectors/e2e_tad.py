@@ -387,19 +387,7 @@ def e2e_tad_anet_tsm50() -> E2eTadConfig:
 def e2e_tad_puppets() -> E2eTadConfig:
     """E2E-TAD in a small size for videos of puppets; jostle's own."""
     return E2eTadConfig(
-        dim=64,
-        classes=16,
-        max_length=96,
-        fps=6.0,
-        frame_size=112,
-        crop=96,
-        clip_stride=72,
-        max_segments=200,
-        backbone="tsm18",
-        backbone_width=0.25,
-        fixed_norms=False,  # nobody has learned them before
-        encoder_layers=2,
-        decoder_layers=3,
-        mlp_dim=128,
-        queries=24,
-    )
+        dim=64, classes=16, max_length=96, fps=6.0, frame_size=112, crop=96, clip_stride=72, max_segments=200,
+        backbone="tsm18", backbone_width=0.25, fixed_norms=False,  # nobody has learned them before
+        encoder_layers=2, decoder_layers=3, mlp_dim=128, queries=24,
+    )  # fmt: skip
