@@ -17,7 +17,7 @@ FLOORS = (
     {"errors", "builds"},
     {"parcels", "lifeline", "plugins", "showing"},
     {"types", "registry", "seeds", "settings", "progress", "compiled", "cache", "shipped", "shapes", "workers"},
-    {"metrics", "models", "filing", "figures", "media", "cluster"},
+    {"metrics", "models", "filing", "figures", "media", "cluster", "feeding"},
     {"detectors", "formats", "datasets"},
     {"diagnosis", "corrupting", "puppets", "runs", "papers", "fetching"},
     {"corruptions", "extraction", "mending"},

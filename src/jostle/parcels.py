@@ -62,6 +62,19 @@ def unpacked(data: bytes, instead: str) -> Any:
         ) from None
 
 
+def packed_apart(thing: object, instead: str) -> tuple[bytes, list[memoryview]]:
+    """A thing ready to travel, and the memory of its large arrays beside it, which has not been copied.
+
+    Raises:
+        BadValue: if it cannot.
+    """
+    apart: list[pickle.PickleBuffer] = []
+    try:
+        return pickle.dumps(thing, 5, buffer_callback=apart.append), [one.raw() for one in apart]
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise BadValue(f"this cannot go to another process ({error}); {instead}") from None
+
+
 def reply_of(do: Callable[[], object]) -> bytes:
     """Do something, and pack its result, or the error it ends in, for `opened`."""
     try:

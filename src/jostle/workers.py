@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Generic, NoReturn, TypeVar
@@ -100,7 +100,7 @@ def _results(
     crew: _Crew, items: Sequence[Item], jobs: int, lost: Callable[[Item, ResourceError], Result] | None
 ) -> Generator[tuple[Item, Result], None, None]:
     waiting = deque(_Task(item) for item in items)
-    busy: dict[Any, tuple[_Worker, _Task[Item]]] = {}
+    busy: dict[Any, tuple[Worker, _Task[Item]]] = {}
     ready: deque[tuple[Item, bytes | ResourceError]] = deque()
     while True:
         if busy:
@@ -140,8 +140,8 @@ class _Crew:
     """The processes at work."""
 
     def __init__(self, beginning: bytes) -> None:
-        self.idle: deque[_Worker] = deque()
-        self._all: list[_Worker] = []
+        self.idle: deque[Worker] = deque()
+        self._all: list[Worker] = []
         self._beginning = beginning
         try:
             self._lifeline = Lifeline()
@@ -151,14 +151,14 @@ class _Crew:
     def hire(self, count: int) -> None:
         """Start some more."""
         for _ in range(count):
-            worker = _Worker()
+            worker = Worker()
             self._all.append(worker)
             self.idle.append(worker)
             self._hold()
         for worker in self._all[-count:]:
             worker.give(self._beginning)
 
-    def bury(self, worker: _Worker, item: object) -> ResourceError:
+    def bury(self, worker: Worker, item: object) -> ResourceError:
         """Take leave of one that died at an item; what there is to say about it."""
         self._all.remove(worker)
         self._hold()
@@ -179,10 +179,14 @@ class _Crew:
         self._lifeline.hold(worker.process_id for worker in self._all)
 
 
-class _Worker:
-    """One child and the socket to it."""
+class Worker:
+    """One child and the socket to it.
 
-    def __init__(self) -> None:
+    Args:
+        environment: variables that it has besides ours.
+    """
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         paths = [place or os.getcwd() for place in sys.path]  # it finds modules where we do
         told = {"paths": paths, "modules": travelling()}
         try:
@@ -193,6 +197,7 @@ class _Worker:
                     stdin=subprocess.DEVNULL,
                     stdout=2,  # what anybody prints there is no output of ours
                     pass_fds=[theirs.fileno()],
+                    env=None if environment is None else {**os.environ, **environment},
                 )
         except OSError as error:
             raise _no_more(error) from None

@@ -49,11 +49,15 @@ class Elsewhere:
     """Asks a look in this process, but all that goes to and fro is packed on the way."""
 
     load: Callable[[], Any]
+    gathers: bool = True
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
         question = packed((function, arguments), "")
         asked, given = unpacked(question, "")
         return opened(reply_of(lambda: asked(self.load(), *given)))
+
+    def later(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
+        return partial(self, function, *arguments)
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
-"""Where the work of a run is done: in processes of this machine, or on a cluster."""
+"""Where the work of a run is done: in processes of this machine, or on a cluster, with models here or there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +12,7 @@ from jostle.errors import BadValue
 from jostle.workers import cores, worked
 
 if TYPE_CHECKING:
+    from jostle.looking.remote import Ask
     from jostle.looking.work import Engine
     from jostle.running.runner import Contestant
 
@@ -26,8 +27,9 @@ class Place:
         engine: shares it out.
         device: that networks run on there: `cpu` or `cuda`.
         jobs: videos at once, unless the caller says otherwise.
-        here: whether that device is one of this machine, so that a model can be tried.
+        here: whether a model can be tried in this process.
         cluster: the cluster, if it is one.
+        processes: of this machine that hold the model, each with the variables of its environment.
     """
 
     engine: Engine
@@ -35,27 +37,47 @@ class Place:
     jobs: int
     here: bool = True
     cluster: Any = None
+    processes: tuple[dict[str, str], ...] = ()
 
     @contextmanager
     def with_models(self, contestant: Contestant) -> Iterator[Contestant]:
-        """The contestant as workers load it: on a cluster with GPUs, models are there and videos anywhere."""
-        if self.cluster is None or self.device == "cpu":
-            yield contestant
-            return
-        from jostle.looking.remote import look_from_afar
+        """The contestant as workers load it: where processes are kept for models, with what stands in for those."""
+        with self.serving(contestant.load) as served:
+            if served is None:
+                yield contestant
+                return
+            from jostle.looking.remote import look_from_afar
 
-        with self.cluster.serving(contestant.load) as served:
             yield replace(contestant, load=partial(look_from_afar, served))
+
+    @contextmanager
+    def serving(self, load: Callable[[], Any]) -> Iterator[Ask | None]:
+        """What asks processes that have loaded something; None where every worker loads it."""
+        if self.cluster is not None and self.device != "cpu":
+            with self.cluster.serving(load) as served:
+                yield served
+        elif self.processes:
+            from jostle.feeding.processes import serving
+            from jostle.models.lanes import Lanes
+
+            with serving(load, Lanes(self.device), self.processes) as served:
+                yield served
+        else:
+            yield None
 
 
 @contextmanager
-def place_of(engine: str, device: str, jobs: int | None, *, many: bool) -> Iterator[Place]:
+def place_of(
+    engine: str, device: str, jobs: int | None, *, many: bool, model_processes: int | None = None
+) -> Iterator[Place]:
     """The place that an engine's name means.
 
     Args:
         device: `auto`, `cpu` or `cuda`.
         jobs: as the caller gave them.
         many: whether several processes may be used though nobody asked for them.
+        model_processes: that hold the model, for workers to ask; 0 for a model in every worker. By default one a GPU,
+            and on a CPU none.
 
     Raises:
         BadValue: if there is no such engine.
@@ -67,12 +89,27 @@ def place_of(engine: str, device: str, jobs: int | None, *, many: bool) -> Itera
         raise BadValue(f"jobs must be at least 1, got {jobs}")
     if engine not in ENGINES:
         raise BadValue(f"engine must be {' or '.join(ENGINES)}, got {engine!r}")
+    if model_processes is not None and model_processes < 0:
+        raise BadValue(f"model_processes must not be below 0, got {model_processes}")
     if engine == "local":
         here = str(device_for(device))
-        yield Place(worked, here, jobs or (cores() if here == "cpu" and many else 1))
+        many = many or (jobs or 1) > 1
+        processes = _processes(here, model_processes if many or model_processes else 0)
+        usual = cores() if many and (here == "cpu" or processes) else 1
+        yield Place(worked, here, jobs or usual, not processes, processes=processes)
         return
+    if model_processes is not None:
+        raise BadValue("model_processes are of this machine; a cluster has one a GPU")
     from jostle.cluster.connection import Cluster
 
     with Cluster(jobs=jobs) as cluster:
         there = device if device != "auto" else "cuda" if cluster.gpus else "cpu"
         yield Place(cluster.worked, there, jobs or max(cluster.cpus, 1), there == "cpu", cluster)
+
+
+def _processes(device: str, count: int | None) -> tuple[dict[str, str], ...]:
+    if device == "cpu":
+        return tuple({} for _ in range(count or 0))
+    from jostle.detectors.devices import one_gpu_each
+
+    return tuple(one_gpu_each(count))

@@ -37,6 +37,7 @@ def run(
     out: str | Path,
     engine: str = "local",
     jobs: int | None = None,
+    model_processes: int | None = None,
     weights: str | Path | None = None,
     extractor: Any = None,
     extractor_weights: str | Path | None = None,
@@ -71,8 +72,10 @@ def run(
         fps: the rate of folders of images, where neither they nor the annotations say it.
         out: the run folder. Deleting a predictions file there makes the next run do that cell again.
         engine: `local`, processes of this machine, or `ray`, a cluster.
-        jobs: videos at once; by default one a core, on a GPU one, and for a model that is no name one. The result
-            does not depend on it. For several, the model has to be picklable.
+        jobs: videos at once; by default one a core, and for a model that is no name one. The result does not depend
+            on it. For several, the model has to be picklable.
+        model_processes: processes that hold the model, for those that decode and corrupt to ask; 0 for a model in each
+            of those. By default one a GPU, and none on a CPU. The result does not depend on it.
         weights: of a name; for what comes with jostle also `clean`, which is the default, or `robust`.
         extractor: makes features for a detector: a name, `package.module:attribute` or the thing itself; by default
             the one that the weights were trained on.
@@ -109,17 +112,18 @@ def run(
     from jostle.running.state import usable_videos
     from jostle.tasks.task import task_of
 
-    with place_of(engine, device, jobs, many=_are_names(model, extractor)) as place:
+    many = _are_names(model, extractor)
+    with place_of(engine, device, jobs, many=many, model_processes=model_processes) as place:
         known = _looked_up(recipe, asked_data, chosen, place, asked)
-        if known.recipe.task != "detection" and place.here:
-            # Whether the model fits is known before the work begins, and not at the end of it.
-            task = task_of(known.recipe, known.data)
-            orders = tuple(task.order(name, path, (), seed) for name, path in usable_videos(task).items())
-            first_look(known.contestant.load, orders)
         with (
             place.with_models(known.contestant) as contestant,
             shown_progress("looking at videos", progress) as told,
         ):
+            if known.recipe.task != "detection" and (place.here or place.processes):
+                # Whether the model fits is known before the work begins, and not at the end of it.
+                task = task_of(known.recipe, known.data)
+                orders = tuple(task.order(name, path, (), seed) for name, path in usable_videos(task).items())
+                first_look(contestant.load, orders)
             return run_benchmark(
                 known.recipe,
                 known.data,
@@ -145,6 +149,7 @@ def plan(
     fps: Fraction | float | None = None,
     out: str | Path,
     jobs: int | None = None,
+    model_processes: int | None = None,
     weights: str | Path | None = None,
     extractor: Any = None,
     extractor_weights: str | Path | None = None,
@@ -174,7 +179,8 @@ def plan(
     from jostle.running.estimate import estimated, first_look
     from jostle.running.runner import plan_benchmark
 
-    with place_of("local", device, jobs, many=_are_names(model, extractor)) as place:
+    many = _are_names(model, extractor)
+    with place_of("local", device, jobs, many=many, model_processes=model_processes) as place:
         known = _looked_up(recipe, asked_data, chosen, place, asked)
         made = plan_benchmark(
             known.recipe,
@@ -185,7 +191,8 @@ def plan(
             seed=seed,
             retry_failed=retry_failed,
         )
-        return estimated(made, first_look(known.contestant.load, made.orders, timed=True), place.jobs)
+        with place.with_models(known.contestant) as contestant:
+            return estimated(made, first_look(contestant.load, made.orders, timed=True), place.jobs)
 
 
 def _are_names(*given: Any) -> bool:

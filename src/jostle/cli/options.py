@@ -16,7 +16,16 @@ Jobs = Annotated[
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Videos at once; one a core, on a GPU one."),
+    typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Videos at once; by default one a core."),
+]
+ModelProcesses = Annotated[
+    int | None,
+    typer.Option(
+        "--model-processes",
+        metavar="N",
+        min=0,
+        help="Processes that hold the model; by default one a GPU, on a CPU 0, where every worker has it.",
+    ),
 ]
 SpecOption = Annotated[
     list[str] | None,

@@ -21,6 +21,7 @@ from jostle.cli.options import (
     Device,
     ImageRate,
     Json,
+    ModelProcesses,
     Quiet,
     ReleasedFaults,
     Seed,
@@ -94,6 +95,7 @@ def run(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     seed: Seed = 0,
     jobs: Workers = None,
+    model_processes: ModelProcesses = None,
     device: Device = "auto",
     precision: Annotated[
         Literal["float32", "tf32", "bfloat16", "float16"],
@@ -138,6 +140,7 @@ def run(
         "seed": seed,
         "retry_failed": retry_failed,
         "jobs": jobs,
+        "model_processes": model_processes,
         "device": device,
         "precision": precision,
         "compiled": compiled,

@@ -8,10 +8,11 @@ import math
 import os
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, ClassVar
 
 from jostle.cluster import crew
 from jostle.cluster.crew import reason
@@ -21,15 +22,17 @@ from jostle.parcels import opened, packed, unpacked
 
 RESTARTS = 3  # of one that serves; it loads again then, if need be on another machine
 _turn = itertools.count(os.getpid())  # so that not all processes ask the same one first
+UNDER_WAY = 2  # questions of a process: while one is answered, the next is made ready
 _silent_at: dict[str, float] = {}
+_under_way: deque[_Asked] = deque()
 
 
 @dataclass(frozen=True)
 class Served:
     """Asks one of those that serve. It may travel: a process of the same cluster finds them by their names.
 
-    A caller waits for its answer, so as many questions are under way as there are callers, and no more. One on the
-    caller's own machine is asked first: frames then need no network.
+    A caller has few questions under way, and waits for answers before it asks more. One on the caller's own machine is
+    asked first: frames then need no network.
 
     Attributes:
         names: of those that serve.
@@ -39,7 +42,9 @@ class Served:
     names: tuple[str, ...]
     machines: tuple[str, ...]
 
-    def __call__(self, function: Callable[..., Any], *arguments: object) -> Any:
+    gathers: ClassVar[bool] = False  # what many ask is not put together there
+
+    def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
         """What `function(thing, *arguments)` gives there, where `thing` is what was loaded.
 
         It may be asked twice when a machine dies, so the answer must depend on the arguments alone.
@@ -47,23 +52,19 @@ class Served:
         Raises:
             ResourceError: if none of them answers.
         """
-        import ray
+        return self.later(function, *arguments)()
 
-        question = packed((function, arguments), INSTEAD)
-        said = "none was found"
-        for name in self._in_turn():
-            try:
-                answer = ray.get(_found(name).work.remote(question), timeout=crew.PATIENCE_S)
-            except ray.exceptions.RayTaskError:
-                raise
-            except (ray.exceptions.RayError, ValueError) as error:
-                said = reason(error)
-                _silent_at[name] = time.monotonic()
-                continue
-            return opened(answer)
-        raise ResourceError(
-            f"no process with the models answers: {said}; see `ray status`, then run again", fault="F70"
-        )
+    def later(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
+        """Ask, and go on; what is given back waits for the answer. Few questions of a process are under way.
+
+        Args:
+            together: is not made use of here.
+        """
+        while len(_under_way) >= UNDER_WAY:
+            _under_way.popleft().settle()
+        asked = _Asked(self, packed((function, arguments), INSTEAD))
+        _under_way.append(asked)
+        return asked.answer
 
     def _in_turn(self) -> Iterator[str]:
         """Whom to ask, one after another; those that did not answer lately are left to start again, if others are."""
@@ -74,6 +75,54 @@ class Served:
             near = {name for name, place in zip(self.names, self.machines, strict=True) if place == here}
             names = sorted((well & near) or well or self.names)
             yield names[next(_turn) % len(names)]
+
+
+class _Asked:
+    """A question on its way, and its answer as soon as that is there."""
+
+    def __init__(self, served: Served, question: bytes) -> None:
+        self._question: bytes | None = question
+        self._turn = served._in_turn()
+        self._reply: bytes | ResourceError | None = None
+        self._sent: Any = None
+        self._send()
+
+    def answer(self) -> Any:
+        """Wait for it."""
+        self.settle()
+        if isinstance(self._reply, ResourceError):
+            raise self._reply
+        assert self._reply is not None
+        return opened(self._reply)
+
+    def settle(self) -> None:
+        """Have the answer here; one after another is asked as long as there is none."""
+        import ray
+
+        while self._reply is None:
+            try:
+                if isinstance(self._sent, Exception):
+                    raise self._sent
+                self._reply = ray.get(self._sent, timeout=crew.PATIENCE_S)
+            except ray.exceptions.RayTaskError:
+                raise
+            except (ray.exceptions.RayError, ValueError) as error:
+                _silent_at[self._name] = time.monotonic()
+                self._send(reason(error))
+        self._question = self._sent = None
+
+    def _send(self, said: str = "none was found") -> None:
+        import ray
+
+        try:
+            self._name = next(self._turn)
+            self._sent = _found(self._name).work.remote(self._question)
+        except StopIteration:
+            self._reply = ResourceError(
+                f"no process with the models answers: {said}; see `ray status`, then run again", fault="F70"
+            )
+        except (ray.exceptions.RayError, ValueError) as error:
+            self._sent = error
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from jostle.errors import BadValue
 from jostle.looking.object_classes import ObjectMatch
+from jostle.looking.recognition import Later, later
 from jostle.looking.single_frames import look_at_frames
 from jostle.looking.work import Looked, Order
 from jostle.types.boxes import Boxes
@@ -78,12 +79,13 @@ class SeeingObjects:
     def _found(self, boxes: Sequence[Boxes]) -> FoundObjects:
         return FoundObjects(tuple(boxes), self.match.known)
 
-    def _boxes(self, clips: Frames) -> Sequence[Boxes]:
+    def _boxes(self, clips: Frames) -> Later[Boxes]:
         """The objects in clips of one frame."""
-        given = self.model(clips[:, 0])
-        if len(given) != len(clips) or not all(isinstance(one, Boxes) and one.score is not None for one in given):
+        answer = later(self.model, clips[:, 0])
+        return lambda: self._checked(answer(), len(clips))
+
+    def _checked(self, given: Sequence[Boxes], count: int) -> Sequence[Boxes]:
+        if len(given) != count or not all(isinstance(one, Boxes) and one.score is not None for one in given):
             gave = repr(given)[:100]
-            raise BadValue(
-                f"{self.model.name} has to give Boxes with scores for each of {len(clips)} frames, not {gave}"
-            )
+            raise BadValue(f"{self.model.name} has to give Boxes with scores for each of {count} frames, not {gave}")
         return [self.match.apply(one) for one in given]

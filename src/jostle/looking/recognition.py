@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from jostle.types.clip import Frames
 
 Indices = npt.NDArray[np.int64]
 Answer = TypeVar("Answer")  # of a model on one clip
+Later = Callable[[], Sequence[Answer]]
 BATCH_BYTES = 64 * 2**20  # of clips that wait to be looked at together
 
 
@@ -72,7 +73,7 @@ class Recognising:
                 if cell.name == CLEAN:
                     scoring.finish()
                     clean = scoring.cost(footage.decoded)
-            scoring.finish()
+            scoring.answered()
             found = {
                 cell.name: np.asarray(
                     np.mean([scoring[cell.name, i] for i in range(len(rows))], axis=0, dtype=np.float64), np.float32
@@ -92,16 +93,17 @@ class Scoring(Generic[Answer]):
     """What a model says of the clips of one video; clips that are known to have the same pixels are looked at once.
 
     Args:
-        look: gives an answer for each of some clips, (B, T, H, W, 3).
+        look: has a model look at some clips, (B, T, H, W, 3); what it gives waits for an answer for each.
         batch: clips given at once.
     """
 
-    def __init__(self, video: str, look: Callable[[Frames], Sequence[Answer]], batch: int) -> None:
+    def __init__(self, video: str, look: Callable[[Frames], Later[Answer]], batch: int) -> None:
         self._video, self._look, self._batch = video, look, batch
         self._slot: dict[tuple[str, int], int] = {}
         self._known: dict[bytes, int] = {}
         self._answers: list[Answer | None] = []
         self._waiting: list[tuple[int, Frames]] = []
+        self._looking: list[tuple[list[int], Later[Answer]]] = []
         self._clips = self._frames = 0
 
     def want(self, place: tuple[str, int], came_from: Indices, row: Indices, belt: Belt) -> None:
@@ -120,16 +122,22 @@ class Scoring(Generic[Answer]):
             self.finish()
 
     def finish(self) -> None:
-        """Look at what waits."""
+        """Have what waits looked at."""
         if not self._waiting:
             return
-        clips = np.stack([clip for _, clip in self._waiting])
-        given = asked(self._video, lambda: self._look(clips))
-        for (slot, _), answer in zip(self._waiting, given, strict=True):
-            self._answers[slot] = answer
+        clips = np.stack([clip for _, clip in self._waiting]) if len(self._waiting) > 1 else self._waiting[0][1][None]
+        self._looking.append(([slot for slot, _ in self._waiting], asked(self._video, lambda: self._look(clips))))
         self._clips += len(clips)
         self._frames += clips.shape[0] * clips.shape[1]
         self._waiting.clear()
+
+    def answered(self) -> None:
+        """Wait for what is being looked at, after the last of it."""
+        self.finish()
+        for slots, answers in self._looking:
+            for slot, answer in zip(slots, asked(self._video, answers), strict=True):
+                self._answers[slot] = answer
+        self._looking.clear()
 
     def cost(self, decoded: int, before: Cost = Cost()) -> Cost:  # noqa: B008  (frozen)
         """What was computed, besides what had been before."""
@@ -141,6 +149,16 @@ class Scoring(Generic[Answer]):
         return found
 
 
-def scored(model: ClipModel, match: ClassMatch, clips: Frames) -> Sequence[Scores]:
+def later(model: Callable[[Frames], Any], frames: Frames) -> Callable[[], Any]:
+    """What a model gives for frames, to be waited for where the model is elsewhere."""
+    if hasattr(model, "later"):
+        answer: Callable[[], Any] = model.later(frames)
+        return answer
+    given = model(frames)
+    return lambda: given
+
+
+def scored(model: ClipModel, match: ClassMatch, clips: Frames) -> Later[Scores]:
     """Scores of the data set's classes for each clip."""
-    return list(match.apply(model(clips), model.name))
+    answer = later(model, clips)
+    return lambda: list(match.apply(answer(), model.name))

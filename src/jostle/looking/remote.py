@@ -6,7 +6,7 @@ works in the same batches as if it were here, so results have the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
@@ -14,16 +14,54 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from jostle.extraction.extractor import Features, Wanted
+from jostle.extraction.extractor import Features
+from jostle.looking.shown_frames import Spread, Starts
 from jostle.types.clip import Frames
 from jostle.types.segments import Segments
 
 
 class Ask(Protocol):
-    """Has something done where a look with its models was loaded; `jostle.cluster.serving.Served` does that."""
+    """Has something done where a look with its models was loaded.
+
+    `jostle.feeding.asking.Served` does that on this machine, `jostle.cluster.serving.Served` on a cluster.
+
+    Attributes:
+        gathers: whether questions of many are put together there.
+    """
+
+    @property
+    def gathers(self) -> bool: ...
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
         """What `function(look, *arguments)` gives there."""
+
+    def later(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
+        """Ask, and go on; what is given back waits for the answer.
+
+        Args:
+            together: rows of the first argument that `function.together` may answer at once, of this and of other
+                questions like it.
+        """
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a model wants to see, as far as those have to know who show it."""
+
+    frames: int
+    stride: int = 1
+    step: int = 1
+    fps: float | None = None
+    spread: Spread = "step"
+    clips: int | None = None
+    starts: Starts = "ends"
+
+    @classmethod
+    def of(cls, spec: Any) -> Shown | None:
+        """Of the spec that a model has, if it has one."""
+        if spec is None:
+            return None
+        return cls(**{field.name: getattr(spec, field.name) for field in fields(cls) if hasattr(spec, field.name)})
 
 
 def look_from_afar(ask: Ask) -> Any:
@@ -37,11 +75,16 @@ def _with_stand_ins(look: Any, ask: Ask) -> Any:
     for part in (field.name for field in fields(look)):
         model = getattr(look, part)
         if part == "extractor":
-            new[part] = DistantExtractor(ask, model.spec, model.dim, model.frame_dim)
+            spec = Shown.of(model.spec)
+            assert spec is not None
+            new[part] = DistantExtractor(ask, spec, model.dim, model.frame_dim)
         elif part == "detector":
             new[part] = DistantDetector(ask)
         elif part == "model":
-            new[part] = DistantModel(ask, getattr(model, "name", ""), getattr(model, "spec", None))
+            most = getattr(look, "batch", 1)
+            new[part] = DistantModel(ask, getattr(model, "name", ""), Shown.of(getattr(model, "spec", None)), most)
+        elif part == "batch" and ask.gathers:
+            new[part] = 1
     return replace(look, **new)
 
 
@@ -50,7 +93,7 @@ class DistantExtractor:
     """Stands in for an extractor."""
 
     ask: Ask
-    spec: Wanted
+    spec: Shown
     dim: int
     frame_dim: int | None
 
@@ -94,15 +137,24 @@ class DistantDetector:
 
 @dataclass(frozen=True)
 class DistantModel:
-    """Stands in for what scores clips, or finds actions in frames."""
+    """Stands in for what scores clips, or finds something in frames.
+
+    Attributes:
+        most: clips that it looks at together.
+    """
 
     ask: Ask
     name: str
-    spec: Any
+    spec: Shown | None
+    most: int = 1
 
     def __call__(self, frames: Frames, **facts: Any) -> Any:
         """What it gives for these frames."""
         return self.ask(_call, frames, facts)
+
+    def later(self, frames: Frames) -> Callable[[], Any]:
+        """The same, to be waited for."""
+        return self.ask.later(_call, frames, {}, together=self.most)
 
 
 def _extract(look: Any, clip_frames: Frames) -> Features:
@@ -134,3 +186,16 @@ def _call(look: Any, frames: Frames, facts: dict[str, Any]) -> Any:
 
     with look.guard():
         return accepting(look.model, facts)(frames)
+
+
+def _call_together(look: Any, questions: Sequence[tuple[Frames, dict[str, Any]]]) -> list[Any]:
+    parts = [frames for frames, _ in questions]
+    with look.guard():
+        if hasattr(look.model, "together"):
+            answers: list[Any] = look.model.together(parts)
+            return answers
+        ends = np.cumsum([len(part) for part in parts])
+        return np.split(look.model(np.concatenate(parts)), ends[:-1])
+
+
+_call.together = _call_together  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from jostle.corrupting.stages import origins
 from jostle.extraction.engine import Cost
 from jostle.extraction.frames import Belt
 from jostle.looking.footage import footage_of
-from jostle.looking.recognition import Scoring
+from jostle.looking.recognition import Later, Scoring
 from jostle.looking.work import Looked, Order
 from jostle.types.clip import Frames
 
@@ -22,14 +22,14 @@ Found = TypeVar("Found")
 
 def look_at_frames(
     order: Order,
-    look: Callable[[Frames], Sequence[Answer]],
+    look: Callable[[Frames], Later[Answer]],
     batch: int,
     together: Callable[[Sequence[Answer]], Found],
 ) -> Looked[Found]:
     """What a model finds in the frames of an order, in their order there.
 
     Args:
-        look: gives an answer for each of some clips of one frame, (B, 1, H, W, 3).
+        look: has a model look at some clips of one frame, (B, 1, H, W, 3); what it gives waits for an answer for each.
         batch: frames given at once.
         together: makes one thing of the answers in a cell.
     """
@@ -46,7 +46,7 @@ def look_at_frames(
             if cell.name == CLEAN:
                 scoring.finish()
                 clean = scoring.cost(footage.decoded)
-        scoring.finish()
+        scoring.answered()
         found = {cell.name: together([scoring[cell.name, i] for i in range(len(numbers))]) for cell in order.cells}
         shown = tuple(np.unique(numbers).tolist())
         return Looked(found, clean, scoring.cost(footage.decoded, clean), shown=shown)

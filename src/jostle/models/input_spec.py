@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -211,9 +212,7 @@ class InputSpec:
         if self.colours == "bgr":
             video = video.flip(-1)
         video = self._bordered(self._resized(video.permute(0, 3, 1, 2)))
-        mean = torch.tensor(self.mean, device=video.device)[:, None, None]
-        std = torch.tensor(self.std, device=video.device)[:, None, None]
-        return video.div_(255).sub_(mean).div_(std)
+        return video.div_(255).sub_(_colour(self.mean, video.device)).div_(_colour(self.std, video.device))
 
     def _resized(self, video: Tensor) -> Tensor:
         """(T, 3, H', W') float32 of values from 0 to 255."""
@@ -234,6 +233,13 @@ class InputSpec:
         made = made.repeat(len(video), 1, height, width)
         made[..., above : height - below, left : width - right] = video
         return made
+
+
+@lru_cache(maxsize=64)
+def _colour(values: tuple[float, float, float], device: torch.device) -> Tensor:
+    """(3, 1, 1), kept: a copy to a GPU waits for all that is under way there."""
+    with torch.inference_mode(False):
+        return torch.tensor(values, device=device)[:, None, None]
 
 
 def resized(

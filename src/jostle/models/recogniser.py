@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.models.input_spec import Frames, InputSpec
+from jostle.models.lanes import on_device
 from jostle.registry import Registry
 from jostle.settings import fit_changes
 from jostle.shapes import differences
@@ -74,28 +75,40 @@ class Recogniser:
 
     def __call__(self, clip_frames: Frames) -> Scores:
         """(B, classes) float32 from (B, T, H, W, 3) uint8; the same bits for a clip in any company."""
+        return self.together([clip_frames])[0]
+
+    def together(self, parts: Sequence[Frames]) -> list[Scores]:
+        """Scores of the clips of each part, as if each were alone; they share batches."""
+        every = [self._checked(part) for part in parts]
+        with torch.inference_mode():
+            if self.spec is None:
+                return [self._scores(self.network(clips), len(clips)).numpy() for clips in every]
+            size = CLIPS_AT_ONCE["cuda" if self._device.type == "cuda" else "cpu"]
+            clips = [clip for part in every for clip in part]
+            made = np.concatenate(
+                [self._some(clips[lo : lo + size], size, self.spec) for lo in range(0, len(clips), size)]
+            )
+        ends = np.cumsum([len(part) for part in every])
+        return np.split(made, ends[:-1])
+
+    def _checked(self, clip_frames: Frames) -> Frames:
         clips = np.ascontiguousarray(clip_frames)  # frames may come reversed
         if clips.ndim != 5 or clips.shape[-1] != 3 or clips.dtype != np.uint8 or 0 in clips.shape:
             raise BadValue(f"{self.name}: clips must be (B, T, H, W, 3) uint8, not {clips.shape} {clips.dtype}")
-        with torch.inference_mode():
-            if self.spec is None:
-                return self._scores(self.network(clips), len(clips)).numpy()
-            size = CLIPS_AT_ONCE["cuda" if self._device.type == "cuda" else "cpu"]
-            made = [self._some(clips[lo : lo + size], size, self.spec) for lo in range(0, len(clips), size)]
-        return np.concatenate(made)
+        return clips
 
-    def _some(self, clips: Frames, size: int, spec: InputSpec) -> Scores:
+    def _some(self, clips: Sequence[Frames], size: int, spec: InputSpec) -> Scores:
         device = self._device
-        crops = torch.stack([spec.prepare(torch.tensor(clip, device=device)) for clip in clips])  # (B, crops, ...)
+        crops = torch.stack([spec.prepare(on_device(clip, device)) for clip in clips])  # (B, crops, ...)
         if len(clips) < size:
             crops = torch.cat([crops, crops.new_zeros(size - len(clips), *crops.shape[1:])])
         try:
             raw = self.network(crops.flatten(0, 1))
         except (RuntimeError, ValueError) as error:
-            if clips.shape[1] == spec.frames or isinstance(error, torch.OutOfMemoryError):
+            if len(clips[0]) == spec.frames or isinstance(error, torch.OutOfMemoryError):
                 raise
             raise BadValue(
-                f"{self.name}: cannot take a clip of {clips.shape[1]} frames; give it {spec.frames} ({error})"
+                f"{self.name}: cannot take a clip of {len(clips[0])} frames; give it {spec.frames} ({error})"
             ) from error
         return self._scores(raw, size * crops.shape[1], size, len(clips)).numpy()
 
