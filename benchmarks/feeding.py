@@ -206,10 +206,10 @@ def measured(options: argparse.Namespace, videos: dict[str, Path], name: str) ->
         print("the same bytes when fed" if known == same else "OTHER BYTES WHEN FED", flush=True)
     nothing = replace(fed, name=f"nothing:{name}")
     for jobs in options.jobs:
-        can, _ = run_rate(
-            nothing, videos, device="cpu", jobs=jobs, processes=0, clips=options.clips, precision="float32"
-        )
-        did, _ = run_rate(fed, videos, device=options.device, jobs=jobs, processes=options.processes, **usual)
+        some = dict(list(videos.items())[: jobs * options.rounds])
+        plain = {"clips": options.clips, "precision": "float32"}
+        can, _ = run_rate(nothing, some, device="cpu", jobs=jobs, processes=0, **plain)
+        did, _ = run_rate(fed, some, device=options.device, jobs=jobs, processes=options.processes, **usual)
         run, whole = did.a_second, did.items / did.whole_s
         able = can.items / can.seconds if fed.task == "recognition" else did.items / can.seconds
         row = Row(name, jobs, alone, able, run, whole, run / alone, run / able, run / min(alone, able))
@@ -237,6 +237,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", default=str(cores()), help="one number, or several with commas between")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--videos", type=int, default=24)
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="videos that each worker looks at, as far as there are so many"
+    )
     parser.add_argument("--frames", type=int, default=FRAMES)
     parser.add_argument("--clips", type=int, default=4)
     parser.add_argument("--check", type=int, default=2, help="videos whose bytes are compared with one process's")
