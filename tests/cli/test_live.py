@@ -41,3 +41,8 @@ def test_the_table_shows_values_so_far_or_counts() -> None:
 
 def test_nothing_is_said_of_time_before_anything_is_done() -> None:
     assert title_of("x", Tick(0, 8, 0, {}), 0.0) == "x: 0 of 8 videos, 0.00 a second"
+
+
+def test_the_title_says_what_limits() -> None:
+    said = title_of("x", Tick(4, 8, 0, {}, limit="model"), 2.0)
+    assert said == "x: 4 of 8 videos, 2.00 a second, about 2 s left, limited by the model"

@@ -171,6 +171,24 @@ def test_detections_in_a_video_are_those_in_its_features(jostled, tmp_path: Path
     assert struck["one"] != every["one"]
 
 
+def test_models_in_processes_of_their_own_change_nothing(jostled, tmp_path: Path) -> None:
+    """Features and detections of a folder: in one process, in workers with a model each, and asked for elsewhere."""
+    ways = {"one": ("-j", 1), "fed": ("-j", 2, "--model-processes", 1)}
+    knock = ("-c", "gaussian_noise:2")
+    for name, way in ways.items():
+        assert jostled("extract", "videos", *NET, *knock, "-o", tmp_path / name, *way).code == 0
+    for file in ("one.npy", "two.npy", "three.npy"):
+        assert (tmp_path / "fed" / file).read_bytes() == (tmp_path / "one" / file).read_bytes()
+    found = ("--extractor", "puppet_net", "--extractor-weights", "net.safetensors", "--device", "cpu", "--json", *knock)
+    told = [
+        jostled("detect", "videos", *DETECT, *found, *way)
+        for way in (("-j", 1), ("-j", 2), ("-j", 2, "--model-processes", 1))
+    ]
+    assert [one.code for one in told] == [0, 0, 0], told[2].err
+    assert told[0].out == told[1].out == told[2].out
+    assert set(json.loads(told[0].out)["results"]) == set(LENGTHS)
+
+
 def test_a_bad_video_of_a_folder_is_set_aside(jostled, world: Path, tmp_path: Path) -> None:
     mixed = tmp_path / "mixed"
     mixed.mkdir()

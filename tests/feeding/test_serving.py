@@ -37,6 +37,9 @@ class OneLane:
 
     count: int = 1
 
+    def begin(self) -> None:
+        pass
+
     @contextmanager
     def lane(self) -> Iterator[None]:
         yield

@@ -5,23 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
 
 import small_run
+import torch
+from flow_extractor import Moving
 from small_run import NAMES, RECIPE, TRUTH
+from test_clip_detection import detector_of
 
 from jostle.benchmarks.selection import select_cells
 from jostle.errors import JostleError
-from jostle.looking.detecting import DetectingByFeatures, DetectingByFrames
+from jostle.looking.detecting import DetectingByClips, DetectingByFeatures, DetectingByFrames
 from jostle.looking.remote import look_from_afar
 from jostle.looking.work import Attempting, Order
+from jostle.models.extractor import load_extractor
 from jostle.parcels import opened, packed, reply_of, unpacked
 from jostle.types import Segments
 from jostle.workers import worked
@@ -33,6 +38,15 @@ def look() -> DetectingByFeatures:
 
 def released_look() -> DetectingByFeatures:
     return replace(look(), rule="released", released_faults=("early-row",))
+
+
+def flow_look() -> DetectingByFeatures:
+    return replace(look(), extractor=Moving(8, 2))
+
+
+@cache
+def two_stream_look() -> Any:
+    return replace(look(), extractor=load_extractor("i3d_flow", weights="random"))
 
 
 def counting_look() -> DetectingByFrames:
@@ -79,11 +93,40 @@ def told(results: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("load", [look, released_look, counting_look])
+@pytest.mark.parametrize("load", [look, released_look, flow_look, counting_look])
 def test_stand_ins_find_the_same(orders: list[Order], load: Callable[[], Any]) -> None:
     near = told(worked(Attempting(load), orders, 1))
     far = told(worked(Attempting(partial(look_from_afar, Elsewhere(load))), orders, 1))
     assert near == far
+
+
+def clip_look(name: str) -> DetectingByClips:
+    return DetectingByClips(detector_of(name))
+
+
+@pytest.mark.parametrize("name", ["afsd", "basictad", "e2e_tad"])
+def test_stand_ins_of_detectors_of_frames_find_the_same(orders: list[Order], name: str) -> None:
+    load = partial(clip_look, name)
+    near = told(worked(Attempting(load), orders[:1], 1))
+    far = told(worked(Attempting(partial(look_from_afar, Elsewhere(load))), orders[:1], 1))
+    assert near == far
+
+
+def test_flow_of_our_own_extractors_is_made_here() -> None:
+    extractor, stand_in = two_stream_look().extractor, look_from_afar(Elsewhere(two_stream_look)).extractor
+    frames = np.random.default_rng(0).integers(0, 256, (3, 40, 48, 3), np.uint8)
+    assert stand_in.sees_flow
+    assert stand_in.flow_maker is not None
+    assert np.array_equal(stand_in.flow(frames[:-1], frames[1:]), extractor.flow(frames[:-1], frames[1:]))
+
+
+def test_what_was_seen_is_carried_in_any_numbers() -> None:
+    detector = detector_of("afsd")
+    for numbers in (torch.float32, torch.bfloat16, torch.float16):
+        seen = torch.randn(3, 2, 4, generator=torch.Generator().manual_seed(0)).to(numbers)
+        back = detector.brought_back(*detector.carried(seen))
+        assert back.dtype == numbers
+        assert torch.equal(back, seen)
 
 
 def test_rule_and_faults_go_along() -> None:

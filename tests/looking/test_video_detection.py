@@ -12,7 +12,7 @@ import jostle
 from jostle.errors import BadValue, DataError, MediaError
 from jostle.extraction.folder import Corrupting, extract_videos
 from jostle.looking.detection import Grid, detect_features, grid_of
-from jostle.looking.video_detection import by_features, detect_videos
+from jostle.looking.video_detection import ByFeatures, detect_videos
 from jostle.types import Segments
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
@@ -42,12 +42,12 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def test_each_video_is_looked_at_with_its_own_rate(videos: dict[str, Path]) -> None:
     detector = Sums()
-    found = detect_videos(by_features(detector, TwoParts(8, 2)), videos)
+    found = detect_videos(ByFeatures(detector, TwoParts(8, 2)), videos)
     assert found.videos == ("a", "odd name!")
     assert [(facts["fps"], facts["duration"]) for facts in detector.told] == [(25.0, 1.6), (10.0, 3.0)]
     assert {(facts["stride"], facts["window"]) for facts in detector.told} == {(2, 8)}
     corrupting = Corrupting(("black_frame:3",), "frame:9")
-    struck = detect_videos(by_features(detector, TwoParts(8, 2), corrupting), videos)
+    struck = detect_videos(ByFeatures(detector, TwoParts(8, 2), corrupting), videos)
     assert (struck.score != found.score).all()
 
 
@@ -57,7 +57,7 @@ def test_features_that_jostle_wrote_need_no_rate(videos: dict[str, Path], tmp_pa
     assert grid_of(tmp_path) == grid_of(tmp_path / "a.npy") == Grid(2, 8)
     detector = Sums()
     found = detect_features(detector, tmp_path, grid_of(tmp_path))
-    straight = detect_videos(by_features(Sums(), TwoParts(8, 2)), videos)
+    straight = detect_videos(ByFeatures(Sums(), TwoParts(8, 2)), videos)
     assert found.videos == straight.videos
     assert found.score.tolist() == straight.score.tolist()
     assert [facts["fps"] for facts in detector.told] == [25.0, 10.0]
@@ -73,7 +73,7 @@ def test_a_bad_video_is_told_of(videos: dict[str, Path], tmp_path: Path) -> None
     (tmp_path / "bad.mp4").write_text("no video")
     bad: dict[str, str] = {}
     every = {"bad": tmp_path / "bad.mp4", **videos}
-    find = by_features(Sums(), TwoParts())
+    find = ByFeatures(Sums(), TwoParts())
     found = detect_videos(find, every, on_bad=lambda name, error: bad.update({name: str(error)}))
     assert found.videos == ("a", "odd name!")
     assert list(bad) == ["bad"]

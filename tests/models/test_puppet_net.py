@@ -41,6 +41,18 @@ def test_a_window_is_joined_the_same_in_any_company(extractor: Extractor, seen: 
     assert np.array_equal(extractor.join(windows[rows]), extractor.join(windows)[rows])
 
 
+def test_parts_share_batches_and_are_seen_as_if_alone(
+    extractor: Extractor, frames: np.ndarray, seen: np.ndarray
+) -> None:
+    ends = (5, 5, 40, 69, 70)  # one is empty, one is longer than a batch, one fills what is left of a batch
+    parts = [slice(begin, end) for begin, end in zip((0, *ends), ends, strict=False)]
+    for part, made in zip(parts, extractor.see_together([frames[part] for part in parts]), strict=True):
+        assert np.array_equal(made, seen[part])
+    windows = np.stack([seen[i : i + 16] for i in range(20)])
+    for part, made in zip(parts, extractor.join_together([windows[part] for part in parts]), strict=True):
+        assert np.array_equal(made, extractor.join(windows[part]))
+
+
 def test_clips_go_through_both_parts(extractor: Extractor, frames: np.ndarray, seen: np.ndarray) -> None:
     clips = np.stack([frames[4 * i : 4 * i + 16] for i in range(5)])
     whole = extractor(clips)

@@ -71,6 +71,14 @@ def test_a_clip_scores_the_same_in_any_company(clips: np.ndarray, rows: list[int
         assert np.array_equal(model(clips[rows]), model(clips)[rows])
 
 
+def test_parts_share_batches_and_score_as_if_alone(clips: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CLIPS_AT_ONCE, "cpu", 3)
+    model = Recogniser(with_weights("small", small, SPEC, "random", head="5.bias", classes=5).network, SPEC)
+    parts = [clips[:1], clips[:2], clips[1:2], clips[:2]]
+    for together, part in zip(model.together(parts), parts, strict=True):
+        assert together.tobytes() == model(part).tobytes()
+
+
 def test_a_callable_without_a_spec_sees_the_frames_themselves(clips: np.ndarray) -> None:
     def first_pixel(given: np.ndarray) -> np.ndarray:
         assert given.dtype == np.uint8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,26 @@ def test_what_a_plan_may_cost(videos: dict[str, Path], tmp_path: Path) -> None:
     assert cost["disk_bytes"] == 2 * 28 * 12
     assert cost["windows"] is None  # clips are no windows
     assert estimated(plan, None, 2)["estimate"] is None
+
+
+def test_what_will_limit_is_foretold(videos: dict[str, Path], tmp_path: Path) -> None:
+    task = task_of(RECIPE, data_of(videos))
+    plan = planned(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
+    slow = first_look(partial(recognising, 0.5), plan.orders, timed=True)
+    assert slow is not None
+    assert slow.parts is not None
+    assert estimated(plan, slow, 2)["estimate"]["limit"] == "model"
+    # In a process of its own, a model limits if what it takes is more than what the workers share.
+    busy = iter((0.0, 300.0, 301.0, 401.0))
+    apart = first_look(recognising, plan.orders, timed=True, busy_s=lambda: next(busy))
+    assert apart is not None
+    assert apart.parts is not None
+    assert apart.parts.model == pytest.approx(100.0)
+    assert estimated(plan, apart, 2, 1)["estimate"]["limit"] == "model"
+    quick = replace(apart, parts=replace(apart.parts, decoding=1.0, corrupting=9.0, model=4.0))
+    assert estimated(plan, quick, 2, 1)["estimate"]["limit"] == "corrupting"
+    assert estimated(plan, quick, 4, 1)["estimate"]["limit"] == "model"
+    assert estimated(plan, quick, 4, 2)["estimate"]["limit"] == "corrupting"
 
 
 def test_of_many_videos_some_are_opened_for_all(

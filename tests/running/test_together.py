@@ -18,7 +18,7 @@ from jostle.extraction.folder import Corrupting, features_of
 from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.looking.detecting import DetectingByFeatures
 from jostle.looking.sweep import Detecting, Models
-from jostle.looking.video_detection import by_features, detect_videos
+from jostle.looking.video_detection import ByFeatures, detect_videos
 from jostle.looking.work import Looked, Order
 from jostle.running.runner import Contestant, Run, run_benchmark
 from jostle.running.together import run_together
@@ -69,7 +69,7 @@ def test_each_cell_is_that_of_the_corrupted_video(videos: dict[str, Path]) -> No
     found = looked(videos, CELLS)
     for cell in CELLS:
         corrupting = Corrupting(cell.specs, cell.placement, seed=3, segments=SEGMENTS)
-        alone = detect_videos(by_features(Sums(), TwoParts(8, 2), corrupting), videos)
+        alone = detect_videos(ByFeatures(Sums(), TwoParts(8, 2), corrupting), videos)
         scores = [found[name].found[cell.name]["plus"].score[0] for name in "abc"]
         assert scores == alone.score.tolist()
         assert [found[name].found[cell.name]["minus"].score[0] for name in "abc"] == (-alone.score).tolist()

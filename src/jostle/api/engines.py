@@ -48,7 +48,7 @@ class Place:
                 return
             from jostle.looking.remote import look_from_afar
 
-            yield replace(contestant, load=partial(look_from_afar, served))
+            yield replace(contestant, load=partial(look_from_afar, served), apart=True)
 
     @contextmanager
     def serving(self, load: Callable[[], Any]) -> Iterator[Ask | None]:

@@ -46,6 +46,7 @@ def extract(
     clean: str | Path | None = None,
     overwrite: bool = False,
     jobs: int | None = 1,
+    model_processes: int | None = None,
     device: str = "auto",
     progress: Progress | None = None,
 ) -> Extracted:
@@ -71,7 +72,9 @@ def extract(
         keep_frames: also write what was seen of each frame, as `<out>/frames/<video id>.npy`.
         clean: folder of clean features made with `keep_frames`; then only what a corruption changes is computed.
         overwrite: replace features in `out` that were made otherwise, instead of refusing to.
-        jobs: videos at once, each in a process of its own; None for one a core, on a GPU one.
+        jobs: videos at once, each in a process of its own; None for one a core.
+        model_processes: processes that hold the extractor, for those that decode and corrupt to ask; 0 for one in each
+            of those. By default one a GPU if there are several jobs, and none on a CPU. Features do not depend on it.
         device: `auto`, `cpu` or `cuda`.
         progress: called with (videos done, videos in all), or for a single video with frames.
 
@@ -79,30 +82,39 @@ def extract(
         JostleError: if nothing could be made. Videos of a folder that cannot be read are set aside and listed.
     """
     need_torch("extractors")
+    from jostle.api.engines import place_of
     from jostle.detectors.devices import device_for
     from jostle.extraction.folder import extract_videos
+    from jostle.looking.remote import extracting, extractor_from_afar
+    from jostle.models.threads import one_thread
 
     videos, corrupting = videos_and_corruptions(
         source, spec, placement, segments=segments, truth=truth, subset=subset, video_id=video_id, seed=seed
     )
-    place = str(device_for(device))
-    if jobs is None:
-        jobs = cores() if place == "cpu" else 1
     changes = {} if stride is None else {"stride": stride}
     asked = AskedExtractor(extractor, weights)
-    return extract_videos(
-        videos,
-        partial(asked.get, device=place, **changes),
-        Path(out),
-        name=asked.name,
-        weights=asked.fingerprint(),
-        corrupting=corrupting,
-        rule=rule,
-        released_faults=released_faults,
-        keep_frames=keep_frames,
-        clean=None if clean is None else Path(clean),
-        rates=rates_of(videos, truth, fps),
-        overwrite=overwrite,
-        jobs=jobs,
-        progress=progress,
-    )
+    named = isinstance(extractor, str)
+    if jobs is None and not named and str(device_for(device)) == "cpu":
+        jobs = cores()  # a thing on a GPU stays where it is
+    many = named and len(videos) > 1 and jobs != 1
+    with place_of("local", device, jobs, many=many, model_processes=model_processes) as place:
+        load: Callable[[], FeatureExtractor] = partial(asked.get, device=place.device, **changes)
+        with place.serving(partial(extracting, load, one_thread)) as served:
+            if served is not None:
+                load = partial(extractor_from_afar, served)
+            return extract_videos(
+                videos,
+                load,
+                Path(out),
+                name=asked.name,
+                weights=asked.fingerprint(),
+                corrupting=corrupting,
+                rule=rule,
+                released_faults=released_faults,
+                keep_frames=keep_frames,
+                clean=None if clean is None else Path(clean),
+                rates=rates_of(videos, truth, fps),
+                overwrite=overwrite,
+                jobs=place.jobs,
+                progress=progress,
+            )

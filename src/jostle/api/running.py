@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -176,6 +177,7 @@ def plan(
     asked_data = AskedData(data, dataset, subset, fps)
     recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
     from jostle.api.engines import place_of
+    from jostle.looking.remote import look_from_afar
     from jostle.running.estimate import estimated, first_look
     from jostle.running.runner import plan_benchmark
 
@@ -191,8 +193,10 @@ def plan(
             seed=seed,
             retry_failed=retry_failed,
         )
-        with place.with_models(known.contestant) as contestant:
-            return estimated(made, first_look(contestant.load, made.orders, timed=True), place.jobs)
+        with place.serving(known.contestant.load) as served:
+            load = known.contestant.load if served is None else partial(look_from_afar, served)
+            first = first_look(load, made.orders, timed=True, busy_s=getattr(served, "busy_s", None))
+            return estimated(made, first, place.jobs, len(place.processes))
 
 
 def _are_names(*given: Any) -> bool:

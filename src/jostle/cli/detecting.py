@@ -12,7 +12,18 @@ from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
 from jostle.cli.fetching import fetch
-from jostle.cli.options import Device, Json, PlacementOption, Quiet, Seed, SpecOption, Verbose, VideoId
+from jostle.cli.options import (
+    Device,
+    Json,
+    ModelProcesses,
+    PlacementOption,
+    Quiet,
+    Seed,
+    SpecOption,
+    Verbose,
+    VideoId,
+    Workers,
+)
 from jostle.cli.tables import lines_of, percent
 from jostle.errors import BadValue
 from jostle.plugins import is_place
@@ -78,6 +89,8 @@ def detect(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the detector.")
     ] = None,
     seed: Seed = 0,
+    jobs: Workers = None,
+    model_processes: ModelProcesses = None,
     device: Device = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -92,9 +105,8 @@ def detect(
     if weights is None and not is_place(detector):
         raise BadValue(f"{detector} has to be given its weights: --weights F")
     fetch("detectors", detector, weights)
-    made = api.load_detector(detector, weights=weights, **_settings(settings or []))
-    if hasattr(made, "to"):
-        made.to(_device(device))
+    changes = _settings(settings or [])
+    made = api.load_detector(detector, weights=weights, **changes)
     facts: dict[str, Any] = {}
     shown = {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed, "fps": fps}
     if looks_at_frames(made):
@@ -104,8 +116,7 @@ def detect(
     elif extractor or extractor_weights or corruption or placement or _is_video(source, prefix, suffix):
         name = extractor or _extractor_of(detector, weights, source)
         fetch("extractors", name, extractor_weights)
-        facts["extractor"] = api.load_extractor(name, weights=extractor_weights, device=_device(device))
-        facts |= shown
+        facts |= {"extractor": name, "extractor_weights": extractor_weights, **shown}
     else:
         noted = grid_of(source)
         facts["grid"] = Grid(stride or noted.stride, window or noted.window, fps, prefix, suffix)
@@ -114,9 +125,14 @@ def detect(
     with voice.progress("detecting") as advance:
         found = api.detect(
             source,
-            made,
+            detector,
+            weights=weights,
+            settings=changes,
             truth=known,
             video_scores=video_scores,
+            jobs=jobs,
+            model_processes=model_processes,
+            device=device,
             on_bad=lambda name, error: set_aside.update({name: str(error)}),
             progress=advance,
             **facts,
@@ -236,9 +252,3 @@ def _settings(pairs: list[str]) -> dict[str, Any]:
     from jostle.settings import parsed_pairs
 
     return parsed_pairs(pairs)
-
-
-def _device(wanted: str) -> str:
-    from jostle.detectors.devices import device_for
-
-    return str(device_for(wanted))

@@ -16,6 +16,7 @@ from jostle.cli.options import (
     Device,
     ImageRate,
     Json,
+    ModelProcesses,
     PlacementOption,
     Quiet,
     ReleasedFaults,
@@ -62,6 +63,7 @@ def extract(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace features made with other settings.")] = False,
     seed: Seed = 0,
     jobs: Workers = None,
+    model_processes: ModelProcesses = None,
     device: Device = "auto",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -90,6 +92,7 @@ def extract(
             clean=clean,
             overwrite=overwrite,
             jobs=jobs,
+            model_processes=model_processes,
             device=device,
             progress=advance,
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jostle.running.watching import CellSoFar, Tick
 
 PAUSE_S = 0.5  # between two drawings of the table
+LIMITS = {"decoding": "decoding", "corrupting": "corrupting", "model": "the model", "disk": "the disk"}
 
 
 @contextmanager
@@ -70,7 +71,8 @@ def title_of(what: str, tick: Tick, seconds: float) -> str:
     rate = tick.done / seconds if seconds > 0 else 0.0
     left = f", about {time_of((tick.total - tick.done) / rate)} left" if rate else ""
     failed = f", {tick.failed} set aside" if tick.failed else ""
-    return f"{what}: {tick.done} of {tick.total} {tick.unit}{failed}, {rate:.2f} a second{left}"
+    limit = f", limited by {LIMITS[tick.limit]}" if tick.limit else ""
+    return f"{what}: {tick.done} of {tick.total} {tick.unit}{failed}, {rate:.2f} a second{left}{limit}"
 
 
 def grid_of(tick: Tick) -> dict[str, dict[str, CellSoFar]]:

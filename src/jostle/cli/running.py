@@ -12,7 +12,7 @@ from jostle import api
 from jostle.cli import voice
 from jostle.cli.app import app
 from jostle.cli.fetching import fetch
-from jostle.cli.live import time_of, watching
+from jostle.cli.live import LIMITS, time_of, watching
 from jostle.cli.options import (
     BenchmarkName,
     Cells,
@@ -182,6 +182,9 @@ def _show_plan(told: dict[str, Any]) -> None:
             f"about {time_of(cost['clean_s'])} for the clean videos{windows}, {time_of(cost['all_s'])} if every cell "
             f"takes as long, with {cost['jobs']} at once; {cost['disk_bytes'] / 1e6:.1f} MB on the disk"
         )
+        if cost["limit"] is not None:
+            parts = ", ".join(f"{LIMITS[part]} {seconds:.1f} s" for part, seconds in cost["parts"].items())
+            voice.show(f"limited by {LIMITS[cost['limit']]}: a video in its cells takes {parts}")
 
 
 def _object_lines(scores: dict[str, Any]) -> list[str]:

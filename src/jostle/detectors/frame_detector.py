@@ -165,6 +165,16 @@ class FrameDetector(Detector[C]):
         every = (pictures[:, lo : lo + size] for lo in range(0, pictures.shape[1], size))
         return torch.cat([self._seen(self.scaled(some).transpose(0, 1)) for some in every])
 
+    @final
+    def carried(self, seen: Tensor) -> tuple[npt.NDArray[np.uint8], str]:
+        """What was seen of frames as bytes (T, ...), and of what numbers, for whoever keeps it in another process."""
+        return seen.contiguous().view(torch.uint8).cpu().numpy(), str(seen.dtype).removeprefix("torch.")
+
+    @final
+    def brought_back(self, seen: npt.NDArray[np.uint8], numbers: str) -> Tensor:
+        """What was carried, on the detector's device."""
+        return torch.from_numpy(np.array(seen)).view(getattr(torch, numbers)).to(self.device)
+
     def _seen(self, pictures: Tensor) -> Tensor:
         """Of pictures in the scale of the network, no more than are looked at together."""
         count, size = len(pictures), FRAMES_AT_ONCE[self.device.type]

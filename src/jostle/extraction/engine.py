@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +25,7 @@ from jostle.extraction.extractor import FeatureExtractor, Features, FlowExtracto
 from jostle.extraction.flow import KeptFlow
 from jostle.extraction.frames import KEEP_BYTES, Belt, KeptFrames, Recall
 from jostle.extraction.windows import ReleasedFault, Rule, WindowGrid, mean_rate, retimed
+from jostle.stopwatch import spent_on
 from jostle.types.segments import Segments
 
 # Work given to a network at once. Networks of jostle divide it further as they like; bits do not depend on it.
@@ -125,8 +127,7 @@ class VideoFeatures:
         self._rows = self._shown[self.grid.frames_of(every, len(self._shown))]  # (T + 1, window) frames of the source
         self._flow: KeptFlow | None = None
         if getattr(extractor, "sees_flow", False):
-            self._sees_flow = cast(FlowExtractor, extractor)
-            self._flow = KeptFlow(self._sees_flow.flow, keep_bytes)
+            self._flow = KeptFlow(cast(FlowExtractor, extractor).flow, keep_bytes)
             # The frames that flow leads from and to; the last frame leads nowhere, and has that of the one before.
             ticks = self.grid.frames_of(every, len(self._shown))
             self._from = np.minimum(ticks, max(len(self._shown) - 2, 0))
@@ -200,26 +201,28 @@ class VideoFeatures:
         if self._extractor.frame_dim is None:
             return Extraction(self._windows(top, every), None, self._since(before))
         seen = np.empty((len(top), self._extractor.frame_dim), np.float32)
-        step = self._frames_at_once()
+        step, looking = self._frames_at_once(), []
         for lo in range(0, len(top), step):
             hi = min(lo + step, len(top))
-            seen[lo:hi] = self._see(top.block(lo, hi))
+            looking.append((lo, hi, self._see(top.block(lo, hi))))
             self._tell(hi, len(top))
+        for lo, hi, answer in looking:
+            seen[lo:hi] = answer()
         return Extraction(self._join(seen, every), seen, self._since(before))
 
     def _recalled(self, top: Source, made: Indices) -> Features:
         """What is seen of the frames of these numbers, of which only those with new pixels are looked at."""
         assert self._extractor.frame_dim is not None
         out = np.empty((len(made), self._extractor.frame_dim), np.float32)
-        waiting: dict[bytes, list[int]] = {}
+        rows_of: dict[bytes, list[int]] = {}  # that are looked at now
+        keys: list[bytes] = []
         pictures: list[npt.NDArray[np.uint8]] = []
+        looking: list[tuple[list[bytes], Callable[[], Features]]] = []
         step, row = self._frames_at_once(), 0
 
         def look() -> None:
-            for (key, rows), seen in zip(waiting.items(), self._see(np.stack(pictures)), strict=True):
-                out[rows] = seen
-                self._recall.put(key, seen)
-            waiting.clear()
+            looking.append((keys.copy(), self._see(np.stack(pictures))))
+            keys.clear()
             pictures.clear()
 
         for a, b in stretches(made):
@@ -229,10 +232,11 @@ class VideoFeatures:
                     known = self._recall.get(key)
                     if known is not None:
                         out[row] = known
-                    elif key in waiting:
-                        waiting[key].append(row)
+                    elif key in rows_of:
+                        rows_of[key].append(row)
                     else:
-                        waiting[key] = [row]
+                        rows_of[key] = [row]
+                        keys.append(key)
                         pictures.append(np.array(frame))
                     row += 1
                     if len(pictures) == step:
@@ -240,6 +244,10 @@ class VideoFeatures:
                 self._tell(row, len(made))
         if pictures:
             look()
+        for some, answer in looking:
+            for key, seen in zip(some, answer(), strict=True):
+                out[rows_of[key]] = seen
+                self._recall.put(key, seen)
         return out
 
     def _windows(self, top: Source, which: Indices) -> Features:
@@ -247,38 +255,50 @@ class VideoFeatures:
         made = np.empty((len(which), self._extractor.dim), np.float32)
         height, width = top.size
         step = max(BATCH_BYTES // (self.grid.window * height * width * 3), 1)
-        look = self._looking(top)
+        look, looking = self._looking(top), []
         for lo in range(0, len(which), step):
             part = which[lo : lo + step]
-            made[lo : lo + step] = look(part)
+            looking.append((lo, look(part)))
             self._joined += len(part)
             self._tell(lo + len(part), len(which))
+        for lo, answer in looking:
+            made[lo : lo + step] = answer()
         return made
 
-    def _looking(self, top: Source) -> Callable[[Indices], Features]:
-        """What makes features of windows of a state of the video that come in order."""
+    def _looking(self, top: Source) -> Callable[[Indices], Callable[[], Features]]:
+        """What has features made of windows of a state of the video that come in order."""
         belt = Belt(top)
         if self._flow is None:
-            return lambda windows: self._extractor(belt.take(self._rows[windows]))
+            return lambda windows: self._later("", belt.take(self._rows[windows]))
         flows = self._flow.along(origins(top))
 
-        def look(windows: Indices) -> Features:
+        def look(windows: Indices) -> Callable[[], Features]:
             rows, first, second = self._rows[windows], self._shown[self._from[windows]], self._shown[self._to[windows]]
             numbers = np.unique(np.stack([rows, first, second]))
             frames = belt.take(numbers)
-            return self._sees_flow(frames[np.searchsorted(numbers, rows)], flows.take(first, second, numbers, frames))
+            flow = flows.take(first, second, numbers, frames)
+            return self._later("", frames[np.searchsorted(numbers, rows)], flow)
 
         return look
 
-    def _see(self, frames: npt.NDArray[np.uint8]) -> Features:
+    def _see(self, frames: npt.NDArray[np.uint8]) -> Callable[[], Features]:
         self._seen += len(frames)
-        return self._extractor.see(frames)
+        return self._later("see", frames)
+
+    def _later(self, what: str, *shown: npt.NDArray[np.uint8]) -> Callable[[], Features]:
+        """What an extractor makes of frames, and of their flow, to be waited for where it is elsewhere and says so."""
+        with spent_on("model"):
+            if hasattr(self._extractor, "later"):
+                return partial(_waited_for, self._extractor.later(what, *shown))
+            given = self._extractor.see(*shown) if what == "see" else self._extractor(*shown)
+        return lambda: given
 
     def _join(self, seen: Features, which: Indices) -> Features:
         made = np.empty((len(which), self._extractor.dim), np.float32)
         for lo in range(0, len(which), BATCH_WINDOWS):
             part = which[lo : lo + BATCH_WINDOWS]
-            made[lo : lo + len(part)] = self._extractor.join(seen[self._rows[part]])
+            with spent_on("model"):
+                made[lo : lo + len(part)] = self._extractor.join(seen[self._rows[part]])
             self._joined += len(part)
         return made
 
@@ -315,3 +335,8 @@ class VideoFeatures:
             if found is not None and (found.shape != shape or found.dtype != np.float32):
                 raise BadValue(f"{what} must be {shape} float32 for this video, not {found.shape} {found.dtype}")
         return clean
+
+
+def _waited_for(answer: Callable[[], Features]) -> Features:
+    with spent_on("model"):
+        return answer()

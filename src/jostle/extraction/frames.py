@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from jostle.corrupting.stages import Source, stretches
 from jostle.extraction.extractor import Features
+from jostle.stopwatch import spent_on
 from jostle.types.clip import Frame, Frames
 
 KEEP_BYTES = 256 * 2**20  # of decoded frames of one video, while several corruptions of it are looked at
@@ -38,9 +39,11 @@ class KeptFrames:
     def block(self, lo: int, hi: int) -> Frames:
         if self._kept is None:
             self.decoded += hi - lo
-            return self._below.block(lo, hi)
+            with spent_on("decoding"):
+                return self._below.block(lo, hi)
         for a, b in stretches(np.flatnonzero(~self._have[lo:hi]) + lo):
-            self._kept[a:b] = self._below.block(a, b)
+            with spent_on("decoding"):
+                self._kept[a:b] = self._below.block(a, b)
             self._have[a:b] = True
             self.decoded += b - a
         given = self._kept[lo:hi]
@@ -52,23 +55,36 @@ class Belt:
     """Frames of a source for windows that follow one another: those that overlap are fetched once, and in order.
 
     A codec cannot go backwards without starting again, so nothing is asked for that was here a window ago.
+
+    Args:
+        windows: all that will be asked for, of which some may be left out: what no other has is not kept. None where
+            that is not known.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, windows: npt.NDArray[np.int64] | None = None) -> None:
         self._source = source
         self._held: dict[int, Frame] = {}
+        self._uses: Counter[int] | None = None
+        if windows is not None:
+            self._uses = Counter(t for window in windows for t in np.unique(window).tolist())
 
     def take(self, indices: npt.NDArray[np.int64]) -> Frames:
         """Frames of any shape of indices, none of them lower than the lowest of the last call."""
         wanted = np.unique(indices)
         self._held = {t: frame for t, frame in self._held.items() if t >= wanted[0]}
-        missing = np.array([t for t in wanted if t not in self._held], np.int64)
-        for a, b in stretches(missing):
-            # Copies: a view would keep the whole block alive for as long as one of its frames is held.
-            self._held.update((t, np.array(frame)) for t, frame in enumerate(self._source.block(a, b), a))
         out = np.empty((indices.size, *self._source.size, 3), np.uint8)
+        rows: dict[int, list[int]] = {}
         for row, t in enumerate(indices.ravel().tolist()):
-            out[row] = self._held[t]
+            rows.setdefault(t, []).append(row)
+        for t in rows.keys() & self._held.keys():
+            out[rows[t]] = self._held[t]
+        for a, b in stretches(np.array([t for t in wanted.tolist() if t not in self._held], np.int64)):
+            for t, frame in enumerate(self._source.block(a, b), a):
+                for row in rows[t]:
+                    out[row] = frame
+                if self._uses is None or self._uses[t] > 1:
+                    # A copy: a view would keep the whole block alive for as long as one of its frames is held.
+                    self._held[t] = np.array(frame)
         return out.reshape(*indices.shape, *out.shape[1:])
 
 

@@ -14,6 +14,7 @@ import os
 import pickle
 import struct
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -26,13 +27,17 @@ from typing import Any, Protocol
 from jostle.feeding.segments import Segment
 from jostle.parcels import reply_of
 
-NUMBER = struct.Struct("<Q")  # of a question, before its answer; and how many wait
+NUMBER = struct.Struct("<Q")  # of a question, before its answer
+BOARD = struct.Struct("<QQ")  # items that wait, and nanoseconds that something was computed
 BACKLOG = 256  # workers that may knock at once
 KNOWN = pickle.dumps(None)
 
 
 class Lanes(Protocol):
     """How a device is used; `jostle.models.lanes.Lanes` knows."""
+
+    def begin(self) -> None:
+        """Called first, before anything is loaded."""
 
     @property
     def count(self) -> int:
@@ -129,12 +134,16 @@ class Asker:
 
 
 class Row:
-    """Questions that wait, and a number for all to see of how many there are."""
+    """Questions that wait, and for all to see how many there are and how long something was at work.
+
+    Attributes:
+        board: where that stands.
+    """
 
     def __init__(self) -> None:
-        self.board = Segment(NUMBER.size)
+        self.board = Segment(BOARD.size)
         self._waiting: deque[Question] = deque()
-        self._items = 0
+        self._items = self._working = self._busy_ns = self._since_ns = 0
         self._changed = threading.Condition()
 
     def join(self, question: Question) -> None:
@@ -159,20 +168,27 @@ class Row:
                         self._waiting.remove(other)
                         if not left:
                             break
+            if not self._working:
+                self._since_ns = time.monotonic_ns()
+            self._working += 1
             return some
 
     def leave(self, some: list[Question]) -> None:
         """They have their answers."""
         with self._changed:
+            self._working -= 1
+            if not self._working:
+                self._busy_ns += time.monotonic_ns() - self._since_ns
             self._tell(-sum(question.count for question in some))
 
     def _tell(self, more: int) -> None:
         self._items += more
-        self.board.filled([memoryview(NUMBER.pack(self._items))])
+        self.board.filled([memoryview(BOARD.pack(self._items, self._busy_ns))])
 
 
 def answering(load: Callable[[], Any], lanes: Lanes, address: str, key: bytes) -> Callable[[object], None]:
     """Load something and answer questions about it from now on, beside whatever the process does. Called in a child."""
+    lanes.begin()
     thing = load()
     listener = Listener(address, "AF_UNIX", BACKLOG, key)
     row = Row()

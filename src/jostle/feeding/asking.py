@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jostle.errors import ResourceError
-from jostle.feeding.answering import NUMBER
+from jostle.feeding.answering import BOARD, NUMBER
 from jostle.feeding.segments import Segment, room_for
 from jostle.parcels import opened, packed_apart
 
@@ -64,10 +64,9 @@ class Served:
         """
         return _desk(self).ask(function, arguments, together)
 
-
-def waited_s() -> float:
-    """Seconds that this process has waited for answers."""
-    return _Desk.waited_s
+    def busy_s(self) -> float:
+        """Seconds that the processes have computed, all of them together, for whomever."""
+        return _desk(self).busy_s()
 
 
 @cache
@@ -104,15 +103,20 @@ class _Line:
         if (refusal := pickle.loads(pipe.recv_bytes())) is not None:  # somebody stands in for one that is given up
             opened(refusal)
         handle = recv_handle(pipe)
-        self._board = mmap.mmap(handle, NUMBER.size, prot=mmap.PROT_READ)
+        self._board = mmap.mmap(handle, BOARD.size, prot=mmap.PROT_READ)
         os.close(handle)
         self.known: dict[int, Segment] = {}
 
     @property
     def waiting(self) -> int:
         """Items that wait there, of all workers."""
-        items: int = NUMBER.unpack(self._board[: NUMBER.size])[0]
+        items: int = BOARD.unpack_from(self._board)[0]
         return items
+
+    @property
+    def busy_s(self) -> float:
+        """Seconds that something was computed there."""
+        return float(BOARD.unpack_from(self._board)[1] / 1e9)
 
     def share(self, number: int, segment: Segment) -> None:
         """Have the process share a segment."""
@@ -124,8 +128,6 @@ class _Line:
 
 class _Desk:
     """The questions of this process, one thread of it asks."""
-
-    waited_s = 0.0
 
     def __init__(self, served: Served) -> None:
         self._served = served
@@ -149,6 +151,10 @@ class _Desk:
         self._asked[number] = asked
         self._send(asked)
         return lambda: self._answer(number)
+
+    def busy_s(self) -> float:
+        self._connect(time.monotonic() + PATIENCE_S)
+        return sum(line.busy_s for line in self._lines.values())
 
     def _answer(self, number: int) -> Any:
         while number not in self._answers:
@@ -201,7 +207,6 @@ class _Desk:
 
     def _listen(self) -> None:
         """Take in answers that have come, and ask again what a process died of."""
-        begin = time.perf_counter()
         for asked in [asked for asked in self._asked.values() if asked.line is None]:
             self._send(asked)
         places = {self._lines[asked.line].pipe: asked.line for asked in self._asked.values() if asked.line is not None}
@@ -217,7 +222,6 @@ class _Desk:
             self._answers[number] = reply[NUMBER.size :]
             if asked.segment is not None:
                 self._free.append(asked.segment)
-        _Desk.waited_s += time.perf_counter() - begin
 
     def _lose(self, place: int) -> None:
         """A process is gone, and with it what it was asked."""

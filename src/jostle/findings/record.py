@@ -20,7 +20,7 @@ from jostle.filing.files import read_predictions, read_truth
 from jostle.findings.diagnosed import Diagnosed
 from jostle.metrics.protocol import Protocol, protocols
 from jostle.runs.about import About, Task
-from jostle.runs.events import VideoFailed, VideoKept
+from jostle.runs.events import Event, VideoFailed, VideoKept, WorkDone
 from jostle.runs.folder import RunFolder, run_folder
 from jostle.runs.journal import read_events
 from jostle.runs.lines import content_of, records_in, refuse_what_is_no_file
@@ -186,17 +186,22 @@ class RunRecord:
             raise DataError(f"{RunFolder(self.folder).journal}: frames shown of {video} are no numbers") from None
 
     @property
+    def work(self) -> tuple[WorkDone, ...]:
+        """What the time went to, each time that the run was begun or went on; older runs do not say."""
+        return tuple(event for event in self._events if isinstance(event, WorkDone))
+
+    @cached_property
+    def _events(self) -> list[Event]:
+        return list(read_events(RunFolder(self.folder).journal))
+
+    @property
     def _kept(self) -> dict[str, VideoKept]:
         return {video: portions[-1] for video, portions in self._portions.items()}
 
     @cached_property
     def _portions(self) -> dict[str, list[VideoKept]]:
         """What the journal says last on each portion of each video; most are kept whole."""
-        last = {
-            (event.video, event.portion): event
-            for event in read_events(RunFolder(self.folder).journal)
-            if isinstance(event, VideoKept)
-        }
+        last = {(event.video, event.portion): event for event in self._events if isinstance(event, VideoKept)}
         made: dict[str, list[VideoKept]] = {}
         for (video, _), event in last.items():
             made.setdefault(video, []).append(event)

@@ -13,6 +13,7 @@ from jostle.findings.standing import Standing
 from jostle.findings.survey import Survey
 from jostle.metrics.robustness import split_cell
 from jostle.runs.about import Origin
+from jostle.runs.events import WorkDone
 
 # What is left of the clean score, at least, and what is said of it.
 WORDS = (
@@ -96,6 +97,21 @@ def windows_said(about: Origin) -> str | None:
     if rule in (None, "all") and not faults:
         return None
     return f"{rule}, with the faults {' and '.join(faults)}" if faults else str(rule)
+
+
+def work_said(work: WorkDone) -> str:
+    """What the time of a run went to.
+
+    >>> work_said(WorkDone(8, 4, 10.0, 6.0, 30.0, 4.0, 0.1, "model", apart=True))
+    '10 s for 8 videos by 4 workers: decoding 15 %, corrupting 75 %, waiting for the model 10 %; limited by the model'
+    """
+    whole = max(work.decoding + work.corrupting + work.model, 1e-9)
+    model = "waiting for the model" if work.apart else "the model"
+    parts = {"decoding": work.decoding, "corrupting": work.corrupting, model: work.model}
+    shares = ", ".join(f"{part} {100 * seconds / whole:.0f} %" for part, seconds in parts.items())
+    limit = {"model": "the model", "disk": "the disk"}.get(work.limit, work.limit)
+    by = f"{work.workers} workers" if work.workers > 1 else "one worker"
+    return f"{work.seconds:.0f} s for {work.videos} videos by {by}: {shares}; limited by {limit}"
 
 
 def between(found: Estimate, digits: int = 1) -> str:

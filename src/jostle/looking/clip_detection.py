@@ -19,6 +19,7 @@ from jostle.corrupting.stages import Source, origins, stretches
 from jostle.extraction.engine import Cost
 from jostle.extraction.frames import Recall
 from jostle.extraction.windows import mean_rate
+from jostle.stopwatch import spent_on
 from jostle.types.segments import Segments
 
 AT_ONCE = 64  # frames that are fetched together
@@ -138,7 +139,8 @@ class VideoClips:
         missing = np.array(sorted(set(numbers) - state.seen.keys()), np.int64)
         for lo in range(0, len(missing), AT_ONCE):
             some = missing[lo : lo + AT_ONCE]
-            frames = np.concatenate([state.source.block(a, b) for a, b in stretches(some)])
+            with spent_on("corrupting"):
+                frames = np.concatenate([state.source.block(a, b) for a, b in stretches(some)])
             state.seen.update(zip(some.tolist(), self._seen(state, frames), strict=True))
 
     def _seen(self, state: _State, frames: npt.NDArray[np.uint8]) -> list[Any]:

@@ -19,6 +19,7 @@ from jostle.media.decode import Reader
 from jostle.media.packet_store import KeptStreams, PacketStore
 from jostle.media.source import fingerprint_of
 from jostle.metrics.frame_sets import frame_number
+from jostle.stopwatch import spent_on
 
 
 class Footage:
@@ -73,5 +74,14 @@ class Footage:
 @contextmanager
 def footage_of(order: Order) -> Iterator[Footage]:
     """The video of an order, open; a file that changes meanwhile is refused at the end."""
-    with Reader(order.path, threads=1, fps=order.fps) as reader:
+    with opened(order) as reader:
         yield Footage(reader, order)
+
+
+@contextmanager
+def opened(order: Order) -> Iterator[Reader]:
+    """The video of an order as it is decoded; its first pass is in the opening."""
+    with spent_on("decoding"):
+        reader = Reader(order.path, threads=1, fps=order.fps)
+    with reader:
+        yield reader

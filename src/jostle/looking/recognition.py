@@ -67,7 +67,7 @@ class Recognising:
             clean = Cost()
             for cell in order.cells:
                 top = footage.under(cell)
-                came_from, belt = origins(top)[rows], Belt(top)
+                came_from, belt = origins(top)[rows], Belt(top, rows)
                 for number, row in enumerate(rows):
                     scoring.want((cell.name, number), came_from[number], row, belt)
                 if cell.name == CLEAN:

@@ -7,7 +7,7 @@ works in the same batches as if it were here, so results have the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
@@ -64,6 +64,25 @@ class Shown:
         return cls(**{field.name: getattr(spec, field.name) for field in fields(cls) if hasattr(spec, field.name)})
 
 
+@dataclass(frozen=True)
+class Extracting:
+    """An extractor where it was loaded, for those who make features elsewhere."""
+
+    extractor: Any
+    guard: Callable[[], AbstractContextManager[None]] = nullcontext
+
+
+def extracting(load: Callable[[], Any], guard: Callable[[], AbstractContextManager[None]]) -> Extracting:
+    """Load an extractor where it is to be asked."""
+    return Extracting(load(), guard)
+
+
+def extractor_from_afar(ask: Ask) -> DistantExtractor:
+    """What makes features here with an extractor that is there."""
+    extractor: DistantExtractor = look_from_afar(ask).extractor
+    return extractor
+
+
 def look_from_afar(ask: Ask) -> Any:
     """What looks at videos here with models that are there: the same look with stand-ins for them."""
     return ask(_with_stand_ins, ask)
@@ -77,7 +96,12 @@ def _with_stand_ins(look: Any, ask: Ask) -> Any:
         if part == "extractor":
             spec = Shown.of(model.spec)
             assert spec is not None
-            new[part] = DistantExtractor(ask, spec, model.dim, model.frame_dim)
+            at_once = getattr(model, "at_once", (1, 1))
+            flow = getattr(model, "sees_flow", False)
+            maker = getattr(model, "flow_maker", None) if flow else None  # it knows torch, which others do without
+            new[part] = DistantExtractor(ask, spec, model.dim, model.frame_dim, at_once, flow, maker)
+        elif part == "detector" and hasattr(model, "seen_of"):
+            new[part] = DistantClipDetector(ask, ClipLength(model.config.max_length))
         elif part == "detector":
             new[part] = DistantDetector(ask)
         elif part == "model":
@@ -90,27 +114,47 @@ def _with_stand_ins(look: Any, ask: Ask) -> Any:
 
 @dataclass(frozen=True)
 class DistantExtractor:
-    """Stands in for an extractor."""
+    """Stands in for an extractor.
+
+    Attributes:
+        at_once: frames and windows that it looks at together.
+        sees_flow: whether it is shown optical flow too.
+        flow_maker: makes that here; None for an extractor whose own way does not travel.
+    """
 
     ask: Ask
     spec: Shown
     dim: int
     frame_dim: int | None
+    at_once: tuple[int, int] = (1, 1)
+    sees_flow: bool = False
+    flow_maker: Callable[[Frames, Frames], Frames] | None = None
 
-    def __call__(self, clip_frames: Frames) -> Features:
-        """(B, dim) from (B, T, H, W, 3) uint8."""
-        features: Features = self.ask(_extract, clip_frames)
-        return features
+    def __call__(self, clip_frames: Frames, *flow: Frames) -> Features:
+        """(B, dim) from (B, T, H, W, 3) uint8, and for a network that sees it the flow (B, T, H', W', 2)."""
+        return self.later("", clip_frames, *flow)()
+
+    def flow(self, first: Frames, second: Frames) -> Frames:
+        """(N, H', W', 2) uint8: optical flow from each of the first frames to the second."""
+        if self.flow_maker is not None:
+            return self.flow_maker(first, second)
+        made: Frames = self.ask(_flow, first, second)
+        return made
 
     def see(self, frames: Frames) -> Features:
         """(N, frame_dim) from (N, H, W, 3) uint8."""
-        seen: Features = self.ask(_see, frames)
-        return seen
+        return self.later("see", frames)()
 
     def join(self, seen: Features) -> Features:
         """(B, dim) from (B, T, frame_dim)."""
-        joined: Features = self.ask(_join, seen)
+        joined: Features = self.ask.later(_join, seen, together=self.at_once[1])()
         return joined
+
+    def later(self, what: str, *shown: Frames) -> Callable[[], Features]:
+        """What is made of windows, or with `see` of frames, to be waited for."""
+        if what == "see":
+            return self.ask.later(_see, *shown, together=self.at_once[0])
+        return self.ask.later(_extract, *shown)
 
 
 @dataclass(frozen=True)
@@ -136,6 +180,51 @@ class DistantDetector:
 
 
 @dataclass(frozen=True)
+class ClipLength:
+    """What of a detector's settings those have to know who show it frames."""
+
+    max_length: int
+
+
+@dataclass(frozen=True)
+class DistantClipDetector:
+    """Stands in for a detector of frames. What it has seen of a frame is kept here, as bytes."""
+
+    ask: Ask
+    config: Any
+
+    def wanted(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
+        """Which frames are looked at, and how many those are a second."""
+        wanted: tuple[npt.NDArray[np.int64], float] = self.ask(_of_detector, "wanted", (count, fps))
+        return wanted
+
+    def clips(self, count: int) -> list[int]:
+        """First frames of the clips."""
+        firsts: list[int] = self.ask(_of_detector, "clips", (count,))
+        return firsts
+
+    def seen_of(self, frames: npt.ArrayLike) -> list[Any]:
+        """What is seen of each frame: bytes, and of what numbers."""
+        seen, numbers = self.ask(_seen_of, np.asarray(frames))
+        return [(row, numbers) for row in seen]
+
+    def found_in(self, seen: Sequence[Any]) -> Any:
+        """The candidates of a clip."""
+        return self.ask(_found_in, np.stack([row for row, _ in seen]), seen[0][1])
+
+    def gathered(self, parts: Sequence[tuple[int, Any]], count: int) -> Any:
+        """The candidates of a video."""
+        return self.ask(_of_detector, "gathered", (list(parts), count))
+
+    def seconds_of(
+        self, found: Any, rate: float, duration: float, video_scores: npt.ArrayLike | None = None
+    ) -> Segments:
+        """What suppression leaves."""
+        segments: Segments = self.ask(_of_detector, "seconds_of", (found, rate, duration, video_scores))
+        return segments
+
+
+@dataclass(frozen=True)
 class DistantModel:
     """Stands in for what scores clips, or finds something in frames.
 
@@ -157,10 +246,16 @@ class DistantModel:
         return self.ask.later(_call, frames, {}, together=self.most)
 
 
-def _extract(look: Any, clip_frames: Frames) -> Features:
+def _extract(look: Any, clip_frames: Frames, *flow: Frames) -> Features:
     with look.guard():
-        features: Features = look.extractor(clip_frames)
+        features: Features = look.extractor(clip_frames, *flow)
         return features
+
+
+def _flow(look: Any, first: Frames, second: Frames) -> Frames:
+    with look.guard():
+        made: Frames = look.extractor.flow(first, second)
+        return made
 
 
 def _see(look: Any, frames: Frames) -> Features:
@@ -175,10 +270,42 @@ def _join(look: Any, seen: Features) -> Features:
         return joined
 
 
+def _see_together(look: Any, questions: Sequence[tuple[Frames]]) -> list[Features]:
+    with look.guard():
+        seen: list[Features] = look.extractor.see_together([frames for (frames,) in questions])
+        return seen
+
+
+def _join_together(look: Any, questions: Sequence[tuple[Features]]) -> list[Features]:
+    with look.guard():
+        joined: list[Features] = look.extractor.join_together([seen for (seen,) in questions])
+        return joined
+
+
+_see.together = _see_together  # type: ignore[attr-defined]
+_join.together = _join_together  # type: ignore[attr-defined]
+
+
 def _detect(look: Any, features: Features, facts: dict[str, Any]) -> Segments:
     with look.guard():
         found: Segments = look.detector.detect(features, **facts)
         return found
+
+
+def _of_detector(look: Any, method: str, arguments: tuple[Any, ...]) -> Any:
+    with look.guard():
+        return getattr(look.detector, method)(*arguments)
+
+
+def _seen_of(look: Any, frames: Frames) -> tuple[npt.NDArray[np.uint8], str]:
+    with look.guard():
+        carried: tuple[npt.NDArray[np.uint8], str] = look.detector.carried(look.detector.seen_of(frames))
+        return carried
+
+
+def _found_in(look: Any, seen: npt.NDArray[np.uint8], numbers: str) -> Any:
+    with look.guard():
+        return look.detector.found_in([*look.detector.brought_back(seen, numbers)])
 
 
 def _call(look: Any, frames: Frames, facts: dict[str, Any]) -> Any:
@@ -194,8 +321,8 @@ def _call_together(look: Any, questions: Sequence[tuple[Frames, dict[str, Any]]]
         if hasattr(look.model, "together"):
             answers: list[Any] = look.model.together(parts)
             return answers
-        ends = np.cumsum([len(part) for part in parts])
-        return np.split(look.model(np.concatenate(parts)), ends[:-1])
+        given, ends = look.model(np.concatenate(parts)), np.cumsum([len(part) for part in parts]).tolist()
+        return [given[begin:end] for begin, end in zip((0, *ends), ends, strict=False)]
 
 
 _call.together = _call_together  # type: ignore[attr-defined]

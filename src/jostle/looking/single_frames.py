@@ -40,7 +40,7 @@ def look_at_frames(
         clean = Cost()
         for cell in order.cells:
             top = footage.under(cell)
-            came_from, belt = origins(top)[numbers], Belt(top)
+            came_from, belt = origins(top)[numbers], Belt(top, numbers[:, None])
             for i in in_time.tolist():
                 scoring.want((cell.name, i), came_from[i : i + 1], numbers[i : i + 1], belt)
             if cell.name == CLEAN:

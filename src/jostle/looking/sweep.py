@@ -13,8 +13,8 @@ from jostle.extraction.engine import Cost, VideoFeatures
 from jostle.extraction.extractor import FeatureExtractor
 from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.looking.detection import FeatureDetector, Grid, find_segments
+from jostle.looking.footage import opened
 from jostle.looking.work import Looked, Order
-from jostle.media.decode import Reader
 from jostle.types.segments import Segments
 
 ByDetector = dict[str, Segments]
@@ -62,7 +62,7 @@ class Loading:
 def _look(order: Order, models: Models) -> Looked[ByDetector]:
     grid = Grid(models.extractor.spec.stride, models.extractor.spec.frames)
     found: dict[str, ByDetector] = {}
-    with Reader(order.path, threads=1, fps=order.fps) as reader:
+    with opened(order) as reader:
         video = VideoFeatures(
             reader,
             models.extractor,

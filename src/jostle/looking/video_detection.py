@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from jostle.benchmarks.recipe import Cell
@@ -17,48 +20,54 @@ from jostle.looking.footage import footage_of
 from jostle.looking.work import Order, asked
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
+from jostle.workers import worked
 
 Progress = Callable[[int, int], None]
 Find = Callable[[str, Path, Fraction | None, Progress | None], Segments]  # in a video of this id and rate
 
 
-def by_features(
-    detector: FeatureDetector,
-    extractor: FeatureExtractor,
-    corrupting: Corrupting = Corrupting(),  # noqa: B008  (frozen)
-    video_scores: VideoScores | None = None,
-) -> Find:
-    """What finds segments in a video through an extractor; see `detect_videos`."""
-    grid = Grid(extractor.spec.stride, extractor.spec.frames)
+@dataclass(frozen=True)
+class ByFeatures:
+    """What finds segments in a video through an extractor; see `detect_videos`.
 
-    def find(name: str, path: Path, fps: Fraction | None, progress: Progress | None) -> Segments:
+    Attributes:
+        corrupting: what befalls a video first.
+        video_scores: of whole videos, for class-agnostic detectors.
+    """
+
+    detector: FeatureDetector
+    extractor: FeatureExtractor
+    corrupting: Corrupting = Corrupting()  # noqa: RUF009  (frozen)
+    video_scores: VideoScores | None = None
+
+    def __call__(self, name: str, path: Path, fps: Fraction | None, progress: Progress | None) -> Segments:
+        grid = Grid(self.extractor.spec.stride, self.extractor.spec.frames)
         made, reader, rate = features_of(
-            path, extractor, video_id=name, corrupting=corrupting, fps=fps, progress=progress
+            path, self.extractor, video_id=name, corrupting=self.corrupting, fps=fps, progress=progress
         )
+        scores, end_s = self.video_scores, reader.end_s
         return find_segments(
-            detector, made.features, grid, name=name, fps=rate, duration=reader.end_s, video_scores=video_scores
+            self.detector, made.features, grid, name=name, fps=rate, duration=end_s, video_scores=scores
         )
 
-    return find
 
+@dataclass(frozen=True)
+class ByClips:
+    """What finds segments in the frames of a video, clip by clip; see `ByFeatures`."""
 
-def by_clips(
-    detector: ClipDetector,
-    corrupting: Corrupting = Corrupting(),  # noqa: B008  (frozen)
-    video_scores: VideoScores | None = None,
-) -> Find:
-    """What finds segments in the frames of a video, clip by clip; see `detect_videos`."""
-    state = Cell("", corrupting.specs, corrupting.placement, "", False)
+    detector: ClipDetector
+    corrupting: Corrupting = Corrupting()  # noqa: RUF009  (frozen)
+    video_scores: VideoScores | None = None
 
-    def find(name: str, path: Path, fps: Fraction | None, progress: Progress | None) -> Segments:
-        scores = None if video_scores is None else video_scores.of(name)
-        order = Order(name, path, (state,), corrupting.seed, corrupting.segments.get(name), fps=fps)
+    def __call__(self, name: str, path: Path, fps: Fraction | None, progress: Progress | None) -> Segments:
+        told = self.corrupting
+        state = Cell("", told.specs, told.placement, "", False)
+        scores = None if self.video_scores is None else self.video_scores.of(name)
+        order = Order(name, path, (state,), told.seed, told.segments.get(name), fps=fps)
         with footage_of(order) as footage, single_threaded():
             clean, top = footage.clean, footage.under(state)
-            video = VideoClips(clean, detector, duration=footage.end_s, video_scores=scores, progress=progress)
+            video = VideoClips(clean, self.detector, duration=footage.end_s, video_scores=scores, progress=progress)
             return asked(name, lambda: video.found({"": top}).segments[""], "detector")
-
-    return find
 
 
 def detect_videos(
@@ -67,30 +76,61 @@ def detect_videos(
     *,
     rates: Mapping[str, Fraction] | None = None,
     on_bad: Callable[[str, JostleError], None] | None = None,
+    jobs: int = 1,
     progress: Progress | None = None,
 ) -> Predictions:
     """What a detector finds in each video.
 
     Args:
-        find: what looks at one, `by_features` or `by_clips`: with what befalls the videos first, and the scores of
+        find: what looks at one, `ByFeatures` or `ByClips`: with what befalls the videos first, and the scores of
             whole videos for class-agnostic detectors.
         rates: of folders of images that do not say it themselves.
         on_bad: told of a video that cannot be used, which is then left out; without it the first one ends it all.
+        jobs: videos at once; for several, `find` has to be picklable.
         progress: told of videos, or of the frames or clips of a single one.
 
     Raises:
         DataError: if none of several videos could be used.
     """
+    items = [_Item(name, path, (rates or {}).get(name)) for name, path in videos.items()]
     found: dict[str, Segments] = {}
-    for done, (name, path) in enumerate(videos.items(), 1):
-        try:
-            found[name] = find(name, path, (rates or {}).get(name), progress if len(videos) == 1 else None)
-        except JostleError as error:
-            if on_bad is None or len(videos) == 1 or isinstance(error, ResourceError):
-                raise
-            on_bad(name, error)
-        if progress is not None and len(videos) > 1:
-            progress(done, len(videos))
+    start = partial(_attempting, find, progress if len(videos) == 1 else None)
+    with closing(worked(start, items, jobs)) as results:
+        for done, (item, result) in enumerate(results, 1):
+            if not isinstance(result, JostleError):
+                found[item.name] = result
+            elif on_bad is None or len(videos) == 1:
+                raise result
+            else:
+                on_bad(item.name, result)
+            if progress is not None and len(videos) > 1:
+                progress(done, len(videos))
     if not found:
         raise DataError(f"none of {len(videos)} videos could be used: {listing(videos)}")
-    return Predictions.from_segments(found)
+    return Predictions.from_segments({name: found[name] for name in videos if name in found})
+
+
+@dataclass(frozen=True)
+class _Item:
+    """A video for a worker."""
+
+    name: str
+    path: Path
+    fps: Fraction | None
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+def _attempting(find: Find, progress: Progress | None) -> Callable[[_Item], Segments | JostleError]:
+    """Starts a worker: what is wrong with one video is its result."""
+
+    def attempt(item: _Item) -> Segments | JostleError:
+        try:
+            return find(item.name, item.path, item.fps, progress)
+        except ResourceError:
+            raise
+        except JostleError as error:
+            return error
+
+    return attempt

@@ -14,6 +14,7 @@ from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.extraction.engine import Cost
 from jostle.extraction.store import source_state
 from jostle.media.source import fingerprint_of
+from jostle.stopwatch import Spent, spent_on, spent_so_far
 from jostle.types.segments import Segments
 
 Found = TypeVar("Found")  # in one video in one cell
@@ -62,6 +63,7 @@ class Looked(Generic[Found]):
         cells: what all other cells cost on top.
         source: the file or folder of images that was looked at.
         shown: numbers of the frames that the model was shown, where not all were.
+        spent: what the time went to.
     """
 
     found: dict[str, Found]
@@ -69,6 +71,7 @@ class Looked(Generic[Found]):
     cells: Cost
     source: Source | None = None
     shown: tuple[int, ...] | None = None
+    spent: Spent = Spent()  # noqa: RUF009  (frozen)
 
 
 Look = Callable[[Order], Looked[Found]]
@@ -105,9 +108,11 @@ class Attempting(Generic[Found]):
 
         def attempt(order: Order) -> Result[Found]:
             try:
-                before = _state(order.path)
-                looked = look(order)
-                return replace(looked, source=None if before is None else _source(order.path, before))
+                before, spent = _state(order.path), spent_so_far()
+                with spent_on("corrupting"):
+                    looked = look(order)
+                source = None if before is None else _source(order.path, before)
+                return replace(looked, source=source, spent=spent_so_far() - spent)
             except ResourceError:
                 raise
             except JostleError as error:
@@ -151,7 +156,8 @@ def asked(name: str, model: Callable[[], Found], what: str = "model") -> Found:
         DataError: F78 for anything else.
     """
     try:
-        return model()
+        with spent_on("model"):
+            return model()
     except JostleError:
         raise
     except Exception as error:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.flow import Flow, flow_between
 from jostle.models.input_spec import Frames, InputSpec
+from jostle.models.lanes import on_device
 from jostle.models.recogniser import changed, fill
 from jostle.registry import Registry
 from jostle.shipped.places import offer, place_of
@@ -172,8 +174,12 @@ class Extractor:
 
     def flow(self, first: Frames, second: Frames) -> Flow:
         """(N, H', W', 2) uint8: optical flow from each of the first frames (N, H, W, 3) to the second, resized."""
-        size = self.spec.resized_to(*first.shape[1:3])
-        return flow_between(first, second, size, threads=torch.get_num_threads())
+        return flow_for(self.spec, first, second, threads=torch.get_num_threads())
+
+    @property
+    def flow_maker(self) -> Callable[[Frames, Frames], Flow]:
+        """The same for one thread of any process: flow is made where frames are, not where the network is."""
+        return partial(flow_for, self.spec)
 
     def __call__(self, clip_frames: Frames, flow: Flow | None = None) -> Features:
         """(B, C) float32 from (B, T, H, W, 3) uint8; a feature is the mean over the crops.
@@ -196,7 +202,7 @@ class Extractor:
         with torch.inference_mode():
             # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
             for i, clip in enumerate(clips if self.kind.picks is None else clips[:, self.kind.picks]):
-                crops = self.spec.prepare(torch.tensor(clip, device=self._device))
+                crops = self.spec.prepare(on_device(np.ascontiguousarray(clip), self._device))
                 features[i] = network.features(crops).mean(0).float().cpu().numpy()
         return features
 
@@ -205,9 +211,9 @@ class Extractor:
         features = np.empty((len(clips), self.dim), np.float32)
         with torch.inference_mode():
             for i, (clip, moved) in enumerate(zip(clips, flow, strict=True)):
-                crops = [self.spec.prepare_flow(torch.tensor(moved, device=self._device))]
+                crops = [self.spec.prepare_flow(on_device(moved, self._device))]
                 if self.kind.sees == "both":
-                    crops.insert(0, self.spec.prepare(torch.tensor(clip, device=self._device)))
+                    crops.insert(0, self.spec.prepare(on_device(clip, self._device)))
                 features[i] = network.features(*crops).mean(0).float().cpu().numpy()
         return features
 
@@ -215,34 +221,54 @@ class Extractor:
         made = [self.flow(clip[:-1], clip[1:]) for clip in clips]
         return np.stack([np.concatenate([flow, flow[-1:]]) for flow in made])
 
+    @property
+    def at_once(self) -> tuple[int, int]:
+        """Frames and windows that go through the network together."""
+        kind = "cuda" if self._device.type == "cuda" else "cpu"
+        return FRAMES_AT_ONCE[kind], WINDOWS_AT_ONCE[kind]
+
     def see(self, frames: Frames) -> Features:
         """(N, frame_dim) float32 from (N, H, W, 3) uint8: each frame by itself, the same bits in any company."""
+        return self.see_together([frames])[0]
+
+    def see_together(self, parts: Sequence[Frames]) -> list[Features]:
+        """What is seen of the frames of each part, as if each were alone; they share batches."""
         network = cast(FrameNetwork, self._in_two_parts())
 
         def seen(batch: Tensor) -> Tensor:
             return network.see(self.spec.prepare_frames(batch))
 
-        return self._in_batches(np.asarray(frames), FRAMES_AT_ONCE, self.frame_dim or 0, seen)
+        return self._in_batches([np.asarray(part) for part in parts], self.at_once[0], self.frame_dim or 0, seen)
 
     def join(self, seen: Features) -> Features:
         """(B, C) float32 from (B, T, frame_dim): each window by itself, the same bits in any company."""
+        return self.join_together([seen])[0]
+
+    def join_together(self, parts: Sequence[Features]) -> list[Features]:
+        """The features of the windows of each part, as if each were alone; they share batches."""
         network = cast(FrameNetwork, self._in_two_parts())
-        return self._in_batches(np.asarray(seen, np.float32), WINDOWS_AT_ONCE, self.dim, network.join)
+        every = [np.asarray(part, np.float32) for part in parts]
+        return self._in_batches(every, self.at_once[1], self.dim, network.join)
 
     def _in_batches(
-        self, items: npt.NDArray[Any], sizes: Mapping[str, int], dim: int, compute: Callable[[Tensor], Tensor]
-    ) -> Features:
-        size = sizes["cuda" if self._device.type == "cuda" else "cpu"]
-        made = np.empty((len(items), dim), np.float32)
+        self, parts: Sequence[npt.NDArray[Any]], size: int, dim: int, compute: Callable[[Tensor], Tensor]
+    ) -> list[Features]:
+        ends = np.cumsum([len(part) for part in parts])
+        made = np.empty((int(ends[-1]), dim), np.float32)
         with torch.inference_mode():
-            for lo in range(0, len(items), size):
-                batch = np.array(items[lo : lo + size])
-                here = len(batch)
+            for lo in range(0, len(made), size):
+                here = min(size, len(made) - lo)
+                # What of each part is in this batch; an empty slice of those that are before or after it.
+                pieces = [
+                    part[max(lo - begin, 0) : max(lo + size - begin, 0)]
+                    for part, begin in zip(parts, (0, *ends[:-1].tolist()), strict=True)
+                ]
+                batch = [on_device(piece, self._device) for piece in pieces if len(piece)]
                 if here < size:
-                    batch = np.concatenate([batch, np.zeros((size - here, *batch.shape[1:]), batch.dtype)])
-                done = compute(torch.from_numpy(batch).to(self._device))
+                    batch.append(batch[0].new_zeros(size - here, *batch[0].shape[1:]))
+                done = compute(torch.cat(batch) if len(batch) > 1 else batch[0])
                 made[lo : lo + here] = done[:here].float().cpu().numpy()
-        return made
+        return np.split(made, ends[:-1])
 
     def _in_two_parts(self) -> nn.Module:
         if self.frame_dim is None:
@@ -252,6 +278,11 @@ class Extractor:
     @property
     def _device(self) -> torch.device:
         return next(self.network.parameters()).device
+
+
+def flow_for(spec: InputSpec, first: Frames, second: Frames, *, threads: int = 1) -> Flow:
+    """Optical flow between frames as a spec has them resized."""
+    return flow_between(first, second, spec.resized_to(*first.shape[1:3]), threads=threads)
 
 
 def load_extractor(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
@@ -157,6 +158,13 @@ class InputSpec:
     def prepare(self, frames: Frames | Tensor) -> Tensor:
         """(crops, 3, T, size, size) float32 from (T, H, W, 3) uint8; the axes after the first as `layout` says."""
         return self._crops(self._normal(frames))
+
+    def prepare_clips(self, clips: Sequence[Frames | Tensor]) -> Tensor:
+        """(B, crops, 3, T, size, size) float32 from B clips (T, H, W, 3) uint8, in few steps if of one shape."""
+        if len(clips) == 1 or any(clip.shape != clips[0].shape for clip in clips):
+            return torch.stack([self.prepare(clip) for clip in clips])
+        normal = self._normal(torch.cat([torch.as_tensor(clip) for clip in clips]))
+        return torch.stack([self._crops(video) for video in torch.unflatten(normal, 0, (len(clips), -1))])
 
     def prepare_flow(self, flow: Frames | Tensor) -> Tensor:
         """(crops, 2, T, size, size) float32 from flow (T, H, W, 2) uint8 of resized frames; from -1 to 1.

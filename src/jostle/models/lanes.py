@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+WAIT_ASLEEP = 4  # CU_CTX_SCHED_BLOCKING_SYNC
 LANES = {"cpu": 1, "cuda": 2}  # while one waits for its answers, the other copies and computes
 
 
@@ -30,6 +32,18 @@ class Lanes:
     def count(self) -> int:
         """Threads that work side by side."""
         return LANES[self.device]
+
+    def begin(self) -> None:
+        """Settle how the process waits for its GPU, before anything is loaded: asleep, not turning round on a core.
+
+        Cores are for decoding and corrupting. Where the driver cannot be told, it waits as it likes to.
+        """
+        if self.device == "cpu":
+            return
+        with suppress(OSError, AttributeError):
+            driver = ctypes.CDLL("libcuda.so.1")
+            driver.cuInit(0)
+            driver.cuDevicePrimaryCtxSetFlags_v2(0, WAIT_ASLEEP)
 
     @contextmanager
     def lane(self) -> Iterator[None]:
@@ -62,7 +76,5 @@ def _nothing() -> None:
 
 def on_device(items: npt.NDArray[Any], device: torch.device) -> Tensor:
     """Items on a device. On a GPU the copy goes on beside other work, and what is computed next here waits for it."""
-    if device.type == "cpu":
-        return torch.tensor(items)
-    given = items if items.flags.writeable else np.array(items)
-    return torch.from_numpy(given).to(device, non_blocking=True)
+    shareable = device.type != "cpu" and items.flags.writeable and items.flags.c_contiguous
+    return torch.from_numpy(items if shareable else np.array(items, order="C")).to(device, non_blocking=True)

@@ -98,8 +98,7 @@ class Recogniser:
         return clips
 
     def _some(self, clips: Sequence[Frames], size: int, spec: InputSpec) -> Scores:
-        device = self._device
-        crops = torch.stack([spec.prepare(on_device(clip, device)) for clip in clips])  # (B, crops, ...)
+        crops = spec.prepare_clips([on_device(clip, self._device) for clip in clips])  # (B, crops, ...)
         if len(clips) < size:
             crops = torch.cat([crops, crops.new_zeros(size - len(clips), *crops.shape[1:])])
         try:

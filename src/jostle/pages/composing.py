@@ -18,7 +18,7 @@ from jostle.findings.profile import ErrorProfile, Side, error_profile
 from jostle.findings.record import RunRecord
 from jostle.findings.survey import Survey
 from jostle.findings.tables import Table
-from jostle.findings.wording import between, comparison_verdict, percent, verdict_of, windows_said
+from jostle.findings.wording import between, comparison_verdict, percent, verdict_of, windows_said, work_said
 from jostle.pages.charts import (
     MOST_CLASSES,
     Curve,
@@ -276,6 +276,8 @@ def making_of(record: RunRecord, name: str) -> Making:
     facts.append(("scored by", _rules(about.content)))
     facts.append(("seed", str(about.seed)))
     facts.append(("versions", ", ".join(f"{key} {value}" for key, value in about.versions.items())))
+    if record.work:
+        facts.append(("time", "; ".join(work_said(one) for one in record.work)))
     if about.parts:
         facts.append(("not jostle's own", "; ".join(f"{one}: {one.way}" for one in about.parts)))
     if about.missing:

@@ -28,6 +28,7 @@ from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.filing.names import file_name_for, refuse_collisions
 from jostle.filing.writing import write_text
 from jostle.looking.work import Attempting, Engine, Look, Looked, Order
+from jostle.running.effort import Effort
 from jostle.running.parts import used_parts
 from jostle.running.scores import summed_up
 from jostle.running.state import (
@@ -118,6 +119,7 @@ class Contestant:
         precision: of the numbers that it computes with.
         compiled: whether its networks go through torch.compile.
         asked: the names and places that it and its extractor were asked for by.
+        apart: whether what is loaded is in processes of its own, and workers ask it.
     """
 
     load: Callable[[], Look[Any]]
@@ -133,6 +135,7 @@ class Contestant:
     precision: str = "float32"
     compiled: bool = False
     asked: tuple[str, ...] = ()
+    apart: bool = False
 
 
 def run_benchmark(
@@ -182,18 +185,23 @@ def run_benchmark(
             state.add(event)
 
         attempting = Attempting(contestant.load)
+        effort = Effort(max(min(jobs, len(plan.orders)), 1), contestant.apart)
         with closing(engine(attempting, plan.orders, jobs, lost=lambda order, error: error)) as results:
             for done, (order, result) in enumerate(results, 1):
                 if isinstance(result, JostleError):
                     _set_aside(order, result, note)
                     watching.failed += 1
                 else:
-                    _keep(folder, state, task, order, result, note)
+                    with effort.writing():
+                        _keep(folder, state, task, order, result, note)
+                    effort.add(result.spent)
                     spent = [spent[0] + result.clean, spent[1] + result.cells]
                     watching.take(order.name, result.found)
                 if progress is not None:
                     progress(done, len(plan.orders))
-                watching.tell(done, len(plan.orders))
+                watching.tell(done, len(plan.orders), effort.limit)
+        if (work := effort.told()) is not None:
+            note(work)
         failures = _write_failures(folder, state, task)
         names = [name for name in usable_videos(task) if name not in state.failed]
         if not names:

@@ -39,6 +39,7 @@ class Tick:
         failed: how many could not be used.
         cells: by name; of earlier times as well.
         unit: what is counted.
+        limit: what more of would make it faster, so far.
     """
 
     done: int
@@ -46,6 +47,7 @@ class Tick:
     failed: int
     cells: Mapping[str, CellSoFar]
     unit: str = "videos"
+    limit: str | None = None
 
 
 Watch = Callable[[Tick], None]
@@ -71,7 +73,7 @@ class Watching:
                 so_far.total += value
                 so_far.counted += 1
 
-    def tell(self, done: int, total: int) -> None:
+    def tell(self, done: int, total: int, limit: str | None = None) -> None:
         """Tell the watcher."""
         if self._watch is not None:
-            self._watch(Tick(done, total, self.failed, self._cells, self.unit))
+            self._watch(Tick(done, total, self.failed, self._cells, self.unit, limit))

@@ -80,8 +80,34 @@ class CellWritten:
     event: Literal["cell"] = "cell"
 
 
-Event = VideoKept | VideoFailed | VideoList | CellWritten
-_KINDS: dict[str, type[Any]] = {kind.event: kind for kind in (VideoKept, VideoFailed, VideoList, CellWritten)}
+@dataclass(frozen=True)
+class WorkDone:
+    """Videos were looked at, and what the time went to: that on the clock, and seconds of all workers together.
+
+    Attributes:
+        videos: or portions of them.
+        workers: how many there were.
+        seconds: on the clock, from the first video to the last.
+        decoding, corrupting, model: of the workers; the last is waiting where the model is in a process of its own.
+        disk: of the one process that writes.
+        limit: what more of would make it faster.
+        apart: whether the model is in a process of its own.
+    """
+
+    videos: Count
+    workers: Count
+    seconds: float
+    decoding: float
+    corrupting: float
+    model: float
+    disk: float
+    limit: Literal["decoding", "corrupting", "model", "disk"]
+    apart: bool = False
+    event: Literal["work"] = "work"
+
+
+Event = VideoKept | VideoFailed | VideoList | CellWritten | WorkDone
+_KINDS: dict[str, type[Any]] = {kind.event: kind for kind in (VideoKept, VideoFailed, VideoList, CellWritten, WorkDone)}
 
 
 def event_of(plain: Any) -> Event:
