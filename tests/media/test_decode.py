@@ -155,6 +155,18 @@ def test_a_short_clip_is_decoded_once(videos: dict[str, Path], decoded_count: di
     assert decoded_count["starts"] == 0
 
 
+@pytest.mark.parametrize(("room", "again"), [(60, False), (5, True)])
+def test_who_comes_back_may_keep_more(
+    videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch, decoded_count: dict[str, int], room: int, again: bool
+) -> None:
+    monkeypatch.setattr(decode, "_CACHE_BYTES", ONE_FRAME)
+    with Reader(videos["mpeg4_avi"], picture_bytes=room * ONE_FRAME) as reader:
+        for _ in range(3):
+            reader.frame(30)
+            reader.frame(59)
+    assert (decoded_count["pictures"] > 0) == again
+
+
 def test_kept_pictures_stay_within_the_budget(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "_CACHE_BYTES", 10 * ONE_FRAME)
     with Reader(videos["mpeg4_avi"]) as reader:

@@ -21,6 +21,10 @@ from jostle.media.source import fingerprint_of
 from jostle.metrics.frame_sets import frame_number
 from jostle.stopwatch import spent_on
 
+# Every cell comes back to the video, and some to other frames than those before: ten seconds of 340 x 256, as in
+# Kinetics, are then decoded once.
+PICTURE_BYTES = 64 * 2**20
+
 
 class Footage:
     """The frames of a video in every cell.
@@ -82,6 +86,6 @@ def footage_of(order: Order) -> Iterator[Footage]:
 def opened(order: Order) -> Iterator[Reader]:
     """The video of an order as it is decoded; its first pass is in the opening."""
     with spent_on("decoding"):
-        reader = Reader(order.path, threads=1, fps=order.fps)
+        reader = Reader(order.path, threads=1, fps=order.fps, picture_bytes=PICTURE_BYTES)
     with reader:
         yield reader

@@ -52,6 +52,7 @@ class Reader:
         keep: smallest share of the promised frames that must decode.
         once: do without the first pass over a long file if its index can be relied upon. For those who read from the
             first frame to the last and can start again: reading raises `Misled` where the index turns out wrong.
+        picture_bytes: of decoded pictures that are kept, if not as usual. Those who come back to frames want more.
         progress: called with (frames looked at, frames expected) during the first pass over a file.
         on_missing: what becomes of frames that do not decode: "drop" leaves them out of the index, "hold"
             shows the last good frame in their place, "error" refuses the file.
@@ -79,6 +80,7 @@ class Reader:
         on_missing: OnMissing = "drop",
         fps: Fraction | float | None = None,
         once: bool = False,
+        picture_bytes: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         if on_missing not in ("error", "drop", "hold"):
@@ -88,7 +90,7 @@ class Reader:
             path, limits=limits or Limits(), threads=threads, fps=rate, progress=progress
         )
         self._cache: OrderedDict[int, Any] = OrderedDict()
-        self._cached_bytes = 0
+        self._cached_bytes, self._picture_bytes = 0, picture_bytes
         self._progress = progress
         self._stream: Iterator[tuple[int, Any]] | None = None
         self._next = 0
@@ -109,7 +111,7 @@ class Reader:
             _surveys.move_to_end(key)
             self._source.adopt(survey)
             return survey
-        foretold = self._source.foretold(_CACHE_BYTES) if once else None
+        foretold = self._source.foretold(self._most_bytes) if once else None
         if foretold is not None:
             return foretold
         survey = self._source.survey(self._keep_early)
@@ -287,10 +289,14 @@ class Reader:
             self._cached_bytes += self._source.weight(picture)
         self._cache[number] = picture
         self._cache.move_to_end(number)
-        most = _CACHE_BYTES if self._source.facts.decoder != "images" else _IMAGE_CACHE_BYTES
+        most = self._most_bytes if self._source.facts.decoder != "images" else _IMAGE_CACHE_BYTES
         while self._cached_bytes > most and len(self._cache) > 1:
             _, old = self._cache.popitem(last=False)
             self._cached_bytes -= self._source.weight(old)
+
+    @property
+    def _most_bytes(self) -> int:
+        return _CACHE_BYTES if self._picture_bytes is None else self._picture_bytes
 
     def _keep_early(self, number: int, picture: Any) -> None:
         if self._progress and number % _REPORT_EVERY == 0:
@@ -302,7 +308,7 @@ class Reader:
         if number == 0:
             self._cache.clear()
             self._cached_bytes = 0
-        if self._cached_bytes + self._source.weight(picture) <= _CACHE_BYTES:
+        if self._cached_bytes + self._source.weight(picture) <= self._most_bytes:
             self._remember(number, picture)
 
     def check_unchanged(self) -> None:
