@@ -140,7 +140,7 @@ class NoDetector:
         return Segments([0.0], [1.0], [0], [0.5], ("wave",))
 
 
-def looking(name: str, device: str, precision: str) -> Any:
+def looking(name: str, device: str, precision: str, clips: int = 4) -> Any:
     """What looks at videos."""
     kind, _, model = name.rpartition(":")
     fed = MODELS[model]
@@ -148,7 +148,7 @@ def looking(name: str, device: str, precision: str) -> Any:
     if kind:
         if fed.task == "detection":
             return DetectingByFeatures(NoFeatures(_puppet_spec()), NoDetector())
-        return Recognising(Nothing(fed), Sampling(clips=4), match)
+        return Recognising(Nothing(fed), Sampling(clips=clips), match)
     from jostle.models.precision import computing
     from jostle.models.recogniser import CLIPS_AT_ONCE
 
@@ -159,7 +159,7 @@ def looking(name: str, device: str, precision: str) -> Any:
 
         detector: Any = load_detector("temporalmaxer_puppets", weights="clean").to(device)
         return DetectingByFeatures(load_extractor("puppet_net", device=device), detector, guard)
-    return Recognising(recogniser(model).to(device), Sampling(clips=4), match, CLIPS_AT_ONCE[device], guard)
+    return Recognising(recogniser(model).to(device), Sampling(clips=clips), match, CLIPS_AT_ONCE[device], guard)
 
 
 def _puppet_spec() -> Shown:

@@ -135,11 +135,15 @@ class Rate:
         items: clips, or frames that an extractor looked at.
         seconds: from the first worker's beginning to the last one's end.
         whole_s: with the start of processes and all that is written.
+        load_s: until the processes with the model had it loaded.
+        start_s: after that, until all workers had started and looked at a first video.
     """
 
     items: int
     seconds: float
     whole_s: float
+    load_s: float
+    start_s: float
 
     @property
     def a_second(self) -> float:
@@ -151,7 +155,7 @@ def run_rate(
 ) -> tuple[Rate, dict[str, bytes]]:
     """What `run` does, and what it finds in each cell, as bytes."""
     task, recipe = fed.task, recipe_for(fed.task, clips)
-    load = partial(fed_models.looking, fed.name, device, precision)
+    load = partial(fed_models.looking, fed.name, device, precision, clips)
     names = list(videos)
     warm = Order("warm", videos[names[0]], recipe.cells, 1)
     with tempfile.TemporaryDirectory() as folder:
@@ -162,18 +166,20 @@ def run_rate(
             place_of("local", device, jobs, many=True, model_processes=processes) as place,
             place.with_models(Contestant(load, fed.name)) as contestant,
         ):
+            loaded = time.monotonic()
             workers = min(jobs, len(videos))
             timed = replace(contestant, load=Starting(contestant.load, warm, notes, workers))
             out = Path(folder) / "run"
             done = run_benchmark(recipe, data_of(task, videos), timed, out, cells=recipe.cells, jobs=jobs)
         whole = time.monotonic() - begin
         lines = [line.split() for file in notes.glob("times-*") for line in file.read_text().splitlines()]
-        seconds = max(float(end) for _, end in lines) - min(float(first) for first, _ in lines)
+        first = min(float(first) for first, _ in lines)
+        seconds = max(float(end) for _, end in lines) - first
         cost = done.clean + done.cells
         items = cost.joined if task == "recognition" else cost.seen
         found = {path.name: path.read_bytes() for path in sorted((out / "predictions").iterdir())}
     assert not done.failures, done.failures
-    return Rate(items, seconds, whole), found
+    return Rate(items, seconds, whole, loaded - begin, first - loaded), found
 
 
 @dataclass(frozen=True)
@@ -186,6 +192,8 @@ class Row:
     cores: float
     run: float
     run_whole: float
+    load_s: float
+    start_s: float
     of_model: float
     of_cores: float
     of_bound: float
@@ -212,10 +220,12 @@ def measured(options: argparse.Namespace, videos: dict[str, Path], name: str) ->
         did, _ = run_rate(fed, some, device=options.device, jobs=jobs, processes=options.processes, **usual)
         run, whole = did.a_second, did.items / did.whole_s
         able = can.items / can.seconds if fed.task == "recognition" else did.items / can.seconds
-        row = Row(name, jobs, alone, able, run, whole, run / alone, run / able, run / min(alone, able))
+        times = (did.load_s, did.start_s)
+        row = Row(name, jobs, alone, able, run, whole, *times, run / alone, run / able, run / min(alone, able))
         rows.append(row)
         print(
-            f"{name:16} {jobs:4} jobs: model {alone:8.1f} cores {able:8.1f} run {run:8.1f} (with start {whole:.1f})  "
+            f"{name:16} {jobs:4} jobs: model {alone:8.1f} cores {able:8.1f} run {run:8.1f} (with start {whole:.1f}: "
+            f"model {did.load_s:.1f} s, workers {did.start_s:.1f} s)  "
             f"{row.of_model:.2f} of the model, {row.of_cores:.2f} of the cores, {row.of_bound:.2f} of the smaller",
             flush=True,
         )

@@ -281,5 +281,9 @@ def _listen(pipe: Connection, orders: queue.SimpleQueue[bytes], parent: int) -> 
 
 def _leave(number: int, frame: object) -> NoReturn:
     """Unwind, so that half-written files are removed; a second signal must not stop that."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _stay)  # Python complains of one that is ignored after it has come
     sys.exit(128 + number)
+
+
+def _stay(number: int, frame: object) -> None:
+    """On the way out already."""

@@ -70,6 +70,14 @@ def who_slowly(thing: Adder, items: np.ndarray) -> int:
     return os.getpid()
 
 
+NAP_S = 0.3
+
+
+def sleep(thing: Adder, items: np.ndarray) -> int:
+    time.sleep(NAP_S)
+    return int(items[0, 0])
+
+
 def fail(thing: Adder, what: str) -> None:
     raise SourceChanged(what, fault="F9")
 

@@ -120,7 +120,7 @@ def run(task: Task, videos: dict[str, Path], out: Path, load: Callable[[], Any],
 def test_the_same_folder_as_of_one_process(videos: dict[str, Path], tmp_path: Path, name: str) -> None:
     task = TASKS[name]
     known = run(task, videos, tmp_path / "one", task.look)
-    with serving(task.look, OneLane(), [{}, {}]) as served:
+    with serving(task.look, OneLane(2), [{}, {}]) as served:
         fed = run(task, videos, tmp_path / "fed", partial(look_from_afar, served), jobs=2)
     assert fed == known
 

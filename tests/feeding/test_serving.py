@@ -88,6 +88,35 @@ def test_together_one_that_fails_does_not_spoil_the_others(served: Served) -> No
     assert [int(answer()[0, 0, 0, 0]) for answer in answers] == [2, 3, 0, 5, 6, 7, 8]
 
 
+def test_answers_that_nobody_waits_for_are_not_kept(served: Served) -> None:
+    for _ in range(40):
+        served.later(add, PICTURE)
+    assert (served(add, PICTURE) == 6).all()
+    with pytest.raises(SourceChanged):
+        served.later(fail, "gone")()
+    while desk._desk(served)._asked:
+        served(who)
+    assert not desk._desk(served)._answers
+
+
+def test_memory_is_given_back_at_the_end() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with held() as served:
+        answers = [served.later(add, PICTURE) for _ in range(5)]
+        assert all((answer() == 6).all() for answer in answers)
+        assert len(os.listdir("/proc/self/fd")) > before + 2
+    assert len(os.listdir("/proc/self/fd")) <= before
+    assert served not in desk._desks
+
+
+def test_lanes_work_side_by_side() -> None:
+    with serving(small_serving.adder, OneLane(2), [{}]) as served:
+        begin = time.monotonic()
+        answers = [served.later(small_serving.sleep, np.full((1, 4), n)) for n in range(6)]
+        assert [answer() for answer in answers] == list(range(6))
+        assert time.monotonic() - begin < 6 * small_serving.NAP_S
+
+
 def test_a_model_may_write_into_what_it_is_given(served: Served) -> None:
     mine = PICTURE.copy()
     assert served(small_serving.write_into, mine) == 7 * mine.size

@@ -8,7 +8,6 @@ import pickle
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, wait
 from multiprocessing.reduction import recv_handle, send_handle
@@ -69,9 +68,19 @@ class Served:
         return _desk(self).busy_s()
 
 
-@cache
+_desks: dict[Served, _Desk] = {}
+
+
 def _desk(served: Served) -> _Desk:
-    return _Desk(served)
+    if served not in _desks:
+        _desks[served] = _Desk(served)
+    return _desks[served]
+
+
+def leave(served: Served) -> None:
+    """Give back what this process holds to ask these, if it ever did: lines and memory."""
+    if served in _desks:
+        _desks.pop(served).close()
 
 
 @dataclass
@@ -82,12 +91,27 @@ class _Asked:
         segment: of its frames; None where there is none.
         line: that it went by; None for one that no process has.
         deaths: processes that died of it.
+        unwanted: whether nobody waits for the answer any more, as when a video turned out to be damaged.
     """
 
     told: tuple[Any, ...]
     segment: int | None
     line: int | None = None
     deaths: int = 0
+    unwanted: bool = False
+
+
+class _Later:
+    """An answer to be waited for."""
+
+    def __init__(self, desk: _Desk, number: int) -> None:
+        self._desk, self._number = desk, number
+
+    def __call__(self) -> Any:
+        return self._desk.answer(self._number)
+
+    def __del__(self) -> None:
+        self._desk.forget(self._number)
 
 
 class _Line:
@@ -150,16 +174,30 @@ class _Desk:
             asked = _Asked((*head, None, [bytes(part) for part in parts]), None)
         self._asked[number] = asked
         self._send(asked)
-        return lambda: self._answer(number)
+        return _Later(self, number)
 
     def busy_s(self) -> float:
         self._connect(time.monotonic() + PATIENCE_S)
         return sum(line.busy_s for line in self._lines.values())
 
-    def _answer(self, number: int) -> Any:
+    def answer(self, number: int) -> Any:
         while number not in self._answers:
             self._listen()
         return opened(self._answers.pop(number))
+
+    def forget(self, number: int) -> None:
+        """Nobody will ask for this answer, or not again."""
+        self._answers.pop(number, None)
+        if number in self._asked:
+            self._asked[number].unwanted = True
+
+    def close(self) -> None:
+        for line in self._lines.values():
+            line.pipe.close()
+        for segment in self._segments:
+            segment.close()
+        self._lines.clear()
+        self._segments.clear()
 
     def _room(self, size: int) -> int:
         """A segment that nothing is in, as large as this."""
@@ -219,23 +257,24 @@ class _Desk:
                 continue
             (number,) = NUMBER.unpack_from(reply)
             asked = self._asked.pop(number)
-            self._answers[number] = reply[NUMBER.size :]
+            if not asked.unwanted:
+                self._answers[number] = reply[NUMBER.size :]
             if asked.segment is not None:
                 self._free.append(asked.segment)
 
     def _lose(self, place: int) -> None:
         """A process is gone, and with it what it was asked."""
         self._lines.pop(place).pipe.close()
-        for asked in self._asked.values():
-            if asked.line == place:
-                asked.line = None
-                asked.deaths += 1
-                if asked.deaths >= TRIES:
-                    raise ResourceError(
-                        f"{asked.deaths} processes with the model died over one question; if memory ran out, use "
-                        "fewer jobs or a smaller model",
-                        fault="F70",
-                    )
+        lost = [asked for asked in self._asked.values() if asked.line == place]
+        for asked in lost:
+            asked.line = None
+            asked.deaths += 1
+        if any(asked.deaths >= TRIES for asked in lost):
+            raise ResourceError(
+                f"{TRIES} processes with the model died over one question; if memory ran out, use fewer jobs or a "
+                "smaller model",
+                fault="F70",
+            )
 
     def _connect(self, deadline: float) -> None:
         """Have a line to every process that answers, and to one at least."""

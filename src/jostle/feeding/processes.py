@@ -18,7 +18,7 @@ from typing import Any
 
 from jostle.errors import ResourceError
 from jostle.feeding.answering import Lanes, answering
-from jostle.feeding.asking import INSTEAD, Served
+from jostle.feeding.asking import INSTEAD, Served, leave
 from jostle.lifeline import Lifeline
 from jostle.parcels import opened, packed, reply_of
 from jostle.workers import Worker
@@ -50,6 +50,7 @@ def serving(load: Callable[[], Any], lanes: Lanes, environments: Sequence[Mappin
         )
         held = _Held(Lifeline())
         end.callback(held.dismiss)
+        end.callback(leave, served)
         keepers = [
             _Keeper(packed(partial(answering, load, lanes, address, key), INSTEAD), address, key, held, environment)
             for address, environment in zip(served.addresses, environments, strict=True)
