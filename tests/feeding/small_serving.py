@@ -41,6 +41,14 @@ def deadly_to_load(mark: Path) -> Adder:
     return Adder(1)
 
 
+def unreadable_again(mark: Path) -> Adder:
+    """Loads once; after that its weights are gone."""
+    if mark.exists():
+        raise CheckpointError("no such weights", fault="F54")
+    mark.touch()
+    return Adder(1)
+
+
 def add(thing: Adder, items: np.ndarray) -> np.ndarray:
     time.sleep(0.01)
     thing.together.append(1)

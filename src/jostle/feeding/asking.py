@@ -182,6 +182,7 @@ class _Desk:
 
     def answer(self, number: int) -> Any:
         while number not in self._answers:
+            assert number in self._asked, "an answer is given once"
             self._listen()
         return opened(self._answers.pop(number))
 

@@ -156,8 +156,11 @@ class _Keeper:
                     self.begin()
                 if left and self._worker is not None:
                     self.await_begun()
-            except Exception as error:  # whatever loading may end in, the workers are told
+            except ResourceError as error:
                 why = error
+                break
+            except Exception as error:  # whatever loading may end in, it is no fault of a video
+                why = ResourceError(f"the process with the model cannot be started again: {error}", fault="F70")
                 break
         if not self._held.over:
             self._refuse(why)
