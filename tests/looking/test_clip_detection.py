@@ -23,6 +23,7 @@ from jostle.looking.clip_detection import RECALLED, VideoClips
 from jostle.looking.detecting import DetectingByClips
 from jostle.looking.work import Order
 from jostle.media.encode import Writer
+from jostle.models.threads import one_thread
 from jostle.types import Clip, Segments
 
 AFSD = {"dim": 64, "classes": 2, "max_length": 32, "levels": 3, "frame_size": 40, "crop": 32, "clip_stride": 16}
@@ -111,6 +112,48 @@ def test_only_struck_frames_and_clips_cost_anything(name: str) -> None:
     assert len(touched) < len(firsts)
 
 
+@pytest.mark.parametrize(("name", "layers"), [("basictad", 9), ("e2e_tad", 8), ("afsd", 0)])
+def test_layers_are_computed_anew_around_struck_frames_only(
+    name: str, layers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each layer looks one frame further than the one before."""
+    detector = detector_of(name)
+    seen = [*detector.seen_of(film(30).frames)]  # two fewer than fill a clip
+    whole = detector.deepened(seen)
+    assert (detector.layers, len(whole), len(whole[0])) == (layers, 1 + layers, 32)
+    struck = list(seen)
+    struck[20] = detector.seen_of(film(40, seed=5).frames[33:34])[0]
+    counted: list[int] = []
+    plain = type(detector)._layer
+
+    def counting(self: Any, number: int, rows: Any, places: Any) -> Any:
+        counted.append(len(places))
+        return plain(self, number, rows, places)
+
+    monkeypatch.setattr(type(detector), "_layer", counting)
+    part = detector.deepened(struck, whole)
+    assert counted == [min(20 + far, 31) - (20 - far) + 1 for far in range(1, 1 + layers)]
+    monkeypatch.undo()
+    for one, other, clean in zip(part, detector.deepened(struck), whole, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+        assert not all(torch.equal(a, b) for a, b in zip(one, clean, strict=True))
+    assert all(a is b for a, b in zip(detector.deepened(seen, whole)[-1], whole[-1], strict=True))
+
+
+@pytest.mark.parametrize("name", ["basictad", "e2e_tad"])
+def test_layer_by_layer_is_the_network(name: str) -> None:
+    """What is computed frame by frame is what the network computes of whole clips, but for rounding."""
+    detector = detector_of(name).eval()
+    frames = film(32).frames
+    with torch.inference_mode():
+        wanted = detector(detector.clip(detector.prepare(frames), 0))
+    found = detector.outputs_in(detector.deepened([*detector.seen_of(frames)]))
+    for key, value in vars(wanted).items():
+        torch.testing.assert_close(
+            getattr(found, key), value, atol=1e-3, rtol=1e-3, msg=lambda said, key=key: f"{key}: {said}"
+        )
+
+
 def test_a_black_frame_is_looked_at_once() -> None:
     detector, clip = detector_of("basictad"), film(150)
     taken, _ = detector.wanted(150, 20.0)
@@ -174,7 +217,8 @@ def test_detect_takes_a_video_for_a_detector_of_frames(tmp_path: Path) -> None:
     write_weights(detector.state_dict(), tmp_path / "w.safetensors")
     again = jostle.load_detector("basictad", weights=tmp_path / "w.safetensors", **BASIC)
     found = jostle.detect(tmp_path / "v.mkv", again)
-    wanted = detector.detect(clip.frames, fps=20.0, duration=3.0)
+    with one_thread():  # as videos are looked at: with more of them a sum may be divided otherwise
+        wanted = detector.detect(clip.frames, fps=20.0, duration=3.0)
     np.testing.assert_array_equal(np.sort(found.score), np.sort(wanted.score))
     struck = jostle.detect(tmp_path / "v.mkv", again, spec="black_frame:1")
     assert (np.sort(struck.score) != np.sort(found.score)).any()

@@ -162,12 +162,25 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
 
     def levels_of(self, seen: Tensor) -> list[Tensor]:
         """(B, C, t) of each level of the pyramid, from (B, T, c, h, w) of what was seen of frames."""
-        made = self.backbone.join(seen)
+        return self._levels(self.backbone.join(seen))
+
+    def _levels(self, made: Tensor) -> list[Tensor]:
         if self.config.form != "anchors":
             return max_pooled(made, self.config.levels)
-        for part in self.neck:
-            made = part(made)
-        return list(made)
+        return list(self.neck[1](self.neck[0](made)))
+
+    @property
+    def layers(self) -> int:
+        """The blocks of the last two stages of Slow."""
+        return len(self.backbone.near)
+
+    def layer(self, number: int, near: Tensor) -> Tensor:
+        """(N, c, h, w) of (N, 3, C, H, W)."""
+        return self.backbone.near[number].of_three(near)
+
+    def ended(self, made: Tensor) -> BasicTadOutputs:
+        """Raw outputs of clips whose frames went through all blocks of Slow."""
+        return BasicTadOutputs(*self.head(self._levels(self.backbone.pooled(made))))
 
     def join(self, seen: Tensor) -> BasicTadOutputs:
         """Raw outputs of clips of which frames were seen one by one."""

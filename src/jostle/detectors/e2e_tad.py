@@ -15,11 +15,11 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from jostle.detectors.blocks.assignment import Actions
 from jostle.detectors.blocks.deformable_transformer import DeformableTransformer
+from jostle.detectors.blocks.mlp import Mlp
 from jostle.detectors.blocks.one_to_one import assigned, ends
 from jostle.detectors.blocks.roi_align import roi_align
 from jostle.detectors.blocks.set_losses import actionness_loss, layer_losses
@@ -131,20 +131,6 @@ class E2eTadOutputs:
     actionness: Tensor
 
 
-class Mlp(nn.Module):
-    """Three linear maps with ReLU between, called `layers`."""
-
-    def __init__(self, dim: int, out: int) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList([nn.Linear(dim, dim), nn.Linear(dim, dim), nn.Linear(dim, out)])
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(..., out)."""
-        first, second, last = self.layers
-        made: Tensor = last(F.relu(second(F.relu(first(x)))))
-        return made
-
-
 class E2ETAD(FrameDetector[E2eTadConfig]):
     """The detector. It looks at clips of one length, pixels and all."""
 
@@ -226,13 +212,24 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
         trunk = self.backbone["backbone"]
         return trunk.see(pictures) if isinstance(trunk, ShiftTrunk) else pictures
 
-    def join(self, seen: Tensor) -> E2eTadOutputs:
-        """Raw outputs of clips of which frames were seen one by one."""
+    @property
+    def layers(self) -> int:
+        """All blocks of TSM; of SlowFast none, which looks further."""
         trunk = self.backbone["backbone"]
-        if not isinstance(trunk, ShiftTrunk):
-            return self.forward(seen.transpose(1, 2))
-        features = self._projected(trunk.join(seen))
-        with torch.autocast(seen.device.type, enabled=False):
+        return trunk.layers if isinstance(trunk, ShiftTrunk) else 0
+
+    def layer(self, number: int, near: Tensor) -> Tensor:
+        """(N, c, h, w) of (N, 3, C, H, W)."""
+        trunk = self.backbone["backbone"]
+        assert isinstance(trunk, ShiftTrunk)
+        return trunk.layer(number, near)
+
+    def ended(self, made: Tensor) -> E2eTadOutputs:
+        """Raw outputs of clips whose frames went through all blocks of TSM; of SlowFast, of their pictures."""
+        if not self.layers:
+            return self.forward(made.transpose(1, 2))
+        features = self._projected(made.mean((3, 4)).transpose(1, 2))
+        with torch.autocast(made.device.type, enabled=False):
             return self.answers(self.transformer.encode(features, None), None)
 
     def answers(self, memory: Tensor, padded: Tensor | None) -> E2eTadOutputs:

@@ -53,18 +53,20 @@ class FrameConfig(DetectorConfig):
 
 
 C = TypeVar("C", bound=FrameConfig)
+Deepened = Sequence[Sequence[Tensor]]  # by layer, and of each frame
 RESIZED_AT_ONCE = 64  # frames
 # Frames that are looked at together, filled up where they are fewer: libraries choose their kernels by the shape, and
 # only equal kernels give equal bits for a frame whatever stands beside it.
 FRAMES_AT_ONCE = {"cpu": 8, "cuda": 64}
+LAYERED_AT_ONCE = {"cpu": 32, "cuda": 64}  # behind the first layers, whose pictures are larger
 
 
 class FrameDetector(Detector[C]):
     """Frames of a video in, scored segments out.
 
     `detect` does all of it. Whoever streams a video does it in steps: `wanted` says which frames are looked at, at what
-    rate, and `clips` in which clips; `seen_of` looks at frames one by one, `found_in` at what was seen of the frames of
-    a clip; `gathered` and `seconds_of` end it.
+    rate, and `clips` in which clips; `seen_of` looks at frames one by one, `deepened` at what was seen of those of a
+    clip, `found_in` at what that has come to; `gathered` and `seconds_of` end it.
     """
 
     looks_at: ClassVar[Literal["features", "frames"]] = "frames"
@@ -90,6 +92,22 @@ class FrameDetector(Detector[C]):
     def join(self, seen: Tensor) -> Any:
         """Raw outputs, from (B, T, ...) of what was seen of the frames of clips."""
         raise NotImplementedError
+
+    @property
+    def layers(self) -> int:
+        """How many parts of the network behind `see` look at a frame and its two neighbours, and no further."""
+        return 0
+
+    def layer(self, number: int, near: Tensor) -> Tensor:
+        """(N, ...) of each frame after a layer, from (N, 3, ...) of the frame before it, itself and the one after it.
+
+        Beyond the ends of a clip there are zeros.
+        """
+        raise NotImplementedError
+
+    def ended(self, made: Tensor) -> Any:
+        """Raw outputs, from (B, T, ...) of the frames of clips after the last layer; of a network without, `join`'s."""
+        return self.join(made)
 
     def said(self, outputs: Any) -> Tensor:
         """(B, N, 2) the segments that points, anchors or queries stand for, in frames of the clip."""
@@ -202,28 +220,67 @@ class FrameDetector(Detector[C]):
         return made if self.filler is None else self.scaled(made)
 
     @final
-    def outputs_in(self, seen: Sequence[Tensor]) -> Any:
-        """Raw outputs of a clip, from what was seen of its frames, of which there may be fewer than fill it.
+    def deepened(self, seen: Sequence[Tensor], beside: Deepened | None = None) -> Deepened:
+        """What each layer makes of the frames of a clip, first what was seen of them; filled up to a whole clip.
 
-        Clips come one by one, so that the bits of one do not depend on its neighbours.
+        Args:
+            seen: of each frame, of which there may be fewer than fill the clip.
+            beside: the same of another state of the clip. What is the same there is not computed again: as far as rows
+                of `seen` are the very ones of that, and their neighbours are. The bits are the same.
         """
         rows, lacking = list(seen), self.config.max_length - len(seen)
         if lacking:
-            rows += [*self._seen(self._nothing(1).transpose(0, 1))] * lacking
+            empty = [*self._seen(self._nothing(1).transpose(0, 1))] * lacking
+            rows += empty if beside is None else beside[0][-lacking:]
         with torch.inference_mode():
-            return self.infer(self.join, torch.stack(rows)[None])
+            made: Deepened = self.infer(lambda _: self._through(rows, beside), rows[0])
+        return made
+
+    def _through(self, rows: list[Tensor], beside: Deepened | None) -> Deepened:
+        """The rows of a clip, and those after each layer."""
+        made = [rows]
+        changed = [beside is None or row is not beside[0][i] for i, row in enumerate(rows)]
+        for number in range(self.layers):
+            before = [False, *changed, False]
+            changed = [any(before[i : i + 3]) for i in range(len(rows))]
+            places = [i for i, yes in enumerate(changed) if yes]
+            done = list(rows if beside is None else beside[number + 1])
+            for place, row in zip(places, self._layer(number, made[-1], places), strict=True):
+                done[place] = row
+            made.append(done)
+        return made
+
+    def _layer(self, number: int, rows: Sequence[Tensor], places: Sequence[int]) -> Iterator[Tensor]:
+        """The rows after a layer at these places."""
+        size, nothing = LAYERED_AT_ONCE[self.device.type], torch.zeros_like(rows[0])
+        around = [nothing, *rows, nothing]
+        for lo in range(0, len(places), size):
+            some = places[lo : lo + size]
+            near = torch.unflatten(torch.stack([around[i + k] for i in some for k in range(3)]), 0, (len(some), 3))
+            if len(some) < size:
+                near = torch.cat([near, near.new_zeros(size - len(some), *near.shape[1:])])
+            yield from self.layer(number, near)[: len(some)]
 
     @final
-    def found_in(self, seen: Sequence[Tensor]) -> Candidates:
-        """Segments before suppression of a clip, in its frames, from what was seen of these."""
-        return self.decode(self.outputs_in(seen))[0]
+    def outputs_in(self, deep: Deepened) -> Any:
+        """Raw outputs of a clip, from what the layers make of its frames.
+
+        Clips come one by one, so that the bits of one do not depend on its neighbours.
+        """
+        with torch.inference_mode():
+            return self.infer(self.ended, torch.stack(list(deep[-1]))[None])
+
+    @final
+    def found_in(self, deep: Deepened) -> Candidates:
+        """Segments before suppression of a clip, in its frames, from what the layers make of these."""
+        return self.decode(self.outputs_in(deep))[0]
 
     @final
     def outputs_of(self, frames: npt.ArrayLike) -> Iterator[tuple[int, Any]]:
         """First frame and raw outputs of each clip, of frames (T, H, W, channels) at the rate that is looked at."""
         seen = self.seen_of(frames)
         for first in self.clips(len(seen)):
-            yield first, self.outputs_in([*seen[first : first + self.config.max_length]])
+            yield first, self.outputs_in(self.deepened([*seen[first : first + self.config.max_length]]))
 
     @final
     def raw(self, frames: npt.ArrayLike) -> dict[str, npt.NDArray[np.float32]]:
@@ -236,7 +293,11 @@ class FrameDetector(Detector[C]):
         if len(seen) > self.config.max_length:
             most = self.config.max_length
             raise BadValue(f"{len(seen)} frames are more than the {most} of a clip; give `raw` one clip")
-        found = {name: value for name, value in vars(self.outputs_in([*seen])).items() if isinstance(value, Tensor)}
+        found = {
+            name: value
+            for name, value in vars(self.outputs_in(self.deepened([*seen]))).items()
+            if isinstance(value, Tensor)
+        }
         return {name: value[0].float().cpu().numpy() for name, value in found.items()}
 
     @final

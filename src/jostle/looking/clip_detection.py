@@ -1,8 +1,9 @@
 """Detections by a detector of frames: clip by clip as the video comes, anew only where a corruption struck.
 
 What is found in a clip without a struck frame is what was found before. In a clip with some, only these are looked at
-anew, as far as the network sees frames one by one. The result is the same, to the bit, as if every clip of every cell
-were looked at from its pixels; and no more than the frames of a clip are held, however long the video.
+anew as far as the network sees frames one by one, and only what lies around them as far as it sees a frame and its
+neighbours. The result is the same, to the bit, as if every clip of every cell were looked at from its pixels; and no
+more than the frames of a clip are held, however long the video.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class ClipDetector(Protocol):
     def wanted(self, count: int, fps: float) -> tuple[Indices, float]: ...
     def clips(self, count: int) -> list[int]: ...
     def seen_of(self, frames: npt.ArrayLike) -> Any: ...
-    def found_in(self, seen: Sequence[Any]) -> Any: ...
+    def deepened(self, seen: Sequence[Any], beside: Any = None) -> Any: ...
+    def found_in(self, deep: Any) -> Any: ...
     def gathered(self, parts: Sequence[tuple[int, Any]], count: int) -> Any: ...
     def seconds_of(
         self, found: Any, rate: float, duration: float, video_scores: npt.ArrayLike | None = None
@@ -103,12 +105,14 @@ class VideoClips:
         parts: dict[str, list[tuple[int, Any]]] = {name: [] for name in states}
         firsts = self._detector.clips(len(taken))
         for done, first in enumerate(firsts, 1):
-            clip, plain = taken[first : first + length], None
+            clip, clean, plain = taken[first : first + length], None, None
+            if len(others) > 1:  # of a single state all is computed once, and there is nothing to save
+                clean = self._deepened(self._clean, clip, None)
             for name, state in others.items():
                 if not (state.came_from[clip] == clip).all():
-                    found = self._looked_at(state, clip)
+                    found = self._looked_at(state, clip, clean)
                 elif plain is None:
-                    found = plain = self._looked_at(self._clean, clip)
+                    found = plain = self._looked_at(self._clean, clip, clean)
                 else:
                     found = plain
                 parts[name].append((first, found))
@@ -120,9 +124,14 @@ class VideoClips:
         struck = Cost(0, sum(state.looks for state in others.values()), sum(state.clips for state in others.values()))
         return Found(segments, Cost(0, self._clean.looks, self._clean.clips), struck)
 
-    def _looked_at(self, state: _State, clip: Indices) -> Any:
-        """The candidates of a clip, of whose frames those that are clean ones of the same clip were seen before."""
+    def _looked_at(self, state: _State, clip: Indices, clean: Any) -> Any:
+        """The candidates of a clip, beside what was made of the clean one, where there is that."""
         state.clips += 1
+        deep = clean if state is self._clean and clean is not None else self._deepened(state, clip, clean)
+        return self._detector.found_in(deep)
+
+    def _deepened(self, state: _State, clip: Indices, clean: Any) -> Any:
+        """What the layers make of a clip; of its frames those that are clean ones of the same clip were seen before."""
         inside, came_from = set(clip.tolist()), state.came_from[clip].tolist()
         known = [number for number in came_from if number in inside]
         self._see(self._clean, known)
@@ -132,7 +141,7 @@ class VideoClips:
             self._clean.seen[origin] if origin in inside else state.seen[number]
             for number, origin in zip(clip.tolist(), came_from, strict=True)
         ]
-        return self._detector.found_in(rows)
+        return self._detector.deepened(rows, clean)
 
     def _see(self, state: _State, numbers: list[int]) -> None:
         """Look at the frames of these numbers that were not looked at yet."""

@@ -63,7 +63,11 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, frames: int) -> Tensor:
         """(B * T, width, H/stride, W/stride)."""
-        made = F.relu(self.bn1(self.conv1(x, frames)), inplace=True)
+        return self.after(self.conv1(x, frames), x)
+
+    def after(self, made: Tensor, x: Tensor) -> Tensor:
+        """What is made of the first convolution's answers, and of what passes by."""
+        made = F.relu(self.bn1(made), inplace=True)
         return F.relu(self.downsample(x) + self.bn2(self.conv2(made)), inplace=True)
 
 
@@ -85,7 +89,11 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor, frames: int) -> Tensor:
         """(B * T, 4 width, H/stride, W/stride)."""
-        made = F.relu(self.bn1(self.conv1(x, frames)), inplace=True)
+        return self.after(self.conv1(x, frames), x)
+
+    def after(self, made: Tensor, x: Tensor) -> Tensor:
+        """What is made of the first convolution's answers, and of what passes by."""
+        made = F.relu(self.bn1(made), inplace=True)
         made = F.relu(self.bn2(self.conv2(made)), inplace=True)
         return F.relu(self.downsample(x) + self.bn3(self.conv3(made)), inplace=True)
 
@@ -139,6 +147,25 @@ class ShiftTrunk(FixedNorms):
         x = pictures.contiguous(memory_format=torch.channels_last)
         made: Tensor = self.maxpool(F.relu(self.bn1(self.conv1(x)), inplace=True))
         return made
+
+    @property
+    def near(self) -> list[Block | Bottleneck]:
+        """All blocks: each sees a frame, and channels of its neighbours."""
+        stages = (self.get_submodule(f"layer{number + 1}") for number in range(STAGES))
+        return [block for stage in stages for block in stage.children() if isinstance(block, Block | Bottleneck)]
+
+    @property
+    def layers(self) -> int:
+        """How many those are."""
+        return len(self.near)
+
+    def layer(self, number: int, near: Tensor) -> Tensor:
+        """(N, c, h, w) after a block, of (N, 3, C, H, W) of the frame before, the frame and the one after."""
+        block, share = self.near[number], near.shape[2] // SHARE
+        before, here, after = near.unbind(1)
+        traded = torch.cat([after[:, :share], before[:, share : 2 * share], here[:, 2 * share :]], 1)
+        made, here = (x.contiguous(memory_format=torch.channels_last) for x in (traded, here))
+        return block.after(block.conv1.net(made), here)
 
     def join(self, seen: Tensor) -> Tensor:
         """(B, 2048, T), of 18 layers 512, of (B, T, 64, H / 4, W / 4)."""

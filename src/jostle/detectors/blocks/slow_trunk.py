@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from jostle.detectors.blocks.fixed_norms import FixedNorms
-from jostle.models.networks.video_resnet import EXPANSION, Stage, Stem
+from jostle.models.networks.video_resnet import EXPANSION, Residual, Stage, Stem
 
 DEPTHS = (3, 4, 6, 3)
 TIMES = (1, 1, 3, 3)  # steps that the first convolution of a stage's blocks sees
@@ -48,6 +48,17 @@ class SlowTrunk(FixedNorms):
         """(N, 512, H / 8, W / 8) of (N, 3, H, W): as far as each frame is seen by itself."""
         made: Tensor = self.blocks[:ALONE](pictures.transpose(0, 1)[None])  # frames as the steps of one clip
         return made[0].transpose(0, 1)
+
+    @property
+    def near(self) -> list[Residual]:
+        """The blocks of the last two stages, which see a frame and its neighbours."""
+        stages = [self.get_submodule(f"blocks.{number}.res_blocks") for number in range(ALONE, ALONE + 2)]
+        return [block for stage in stages for block in stage.children() if isinstance(block, Residual)]
+
+    def pooled(self, made: Tensor) -> Tensor:
+        """(B, 2048, T / stride, H / 32, W / 32) of (B, T, 2048, H / 32, W / 32) after the last block."""
+        done: Tensor = self.blocks[ALONE + 2 :](made.transpose(1, 2))
+        return done
 
     def join(self, seen: Tensor) -> Tensor:
         """(B, 2048, T / stride, H / 32, W / 32) of (B, T, 512, H / 8, W / 8), sizes of pictures rounded up."""

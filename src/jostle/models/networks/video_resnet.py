@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -91,7 +92,11 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, out, T/stride, H/stride, W/stride)."""
-        x = F.relu(self.norm_a(self.conv_a(x)), inplace=True)
+        return self.after(self.conv_a(x))
+
+    def after(self, x: Tensor) -> Tensor:
+        """What is made of the first convolution's answers."""
+        x = F.relu(self.norm_a(x), inplace=True)
         x = F.relu(self.norm_b(self.conv_b(x)), inplace=True)
         made: Tensor = self.norm_c(self.conv_c(x))
         return made
@@ -110,8 +115,22 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, out, T/stride, H/stride, W/stride)."""
+        return self._around(x, self.branch2(x))
+
+    def of_three(self, near: Tensor) -> Tensor:
+        """(N, out, H/stride, W/stride) of frames, each from (N, 3, C, H, W): the one before, itself, the one after.
+
+        For blocks whose first convolution sees three frames: side by side, their channels are those of one.
+        """
+        weight = self.branch2.conv_a.weight.transpose(1, 2).flatten(1, 2)  # (inner, 3 C, 1, 1)
+        flat = near.flatten(1, 2).contiguous(memory_format=torch.channels_last)
+        told = F.conv2d(flat, weight)[:, :, None]
+        return self._around(near[:, 1][:, :, None], self.branch2.after(told))[:, :, 0]
+
+    def _around(self, x: Tensor, made: Tensor) -> Tensor:
+        """With what passes by."""
         around = self.branch1_norm(self.branch1_conv(x)) if self.first else x
-        return F.relu(around + self.branch2(x), inplace=True)
+        return F.relu(around + made, inplace=True)
 
 
 class Stage(nn.Module):
