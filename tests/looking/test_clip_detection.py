@@ -15,7 +15,7 @@ from jostle.benchmarks.recipe import CLEAN_CELL, Cell
 from jostle.corrupting.apply import masks_for
 from jostle.corrupting.placement import Timeline
 from jostle.corrupting.spec import Spec
-from jostle.corrupting.stages import ClipSource, chain
+from jostle.corrupting.stages import ClipSource, chain, origins
 from jostle.detectors.checkpoints import write_weights
 from jostle.detectors.frame_detector import FRAMES_AT_ONCE
 from jostle.errors import BadValue
@@ -23,6 +23,7 @@ from jostle.looking.clip_detection import RECALLED, VideoClips
 from jostle.looking.detecting import DetectingByClips
 from jostle.looking.work import Order
 from jostle.media.encode import Writer
+from jostle.mending.finding import Mending
 from jostle.models.threads import one_thread
 from jostle.types import Clip, Segments
 
@@ -224,3 +225,67 @@ def test_detect_takes_a_video_for_a_detector_of_frames(tmp_path: Path) -> None:
     assert (np.sort(struck.score) != np.sort(found.score)).any()
     with pytest.raises(BadValue, match="BasicTAD looks at frames itself; leave the extractor out"):
         jostle.detect(tmp_path / "v.mkv", again, extractor=object())  # type: ignore[arg-type]
+
+
+class Known:
+    """Counts the frames that a detector looks at."""
+
+    def __init__(self, detector: Any) -> None:
+        self._detector, self.seen = detector, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._detector, name)
+
+    def seen_of(self, frames: Any) -> Any:
+        self.seen += len(frames)
+        return self._detector.seen_of(frames)
+
+
+def mended_by_hand(detector: Any, frames: np.ndarray, struck: np.ndarray) -> Segments:
+    """Every frame seen, then in each clip those that were struck replaced by a line between the sound ones."""
+    taken, rate = detector.wanted(len(frames), 20.0)
+    seen, lost, length = detector.seen_of(frames[taken]), struck[taken], detector.config.max_length
+    parts = []
+    for first in detector.clips(len(taken)):
+        rows, gone = list(seen[first : first + length]), lost[first : first + length]
+        sound = np.flatnonzero(~gone)
+        for i in np.flatnonzero(gone) if len(sound) else ():
+            before, after = sound[sound < i][-1:], sound[sound > i][:1]
+            a, b = (before if len(before) else after)[0], (after if len(after) else before)[0]
+            rows[i] = rows[a] + (rows[b] - rows[a]) * float(np.float32((i - a) / max(b - a, 1)))
+        parts.append((first, detector.found_in(rows)))
+    return detector.seconds_of(detector.gathered(parts, len(taken)), rate, 7.5)
+
+
+@pytest.mark.parametrize("name", sorted(DETECTORS))
+def test_struck_frames_are_mended_inside_their_clips(name: str) -> None:
+    detector, clip = Known(detector_of(name)), film(150)
+    states = states_of(clip, {key: SPECS[key] for key in ("frame", "time", "codec", "all")})
+    struck = {key: origins(source) != np.arange(150) for key, source in states.items()}
+    struck["clean"][31:34] = True  # a false alarm
+    struck["codec"][70:74] = False  # and some that were missed
+    made = VideoClips(states["clean"], detector, duration=7.5).found(states, struck)
+    assert "all" in made.left <= {"all", "time"}  # of jumbled clips, some have every frame in another's place
+    for state, source in states.items():
+        whole = mended_by_hand(detector, np.array(source.block(0, 150)), struck[state])
+        for part in ("start", "end", "score"):
+            assert getattr(whole, part).tobytes() == getattr(made.segments[state], part).tobytes(), state
+    assert made.segments["frame"].score.tobytes() != made.segments["clean"].score.tobytes()
+
+
+def test_frames_that_are_known_to_be_struck_are_not_looked_at(tmp_path: Path) -> None:
+    detector, clip = Known(detector_of("e2e_tad")), film(150)
+    states = states_of(clip, {"frame": SPECS["frame"]})
+    struck = {key: origins(source) != np.arange(150) for key, source in states.items()}
+    VideoClips(states["clean"], detector, duration=7.5).found({"clean": states["clean"]})
+    clean, detector.seen = detector.seen, 0
+    made = VideoClips(states["clean"], detector, duration=7.5).found(states, struck)
+    assert made.others.seen == 0
+    assert detector.seen == clean
+    write(clip, tmp_path / "a.mkv")
+    cell = Cell("black_frame:3", ("thumos14-c/black_frame:3",), "centre:10%", "", True)
+    order = Order("v", tmp_path / "a.mkv", (CLEAN_CELL, cell), 3, Segments([2.0], [5.0], [0], None, ("jump",)))
+    looked = DetectingByClips(detector, mending=Mending())(order)
+    assert looked.mended is not None
+    assert np.array_equal(looked.mended["black_frame:3"].struck, struck["frame"])
+    assert looked.found["black_frame:3"].score.tobytes() == made.segments["frame"].score.tobytes()

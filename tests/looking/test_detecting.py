@@ -14,6 +14,7 @@ from jostle.looking import detecting
 from jostle.looking.detecting import CalledDetector, DetectingByFeatures, DetectingByFrames, accepting
 from jostle.looking.work import Order
 from jostle.media.decode import read
+from jostle.mending.finding import Mending
 from jostle.types import Segments
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
@@ -87,3 +88,29 @@ def test_facts_go_to_who_asks_for_them() -> None:
     assert accepting(lambda x, **rest: rest, facts)(1) == facts
     assert accepting(lambda x, duration=0, other=3: (duration, other), facts)(1) == (2.0, 3)
     assert accepting(len, facts)("abc") == 3
+
+
+def test_a_callable_is_given_the_nearest_sound_frames(order: Order) -> None:
+    model = Frames()
+    looked = DetectingByFrames(model, mending=Mending())(order)
+    frames = np.array(read(order.path).frames)
+    frames[3:6], frames[6:9] = frames[2], frames[9]
+    assert looked.found[CELLS[1].name].score.tolist() == [frames.mean()]
+    assert looked.found[CELLS[2].name] is looked.found["clean"]
+    assert model.looked == 2
+    assert looked.mended is not None
+    assert np.flatnonzero(looked.mended[CELLS[1].name].struck).tolist() == list(range(3, 9))
+
+
+def test_features_are_mended_on_the_way_to_a_detector(order: Order) -> None:
+    def lean(features: np.ndarray) -> Segments:
+        return Segments([0.0], [1.0], [0], [float(features.astype(np.float64).sum())], ("Jump",))
+
+    given = (TwoParts(8, 2), CalledDetector(lean))
+    looked = DetectingByFeatures(*given, mending=Mending())(order)
+    plain = DetectingByFeatures(*given)(order)
+    assert looked.mended is not None
+    assert looked.found["clean"].score.tolist() == plain.found["clean"].score.tolist()
+    assert looked.found[CELLS[1].name].score.tolist() != plain.found[CELLS[1].name].score.tolist()
+    assert looked.cells.seen == 0
+    assert plain.cells.seen == 1  # a black frame is looked at once

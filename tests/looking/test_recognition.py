@@ -25,6 +25,7 @@ from jostle.looking.shown_frames import shown_frames
 from jostle.looking.work import Order
 from jostle.media.decode import Reader, read
 from jostle.media.encode import Writer
+from jostle.mending.finding import Mending
 from jostle.seeds import rng_for
 
 THREE = ClassMatch("by number", 3)
@@ -166,3 +167,25 @@ def test_a_model_that_fails_is_named(video: Path, error: Exception, kind: type[E
 def test_another_number_of_classes_is_refused(video: Path) -> None:
     with pytest.raises(BadValue, match="weigher gives 3 scores, and there are 5 classes"):
         Recognising(Weigher(), SAMPLING, ClassMatch("by number", 5))(order_of(video))
+
+
+def test_clips_of_mended_video_are_of_the_nearest_sound_frames(video: Path) -> None:
+    cells = (
+        CLEAN_CELL,
+        Cell("black:1", ("thumos14-c/black_frame:1",), "frames:10-20", "", True),
+        Cell("noise:2", ("ucf101-p/gaussian_noise:2",), "everywhere", "", True),
+    )
+    model = Weigher()
+    looked = Recognising(model, SAMPLING, THREE, mending=Mending())(order_of(video, cells))
+    plain = Recognising(Weigher(), SAMPLING, THREE)(order_of(video, cells))
+    clip = read(video)
+    rows = shown_frames(SAMPLING, Weigher().spec, clip.pts, clip.fps, rng_for(3, "clips", "a"))
+    taken = np.where((rows >= 10) & (rows < 15), 9, np.where((rows >= 15) & (rows < 20), 20, rows))
+    assert (taken != rows).any()
+    by_hand = Weigher()(clip.frames[taken]).astype(np.float64).mean(0).astype(np.float32)
+    assert looked.found["black:1"].tolist() == by_hand.tolist()
+    assert looked.found["clean"].tolist() == plain.found["clean"].tolist()
+    assert looked.found["noise:2"].tolist() == plain.found["noise:2"].tolist()  # nothing to lean on
+    assert looked.mended is not None
+    assert [looked.mended[cell.name].left for cell in cells] == [False, False, True]
+    assert plain.mended is None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jostle.api.corrupting import SegmentsLike
 from jostle.errors import BadValue, JostleError
 from jostle.loading.detector import load_detector, looks_at_frames, name_classes
+from jostle.loading.inspector import AskedMending
 from jostle.types.predictions import Predictions
 from jostle.types.truth import Truth
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from jostle.corrupting.spec import Spec
     from jostle.detectors.detector import Detector
     from jostle.looking.detection import Grid
+    from jostle.looking.video_detection import OnMended
     from jostle.models.extractor import Extractor
+    from jostle.models.inspector import Inspector
 
 Progress = Callable[[int, int], None]
 
@@ -45,6 +48,8 @@ def detect(
     jobs: int | None = 1,
     model_processes: int | None = None,
     device: str = "auto",
+    mend: str | Path | Inspector | None = None,
+    on_mended: OnMended | None = None,
     on_bad: Callable[[str, JostleError], None] | None = None,
     progress: Progress | None = None,
 ) -> Predictions:
@@ -70,6 +75,10 @@ def detect(
         model_processes: processes that hold the models, for those that decode and corrupt to ask; 0 for models in each
             of those. By default one a GPU for names and several videos, and none on a CPU.
         device: of names: `auto`, `cpu` or `cuda`.
+        mend: replace what struck frames of video touch by what lies around it: `jostle` for the inspector that comes
+            along, weights of your own, or an `Inspector` says which they are. It runs on the detector's device, one
+            video at a time.
+        on_mended: told of each video what became of its struck frames.
         on_bad: told of a video of a folder that cannot be used, which is then left out.
     """
     from jostle.filing.files import read_truth
@@ -88,6 +97,8 @@ def detect(
     if extractor is None and not frames:
         if spec or placement is not None or segments is not None:
             raise BadValue("features cannot be corrupted any more: give the video and an extractor")
+        if mend is not None:
+            raise BadValue("struck frames are found in video: give that and an extractor, or extract with --mend")
         return detect_features(
             asked.moved(made, device),
             Path(source),
@@ -102,6 +113,10 @@ def detect(
     from jostle.looking.remote import look_from_afar
     from jostle.looking.video_detection import ByClips, ByFeatures, Find, detect_videos
 
+    wanted = None if mend is None else AskedMending(mend)
+    if wanted is not None:
+        wanted.check(known=False)
+        jobs, model_processes = 1, 0  # what finds struck frames and what looks share one process
     videos, corrupting = videos_and_corruptions(
         source, spec, placement, segments=segments, truth=known, subset=None, video_id=video_id, seed=seed
     )
@@ -116,9 +131,10 @@ def detect(
         load = partial(asked.looking, extractor, extractor_weights, place.device)
         with place.serving(load) as served:
             look = load(made) if served is None else look_from_afar(served)
-            find: Find = ByClips(look.detector, corrupting, scores)
+            mending = None if wanted is None else wanted.get(str(getattr(look.detector, "device", "cpu")))
+            find: Find = ByClips(look.detector, corrupting, scores, mending, on_mended)
             if not frames:
-                find = ByFeatures(look.detector, look.extractor, corrupting, scores)
+                find = ByFeatures(look.detector, look.extractor, corrupting, scores, mending, on_mended)
             rates = rates_of(videos, known, fps)
             return detect_videos(find, videos, rates=rates, on_bad=on_bad, jobs=place.jobs, progress=progress)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from jostle.api.corrupting import SegmentsLike
 from jostle.api.sources import rates_of, videos_and_corruptions
 from jostle.loading.extractor import AskedExtractor
+from jostle.loading.inspector import AskedMending
 from jostle.loading.installed import need_torch
 from jostle.types.truth import Truth
 from jostle.workers import cores
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from jostle.extraction.extractor import FeatureExtractor
     from jostle.extraction.folder import Extracted
     from jostle.extraction.windows import ReleasedFault, Rule
+    from jostle.models.inspector import Inspector
     from jostle.models.recogniser import Recogniser
 
 Progress = Callable[[int, int], None]
@@ -44,6 +46,7 @@ def extract(
     released_faults: Sequence[ReleasedFault] = (),
     keep_frames: bool = False,
     clean: str | Path | None = None,
+    mend: str | Path | Inspector | None = None,
     overwrite: bool = False,
     jobs: int | None = 1,
     model_processes: int | None = None,
@@ -71,6 +74,9 @@ def extract(
         released_faults: faults of the THUMOS14-C extractors to repeat; see there as well.
         keep_frames: also write what was seen of each frame, as `<out>/frames/<video id>.npy`.
         clean: folder of clean features made with `keep_frames`; then only what a corruption changes is computed.
+        mend: replace what struck frames touch by what lies around it: `jostle` for the inspector that comes along,
+            weights of your own, or an `Inspector` says which they are. `clean` features are then those of the video as
+            it is, not mended.
         overwrite: replace features in `out` that were made otherwise, instead of refusing to.
         jobs: videos at once, each in a process of its own; None for one a core.
         model_processes: processes that hold the extractor, for those that decode and corrupt to ask; 0 for one in each
@@ -88,6 +94,9 @@ def extract(
     from jostle.looking.remote import extracting, extractor_from_afar
     from jostle.models.threads import one_thread
 
+    mending = None if mend is None else AskedMending(mend)
+    if mending is not None:
+        mending.check(known=False)
     videos, corrupting = videos_and_corruptions(
         source, spec, placement, segments=segments, truth=truth, subset=subset, video_id=video_id, seed=seed
     )
@@ -102,6 +111,7 @@ def extract(
         with place.serving(partial(extracting, load, one_thread)) as served:
             if served is not None:
                 load = partial(extractor_from_afar, served)
+            here = place.device if served is None else "cpu"  # where struck frames are found
             return extract_videos(
                 videos,
                 load,
@@ -113,6 +123,7 @@ def extract(
                 released_faults=released_faults,
                 keep_frames=keep_frames,
                 clean=None if clean is None else Path(clean),
+                mend=None if mending is None else partial(mending.get, here),
                 rates=rates_of(videos, truth, fps),
                 overwrite=overwrite,
                 jobs=place.jobs,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset
     from jostle.extraction.windows import ReleasedFault, Rule
     from jostle.models.input_spec import InputSpec
+    from jostle.models.inspector import Inspector
     from jostle.running.runner import Contestant, Run
     from jostle.running.watching import Watch
 
@@ -49,6 +50,7 @@ def run(
     clips: Literal["model", "benchmark"] = "model",
     precision: str = "float32",
     compiled: bool = False,
+    mend: str | Path | Inspector | None = None,
     cells: Iterable[str] | None = None,
     seed: int = 0,
     retry_failed: bool = False,
@@ -89,6 +91,10 @@ def run(
         precision: of the numbers that networks compute with: `float32`, `tf32`, `bfloat16` or `float16`. The others
             are faster on a GPU, and move scores; the run remembers it.
         compiled: networks go through `torch.compile`, on a GPU; it moves last digits, and the run remembers it.
+        mend: what struck frames touch is replaced by what lies around it before the model looks: rows of features, what
+            was seen of frames, the frames of a clip. `jostle` for the inspector that comes along, weights of your own,
+            or an `Inspector` says which they are; with `known` the benchmark itself, which is as well as it could be
+            done. The run remembers it.
         cells: as `select_cells` takes them; by default all that count.
         retry_failed: look again at videos that could not be used.
         device: `auto`, `cpu` or `cuda`.
@@ -96,13 +102,15 @@ def run(
         watch: called with the state of all cells after each video.
 
     Raises:
-        SourceChanged: if `out` holds a run of another benchmark, model, rule, data or seed; the message says which.
+        SourceChanged: if `out` holds a run of another benchmark, model, rule, data, seed or mending; the message says
+            which.
         BadValue: if the model does not fit the benchmark or its classes those of the data.
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
     need_torch("running a model")
+    shown = (spec, input, clips)
     asked = AskedModel(
-        model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision, compiled
+        model, weights, extractor, extractor_weights, rule, released_faults, *shown, precision, compiled, mend
     )
     asked_data = AskedData(data, dataset, subset, fps)
     recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
@@ -113,7 +121,9 @@ def run(
     from jostle.running.state import usable_videos
     from jostle.tasks.task import task_of
 
-    many = _are_names(model, extractor)
+    many = _are_names(model, extractor, mend)
+    if mend is not None and engine == "local":
+        model_processes = 0  # what finds struck frames and what looks share one process
     with place_of(engine, device, jobs, many=many, model_processes=model_processes) as place:
         known = _looked_up(recipe, asked_data, chosen, place, asked)
         with (
@@ -161,6 +171,7 @@ def plan(
     clips: Literal["model", "benchmark"] = "model",
     precision: str = "float32",
     compiled: bool = False,
+    mend: str | Path | Inspector | None = None,
     cells: Iterable[str] | None = None,
     seed: int = 0,
     retry_failed: bool = False,
@@ -171,8 +182,9 @@ def plan(
     One video is looked at, to tell how long everything may take.
     """
     need_torch("running a model")
+    shown = (spec, input, clips)
     asked = AskedModel(
-        model, weights, extractor, extractor_weights, rule, released_faults, spec, input, clips, precision, compiled
+        model, weights, extractor, extractor_weights, rule, released_faults, *shown, precision, compiled, mend
     )
     asked_data = AskedData(data, dataset, subset, fps)
     recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
@@ -181,7 +193,9 @@ def plan(
     from jostle.running.estimate import estimated, first_look
     from jostle.running.runner import plan_benchmark
 
-    many = _are_names(model, extractor)
+    many = _are_names(model, extractor, mend)
+    if mend is not None:
+        model_processes = 0  # what finds struck frames and what looks share one process
     with place_of("local", device, jobs, many=many, model_processes=model_processes) as place:
         known = _looked_up(recipe, asked_data, chosen, place, asked)
         made = plan_benchmark(
@@ -201,7 +215,7 @@ def plan(
 
 def _are_names(*given: Any) -> bool:
     """Whether nothing is a thing of the caller's own, which might not travel to other processes."""
-    return all(one is None or isinstance(one, str) for one in given)
+    return all(one is None or isinstance(one, str | Path) for one in given)
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def _metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
     if record.task != "detection":
         known["task_categories"] = [TASKS[record.task][0]]
     return known | {
-        "pretty_name": f"{record.about.model} on {benchmark_title(record)}: predictions",
+        "pretty_name": f"{record.about.said} on {benchmark_title(record)}: predictions",
         "tags": ["jostle", "robustness", "video", TASKS[record.task][0]],
         "configs": [
             {
@@ -53,7 +53,7 @@ def _body(record: RunRecord) -> list[str]:
     about = record.about
     title = markdown_escape(benchmark_title(record))
     made = [
-        f"# {markdown_escape(about.model)} on {title}: predictions",
+        f"# {markdown_escape(about.said)} on {title}: predictions",
         f"What a model said of {about.videos} videos of {markdown_escape(about.dataset)} "
         f"({markdown_escape(about.subset)}), clean and corrupted: one configuration a cell, each a file of "
         f"{_HELD[record.task]}.",

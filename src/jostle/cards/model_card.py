@@ -10,7 +10,7 @@ from jostle.findings.cell_labels import cell_labels
 from jostle.findings.record import RunRecord
 from jostle.findings.run_names import benchmark_title
 from jostle.findings.tables import Column, Table, Value, markdown_escape, shown
-from jostle.findings.wording import windows_said
+from jostle.findings.wording import mending_said, windows_said
 
 TASKS = {
     "detection": ("temporal-action-detection", "Temporal action detection"),
@@ -36,7 +36,7 @@ def _metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
         known["pipeline_tag"] = task[0]
     return known | {
         "tags": ["jostle", "robustness", "video", task[0]],
-        "model-index": [{"name": record.about.model, "results": _results(record)}],
+        "model-index": [{"name": record.about.said, "results": _results(record)}],
     }
 
 
@@ -76,7 +76,7 @@ def _body(record: RunRecord) -> list[str]:
     counted = scores.counted
     of = f"{coverage}, {counted.cells} of {counted.of} corrupted cells"
     return [
-        f"# {markdown_escape(about.model)} on {title}",
+        f"# {markdown_escape(about.said)} on {title}",
         f"{said}. Measured by jostle on {of}. Values in the head of this card are "
         "fractions, in the table they are percentages.",
         _cells(record).markdown(),
@@ -108,6 +108,7 @@ def facts_table(record: RunRecord) -> Table:
         "features": about.extractor,
         "features' weights": about.extractor_weights,
         "windows": windows_said(about),
+        "mended": mending_said(about.mend, about.mend_weights),
         "seed": about.seed,
         "versions": ", ".join(f"{name} {version}" for name, version in about.versions.items()),
     }

@@ -15,6 +15,7 @@ from jostle.cli.fetching import fetch
 from jostle.cli.options import (
     Device,
     Json,
+    MendBy,
     ModelProcesses,
     PlacementOption,
     Quiet,
@@ -29,6 +30,7 @@ from jostle.errors import BadValue
 from jostle.plugins import is_place
 
 if TYPE_CHECKING:
+    from jostle.extraction.bridging import Mended
     from jostle.types.predictions import Predictions
     from jostle.types.truth import Truth
 
@@ -88,6 +90,7 @@ def detect(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the detector.")
     ] = None,
+    mend: MendBy = None,
     seed: Seed = 0,
     jobs: Workers = None,
     model_processes: ModelProcesses = None,
@@ -97,6 +100,7 @@ def detect(
     verbose: Verbose = 0,
 ) -> None:
     voice.speak(quiet, verbose)
+    from jostle.extraction.folder import said_of
     from jostle.filing.files import read_truth
     from jostle.loading.detector import looks_at_frames
     from jostle.looking.detection import Grid, grid_of
@@ -122,6 +126,7 @@ def detect(
         facts["grid"] = Grid(stride or noted.stride, window or noted.window, fps, prefix, suffix)
         facts["duration"] = duration
     set_aside: dict[str, str] = {}
+    mended: dict[str, Mended] = {}
     with voice.progress("detecting") as advance:
         found = api.detect(
             source,
@@ -133,18 +138,27 @@ def detect(
             jobs=jobs,
             model_processes=model_processes,
             device=device,
+            mend=mend,
+            on_mended=lambda name, one: mended.update({name: one}),
             on_bad=lambda name, error: set_aside.update({name: str(error)}),
             progress=advance,
             **facts,
         )
-    _show(found, known if source.is_dir() else None, out, as_json)
+    for name, one in mended.items():
+        for line in said_of(one):
+            voice.remark(f"{voice.shown(name)}: {line}")
+    struck = {name: [int(one.struck.sum()), len(one.struck)] for name, one in mended.items()}
+    used = {} if mend is None else {"mended": {"by": mend, "struck_of_frames": struck}}
+    _show(found, known if source.is_dir() else None, out, as_json, used)
     for name, why in set_aside.items():
         voice.say(f"{voice.shown(name)}: set aside: {why}")
     if set_aside:
         raise typer.Exit(4)
 
 
-def _show(found: Predictions, known: Truth | None, out: Path | None, as_json: bool) -> None:
+def _show(
+    found: Predictions, known: Truth | None, out: Path | None, as_json: bool, used: dict[str, Any] | None = None
+) -> None:
     from jostle.filing.files import write_predictions
 
     if known is not None and len(found.videos) < len(known.videos):
@@ -166,7 +180,7 @@ def _show(found: Predictions, known: Truth | None, out: Path | None, as_json: bo
         results: dict[str, list[dict[str, Any]]] = {name: [] for name in found.videos}
         for row, video in zip(rows, found.video, strict=True):
             results[found.videos[video]].append(row)
-        voice.show_json({"version": "1", "results": results, "external_data": {}})
+        voice.show_json({"version": "1", "results": results, "external_data": used or {}})
         return
     table = [["video", "start", "end", "score", "label"]]
     for row, video in zip(rows, found.video, strict=True):

@@ -16,6 +16,7 @@ from jostle.cli.options import (
     Device,
     ImageRate,
     Json,
+    MendBy,
     ModelProcesses,
     PlacementOption,
     Quiet,
@@ -52,6 +53,7 @@ def extract(
         Path | None,
         typer.Option("--clean", metavar="DIR", help="Clean features with frames: compute only what changed."),
     ] = None,
+    mend: MendBy = None,
     keep_frames: Annotated[
         bool, typer.Option("--keep-frames", help="Also write what was seen of each frame, to DIR/frames.")
     ] = False,
@@ -90,6 +92,7 @@ def extract(
             released_faults=faults,
             keep_frames=keep_frames,
             clean=clean,
+            mend=mend,
             overwrite=overwrite,
             jobs=jobs,
             model_processes=model_processes,

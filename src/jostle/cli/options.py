@@ -52,6 +52,14 @@ ReleasedFaults = Annotated[
         help="Repeat a fault of THUMOS14-C's programs: skipped-window, early-row; several apply.",
     ),
 ]
+MendBy = Annotated[
+    str | None,
+    typer.Option(
+        "--mend",
+        metavar="BY",
+        help="Replace what struck frames touch by what lies around: found by jostle, or by weights of your own.",
+    ),
+]
 Device = Annotated[
     Literal["auto", "cpu", "cuda"],
     typer.Option("--device", help="Where networks run; auto: a GPU if there is one."),

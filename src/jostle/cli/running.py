@@ -101,6 +101,14 @@ def run(
         Literal["float32", "tf32", "bfloat16", "float16"],
         typer.Option("--precision", help="Numbers that networks compute with; others than float32 move scores."),
     ] = "float32",
+    mend: Annotated[
+        str | None,
+        typer.Option(
+            "--mend",
+            metavar="BY",
+            help="Replace what struck frames touch by what lies around: found by jostle, by weights, or known.",
+        ),
+    ] = None,
     compiled: Annotated[
         bool, typer.Option("--compile", help="Networks through torch.compile, on a GPU; moves last digits.")
     ] = False,
@@ -144,6 +152,7 @@ def run(
         "device": device,
         "precision": precision,
         "compiled": compiled,
+        "mend": mend,
     }
     if len(entries) > 1:
         if dry_run:
@@ -219,6 +228,9 @@ def _show(done: Run, as_json: bool) -> None:
     if voice.drawing():
         for line in ("", *glance_lines(scores)):
             voice.show(line)
+    if mend := scores.get("mend"):
+        told = "as the benchmark itself knows them" if mend == "known" else f"found by {mend}"
+        voice.remark(f"mended: what struck frames touch was replaced, {told}")
     recipe, moved, _ = scores["benchmark"].partition(" on ")
     if moved:
         voice.remark(f"this is {scores['benchmark']}, not the benchmark {recipe}")

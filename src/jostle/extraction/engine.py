@@ -3,12 +3,14 @@
 A corruption strikes some frames and leaves the others as they were, byte for byte. So the features of windows without
 a struck frame are those of the clean video, and where a network sees each frame by itself, so is what it saw of the
 frames that were not struck. The result is the same, to the bit, as if everything were computed again.
+
+Where struck frames are mended, what they touch is not computed at all: what lies around it stands in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -18,9 +20,11 @@ import numpy.typing as npt
 
 from jostle.corrupting.apply import masks_for
 from jostle.corrupting.placement import Placement, Timeline
+from jostle.corrupting.scene import Mask
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import MADE, Source, chain, origins, stretches
 from jostle.errors import BadValue
+from jostle.extraction.bridging import Finder, Finding, Mended, bridged
 from jostle.extraction.extractor import FeatureExtractor, Features, FlowExtractor
 from jostle.extraction.flow import KeptFlow
 from jostle.extraction.frames import KEEP_BYTES, Belt, KeptFrames, Recall
@@ -68,11 +72,13 @@ class Extraction:
     Attributes:
         features: (T, C) float32, one row a window.
         seen: (N, D) float32, what was seen of each frame; None for a network that sees windows whole.
+        mended: what became of struck frames; None where they are let be.
     """
 
     features: Features
     seen: Features | None = None
     cost: Cost = field(default_factory=Cost)
+    mended: Mended | None = None
 
 
 class VideoFeatures:
@@ -89,6 +95,8 @@ class VideoFeatures:
         clean: features of the clean video from an earlier run, with which nothing clean is computed again.
         keep_bytes: decoded frames are kept up to this many bytes; a larger video is decoded in passes. As much again
             is kept of optical flow, where an extractor sees it.
+        finder: says which frames were struck. What these touch is then replaced by what lies around it: rows of
+            windows, or where a network sees each frame by itself, what was seen.
 
     Attributes:
         grid: its windows.
@@ -110,10 +118,13 @@ class VideoFeatures:
         bit_rate: int | None = None,
         clean: Extraction | None = None,
         keep_bytes: int = KEEP_BYTES,
+        finder: Finder | None = None,
         progress: Progress | None = None,
     ) -> None:
         if not len(source):
             raise BadValue("a video without frames has no features")
+        if finder is not None and released_faults:
+            raise BadValue("released faults are about rows that mending replaces; leave one of the two out")
         wanted = extractor.spec
         self.grid = WindowGrid(wanted.frames, wanted.stride, rule, tuple(released_faults))
         self.fps = wanted.fps or mean_rate(source.pts, source.fps)
@@ -135,7 +146,10 @@ class VideoFeatures:
         self._recall = Recall()
         self._seen = self._joined = 0
         self._progress = progress
+        self._keep_bytes = keep_bytes
         self._clean = None if clean is None else self._checked(clean)
+        self._finding = None if finder is None else finder.of(self._source)
+        self._mended_clean: Extraction | None = None
 
     def __len__(self) -> int:
         return self._count
@@ -146,14 +160,18 @@ class VideoFeatures:
         return Cost(self._source.decoded, self._seen, self._joined, flows)
 
     def clean(self) -> Extraction:
-        """The features of the video as it is; computed once."""
-        if self._clean is None:
-            self._clean = self._whole(self._source)
-        return self._clean
+        """The features of the video as it is, or mended; computed once."""
+        if self._finding is None:
+            return self._plain()
+        if self._mended_clean is None:
+            self._mended_clean = self._mended(self._source, self._finding, self.cost)
+        return self._mended_clean
 
     def whole(self, specs: Sequence[Spec], placement: str | Placement | None = None) -> Extraction:
         """The features of the corrupted video, every one computed from its frames."""
         top = self._corrupted(specs, placement)
+        if self._finding is not None:
+            return self._mended_whole(top, self._finding)
         if not self.grid.released_faults:
             return self._whole(top)
         clean, before = self.clean(), self.cost  # which shows through where the released program forgets to look
@@ -165,9 +183,11 @@ class VideoFeatures:
 
     def under(self, specs: Sequence[Spec], placement: str | Placement | None = None) -> Extraction:
         """The same features, bit for bit, computed where they can differ from those of the clean video."""
-        clean = self.clean()
+        clean = self._plain()
         before = self.cost
         top = self._corrupted(specs, placement)
+        if self._finding is not None:
+            return self._mended(top, self._finding, before)
         came_from = origins(top)
         struck = came_from != np.arange(len(came_from))
         features, seen = np.array(clean.features), None
@@ -189,6 +209,60 @@ class VideoFeatures:
     ) -> dict[str, Extraction]:
         """The features under each of many corruptions, one decoding of the video for all of them."""
         return {name: self.under(specs, placement) for name, specs in cells.items()}
+
+    def _plain(self) -> Extraction:
+        """The features of the video as it is, nothing mended; computed once."""
+        if self._clean is None:
+            self._clean = self._whole(self._source)
+        return self._clean
+
+    def _mended(self, top: Source, finding: Finding, before: Cost) -> Extraction:
+        """The features of a state with what struck frames touch replaced, which is not computed."""
+        clean, came_from = self._plain(), origins(top)
+        known = clean
+        if top is not self._source:
+            top = KeptFrames(top, self._keep_bytes)  # the inspector and the extractor look at the same frames
+            known = self.clean()
+        struck = finding.struck(top, came_from)
+        if clean.seen is None:
+            lost = self._touched(struck)
+            left = bool(lost.all())
+            lost &= not left
+            again = np.flatnonzero(self._touched(came_from != np.arange(len(came_from))) & ~lost)
+            features = np.array(clean.features)
+            features[again] = self._windows(top, again, came_from)
+            return Extraction(bridged(features, lost), None, self._since(before), Mended(struck, left))
+        left = bool(struck.all())
+        lost = struck & (not left)
+        seen = clean.seen[came_from]  # rows of made frames hold anything until they are filled in
+        made = np.flatnonzero((came_from == MADE) & ~lost)
+        seen[made] = self._recalled(top, made)
+        seen = bridged(seen, lost)
+        assert known.seen is not None
+        again = np.flatnonzero(self._touched((seen.view(np.uint32) != known.seen.view(np.uint32)).any(1)))
+        features = np.array(known.features)
+        features[again] = self._join(seen, again)
+        return Extraction(features, seen, self._since(before), Mended(struck, left))
+
+    def _mended_whole(self, top: Source, finding: Finding) -> Extraction:
+        """The same, everything computed first."""
+        before = self.cost
+        done, struck = self._whole(top), finding.struck(top, origins(top))
+        lost = struck if done.seen is not None else self._touched(struck)
+        mended = Mended(struck, bool(lost.all()))
+        if mended.left:
+            return replace(done, cost=self._since(before), mended=mended)
+        if done.seen is None:
+            return Extraction(bridged(done.features, lost), None, self._since(before), mended)
+        seen = bridged(done.seen, lost)
+        features = self._join(seen, np.arange(len(self), dtype=np.int64))
+        return Extraction(features, seen, self._since(before), mended)
+
+    def _touched(self, frames: Mask) -> Mask:
+        """(T,) the windows that see one of these frames of the source, or a way from or to one."""
+        windows = np.zeros(len(self), np.bool_)
+        windows[self.grid.touched(self._changed(frames))] = True
+        return windows
 
     def _corrupted(self, specs: Sequence[Spec], placement: str | Placement | None) -> Source:
         masks = masks_for(specs, placement, self._timeline)
@@ -250,12 +324,12 @@ class VideoFeatures:
                 self._recall.put(key, seen)
         return out
 
-    def _windows(self, top: Source, which: Indices) -> Features:
+    def _windows(self, top: Source, which: Indices, came_from: Indices | None = None) -> Features:
         """Features of these windows, of a network that sees them whole."""
         made = np.empty((len(which), self._extractor.dim), np.float32)
         height, width = top.size
         step = max(BATCH_BYTES // (self.grid.window * height * width * 3), 1)
-        look, looking = self._looking(top), []
+        look, looking = self._looking(top, origins(top) if came_from is None else came_from), []
         for lo in range(0, len(which), step):
             part = which[lo : lo + step]
             looking.append((lo, look(part)))
@@ -265,12 +339,12 @@ class VideoFeatures:
             made[lo : lo + step] = answer()
         return made
 
-    def _looking(self, top: Source) -> Callable[[Indices], Callable[[], Features]]:
+    def _looking(self, top: Source, came_from: Indices) -> Callable[[Indices], Callable[[], Features]]:
         """What has features made of windows of a state of the video that come in order."""
         belt = Belt(top)
         if self._flow is None:
             return lambda windows: self._later("", belt.take(self._rows[windows]))
-        flows = self._flow.along(origins(top))
+        flows = self._flow.along(came_from)
 
         def look(windows: Indices) -> Callable[[], Features]:
             rows, first, second = self._rows[windows], self._shown[self._from[windows]], self._shown[self._to[windows]]

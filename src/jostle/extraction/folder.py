@@ -16,6 +16,7 @@ import numpy as np
 from jostle.corrupting.placement import placements
 from jostle.corrupting.spec import Spec
 from jostle.errors import BadValue, DataError, JostleError, ResourceError
+from jostle.extraction.bridging import Finder, Mended
 from jostle.extraction.engine import Cost, Extraction, Progress, VideoFeatures
 from jostle.extraction.extractor import FeatureExtractor
 from jostle.extraction.frames import KEEP_BYTES
@@ -35,6 +36,7 @@ from jostle.types.segments import Segments
 from jostle.workers import worked
 
 Loader = Callable[[], FeatureExtractor]
+FinderLoader = Callable[[], Finder]
 Result = tuple[Entry, Cost] | JostleError
 
 
@@ -107,6 +109,7 @@ def extract_videos(
     released_faults: Sequence[ReleasedFault] = (),
     keep_frames: bool = False,
     clean: Path | None = None,
+    mend: FinderLoader | None = None,
     rates: Mapping[str, Fraction] | None = None,
     overwrite: bool = False,
     jobs: int = 1,
@@ -123,6 +126,7 @@ def extract_videos(
         keep_frames: also write what was seen of each frame.
         clean: folder of clean features of the same videos, made with `keep_frames`: only what a corruption changed
             is computed.
+        mend: gives what says which frames were struck, as `load` does: what they touch is then replaced.
         rates: of folders of images that do not say it themselves.
         overwrite: replace features that were made otherwise.
         jobs: videos at once, each in a process of its own.
@@ -135,7 +139,7 @@ def extract_videos(
         SourceChanged: if the folder holds features that were made otherwise.
     """
     refuse_collisions([file_name_for(video_id, ".npy") for video_id in videos], str(out))
-    extractor = load()
+    extractor, finder = load(), None if mend is None else mend()
     if keep_frames and extractor.frame_dim is None:
         raise BadValue(f"{name} sees windows whole, so there is nothing to keep of single frames")
     faults = tuple(sorted(set(released_faults)))
@@ -154,6 +158,8 @@ def extract_videos(
         corrupting.seed if corrupting.specs else 0,
         corrupting.truth,
         faults,
+        None if finder is None else finder.name,
+        None if finder is None else finder.fingerprint,
     )
     if clean is not None:
         _check_clean(clean, origin)
@@ -170,8 +176,9 @@ def extract_videos(
     made, cost, warnings = [], Cost(), list(store.warnings)
     told = progress if len(videos) == 1 else None
     try:
-        here = partial(_attempt, extractor=extractor, progress=told)  # one that works here has loaded its extractor
-        start = partial(_working, load, _functions(corrupting)) if min(jobs, len(orders)) > 1 else lambda: here
+        # One that works here has loaded its extractor.
+        here = partial(_attempt, extractor=extractor, finder=finder, progress=told)
+        start = partial(_working, load, mend, _functions(corrupting)) if min(jobs, len(orders)) > 1 else lambda: here
         with closing(worked(start, orders, jobs)) as results:
             for done, (order, result) in enumerate(results, 1):
                 if isinstance(result, JostleError):
@@ -204,11 +211,15 @@ def features_of(
     rule: Rule = "all",
     released_faults: Sequence[ReleasedFault] = (),
     clean: Extraction | None = None,
+    finder: Finder | None = None,
     threads: int | None = None,
     fps: Fraction | None = None,
     progress: Progress | None = None,
 ) -> tuple[Extraction, Reader, float]:
     """The features of one video, how it was read, and the rate on the axis of the windows.
+
+    Args:
+        finder: says which frames were struck; what these touch is replaced.
 
     Raises:
         MediaError: if the file cannot be read, or changed meanwhile.
@@ -227,7 +238,8 @@ def features_of(
             path=None if reader.damage else reader.coded_path,
             bit_rate=reader.facts.bit_rate,
             clean=clean,
-            keep_bytes=KEEP_BYTES if specs else 0,
+            keep_bytes=KEEP_BYTES if specs or finder is not None else 0,
+            finder=finder,
             progress=progress,
         )
         if not specs:
@@ -239,6 +251,14 @@ def features_of(
     if not np.isfinite(done.features).all():
         raise DataError(f"{path}: the extractor gave numbers that are not finite; check its weights", fault="F50")
     return done, reader, video.fps
+
+
+def said_of(mended: Mended | None) -> tuple[str, ...]:
+    """What a user should know about the struck frames of a video."""
+    if mended is None or not mended.struck.any():
+        return ()
+    found = f"{np.count_nonzero(mended.struck)} of {len(mended.struck)} frames were found struck"
+    return (f"{found}: nothing sound is left to lean on, so all stays as it is",) if mended.left else (found,)
 
 
 def single_threaded() -> AbstractContextManager[None]:
@@ -258,7 +278,9 @@ def _is_done(store: FeatureStore, order: _Order) -> bool:
     return store.is_done(order.video_id, source, with_frames=order.keep_frames)
 
 
-def _extract(order: _Order, extractor: FeatureExtractor, progress: Progress | None = None) -> tuple[Entry, Cost]:
+def _extract(
+    order: _Order, extractor: FeatureExtractor, finder: Finder | None, progress: Progress | None = None
+) -> tuple[Entry, Cost]:
     source = source_state(order.path, order.fps)
     done, reader, fps = features_of(
         order.path,
@@ -268,12 +290,14 @@ def _extract(order: _Order, extractor: FeatureExtractor, progress: Progress | No
         rule=order.rule,
         released_faults=order.released_faults,
         clean=_clean(order, source, with_frames=extractor.frame_dim is not None),
+        finder=finder,
         threads=order.threads,
         fps=order.fps,
         progress=progress,
     )
     file, features_sha, frames_sha = write_extraction(order.out, order.video_id, done, with_frames=order.keep_frames)
-    facts = (len(done.features), fps, len(reader), reader.end_s, features_sha, source, frames_sha, reader.warnings)
+    warnings = (*reader.warnings, *said_of(done.mended))
+    facts = (len(done.features), fps, len(reader), reader.end_s, features_sha, source, frames_sha, warnings)
     return Entry(file, *facts), done.cost
 
 
@@ -293,8 +317,9 @@ def _check_clean(clean: Path, asked: Origin) -> None:
     found = read_store(clean)
     if found is None:
         raise DataError(f"{clean}: no features.json there; give the folder that `jostle extract` wrote clean video to")
-    for key in ("extractor", "weights", "window", "stride", "rule", "specs"):
-        here, wanted = getattr(found[0], key), () if key == "specs" else getattr(asked, key)
+    plain = Origin(asked.extractor, asked.weights, asked.window, asked.stride, asked.rule, asked.dim)
+    for key in ("extractor", "weights", "window", "stride", "rule", "specs", "mend"):
+        here, wanted = getattr(found[0], key), getattr(plain, key)
         if here != wanted:
             raise BadValue(f"{clean}: not the clean features of this: {key} is {here!r}, not {wanted!r}")
 
@@ -313,14 +338,18 @@ def _functions(corrupting: Corrupting) -> tuple[Callable[..., Any], ...]:
     return tuple(found)
 
 
-def _working(load: Loader, functions: tuple[Callable[..., Any], ...]) -> Callable[[_Order], Result]:
-    return partial(_attempt, extractor=load())
+def _working(
+    load: Loader, mend: FinderLoader | None, functions: tuple[Callable[..., Any], ...]
+) -> Callable[[_Order], Result]:
+    return partial(_attempt, extractor=load(), finder=None if mend is None else mend())
 
 
-def _attempt(order: _Order, extractor: FeatureExtractor, progress: Progress | None = None) -> Result:
+def _attempt(
+    order: _Order, extractor: FeatureExtractor, finder: Finder | None, progress: Progress | None = None
+) -> Result:
     """The features of a video, or what is wrong with it; a full disk is no fault of the video."""
     try:
-        return _extract(order, extractor, progress)
+        return _extract(order, extractor, finder, progress)
     except ResourceError:
         raise
     except JostleError as error:

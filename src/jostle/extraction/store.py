@@ -48,6 +48,8 @@ class Origin:
         seed: of random draws.
         truth: fingerprint of the annotations that placements looked at.
         released_faults: of the THUMOS14-C extractors, which were repeated.
+        mend: what said which frames were struck, so that what they touch was replaced; None where it was let be.
+        mend_weights: fingerprint of that.
     """
 
     extractor: str
@@ -61,6 +63,8 @@ class Origin:
     seed: int = 0
     truth: str | None = None
     released_faults: tuple[str, ...] = ()
+    mend: str | None = None
+    mend_weights: str | None = None
 
 
 @dataclass(frozen=True)

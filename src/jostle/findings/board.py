@@ -158,7 +158,7 @@ def _group(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Group:
 
 def _names(summaries: Sequence[RunSummary], sources: Sequence[Path]) -> list[str]:
     """The model and its features; of several alike also the folder, and a number where even that is the same."""
-    plain = [", ".join(part for part in (one.model, one.extractor) if part) for one in summaries]
+    plain = [", ".join(part for part in (one.said, one.extractor) if part) for one in summaries]
     folders = [path.resolve().name.removesuffix(".json").removesuffix(".record") for path in sources]
     longer = [f"{name} ({folder})" for name, folder in zip(plain, folders, strict=True)]
     made = [_told_apart(name, more, plain) for name, more in zip(plain, longer, strict=True)]

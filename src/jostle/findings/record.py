@@ -88,7 +88,7 @@ class RunRecord:
     @property
     def name(self) -> str:
         """The model, and with several runs of one what tells them apart: the folder."""
-        return f"{self.about.model} ({self.folder.name})"
+        return f"{self.about.said} ({self.folder.name})"
 
     @cached_property
     def cells(self) -> tuple[str, ...]:
@@ -184,6 +184,11 @@ class RunRecord:
             return np.unique(np.array(numbers, np.int64)) if numbers and min(numbers) >= 0 else None
         except (ValueError, OverflowError):
             raise DataError(f"{RunFolder(self.folder).journal}: frames shown of {video} are no numbers") from None
+
+    def found_struck(self, video: str, cell: str) -> tuple[tuple[int, int], ...] | None:
+        """Stretches of frames of a video that were found struck in a cell; None where nothing was mended."""
+        told = [event.mended for event in self._portions.get(video, ()) if event.mended is not None]
+        return next((one[cell].found for one in told if cell in one), None)
 
     @property
     def work(self) -> tuple[WorkDone, ...]:

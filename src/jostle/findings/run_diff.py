@@ -29,6 +29,7 @@ class Side:
         folder: where it lies.
         model: what ran.
         weights: fingerprint of its weights, None where nothing is known of them.
+        mend: what said which frames were struck, so that what they touch was replaced; None where it was let be.
         truth: fingerprint of the ground truth that it was scored by.
         seed: of its corruptions.
         cells_alone: cells that the other run lacks, which are not compared.
@@ -39,6 +40,7 @@ class Side:
     folder: Path
     model: str
     weights: str | None
+    mend: str | None
     truth: str
     seed: int
     cells_alone: tuple[str, ...]
@@ -110,6 +112,9 @@ class RunDiff:
                 )
         elif not self.same_truth:
             said.append("the runs were scored by different ground truths, each by its own: the difference is of both")
+        for side in (self.first, self.second):
+            if side.mend == "known":
+                said.append(f"{side.name} was told which frames were struck: as well as mending could be done")
         for side in (self.first, self.second):
             if self.paired and side.videos > self.videos:
                 said.append(
@@ -243,6 +248,7 @@ def _side(name: str, own: Survey, other: Survey) -> Side:
         folder=own.record.folder,
         model=about.model,
         weights=about.weights,
+        mend=about.mend,
         truth=about.truth,
         seed=about.seed,
         cells_alone=tuple(cell for cell in own.cells if cell not in other.place),

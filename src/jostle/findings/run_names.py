@@ -16,7 +16,7 @@ def benchmark_title(record: RunRecord) -> str:
 
 def run_names(records: Sequence[RunRecord]) -> list[str]:
     """Short names that tell runs apart: the model, or the folder where two have one model."""
-    models = [str(record.about.model) for record in records]
+    models = [record.about.said for record in records]
     folders = [record.folder.resolve().name for record in records]
     for names in (models, folders):
         if len(set(names)) == len(names):

@@ -19,7 +19,7 @@ from jostle.findings.run_names import benchmark_title
 from jostle.findings.standing import Standing
 from jostle.findings.survey import Survey
 from jostle.metrics.robustness import split_cell
-from jostle.runs.about import Task
+from jostle.runs.about import Task, model_said
 from jostle.runs.scores import Counted, Coverage
 from jostle.runs.shape import Count, Misfit, Share, fitted, read_record
 
@@ -80,6 +80,8 @@ class RunSummary:
         guesses: whether it cannot be told from guessing on clean video.
         cells: what each is worth.
         draws: of the videos, for the intervals.
+        mend: what said which frames were struck, so that what they touch was replaced; None where it was let be.
+        mend_weights: fingerprint of that.
     """
 
     benchmark: str
@@ -107,6 +109,8 @@ class RunSummary:
     guesses: bool
     cells: tuple[CellNumber, ...]
     draws: Count
+    mend: str | None = None
+    mend_weights: str | None = None
 
     def __post_init__(self) -> None:
         values = [one.value for one in self.cells if one.counted]
@@ -118,6 +122,11 @@ class RunSummary:
         left = None if not self.clean.value else mean / self.clean.value
         if (left is None) != (self.relative.value is None) or abs((self.relative.value or 0) - (left or 0)) > NEAR:
             raise Misfit(f"is {self.relative.value}, and the others give {left}").under("relative")
+
+    @property
+    def said(self) -> str:
+        """The model as it ran."""
+        return model_said(self.model, self.mend)
 
     @property
     def whole(self) -> bool:
@@ -155,7 +164,7 @@ def summary_of(found: Survey) -> RunSummary:
         own = offsets[0]
         numbers = (Number(own.accuracy, own.accuracy_interval), Number(own.pm_k, own.pm_k_interval), Number(None))
     facts = ("benchmark", "fingerprint", "recipe", "dataset", "subset", "truth", "device", "seed", "versions")
-    more = ("model", "weights", "weights_from", "extractor", "extractor_weights")
+    more = ("model", "weights", "weights_from", "extractor", "extractor_weights", "mend", "mend_weights")
     return RunSummary(
         **{name: getattr(about, name) for name in (*facts, *more)},
         title=benchmark_title(record),
@@ -227,7 +236,8 @@ def read_summary(path: Path) -> RunSummary:
 
 def _plain(summary: RunSummary) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(json.dumps(asdict(summary), allow_nan=False))
-    return made
+    # Of what was not mended nothing is said, as in records from before there was mending, whose checksums stay.
+    return {key: value for key, value in made.items() if value is not None or not key.startswith("mend")}
 
 
 def _checksum(record: dict[str, Any]) -> str:

@@ -114,6 +114,15 @@ def work_said(work: WorkDone) -> str:
     return f"{work.seconds:.0f} s for {work.videos} videos by {by}: {shares}; limited by {limit}"
 
 
+def mending_said(mend: str | None, weights: str | None) -> str | None:
+    """What took struck frames out before a model looked, by what a run says of itself; None if nothing did."""
+    if mend is None:
+        return None
+    if weights is None:
+        return "struck frames known from the placement itself: as well as it could be done"
+    return f"struck frames found by {mend}, {weights}"
+
+
 def between(found: Estimate, digits: int = 1) -> str:
     """An interval in brackets, empty where there is none."""
     ends = found.interval

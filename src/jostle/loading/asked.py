@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from jostle.errors import BadValue
+from jostle.loading.inspector import AskedMending
 from jostle.loading.names import check_extractor, check_weights
 from jostle.plugins import is_place
 
 if TYPE_CHECKING:
     from jostle.extraction.windows import ReleasedFault, Rule
     from jostle.models.input_spec import InputSpec
+    from jostle.models.inspector import Inspector
 
 ClipsFrom = Literal["model", "benchmark"]
 
@@ -32,6 +35,7 @@ class AskedModel:
         clips: whether frames and sizes of a clip are the model's own or the benchmark's.
         precision: of the numbers that networks compute with.
         compiled: whether networks go through torch.compile.
+        mend: what says which frames were struck, so that what they touch is replaced; None to let it be.
     """
 
     model: Any
@@ -45,6 +49,7 @@ class AskedModel:
     clips: ClipsFrom = "model"
     precision: str = "float32"
     compiled: bool = False
+    mend: str | Path | Inspector | None = None
 
     def check(self) -> None:
         """Raise where a name, a file or a setting is wrong: before data are drawn, which takes minutes.
@@ -52,7 +57,7 @@ class AskedModel:
         Raises:
             UnknownName: if the extractor is none.
             CheckpointError: if there are no such weights.
-            BadValue: if the input has no such setting.
+            BadValue: if the input has no such setting, or mending does not go with the rest.
         """
         if isinstance(self.extractor, str) and not is_place(self.extractor):
             check_extractor(self.extractor)
@@ -61,6 +66,10 @@ class AskedModel:
                 check_weights(name, weights)
         if self.input:
             self.changes()
+        if self.mend is not None:
+            AskedMending(self.mend).check(known=True)
+            if self.released_faults:
+                raise BadValue("released faults are about rows that mending replaces; leave one of the two out")
 
     def changes(self) -> dict[str, Any]:
         """Changes to what the model is shown, each as its setting wants it."""

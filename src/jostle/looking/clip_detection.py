@@ -16,7 +16,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from jostle.corrupting.scene import Mask
 from jostle.corrupting.stages import Source, origins, stretches
+from jostle.extraction.bridging import Bridge
 from jostle.extraction.engine import Cost
 from jostle.extraction.frames import Recall
 from jostle.extraction.windows import mean_rate
@@ -53,19 +55,22 @@ class Found:
     Attributes:
         segments: by state.
         clean, others: what was computed for clean clips and for struck ones.
+        left: states with a clip that stayed as it was, as all its frames were struck.
     """
 
     segments: dict[str, Segments]
     clean: Cost
     others: Cost
+    left: frozenset[str] = frozenset()
 
 
 class _State:
     """The video in one state, and what was seen of the frames of the clip that is looked at."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, struck: Mask | None = None) -> None:
         self.source = source
         self.came_from = origins(source)
+        self.struck = np.zeros(len(source), np.bool_) if struck is None else struck
         self.seen: dict[int, Any] = {}
         self.looks = self.clips = 0
 
@@ -98,49 +103,62 @@ class VideoClips:
         self._taken, self._rate = detector.wanted(len(clean), mean_rate(clean.pts, clean.fps))
         self._recalled: OrderedDict[bytes, Any] = OrderedDict()
 
-    def found(self, states: Mapping[str, Source]) -> Found:
-        """What is found in each state of the video."""
+    def found(self, states: Mapping[str, Source], struck: Mapping[str, Mask] | None = None) -> Found:
+        """What is found in each state of the video.
+
+        Args:
+            struck: which frames of each were struck. They are not looked at: in their clips, what was seen of the sound
+                ones around them stands in.
+        """
         taken, length = self._taken, self._detector.config.max_length
-        others = {name: _State(source) for name, source in states.items()}
+        others = {name: _State(source, None if struck is None else struck[name]) for name, source in states.items()}
+        left: set[str] = set()
         parts: dict[str, list[tuple[int, Any]]] = {name: [] for name in states}
         firsts = self._detector.clips(len(taken))
         for done, first in enumerate(firsts, 1):
-            clip, clean, plain = taken[first : first + length], None, None
+            clip, clean, plain = taken[first : first + length], None, dict[bytes, Any]()
             if len(others) > 1:  # of a single state all is computed once, and there is nothing to save
-                clean = self._deepened(self._clean, clip, None)
+                clean = self._deepened(self._clean, clip, self._clean.struck[clip], None)
             for name, state in others.items():
-                if not (state.came_from[clip] == clip).all():
-                    found = self._looked_at(state, clip, clean)
-                elif plain is None:
-                    found = plain = self._looked_at(self._clean, clip, clean)
+                lost = state.struck[clip]
+                if lost.all():
+                    left.add(name)
+                    lost = ~lost
+                if (state.came_from[clip][~lost] == clip[~lost]).all():
+                    if lost.tobytes() not in plain:
+                        plain[lost.tobytes()] = self._looked_at(self._clean, clip, lost, clean)
+                    found = plain[lost.tobytes()]
                 else:
-                    found = plain
+                    found = self._looked_at(state, clip, lost, clean)
                 parts[name].append((first, found))
             for state in (self._clean, *others.values()):
                 state.forget(int(taken[firsts[done]]) if done < len(firsts) else len(taken))
             if self._progress is not None:
                 self._progress(done, len(firsts))
         segments = {name: self._ended(found) for name, found in parts.items()}
-        struck = Cost(0, sum(state.looks for state in others.values()), sum(state.clips for state in others.values()))
-        return Found(segments, Cost(0, self._clean.looks, self._clean.clips), struck)
+        cost = Cost(0, sum(state.looks for state in others.values()), sum(state.clips for state in others.values()))
+        return Found(segments, Cost(0, self._clean.looks, self._clean.clips), cost, frozenset(left))
 
-    def _looked_at(self, state: _State, clip: Indices, clean: Any) -> Any:
+    def _looked_at(self, state: _State, clip: Indices, lost: Mask, clean: Any) -> Any:
         """The candidates of a clip, beside what was made of the clean one, where there is that."""
         state.clips += 1
-        deep = clean if state is self._clean and clean is not None else self._deepened(state, clip, clean)
-        return self._detector.found_in(deep)
+        same = state is self._clean and clean is not None and not lost.any()
+        return self._detector.found_in(clean if same else self._deepened(state, clip, lost, clean))
 
-    def _deepened(self, state: _State, clip: Indices, clean: Any) -> Any:
+    def _deepened(self, state: _State, clip: Indices, lost: Mask, clean: Any) -> Any:
         """What the layers make of a clip; of its frames those that are clean ones of the same clip were seen before."""
-        inside, came_from = set(clip.tolist()), state.came_from[clip].tolist()
+        sound = clip[~lost]
+        inside, came_from = set(clip.tolist()), state.came_from[sound].tolist()
         known = [number for number in came_from if number in inside]
         self._see(self._clean, known)
-        own = [number for number, origin in zip(clip.tolist(), came_from, strict=True) if origin not in inside]
+        own = [number for number, origin in zip(sound.tolist(), came_from, strict=True) if origin not in inside]
         self._see(state, own)
-        rows = [
-            self._clean.seen[origin] if origin in inside else state.seen[number]
-            for number, origin in zip(clip.tolist(), came_from, strict=True)
-        ]
+        rows: list[Any] = [None] * len(clip)
+        for place, number, origin in zip(np.flatnonzero(~lost).tolist(), sound.tolist(), came_from, strict=True):
+            rows[place] = self._clean.seen[origin] if origin in inside else state.seen[number]
+        bridge = Bridge.over(lost)
+        for place, a, b, share in zip(bridge.lost, bridge.before, bridge.after, bridge.share.tolist(), strict=True):
+            rows[place] = rows[a] + (rows[b] - rows[a]) * share
         return self._detector.deepened(rows, clean)
 
     def _see(self, state: _State, numbers: list[int]) -> None:

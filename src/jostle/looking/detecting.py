@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.benchmarks.recipe import CLEAN
-from jostle.corrupting.stages import Source, origins
+from jostle.corrupting.stages import MADE, Source, origins
 from jostle.errors import DataError
+from jostle.extraction.bridging import Mended, nearest_sound
 from jostle.extraction.engine import Cost
 from jostle.extraction.extractor import FeatureExtractor
 from jostle.extraction.windows import ReleasedFault, Rule
@@ -22,7 +23,10 @@ from jostle.looking.detection import FeatureDetector, checked_segments
 from jostle.looking.footage import footage_of
 from jostle.looking.sweep import Detecting, Models
 from jostle.looking.work import Looked, Order, asked
+from jostle.mending.finding import Mending, struck_in
 from jostle.types.segments import Segments
+
+Indices = npt.NDArray[np.int64]
 
 MOST_BYTES = 8 * 2**30  # of the frames of a video, all of which such a model is handed at once
 
@@ -33,6 +37,7 @@ class DetectingByFeatures:
 
     Attributes:
         rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
+        mending: tells which frames were struck, and what these touch is replaced; None to let it be.
     """
 
     extractor: FeatureExtractor
@@ -40,28 +45,37 @@ class DetectingByFeatures:
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     rule: Rule = "all"
     released_faults: tuple[ReleasedFault, ...] = ()
+    mending: Mending | None = None
 
     def __call__(self, order: Order) -> Looked[Segments]:
-        models = Models(self.extractor, {"": self.detector}, self.guard, self.rule, self.released_faults)
-        looked = Detecting(models)(order)
-        return Looked({cell: found[""] for cell, found in looked.found.items()}, looked.clean, looked.cells)
+        windows = (self.rule, self.released_faults)
+        looked = Detecting(Models(self.extractor, {"": self.detector}, self.guard, *windows, self.mending))(order)
+        found = {cell: found[""] for cell, found in looked.found.items()}
+        return Looked(found, looked.clean, looked.cells, mended=looked.mended)
 
 
 @dataclass(frozen=True)
 class DetectingByClips:
-    """Looks at a video with a detector of frames; clips are looked at anew where a cell changed something."""
+    """Looks at a video with a detector of frames; clips are looked at anew where a cell changed something.
+
+    Attributes:
+        mending: tells which frames were struck; in their clips, what was seen around them stands in.
+    """
 
     detector: ClipDetector
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    mending: Mending | None = None
 
     def __call__(self, order: Order) -> Looked[Segments]:
         with self.guard(), footage_of(order) as footage:
             video = VideoClips(footage.clean, self.detector, duration=footage.end_s)
             states = {cell.name: footage.under(cell) for cell in order.cells}
-            made = asked(order.name, lambda: video.found(states), "detector")
+            struck = None if self.mending is None else struck_in(self.mending, footage.clean, states)
+            made = asked(order.name, lambda: video.found(states, struck), "detector")
             once = min(footage.decoded, len(footage.clean))
             clean, others = Cost(once), Cost(footage.decoded - once)
-        return Looked(made.segments, clean + made.clean, others + made.others)
+        mended = None if struck is None else {name: Mended(struck[name], name in made.left) for name in states}
+        return Looked(made.segments, clean + made.clean, others + made.others, mended=mended)
 
 
 @dataclass(frozen=True)
@@ -69,41 +83,48 @@ class DetectingByFrames:
     """Looks at a video with a callable from (T, H, W, 3) uint8 frames to scored Segments, in seconds.
 
     It may also take `fps`, `duration` and `pts`, by name.
+
+    Attributes:
+        mending: tells which frames were struck; the nearest sound ones are shown instead.
     """
 
     model: Callable[..., Any]
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    mending: Mending | None = None
 
     def __call__(self, order: Order) -> Looked[Segments]:
         found: dict[str, Segments] = {}
         with self.guard(), footage_of(order) as footage:
             facts = {"fps": float(footage.clean.fps), "duration": footage.end_s, "pts": footage.clean.pts}
             clean, looks = Cost(), 0
-            untouched: Segments | None = None
+            known: dict[bytes, Segments] = {}
+            states = {cell.name: footage.under(cell) for cell in order.cells}
+            struck = None if self.mending is None else struck_in(self.mending, footage.clean, states)
             for cell in order.cells:
-                top = footage.under(cell)
-                whole = bool((origins(top) == np.arange(len(top))).all())
-                if whole and untouched is not None:
-                    found[cell.name] = untouched
+                top = states[cell.name]
+                shown = np.arange(len(top)) if struck is None else nearest_sound(struck[cell.name])
+                came_from = origins(top)[shown]
+                key = came_from.tobytes()
+                if key in known and (came_from != MADE).all():
+                    found[cell.name] = known[key]
                     continue
-                found[cell.name] = self._found(order.name, top, facts)
+                found[cell.name] = known[key] = self._found(order.name, top, shown, facts)
                 looks += 1
-                if whole:
-                    untouched = found[cell.name]
                 if cell.name == CLEAN:
                     clean = Cost(footage.decoded, len(top), 1)
             length = len(footage.clean)
             others = Cost(footage.decoded - clean.decoded, looks * length - clean.seen, looks - clean.joined)
-        return Looked(found, clean, others)
+        mended = None if struck is None else {name: Mended(one, bool(one.all())) for name, one in struck.items()}
+        return Looked(found, clean, others, mended=mended)
 
-    def _found(self, name: str, top: Source, facts: dict[str, Any]) -> Segments:
+    def _found(self, name: str, top: Source, shown: Indices, facts: dict[str, Any]) -> Segments:
         size = len(top) * top.size[0] * top.size[1] * 3
         if size > MOST_BYTES:
             raise DataError(
                 f"video {name}: its {len(top)} frames are too many to be handed over at once ({size / 2**30:.1f} GiB); "
                 "give the model an extractor, and it gets features"
             )
-        frames = np.array(top.block(0, len(top)))  # a model that writes into its input would spoil the next cell's
+        frames = top.block(0, len(top))[shown]  # a copy: a model that writes into its input would spoil the next cell's
         return asked(name, lambda: checked_segments(accepting(self.model, facts)(frames)))
 
 

@@ -13,13 +13,15 @@ import numpy.typing as npt
 
 from jostle.benchmarks.recipe import CLEAN
 from jostle.benchmarks.sampling import Sampling
-from jostle.corrupting.stages import MADE, origins
+from jostle.corrupting.stages import MADE, Source, origins
+from jostle.extraction.bridging import Mended, nearest_sound
 from jostle.extraction.engine import Cost
-from jostle.extraction.frames import Belt
+from jostle.extraction.frames import Belt, KeptFrames
 from jostle.looking.class_match import ClassMatch, Scores
 from jostle.looking.footage import Footage, footage_of
 from jostle.looking.shown_frames import ClipSpec, shown_frames
 from jostle.looking.work import Looked, Order, asked
+from jostle.mending.finding import Mending
 from jostle.seeds import rng_for
 from jostle.types.clip import Frames
 
@@ -52,6 +54,7 @@ class Recognising:
         match: makes scores of the data set's classes of the model's.
         batch: clips given at once.
         guard: a context to work in, such as one that keeps a library to one thread.
+        mending: tells which frames were struck; the nearest sound ones are shown instead.
     """
 
     model: ClipModel
@@ -59,16 +62,24 @@ class Recognising:
     match: ClassMatch
     batch: int = 1
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    mending: Mending | None = None
 
     def __call__(self, order: Order) -> Looked[Scores]:
         with self.guard(), footage_of(order) as footage:
             rows = self._rows(footage, order)
             scoring = Scoring(order.name, partial(scored, self.model, self.match), self.batch)
-            clean = Cost()
+            clean, mended = Cost(), dict[str, Mended]()
+            finding = None if self.mending is None else self.mending.of(footage.clean)
             for cell in order.cells:
-                top = footage.under(cell)
-                came_from, belt = origins(top)[rows], Belt(top, rows)
-                for number, row in enumerate(rows):
+                top: Source = footage.under(cell)
+                every, taken = origins(top), rows
+                if finding is not None:
+                    top = KeptFrames(top)  # the inspector and the model look at the same frames
+                    struck = finding.struck(top, every)
+                    taken = nearest_sound(struck)[rows]
+                    mended[cell.name] = Mended(struck, bool(struck.all()))
+                came_from, belt = every[taken], Belt(top, taken)
+                for number, row in enumerate(taken):
                     scoring.want((cell.name, number), came_from[number], row, belt)
                 if cell.name == CLEAN:
                     scoring.finish()
@@ -81,7 +92,8 @@ class Recognising:
                 for cell in order.cells
             }
             shown = tuple(np.unique(rows).tolist())
-            return Looked(found, clean, scoring.cost(footage.decoded, clean), shown=shown)
+            cells = scoring.cost(footage.decoded, clean)
+            return Looked(found, clean, cells, shown=shown, mended=None if finding is None else mended)
 
     def _rows(self, footage: Footage, order: Order) -> Indices:
         """(clips, frames) numbers of the frames shown."""

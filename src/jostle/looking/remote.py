@@ -104,6 +104,8 @@ def _with_stand_ins(look: Any, ask: Ask) -> Any:
             new[part] = DistantClipDetector(ask, ClipLength(model.config.max_length))
         elif part == "detector":
             new[part] = DistantDetector(ask)
+        elif part == "mending" and model is not None:
+            new[part] = model.on("cpu")  # it looks at frames where they are corrupted
         elif part == "model":
             most = getattr(look, "batch", 1)
             new[part] = DistantModel(ask, getattr(model, "name", ""), Shown.of(getattr(model, "spec", None)), most)

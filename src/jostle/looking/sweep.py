@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.benchmarks.recipe import CLEAN
+from jostle.extraction.bridging import Mended
 from jostle.extraction.engine import Cost, VideoFeatures
 from jostle.extraction.extractor import FeatureExtractor
 from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.looking.detection import FeatureDetector, Grid, find_segments
 from jostle.looking.footage import opened
 from jostle.looking.work import Looked, Order
+from jostle.mending.finding import Mending
 from jostle.types.segments import Segments
 
 ByDetector = dict[str, Segments]
@@ -29,6 +31,7 @@ class Models:
         detectors: by name; each looks at the same features.
         guard: a context to work in, such as one that keeps a library to one thread.
         rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
+        mending: tells which frames were struck, and what these touch is replaced; None to let it be.
     """
 
     extractor: FeatureExtractor
@@ -36,6 +39,7 @@ class Models:
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     rule: Rule = "all"
     released_faults: tuple[ReleasedFault, ...] = ()
+    mending: Mending | None = None
 
 
 @dataclass(frozen=True)
@@ -73,17 +77,21 @@ def _look(order: Order, models: Models) -> Looked[ByDetector]:
             segments=order.segments,
             path=None if reader.damage else reader.coded_path,
             bit_rate=reader.facts.bit_rate,
+            finder=models.mending,
         )
         clean, others = video.clean(), Cost()
+        mended: dict[str, Mended] = {}
         for cell in order.cells:
             done = clean
             if cell.name != CLEAN:
                 done = video.under(cell.parsed, cell.placement)
                 others += done.cost
+            if done.mended is not None:
+                mended[cell.name] = done.mended
             found[cell.name] = {
                 model: find_segments(
                     detector, np.array(done.features), grid, name=order.name, fps=video.fps, duration=reader.end_s
                 )
                 for model, detector in models.detectors.items()
             }
-    return Looked(found, clean.cost, others)
+    return Looked(found, clean.cost, others, mended=None if models.mending is None else mended)

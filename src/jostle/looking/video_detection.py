@@ -11,6 +11,7 @@ from pathlib import Path
 
 from jostle.benchmarks.recipe import Cell
 from jostle.errors import DataError, JostleError, ResourceError
+from jostle.extraction.bridging import Mended
 from jostle.extraction.extractor import FeatureExtractor
 from jostle.extraction.folder import Corrupting, features_of, single_threaded
 from jostle.filing.names import listing
@@ -18,11 +19,13 @@ from jostle.looking.clip_detection import ClipDetector, VideoClips
 from jostle.looking.detection import FeatureDetector, Grid, VideoScores, find_segments
 from jostle.looking.footage import footage_of
 from jostle.looking.work import Order, asked
+from jostle.mending.finding import Mending, struck_in
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
 from jostle.workers import worked
 
 Progress = Callable[[int, int], None]
+OnMended = Callable[[str, Mended], None]
 Find = Callable[[str, Path, Fraction | None, Progress | None], Segments]  # in a video of this id and rate
 
 
@@ -33,18 +36,30 @@ class ByFeatures:
     Attributes:
         corrupting: what befalls a video first.
         video_scores: of whole videos, for class-agnostic detectors.
+        mending: tells which frames were struck; what these touch is replaced.
+        on_mended: told of each video what became of its struck frames.
     """
 
     detector: FeatureDetector
     extractor: FeatureExtractor
     corrupting: Corrupting = Corrupting()  # noqa: RUF009  (frozen)
     video_scores: VideoScores | None = None
+    mending: Mending | None = None
+    on_mended: OnMended | None = None
 
     def __call__(self, name: str, path: Path, fps: Fraction | None, progress: Progress | None) -> Segments:
         grid = Grid(self.extractor.spec.stride, self.extractor.spec.frames)
         made, reader, rate = features_of(
-            path, self.extractor, video_id=name, corrupting=self.corrupting, fps=fps, progress=progress
+            path,
+            self.extractor,
+            video_id=name,
+            corrupting=self.corrupting,
+            finder=self.mending,
+            fps=fps,
+            progress=progress,
         )
+        if self.on_mended is not None and made.mended is not None:
+            self.on_mended(name, made.mended)
         scores, end_s = self.video_scores, reader.end_s
         return find_segments(
             self.detector, made.features, grid, name=name, fps=rate, duration=end_s, video_scores=scores
@@ -58,6 +73,8 @@ class ByClips:
     detector: ClipDetector
     corrupting: Corrupting = Corrupting()  # noqa: RUF009  (frozen)
     video_scores: VideoScores | None = None
+    mending: Mending | None = None
+    on_mended: OnMended | None = None
 
     def __call__(self, name: str, path: Path, fps: Fraction | None, progress: Progress | None) -> Segments:
         told = self.corrupting
@@ -67,7 +84,11 @@ class ByClips:
         with footage_of(order) as footage, single_threaded():
             clean, top = footage.clean, footage.under(state)
             video = VideoClips(clean, self.detector, duration=footage.end_s, video_scores=scores, progress=progress)
-            return asked(name, lambda: video.found({"": top}).segments[""], "detector")
+            struck = None if self.mending is None else struck_in(self.mending, clean, {"": top})
+            found = asked(name, lambda: video.found({"": top}, struck), "detector")
+        if self.on_mended is not None and struck is not None:
+            self.on_mended(name, Mended(struck[""], bool(found.left)))
+        return found.segments[""]
 
 
 def detect_videos(

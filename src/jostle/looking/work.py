@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from jostle.benchmarks.recipe import Cell
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
+from jostle.extraction.bridging import Mended
 from jostle.extraction.engine import Cost
 from jostle.extraction.store import source_state
 from jostle.media.source import fingerprint_of
@@ -64,6 +65,7 @@ class Looked(Generic[Found]):
         source: the file or folder of images that was looked at.
         shown: numbers of the frames that the model was shown, where not all were.
         spent: what the time went to.
+        mended: what became of struck frames, by cell; None where they are let be.
     """
 
     found: dict[str, Found]
@@ -72,6 +74,7 @@ class Looked(Generic[Found]):
     source: Source | None = None
     shown: tuple[int, ...] | None = None
     spent: Spent = Spent()  # noqa: RUF009  (frozen)
+    mended: dict[str, Mended] | None = None
 
 
 Look = Callable[[Order], Looked[Found]]

@@ -7,6 +7,7 @@ or to the past alone for live use.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -126,15 +127,27 @@ class Inspector:
     Attributes:
         name: what it is known by.
         fingerprint: of its weights and thresholds, for records.
+        device: that it runs on.
     """
 
     def __init__(self, networks: BothWays, thresholds: Mapping[str, float], *, name: str, device: str = "cpu") -> None:
         self.name = name
         self._networks = networks.to(device).eval()
-        self._device = torch.device(device)
+        self.device = torch.device(device)
         self._thresholds = {side: float(thresholds[side]) for side in SIDES}
         made = hashlib.sha256(f"{tensors_fingerprint(networks)} {sorted(self._thresholds.items())}".encode())
         self.fingerprint = f"sha256:{made.hexdigest()}"
+
+    @property
+    def network(self) -> InspectorNetwork:
+        """The one that looks to both sides."""
+        found = self._networks[SIDES[0]]
+        assert isinstance(found, InspectorNetwork)
+        return found
+
+    def to(self, device: str) -> Inspector:
+        """The same on another device."""
+        return Inspector(copy.deepcopy(self._networks), self._thresholds, name=self.name, device=device)
 
     def threshold(self, *, causal: bool = False) -> float:
         """The probability from which a frame counts as struck."""
@@ -153,7 +166,7 @@ class Inspector:
             causal: from what came before a frame alone.
             at_once: frames that are looked at together; with `causal`, 1 answers each frame as it comes.
         """
-        stream = _Stream(self._networks[SIDES[causal]], self._device, at_once)
+        stream = _Stream(self._networks[SIDES[causal]], self.device, at_once)
         for frame in frames:
             yield from stream.told(glance(frame))
         yield from stream.rest()

@@ -15,7 +15,7 @@ from jostle.findings.draws import DRAWS
 from jostle.findings.draws import Estimate as Estimated
 from jostle.findings.literature import ALWAYS
 from jostle.findings.summary import Number, RunSummary, write_summary
-from jostle.findings.wording import between, percent
+from jostle.findings.wording import between, mending_said, percent
 from jostle.pages.charts import step_of
 from jostle.pages.templates import dressed, templates
 from jostle.papers.standing import PublishedModel
@@ -139,6 +139,7 @@ def _line(entry: Entry, corruptions: Sequence[str], files: Files) -> Line:
     left = own.by_corruption
     facts = [
         ("weights", f"{own.weights or 'unknown'} ({own.weights_from})"),
+        *([("mended", mended)] if (mended := mending_said(own.mend, own.mend_weights)) else []),
         *([("extractor", f"{own.extractor}, {own.extractor_weights or 'unknown'}")] if own.extractor else []),
         ("on", own.coverage_said),
         ("ground truth", own.truth),

@@ -18,7 +18,15 @@ from jostle.findings.profile import ErrorProfile, Side, error_profile
 from jostle.findings.record import RunRecord
 from jostle.findings.survey import Survey
 from jostle.findings.tables import Table
-from jostle.findings.wording import between, comparison_verdict, percent, verdict_of, windows_said, work_said
+from jostle.findings.wording import (
+    between,
+    comparison_verdict,
+    mending_said,
+    percent,
+    verdict_of,
+    windows_said,
+    work_said,
+)
 from jostle.pages.charts import (
     MOST_CLASSES,
     Curve,
@@ -269,6 +277,8 @@ def making_of(record: RunRecord, name: str) -> Making:
         facts.append(("windows", windows))
     if about.shown:
         facts.append(("shown to the model", ", ".join(f"{key} {_plain(value)}" for key, value in about.shown.items())))
+    if mending := mending_said(about.mend, about.mend_weights):
+        facts.append(("mended", mending))
     if about.precision != "float32":
         facts.append(("precision", about.precision))
     if about.compiled:

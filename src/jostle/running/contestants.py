@@ -18,6 +18,7 @@ from jostle.loading.asked import AskedModel, ClipsFrom
 from jostle.loading.detector import load_detector, name_classes
 from jostle.loading.extractor import AskedExtractor
 from jostle.loading.given import Given, Imported, Model, NamedRecogniser
+from jostle.loading.inspector import AskedMending
 from jostle.loading.installed import need_torch
 from jostle.plugins import is_place
 from jostle.shipped import usual_weights
@@ -66,13 +67,27 @@ def contestant_for(recipe: Recipe, data: Dataset, asked: AskedModel, device: str
 
         check_compiling(device)
         made = replace(made, load=partial(_compiled, made.load), compiled=True)
-    if asked.precision == "float32":
-        return made
-    from jostle.models.precision import check_precision
+    if asked.precision != "float32":
+        from jostle.models.precision import check_precision
 
-    check_precision(asked.precision, device)
-    load = partial(_computing, made.load, device, asked.precision)
-    return replace(made, load=load, precision=asked.precision)
+        check_precision(asked.precision, device)
+        load = partial(_computing, made.load, device, asked.precision)
+        made = replace(made, load=load, precision=asked.precision)
+    return made if asked.mend is None else _mended(made, recipe, AskedMending(asked.mend), device)
+
+
+def _mended(made: Contestant, recipe: Recipe, mend: AskedMending, device: str) -> Contestant:
+    """The contestant with struck frames taken out before it looks."""
+    if recipe.task in ("frames", "objects"):
+        raise BadValue(f"{recipe.name} shows single frames, which have nothing around them to be mended with")
+    known = mend.get("cpu")
+    load = partial(_mending, made.load, mend, device)
+    return replace(made, load=load, mend=known.name, mend_weights=known.fingerprint)
+
+
+def _mending(load: Callable[[], Any], mend: AskedMending, device: str) -> Any:
+    """What looks at videos, and what tells it which frames were struck."""
+    return replace(load(), mending=mend.get(device))
 
 
 def _compiled(load: Callable[[], Any]) -> Any:

@@ -44,8 +44,8 @@ from jostle.running.state import (
 )
 from jostle.running.video_results import write_results
 from jostle.running.watching import Watch, Watching
-from jostle.runs.about import FORMAT, About, Content, Origin
-from jostle.runs.events import CellWritten, Event, VideoFailed, VideoKept, VideoList, plain_event
+from jostle.runs.about import FORMAT, About, Content, Origin, model_said
+from jostle.runs.events import CellWritten, Event, StruckFrames, VideoFailed, VideoKept, VideoList, plain_event
 from jostle.runs.folder import RunFolder
 from jostle.runs.journal import Journal, read_events
 from jostle.runs.ownership import Ownership
@@ -93,7 +93,8 @@ class Run:
             ["relative robustness", percents(told["relative_robustness"])],
         ]
         coverage = told["coverage"]
-        notes = [f"{told['model']}; {coverage['videos']} of {coverage['of']} videos; {self.folder}"]
+        model = model_said(told["model"], told.get("mend"))
+        notes = [f"{model}; {coverage['videos']} of {coverage['of']} videos; {self.folder}"]
         if self.failures:
             notes.append(f"{len(self.failures)} videos could not be used")
         head = html_table(f"{told['benchmark']}, {told['metric']}", ["", "%"], rows, notes=notes)
@@ -120,6 +121,8 @@ class Contestant:
         compiled: whether its networks go through torch.compile.
         asked: the names and places that it and its extractor were asked for by.
         apart: whether what is loaded is in processes of its own, and workers ask it.
+        mend: what says which frames were struck, so that what they touch is replaced; None where it is let be.
+        mend_weights: fingerprint of that.
     """
 
     load: Callable[[], Look[Any]]
@@ -136,6 +139,8 @@ class Contestant:
     compiled: bool = False
     asked: tuple[str, ...] = ()
     apart: bool = False
+    mend: str | None = None
+    mend_weights: str | None = None
 
 
 def run_benchmark(
@@ -211,7 +216,8 @@ def run_benchmark(
             )
         _write_predictions(folder, state, plan, task, names, note)
         measured = {cell.name: task.measured(folder.predictions_of(cell.slug), names) for cell in plan.cells}
-        scores = summed_up(recipe, contestant.model, plan.cells, measured, task.coverage(names))
+        coverage = task.coverage(names)
+        scores = summed_up(recipe, contestant.model, plan.cells, measured, coverage, contestant.mend)
         write_text(folder.scores, [json.dumps(scores, indent=1), "\n"])
         _write_diagnosis(folder, plan, task, names)
     return Run(out, scores, failures, *spent)
@@ -259,6 +265,8 @@ def _origin(task: Task[Any], contestant: Contestant, seed: int) -> Origin:
         parts=used_parts(recipe, data.name, contestant.asked),
         precision=contestant.precision,
         compiled=contestant.compiled,
+        mend=contestant.mend,
+        mend_weights=contestant.mend_weights,
     )
 
 
@@ -293,6 +301,12 @@ def _keep(folder: RunFolder, state: State, task: Task[Any], order: Order, result
     file = results_file(folder, order.name, order.portion)
     checksum = write_results(file, *task.packed(together))
     costs = {"clean": asdict(result.clean), "cells": asdict(result.cells)}
+    mended = None
+    if result.mended is not None:
+        before = state.videos.get((order.name, order.portion))
+        kept = {} if before is None or before.mended is None else before.mended
+        new = {cell: StruckFrames.of(one.struck, left=one.left) for cell, one in result.mended.items()}
+        mended = {cell: one for cell, one in (kept | new).items() if cell in together}
     note(
         VideoKept(
             order.name,
@@ -305,6 +319,7 @@ def _keep(folder: RunFolder, state: State, task: Task[Any], order: Order, result
             portion=order.portion,
             shown=None if result.shown is None else " ".join(map(str, result.shown)),
             cost=costs,
+            mended=mended,
         )
     )
 

@@ -18,6 +18,7 @@ def summed_up(
     cells: Sequence[Cell],
     measured: Mapping[str, Measured],
     coverage: Mapping[str, int],
+    mend: str | None = None,
 ) -> dict[str, Any]:
     """The values of cells, and what is left of the clean one.
 
@@ -25,10 +26,13 @@ def summed_up(
         cells: those that have predictions.
         measured: what each is worth, by name.
         coverage: how many videos and classes that is on, and of how many.
+        mend: what said which frames were struck, where what they touch was replaced.
     """
     videos = {key: coverage[key] for key in ("videos", "of")}
     counted = {cell.name: measured[cell.name].value for cell in cells if cell.counted}
     told: dict[str, Any] = {"format": FORMAT, "benchmark": recipe.name, "model": model, "metric": recipe.measure}
+    if mend is not None:
+        told["mend"] = mend
     told |= _robustness(recipe, measured[CLEAN].value, counted)
     told["clean_more"] = measured[CLEAN].more
     told["cells"] = [cell | measured[cell["cell"]].more | videos for cell in told["cells"]]

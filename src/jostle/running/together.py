@@ -90,4 +90,5 @@ class _Shared:
 def _part(result: Result[ByDetector], model: str) -> Result[Segments]:
     if isinstance(result, JostleError):
         return result
-    return Looked({cell: found[model] for cell, found in result.found.items()}, result.clean, result.cells)
+    own = {cell: found[model] for cell, found in result.found.items()}
+    return Looked(own, result.clean, result.cells, mended=result.mended)

@@ -102,6 +102,17 @@ class Content:
         return next((one for one in self.cells if one.cell == name), None)
 
 
+def model_said(model: str, mend: str | None) -> str:
+    """A model as it ran: its name, and whether struck frames were taken out before it looked.
+
+    >>> model_said("actionformer", None), model_said("actionformer", "jostle"), model_said("actionformer", "known")
+    ('actionformer', 'actionformer, mended', 'actionformer, mended (known)')
+    """
+    if mend is None:
+        return model
+    return f"{model}, mended" if mend == "jostle" else f"{model}, mended ({mend})"
+
+
 @dataclass(frozen=True, repr=False)
 class UsedPart:
     """A part of a run that is not jostle's own; `jostle.plugins.Origin` says what each field means."""
@@ -151,6 +162,8 @@ class Origin:
         parts: what of all this is not jostle's own, and where it came from.
         precision: of the numbers that networks computed with.
         compiled: whether networks went through torch.compile.
+        mend: what said which frames were struck, so that what they touch was replaced; None where it was let be.
+        mend_weights: fingerprint of that.
     """
 
     benchmark: str
@@ -174,10 +187,17 @@ class Origin:
     parts: tuple[UsedPart, ...] = field(default=(), kw_only=True)
     precision: str = field(default="float32", kw_only=True)
     compiled: bool = field(default=False, kw_only=True)
+    mend: str | None = field(default=None, kw_only=True)
+    mend_weights: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.recipe:  # as in runs before recipes could be put on other data
             object.__setattr__(self, "recipe", self.benchmark)
+
+    @property
+    def said(self) -> str:
+        """The model as it ran."""
+        return model_said(self.model, self.mend)
 
 
 @dataclass(frozen=True)

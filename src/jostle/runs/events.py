@@ -5,9 +5,35 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from jostle.errors import BadValue
 from jostle.runs.shape import Count, Misfit, fitted
 from jostle.types.clip import checked_rate
+
+
+@dataclass(frozen=True)
+class StruckFrames:
+    """Frames of a video in a cell that were found to be struck, so that what they touch was replaced.
+
+    Attributes:
+        found: their stretches, each with its first frame and the one after its last.
+        left: whether something stayed as it was, as nothing sound was left to lean on.
+    """
+
+    found: tuple[tuple[Count, Count], ...] = ()
+    left: bool = False
+
+    @classmethod
+    def of(cls, struck: npt.NDArray[np.bool_], *, left: bool) -> StruckFrames:
+        """Of one boolean a frame.
+
+        >>> StruckFrames.of(np.array([False, True, True, False, True]), left=False).found
+        ((1, 3), (4, 5))
+        """
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], struck.astype(np.int8), [0]]))).tolist()
+        return cls(tuple(zip(edges[::2], edges[1::2], strict=True)), left)
 
 
 @dataclass(frozen=True)
@@ -25,6 +51,7 @@ class VideoKept:
         portion: which portion of the video, where its results are kept by portions.
         shown: numbers of the frames that the model was shown, where not all were, blanks between: journals are long.
         cost: what it took, as plain numbers.
+        mended: what became of struck frames, by cell; None where they were let be.
     """
 
     video: str
@@ -39,6 +66,7 @@ class VideoKept:
     portion: Count | None = None
     shown: str | None = None
     cost: dict[str, Any] | None = None
+    mended: dict[str, StruckFrames] | None = None
     event: Literal["video"] = "video"
 
     def __post_init__(self) -> None:

@@ -62,7 +62,7 @@ def logged(record: RunRecord) -> Logged:
 
 def _config(record: RunRecord) -> dict[str, str | int]:
     about = record.about
-    what = ("benchmark", "recipe", "fingerprint", "model", "weights", "extractor")
+    what = ("benchmark", "recipe", "fingerprint", "model", "weights", "extractor", "mend", "mend_weights")
     data = ("dataset", "subset", "truth", "seed", "videos")
     made: dict[str, Any] = {name: getattr(about, name) for name in what + data}
     made |= {"metric": record.scores.metric, "task": record.task}

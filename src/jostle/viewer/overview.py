@@ -37,7 +37,7 @@ def unfinished_page(run: Unfinished) -> dict[str, Any]:
         "format": 1,
         "page": "unfinished",
         "title": str(run.about.benchmark),
-        "run": {"key": run.key, "benchmark": run.about.benchmark, "model": run.about.model},
+        "run": {"key": run.key, "benchmark": run.about.benchmark, "model": run.about.said},
         "message": run.why,
         "done": run.done,
         "of": run.of,
@@ -62,7 +62,7 @@ def heading(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "key": snapshot.key,
         "benchmark": record.about.benchmark,
-        "model": record.about.model,
+        "model": record.about.said,
         "folder": record.folder.resolve().name,
         "task": record.task,
         "metric": record.scores.metric,
@@ -82,9 +82,9 @@ def run_page(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "format": 1,
         "page": "run",
-        "title": f"{record.about.model} on {record.about.benchmark}",
+        "title": f"{record.about.said} on {record.about.benchmark}",
         "run": heading(snapshot),
-        "verdict": _verdict(record if found is None else found, record.about.model),
+        "verdict": _verdict(record if found is None else found, record.about.said),
         "numbers": {
             "clean": _number(scores.clean, None if found is None else found.of(CLEAN)),
             "corrupted": _number(scores.mean_corrupted, None if found is None else found.corrupted()),
@@ -228,6 +228,6 @@ def _in_a_line(key: str, run: Snapshot | Unfinished | None) -> dict[str, Any]:
     return {
         "key": key,
         "benchmark": run.about.benchmark,
-        "model": run.about.model,
+        "model": run.about.said,
         "message": f"{run.why}: {run.done} of {run.of} videos are done",
     }
