@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from jostle.benchmarks.recipe import Group, Recipe
 from jostle.benchmarks.selection import select_cells
 from jostle.datasets.dataset import Dataset
 from jostle.looking.detecting import DetectingByFeatures
+from jostle.mending.finding import Mending
 from jostle.running.runner import Contestant, Run, run_benchmark
 from jostle.types import Segments, Truth
 
@@ -54,8 +56,18 @@ def looking(delay_s: float = 0.0) -> DetectingByFeatures:
     return DetectingByFeatures(TwoParts(8, 2), Leaning(delay_s))
 
 
+def looking_mended() -> DetectingByFeatures:
+    return DetectingByFeatures(TwoParts(8, 2), Leaning(), mending=Mending())
+
+
 def contestant(delay_s: float = 0.0, weights: str = "w1") -> Contestant:
     return Contestant(partial(looking, delay_s), "leaning", weights, "file", "two_parts")
+
+
+def mended_run(videos: dict[str, Path], out: Path, cells: list[str] | None = None, jobs: int = 1) -> Run:
+    """The same with struck frames known, and what they touch replaced."""
+    made = replace(contestant(), load=looking_mended, mend="known")
+    return run_benchmark(RECIPE, data_of(videos), made, out, cells=select_cells(RECIPE, cells), jobs=jobs)
 
 
 def write_videos(folder: Path) -> dict[str, Path]:

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import shutil
 import sys
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import small_run
-from small_run import RECIPE, contestant, data_of, looking, write_videos
+from small_run import RECIPE, mended_run, write_videos
 
-from jostle.benchmarks.selection import select_cells
 from jostle.errors import BadValue, CheckpointError, SourceChanged
 from jostle.findings.board import boards_of
 from jostle.findings.record import RunRecord
 from jostle.findings.run_diff import diff_runs
+from jostle.findings.run_names import run_names
 from jostle.findings.summary import read_summary, summary_of, write_summary
 from jostle.findings.survey import survey
 from jostle.loading.asked import AskedModel
 from jostle.loading.inspector import AskedMending
-from jostle.mending.finding import Mending
-from jostle.running.runner import Run, run_benchmark
 from jostle.runs.events import VideoKept
 from jostle.runs.journal import read_events
-
-
-def _mended_look() -> Any:
-    return dataclasses.replace(looking(), mending=Mending())
-
-
-def mended(videos: dict[str, Path], out: Path, cells: list[str] | None = None, jobs: int = 1) -> Run:
-    made = dataclasses.replace(contestant(), load=partial(_mended_look), mend="known")
-    return run_benchmark(RECIPE, data_of(videos), made, out, cells=select_cells(RECIPE, cells), jobs=jobs)
 
 
 @pytest.fixture(scope="module")
@@ -49,18 +36,18 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def runs(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("runs")
     small_run.run(videos, folder / "plain")
-    mended(videos, folder / "mended")
+    mended_run(videos, folder / "mended")
     return folder / "plain", folder / "mended"
 
 
 def test_a_mended_run_remembers_it(runs: tuple[Path, Path]) -> None:
     files = ("run", "scores")
-    plain, mended_run = ({name: json.loads((run / f"{name}.json").read_text()) for name in files} for run in runs)
-    assert (plain["run"]["mend"], mended_run["run"]["mend"]) == (None, "known")
+    plain, mended = ({name: json.loads((run / f"{name}.json").read_text()) for name in files} for run in runs)
+    assert (plain["run"]["mend"], mended["run"]["mend"]) == (None, "known")
     assert "mend" not in plain["scores"]
-    assert mended_run["scores"]["mend"] == "known"
-    assert mended_run["scores"]["clean"] == plain["scores"]["clean"]
-    assert mended_run["scores"]["cells"] != plain["scores"]["cells"]
+    assert mended["scores"]["mend"] == "known"
+    assert mended["scores"]["clean"] == plain["scores"]["clean"]
+    assert mended["scores"]["cells"] != plain["scores"]["cells"]
 
 
 def test_found_frames_are_kept_with_their_video(runs: tuple[Path, Path]) -> None:
@@ -79,8 +66,8 @@ def test_found_frames_are_kept_with_their_video(runs: tuple[Path, Path]) -> None
 
 
 def test_what_was_found_earlier_stays_when_cells_are_added(videos: dict[str, Path], tmp_path: Path) -> None:
-    mended(videos, tmp_path / "run", ["thumos14-c/black_frame:1"])
-    mended(videos, tmp_path / "run")
+    mended_run(videos, tmp_path / "run", ["thumos14-c/black_frame:1"])
+    mended_run(videos, tmp_path / "run")
     events = [event for event in read_events(tmp_path / "run" / "journal.jsonl") if isinstance(event, VideoKept)]
     assert len(events) == 8
     assert [len(event.mended or ()) for event in events] == [2] * 4 + [4] * 4
@@ -88,23 +75,26 @@ def test_what_was_found_earlier_stays_when_cells_are_added(videos: dict[str, Pat
 
 def test_neither_goes_on_in_the_folder_of_the_other(videos: dict[str, Path], runs: tuple[Path, Path]) -> None:
     with pytest.raises(SourceChanged, match="mend was None, now 'known'"):
-        mended(videos, runs[0])
+        mended_run(videos, runs[0])
     with pytest.raises(SourceChanged, match="mend was 'known', now None"):
         small_run.run(videos, runs[1])
 
 
 def test_jobs_do_not_show(videos: dict[str, Path], runs: tuple[Path, Path], tmp_path: Path) -> None:
-    mended(videos, tmp_path / "two", jobs=2)
+    mended_run(videos, tmp_path / "two", jobs=2)
     for file in sorted((runs[1] / "predictions").iterdir()):
         assert file.read_bytes() == (tmp_path / "two" / "predictions" / file.name).read_bytes()
 
 
-def test_the_two_are_told_apart_side_by_side(runs: tuple[Path, Path]) -> None:
+def test_the_two_are_told_apart_side_by_side(runs: tuple[Path, Path], tmp_path: Path) -> None:
     found = diff_runs(*(RunRecord.read(run) for run in runs), draws=0)
     assert (found.first.name, found.second.name) == ("leaning", "leaning, mended (known)")
     assert (found.first.mend, found.second.mend) == (None, "known")
     assert any("leaning, mended (known) was told which frames were struck" in remark for remark in found.remarks)
     assert "leaning, mended (known) less leaning" in found.table().title
+    again = Path(shutil.copytree(runs[1], tmp_path / "again"))
+    three = [RunRecord.read(run) for run in (*runs, again)]
+    assert run_names(three) == ["plain", "mended", "again, mended (known)"]
     (board,) = boards_of(runs, draws=0)
     assert {one.name for one in board.groups[0].entries} == {
         "leaning, two_parts",

@@ -20,6 +20,7 @@ from jostle.looking.detecting import DetectingByFeatures
 from jostle.looking.sweep import Detecting, Models
 from jostle.looking.video_detection import ByFeatures, detect_videos
 from jostle.looking.work import Looked, Order
+from jostle.mending.finding import Mending
 from jostle.running.runner import Contestant, Run, run_benchmark
 from jostle.running.together import run_together
 from jostle.types import Segments, Truth
@@ -168,3 +169,22 @@ def test_a_bad_video_is_set_aside_in_all(videos: dict[str, Path], tmp_path: Path
     broken.write_bytes(b"not a video at all")
     done = together({**videos, "b": broken}, tmp_path / "runs")
     assert [[failure["video"] for failure in run.failures] for run in done.values()] == [["b"], ["b"]]
+
+
+def test_detectors_may_look_at_mended_features_beside_others(videos: dict[str, Path]) -> None:
+    order = Order("a", videos["a"], CELLS, 3, SEGMENTS["a"])
+    both = Models(
+        TwoParts(8, 2), {"plain": Sums(), "mended": Sums(), "more": Sums(-1.0)}, mending={"mended": Mending()}
+    )
+    looked = Detecting(both)(order)
+    plain = Detecting(Models(TwoParts(8, 2), {"": Sums()}))(order)
+    mended = DetectingByFeatures(TwoParts(8, 2), Sums(), mending=Mending())(order)
+    assert looked.of("more").mended is looked.of("plain").mended is None
+    for cell in CELLS:
+        assert looked.of("plain").found[cell.name].score.tolist() == plain.found[cell.name][""].score.tolist()
+        assert looked.of("mended").found[cell.name].score.tolist() == mended.found[cell.name].score.tolist()
+        assert np.array_equal(looked.of("mended").mended[cell.name].struck, mended.mended[cell.name].struck)
+    struck = CELLS[1].name
+    assert looked.of("plain").found[struck].score.tolist() != looked.of("mended").found[struck].score.tolist()
+    assert (looked.clean.decoded, looked.clean.seen) == (60, 60)  # once for all of them
+    assert looked.clean.joined == plain.clean.joined

@@ -128,7 +128,7 @@ class VideoFeatures:
         wanted = extractor.spec
         self.grid = WindowGrid(wanted.frames, wanted.stride, rule, tuple(released_faults))
         self.fps = wanted.fps or mean_rate(source.pts, source.fps)
-        self._source = KeptFrames(source, keep_bytes)
+        self._source = source if isinstance(source, KeptFrames) else KeptFrames(source, keep_bytes)
         self._extractor = extractor
         self._seed, self._video_id, self._path, self._bit_rate = seed, video_id, path, bit_rate
         self._timeline = Timeline.of(source.pts, source.fps, segments, seed=seed, video_id=video_id)
@@ -162,7 +162,7 @@ class VideoFeatures:
     def clean(self) -> Extraction:
         """The features of the video as it is, or mended; computed once."""
         if self._finding is None:
-            return self._plain()
+            return self.plain()
         if self._mended_clean is None:
             self._mended_clean = self._mended(self._source, self._finding, self.cost)
         return self._mended_clean
@@ -183,7 +183,7 @@ class VideoFeatures:
 
     def under(self, specs: Sequence[Spec], placement: str | Placement | None = None) -> Extraction:
         """The same features, bit for bit, computed where they can differ from those of the clean video."""
-        clean = self._plain()
+        clean = self.plain()
         before = self.cost
         top = self._corrupted(specs, placement)
         if self._finding is not None:
@@ -210,7 +210,7 @@ class VideoFeatures:
         """The features under each of many corruptions, one decoding of the video for all of them."""
         return {name: self.under(specs, placement) for name, specs in cells.items()}
 
-    def _plain(self) -> Extraction:
+    def plain(self) -> Extraction:
         """The features of the video as it is, nothing mended; computed once."""
         if self._clean is None:
             self._clean = self._whole(self._source)
@@ -218,7 +218,7 @@ class VideoFeatures:
 
     def _mended(self, top: Source, finding: Finding, before: Cost) -> Extraction:
         """The features of a state with what struck frames touch replaced, which is not computed."""
-        clean, came_from = self._plain(), origins(top)
+        clean, came_from = self.plain(), origins(top)
         known = clean
         if top is not self._source:
             top = KeptFrames(top, self._keep_bytes)  # the inspector and the extractor look at the same frames

@@ -49,9 +49,8 @@ class DetectingByFeatures:
 
     def __call__(self, order: Order) -> Looked[Segments]:
         windows = (self.rule, self.released_faults)
-        looked = Detecting(Models(self.extractor, {"": self.detector}, self.guard, *windows, self.mending))(order)
-        found = {cell: found[""] for cell, found in looked.found.items()}
-        return Looked(found, looked.clean, looked.cells, mended=looked.mended)
+        mending = {} if self.mending is None else {"": self.mending}
+        return Detecting(Models(self.extractor, {"": self.detector}, self.guard, *windows, mending))(order).of("")
 
 
 @dataclass(frozen=True)

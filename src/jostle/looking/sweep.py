@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from jostle.benchmarks.recipe import CLEAN
 from jostle.extraction.bridging import Mended
 from jostle.extraction.engine import Cost, VideoFeatures
 from jostle.extraction.extractor import FeatureExtractor
+from jostle.extraction.frames import KeptFrames
 from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.looking.detection import FeatureDetector, Grid, find_segments
 from jostle.looking.footage import opened
@@ -31,7 +32,8 @@ class Models:
         detectors: by name; each looks at the same features.
         guard: a context to work in, such as one that keeps a library to one thread.
         rule, released_faults: see `jostle.extraction.windows.WindowGrid`.
-        mending: tells which frames were struck, and what these touch is replaced; None to let it be.
+        mending: by detector, what tells which frames were struck: it looks at features in which what these touch is
+            replaced. The others look at features as they are.
     """
 
     extractor: FeatureExtractor
@@ -39,7 +41,31 @@ class Models:
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     rule: Rule = "all"
     released_faults: tuple[ReleasedFault, ...] = ()
-    mending: Mending | None = None
+    mending: Mapping[str, Mending] = field(default_factory=dict)
+
+    @property
+    def groups(self) -> dict[Mending | None, list[str]]:
+        """Detectors that look at the same features."""
+        made: dict[Mending | None, list[str]] = {}
+        for name in self.detectors:
+            made.setdefault(self.mending.get(name), []).append(name)
+        return made
+
+
+@dataclass(frozen=True)
+class LookedTogether(Looked[ByDetector]):
+    """What several detectors found in one video.
+
+    Attributes:
+        mended_for: what became of struck frames, by detector and cell; none of those that look at features as they are.
+    """
+
+    mended_for: dict[str, dict[str, Mended]] = field(default_factory=dict)
+
+    def of(self, model: str) -> Looked[Segments]:
+        """What one of them found."""
+        own = {cell: found[model] for cell, found in self.found.items()}
+        return Looked(own, self.clean, self.cells, self.source, mended=self.mended_for.get(model))
 
 
 @dataclass(frozen=True)
@@ -48,7 +74,7 @@ class Detecting:
 
     models: Models
 
-    def __call__(self, order: Order) -> Looked[ByDetector]:
+    def __call__(self, order: Order) -> LookedTogether:
         with self.models.guard():
             return _look(order, self.models)
 
@@ -63,35 +89,40 @@ class Loading:
         return Detecting(self.load())
 
 
-def _look(order: Order, models: Models) -> Looked[ByDetector]:
+def _look(order: Order, models: Models) -> LookedTogether:
     grid = Grid(models.extractor.spec.stride, models.extractor.spec.frames)
-    found: dict[str, ByDetector] = {}
+    found: dict[str, ByDetector] = {cell.name: {} for cell in order.cells}
+    mended: dict[str, dict[str, Mended]] = {}
+    clean, others = Cost(), Cost()
     with opened(order) as reader:
-        video = VideoFeatures(
-            reader,
-            models.extractor,
-            rule=models.rule,
-            released_faults=models.released_faults,
-            seed=order.seed,
-            video_id=order.name,
-            segments=order.segments,
-            path=None if reader.damage else reader.coded_path,
-            bit_rate=reader.facts.bit_rate,
-            finder=models.mending,
-        )
-        clean, others = video.clean(), Cost()
-        mended: dict[str, Mended] = {}
-        for cell in order.cells:
-            done = clean
-            if cell.name != CLEAN:
-                done = video.under(cell.parsed, cell.placement)
-                others += done.cost
-            if done.mended is not None:
-                mended[cell.name] = done.mended
-            found[cell.name] = {
-                model: find_segments(
-                    detector, np.array(done.features), grid, name=order.name, fps=video.fps, duration=reader.end_s
-                )
-                for model, detector in models.detectors.items()
-            }
-    return Looked(found, clean.cost, others, mended=None if models.mending is None else mended)
+        frames, plain = KeptFrames(reader), None
+        for mending, names in models.groups.items():
+            video = VideoFeatures(
+                frames,
+                models.extractor,
+                rule=models.rule,
+                released_faults=models.released_faults,
+                seed=order.seed,
+                video_id=order.name,
+                segments=order.segments,
+                path=None if reader.damage else reader.coded_path,
+                bit_rate=reader.facts.bit_rate,
+                clean=plain,
+                finder=mending,
+            )
+            begun = video.cost
+            own = video.clean()
+            clean, plain = clean + (video.cost - begun), video.plain()
+            for cell in order.cells:
+                done = own
+                if cell.name != CLEAN:
+                    done = video.under(cell.parsed, cell.placement)
+                    others += done.cost
+                for name in names:
+                    features = np.array(done.features)
+                    found[cell.name][name] = find_segments(
+                        models.detectors[name], features, grid, name=order.name, fps=video.fps, duration=reader.end_s
+                    )
+                    if done.mended is not None:
+                        mended.setdefault(name, {})[cell.name] = done.mended
+    return LookedTogether(found, clean, others, mended_for=mended)

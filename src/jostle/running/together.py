@@ -10,8 +10,8 @@ from typing import Any
 from jostle.benchmarks.recipe import Cell, Recipe
 from jostle.datasets.dataset import Dataset
 from jostle.errors import JostleError, ResourceError
-from jostle.looking.sweep import ByDetector, Loading, Models
-from jostle.looking.work import Attempting, Engine, Looked, Result
+from jostle.looking.sweep import ByDetector, Loading, LookedTogether, Models
+from jostle.looking.work import Attempting, Engine, Result
 from jostle.running.runner import Contestant, Run, run_benchmark
 from jostle.types.segments import Segments
 from jostle.workers import worked
@@ -90,5 +90,5 @@ class _Shared:
 def _part(result: Result[ByDetector], model: str) -> Result[Segments]:
     if isinstance(result, JostleError):
         return result
-    own = {cell: found[model] for cell, found in result.found.items()}
-    return Looked(own, result.clean, result.cells, mended=result.mended)
+    assert isinstance(result, LookedTogether)
+    return result.of(model)
