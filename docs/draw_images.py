@@ -34,6 +34,8 @@ SHOWN = {"bow": (3, 0.5), "catch": (2, 0.45), "jump": (1, 0.3), "kick": (1, 0.5)
          "wave": (4, 0.5)}  # fmt: skip
 ACTION = ("throw", 2)  # the one shown over time
 STEPS = 8  # frames of it, of a whole video, and in a row of anything
+MENDED = (30, 10)  # frames of a film that are mended, and how many of them are shown
+STRUCK = {(3, 7): "thumos14-c/black_frame:1", (13, 17): "thumos14-c/occlusion:1", (23, 26): "thumos14-c/overexposure:1"}
 WIDTH, GAP, TITLE, CAPTION = 7.2, 0.05, 0.24, 0.22  # inches
 CELL = (WIDTH - (STEPS - 1) * GAP) / STEPS
 HEIGHT = 3 * TITLE + 4 * CELL + 3 * CAPTION + 0.38
@@ -41,7 +43,7 @@ HEIGHT = 3 * TITLE + 4 * CELL + 3 * CAPTION + 0.38
 
 def main(folder: Path = DOCS / "images") -> list[Path]:
     """Write the figures; the paths of the files."""
-    return [draw_diagnosis(folder), draw_puppets(folder)]
+    return [draw_diagnosis(folder), draw_puppets(folder), draw_mending(folder)]
 
 
 def draw_diagnosis(folder: Path) -> Path:
@@ -86,6 +88,41 @@ def draw_puppets(folder: Path) -> Path:
         with tempfile.TemporaryDirectory() as made:
             (drawn,) = save(figure, Path(made), "puppets", ["png"])
             target = folder / "puppets.jpg"
+            Image.open(drawn).convert("RGB").save(target, quality=QUALITY, subsampling=0, optimize=True)
+    return target
+
+
+def draw_mending(folder: Path) -> Path:
+    """Frames of an action as they came, three stretches of them struck, and mended, for `how-to/mend.md`."""
+    film = Video(0, "test", 1).film()
+    action = film.actions[1]
+    first = int((action.start + action.end) / 2 * float(FPS)) - MENDED[0] // 2
+    clean = film.draw(first, first + MENDED[0])
+    struck, came = np.zeros(len(clean), np.bool_), np.array(clean)
+    for (lo, hi), spec in STRUCK.items():
+        struck[lo:hi] = True
+        came[lo:hi] = jostle.corrupt(clean, spec, placement=f"frames:{lo}-{hi}")[lo:hi]
+    mended = jostle.mend(came, struck=struck)
+    shown = range(1, MENDED[0], MENDED[0] // MENDED[1])
+    size = (WIDTH - (MENDED[1] - 1) * GAP) / MENDED[1]
+    height = 2 * (TITLE + size) + 2 * GAP
+    with canvas(WIDTH, height) as (figure, (only,)):
+        only.remove()
+        figure.set_layout_engine("none")
+        for row, (words, frames) in enumerate((("as it came", came), ("mended", mended))):
+            top = row * (TITLE + size + GAP)
+            figure.text(0.0, 1 - (top + 0.6 * TITLE) / height, words, fontsize=10.5, va="center")
+            for column, t in enumerate(shown):
+                left, bottom = column * (size + GAP) / WIDTH, 1 - (top + TITLE + size) / height
+                axes = figure.add_axes((left, bottom, size / WIDTH, size / height))
+                axes.imshow(frames[t], interpolation="lanczos")
+                axes.set_xticks([])
+                axes.set_yticks([])
+                for side in axes.spines.values():
+                    side.set(visible=bool(struck[t]), color=ORANGE if row == 0 else BLUE, linewidth=2.5)
+        with tempfile.TemporaryDirectory() as made:
+            (drawn,) = save(figure, Path(made), "mended", ["png"])
+            target = folder / "mended.jpg"
             Image.open(drawn).convert("RGB").save(target, quality=QUALITY, subsampling=0, optimize=True)
     return target
 

@@ -15,12 +15,11 @@ from jostle.api import demo_video, verify
 from jostle.benchmarks.recipe import benchmarks
 from jostle.benchmarks.selection import select_cells
 from jostle.datasets.dataset import Dataset, Files, Request
-from jostle.demo.loop import DETECTOR, write_demo
+from jostle.demo.loop import DETECTOR, HOW, write_demo
 from jostle.loading.asked import AskedModel
 from jostle.media.encode import Writer
 from jostle.puppets.film import CLASSES, FPS, SIZE, untrimmed
 from jostle.running.contestants import contestant_for
-from jostle.shipped import TREATMENTS
 from jostle.types import Segments, Truth
 
 
@@ -50,16 +49,21 @@ def test_the_demo_scores_what_it_writes(data: Dataset, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     told: set[str] = set()
     recipe = benchmarks["puppets-c"]
-    both = {how: contestant_for(recipe, data, AskedModel(DETECTOR, weights=how), "cpu") for how in TREATMENTS}
-    done = write_demo(tmp_path / "demo", data, both, progress=lambda what, *_: told.add(what))
+    every = {
+        how: contestant_for(recipe, data, AskedModel(DETECTOR, weights=weights, mend=mend), "cpu")
+        for how, (weights, mend) in HOW.items()
+    }
+    done = write_demo(tmp_path / "demo", data, every, progress=lambda what, *_: told.add(what))
     assert told == {"looking at 16 states of each", "writing the report", "knocking a film about"}
     assert done.gallery.stat().st_size > 100_000
     assert "clean" in done.report.read_text(encoding="utf-8")
+    assert list(done.results) == ["clean", "robust", "mended"]
     for how, kept in done.results.items():
         scores = json.loads((tmp_path / "demo" / how / "scores.json").read_text())
         assert scores["benchmark"] == "puppets-c"
         assert scores["metric"] == "mAP@0.5"
         assert scores == kept
+        assert scores.get("mend") == HOW[how][1]
         assert [cell["cell"] for cell in scores["cells"]] == [
             f"thumos14-c/{name}:{level}"
             for name in ("black_frame", "packet_loss", "overexposure", "motion_blur", "occlusion")

@@ -27,15 +27,16 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\"'&"
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run of detection, one of recognition, one of frames and one of objects, with their videos."""
+    """Runs of detection, plain and mended, of recognition, of frames and of objects, with their videos."""
     root = tmp_path_factory.mktemp("runs")
     (root / "films").mkdir()
     films = small_run.write_videos(root / "films")
     small_run.run(films, root / "detection")
+    small_run.mended_run(films, root / "mended")
     small_recognition.run(films, root / "recognition", cells=["all"])
     small_recognition.run(films, root / "frames", task="frames", cells=["clean", "gaussian_noise:2"])
     small_objects.run(films, root / "objects")
-    return {name: root / name for name in ("detection", "recognition", "frames", "objects", "films")}
+    return {name: root / name for name in ("detection", "mended", "recognition", "frames", "objects", "films")}
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +63,7 @@ def store(tmp_path: Path) -> Iterator[MediaStore]:
 @pytest.fixture
 def stranger(runs: dict[str, Path], hostile: Path, store: MediaStore) -> Iterator[TestClient]:
     """A client that does not know the token."""
-    shelf = Shelf([runs["detection"], runs["recognition"], runs["frames"], runs["objects"], hostile])
+    shelf = Shelf([runs["detection"], runs["recognition"], runs["frames"], runs["objects"], runs["mended"], hostile])
     app = viewer_app(shelf, store, token=TOKEN, port=PORT)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", follow_redirects=False) as client:
         yield client

@@ -72,6 +72,7 @@ def test_every_page_is_the_shell_and_has_a_twin(client: TestClient) -> None:
         "recognition",
         "frames",
         "objects",
+        "mended",
         "hostile",
     ]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from jostle.api.data import load_dataset
 from jostle.loading.installed import need_torch
-from jostle.shipped import TREATMENTS
 from jostle.workers import cores
 
 if TYPE_CHECKING:
@@ -29,8 +28,10 @@ def demo(
 ) -> Demo:
     """The whole loop on the embedded data set: films made, corrupted, looked at by two detectors, and scored.
 
+    One was trained on clean films, one to stand firm; the third run is the first with struck frames mended.
+
     Args:
-        out: folder for two runs and a report about them.
+        out: folder for three runs and a report about them.
         full: all 60 test films, all 15 cells, and a page that shows every corruption, which takes minutes. Otherwise
             six films and the hardest cell of each of five kinds: the same story, with wider intervals.
         seed: of the films and of all corruptions.
@@ -39,7 +40,7 @@ def demo(
     """
     need_torch("the demo")
     from jostle.benchmarks.recipe import benchmarks
-    from jostle.demo.loop import BENCHMARK, DETECTOR, FILMS, write_demo
+    from jostle.demo.loop import BENCHMARK, DETECTOR, FILMS, HOW, write_demo
     from jostle.loading.asked import AskedModel
     from jostle.running.contestants import contestant_for
 
@@ -47,8 +48,11 @@ def demo(
     told = None if progress is None else partial(progress, "making films")
     data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=told, first=None if full else FILMS)
     recipe = benchmarks[BENCHMARK]
-    both = {how: contestant_for(recipe, data, AskedModel(DETECTOR, weights=how), "cpu") for how in TREATMENTS}
-    return write_demo(Path(out), data, both, full=full, seed=seed, jobs=many, progress=progress)
+    every = {
+        how: contestant_for(recipe, data, AskedModel(DETECTOR, weights=weights, mend=mend), "cpu")
+        for how, (weights, mend) in HOW.items()
+    }
+    return write_demo(Path(out), data, every, full=full, seed=seed, jobs=many, progress=progress)
 
 
 def demo_video(

@@ -130,7 +130,7 @@ def demo(
         voice.show_json({"format": 1, **pages, "clip": str(done.clip), "runs": runs, "results": done.results})
         return
     kept = list(done.results.values())
-    rows = [[kept[0]["metric"], *(f"trained {how}" for how in done.results)]]
+    rows = [[kept[0]["metric"], *("mended" if how == "mended" else f"trained {how}" for how in done.results)]]
     rows.append(["clean", *(percent(one["clean"]) for one in kept)])
     for cells in zip(*(one["cells"] for one in kept), strict=True):
         rows.append([cells[0]["cell"], *(percent(cell["value"]) for cell in cells)])

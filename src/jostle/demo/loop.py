@@ -1,20 +1,22 @@
 """The whole loop on the embedded data set: films are knocked about and looked at by two detectors, one trained on clean
-films and one trained to stand firm."""
+films and one trained to stand firm; and by the first again, with struck frames mended before it looks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jostle.benchmarks.recipe import benchmarks
 from jostle.benchmarks.selection import select_cells
 from jostle.demo.exhibition import example_clip, save_clip, write_exhibition
+from jostle.loading.inspector import OWN
 from jostle.looking.sweep import Models
 from jostle.pages.report import write_report
 from jostle.running.together import run_together
-from jostle.shipped import TREATMENTS, trained_weights, weights_file
+from jostle.shipped import trained_weights, weights_file
 
 if TYPE_CHECKING:
     from jostle.datasets.dataset import Dataset
@@ -23,6 +25,12 @@ if TYPE_CHECKING:
 DETECTOR = "temporalmaxer_puppets"  # the fastest on a CPU
 EXTRACTOR = "puppet_net"
 BENCHMARK = "puppets-c"
+# Weights, and what says which frames were struck, where what these touch is replaced.
+HOW: dict[str, tuple[str, str | None]] = {
+    "clean": ("clean", None),
+    "robust": ("robust", None),
+    "mended": ("clean", OWN),
+}
 # The story in a minute: few films, and of each kind of knock the longest.
 FILMS = 6
 KINDS = ("black_frame", "packet_loss", "overexposure", "motion_blur", "occlusion")
@@ -36,11 +44,11 @@ class Demo:
     """What the demo made.
 
     Attributes:
-        report: compares the two runs.
+        report: compares the runs.
         clip: some seconds of a film, clean.
         gallery: a page that shows every corruption; None where the demo was to be short.
-        runs: the folder of each run, by how its detector was trained.
-        results: the scores of each detector, as its run has them, by how it was trained.
+        runs: the folder of each run, by how its detector was trained, or `mended`.
+        results: the scores of each, as its run has them.
     """
 
     report: Path
@@ -60,10 +68,10 @@ def write_demo(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Demo:
-    """Run the shipped detectors on the videos of a data set, each into `<folder>/<how trained>/`; write a page.
+    """Run the shipped detectors on the videos of a data set, each into `<folder>/<how>/`; write a page.
 
     Args:
-        contestants: what each detector is known by, by how it was trained.
+        contestants: what each detector is known by, by how it was trained; `mended` is the clean one, mended.
         full: all cells of the benchmark, and a page of every corruption; otherwise the hardest cell of each kind.
     """
 
@@ -78,7 +86,7 @@ def write_demo(
         recipe,
         data,
         contestants,
-        _models,
+        partial(_models, tuple(contestants)),
         folders,
         cells=cells,
         seed=seed,
@@ -95,16 +103,19 @@ def write_demo(
     return Demo(report, shown, gallery, folders, {how: run.scores for how, run in runs.items()})
 
 
-def _models() -> Models:
-    """The shipped extractor and both detectors, one thread each: the bits then do not depend on the machine."""
+def _models(asked: tuple[str, ...]) -> Models:
+    """The shipped extractor and detectors, one thread each: the bits then do not depend on the machine."""
     from jostle.detectors.checkpoints import read_note, read_weights
     from jostle.detectors.detector import load_detector
+    from jostle.loading.inspector import AskedMending
     from jostle.models.extractor import load_extractor
     from jostle.models.threads import one_thread
 
     detectors = {}
-    for how in TREATMENTS:
-        path = trained_weights(DETECTOR, how)
+    for how in asked:
+        path = trained_weights(DETECTOR, HOW[how][0])
         names: list[str] = read_note(path, "classes", [])
         detectors[how] = load_detector(DETECTOR, weights=path, class_names=names)
-    return Models(load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR))), detectors, one_thread)
+    mending = {how: AskedMending(mend).get("cpu") for how in asked if (mend := HOW[how][1]) is not None}
+    extractor = load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR)))
+    return Models(extractor, detectors, one_thread, mending=mending)

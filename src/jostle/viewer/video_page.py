@@ -61,6 +61,7 @@ def _detection(snapshot: Snapshot, cell: str, video: str, tiou: float | None) ->
         "actions": [asdict(action) for action in found.actions],
         "clean": _surest(found.clean),
         "corrupted": [] if cell == CLEAN else _surest(found.corrupted),
+        "found_struck": record.found_struck(video, cell),
         "left_out": max(len(found.clean) - DETECTIONS, len(found.corrupted) - DETECTIONS, 0),
     }
 

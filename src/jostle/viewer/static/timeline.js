@@ -1,4 +1,5 @@
-// The shared timeline: what is there, what was found before and after, where the corruption strikes, and now.
+// The shared timeline: what is there, what was found before and after, where the corruption strikes, which frames the
+// inspector found, and now.
 
 import { clock, el, svg } from './dom.js';
 
@@ -25,6 +26,7 @@ export class Timeline {
     this.zoom = 1;
     this.score = 0;
     this.struck = undefined;
+    this.mended = null;
     this.data = { actions: [], clean: [], corrupted: [] };
     this.labels = el('div', { class: 'rows', 'aria-hidden': 'true' });
     this.picture = svg('svg', { class: 'marks' });
@@ -39,10 +41,11 @@ export class Timeline {
     new ResizeObserver(() => this.draw()).observe(this.scroll);
   }
 
-  set({ data, duration, struck, score, zoom }) {
+  set({ data, duration, struck, mended, score, zoom }) {
     if (data) this.data = data;
     if (duration) this.duration = duration;
     if (struck !== undefined) this.struck = struck;
+    if (mended !== undefined) this.mended = mended;
     if (score !== undefined) this.score = score;
     if (zoom !== undefined) this.zoom = Math.max(1, Math.min(64, zoom));
     this.draw();
@@ -76,7 +79,8 @@ export class Timeline {
     const clean = this.found('clean');
     this.lanes = [];
     const marks = [];
-    let top = BAND + 4;
+    const second = this.hasCorrupted ? BAND : 0;
+    let top = (this.mended ? second + BAND : BAND) + 4;
     const rows = [];
     const lane = (name, items, draw) => {
       const packed = pack(items);
@@ -105,10 +109,12 @@ export class Timeline {
     this.picture.replaceChildren(
       ...strikes.map(([start, end]) => svg('rect', { class: 'strike', x: this.#x(start), y: 0, width: Math.max(1.5, this.#x(end) - this.#x(start)), height: axis })),
       ...strikes.map(([start, end]) => svg('rect', { class: 'strike-cap', x: this.#x(start), y: 1, width: Math.max(3, this.#x(end) - this.#x(start)), height: BAND - 6, rx: 1 })),
+      ...(this.mended || []).map(([start, end]) => svg('rect', { class: 'found-cap', x: this.#x(start), y: second + 1, width: Math.max(3, this.#x(end) - this.#x(start)), height: BAND - 6, rx: 1 })),
       ...this.#ticks(axis),
       ...marks);
     this.labels.replaceChildren(
       this.hasCorrupted ? el('span', { class: 'row-name first', style: { top: '0px' } }, 'Struck') : '',
+      this.mended ? el('span', { class: 'row-name first', style: { top: `${second}px` } }, 'Found') : '',
       ...rows.map(([name, y]) => el('span', { class: 'row-name', style: { top: `${y}px` } }, name)));
     this.node.style.setProperty('--height', `${height}px`);
     this.inner.style.width = `${this.width}px`;

@@ -12,8 +12,8 @@ import { KINDS, Timeline } from './timeline.js';
 export function videoPage(main, data) {
   const two = Boolean(data.media.corrupted);
   const known = (film) => { players.setFilm(film); };
-  const clean = new Screen('Clean', { onready: known });
-  const corrupted = two ? new Screen('Corrupted', { onready: (film) => { known(film); strikes(film.struck); } }) : null;
+  const clean = new Screen('Clean', { onready: (film) => { known(film); if (!two) mends(film); } });
+  const corrupted = two ? new Screen('Corrupted', { onready: (film) => { known(film); strikes(film.struck); mends(film); } }) : null;
   const screens = two ? [clean, corrupted] : [clean];
   const players = new Players(screens.map((screen) => screen.video));
   if (two) corrupted.caption.replaceChildren('Corrupted', el('span', { class: 'quiet' }, ` ${data.cell.title}`));
@@ -93,6 +93,13 @@ export function videoPage(main, data) {
   placed();
   clean.load(data.media.clean);
   if (two) corrupted.load(data.media.corrupted);
+
+  // Frames that the inspector found, where the run was mended: numbers become moments once the film is known.
+  function mends(film) {
+    if (!data.found_struck || !panel.mends) return;
+    const at = (frame) => (frame >= film.frames ? film.end_s : film.times ? film.times[frame] : frame * film.rate[1] / film.rate[0]);
+    panel.mends(data.found_struck.map(([first, stop]) => [at(first), at(stop)]));
+  }
 
   function strikes(found) {
     struck = found === null ? [[0, players.duration]] : found;
@@ -189,7 +196,8 @@ function detectionPanel(data, players, two) {
       el('ul', { class: 'legend', 'aria-label': 'Kinds of detections' },
         Object.entries(KINDS).map(([kind, says]) => el('li', {}, el('span', { class: `swatch ${kind}` }), says)),
         two ? el('li', {}, el('span', { class: 'swatch lost' }), 'action lost') : null,
-        two ? el('li', {}, el('span', { class: 'swatch strike' }), 'corrupted frames') : null),
+        two ? el('li', {}, el('span', { class: 'swatch strike' }), 'corrupted frames') : null,
+        data.found_struck ? el('li', {}, el('span', { class: 'swatch found' }), 'frames found struck, and mended') : null),
       table),
     controls: [
       el('label', { class: 'near slider' }, 'Score ≥ ', score, scoreShown),
@@ -197,6 +205,7 @@ function detectionPanel(data, players, two) {
     zoom: (factor) => { timeline.set({ zoom: timeline.zoom * factor }); remember({ zoom: timeline.zoom === 1 ? null : timeline.zoom }); },
     film: (film) => timeline.set({ duration: Math.max(film.end_s, ...data.actions.map((one) => one.end)) }),
     strikes: (found) => timeline.set({ struck: found }),
+    mends: (found) => timeline.set({ mended: found }),
     time: (time, playing) => timeline.setTime(time, playing),
   };
 }
