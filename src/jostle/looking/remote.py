@@ -210,9 +210,13 @@ class DistantClipDetector:
         seen, numbers = self.ask(_seen_of, np.asarray(frames))
         return [(row, numbers) for row in seen]
 
-    def found_in(self, seen: Sequence[Any]) -> Any:
+    def deepened(self, seen: Sequence[Any], beside: Any = None) -> Sequence[Any]:
+        """What was seen of a clip; deeper layers look at it where the detector is, at all of it."""
+        return list(seen)
+
+    def found_in(self, deep: Sequence[Any]) -> Any:
         """The candidates of a clip."""
-        return self.ask(_found_in, np.stack([row for row, _ in seen]), seen[0][1])
+        return self.ask(_found_in, np.stack([row for row, _ in deep]), deep[0][1])
 
     def gathered(self, parts: Sequence[tuple[int, Any]], count: int) -> Any:
         """The candidates of a video."""
@@ -307,7 +311,7 @@ def _seen_of(look: Any, frames: Frames) -> tuple[npt.NDArray[np.uint8], str]:
 
 def _found_in(look: Any, seen: npt.NDArray[np.uint8], numbers: str) -> Any:
     with look.guard():
-        return look.detector.found_in([*look.detector.brought_back(seen, numbers)])
+        return look.detector.found_in(look.detector.deepened([*look.detector.brought_back(seen, numbers)]))
 
 
 def _call(look: Any, frames: Frames, facts: dict[str, Any]) -> Any:
