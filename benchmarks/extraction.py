@@ -30,7 +30,8 @@ import jostle  # noqa: E402
 from benchmarks.timing import hold_to_one_thread  # noqa: E402
 from jostle.benchmarks.recipe import benchmarks as recipes  # noqa: E402
 from jostle.benchmarks.selection import select_cells  # noqa: E402
-from jostle.extraction.engine import Cost, VideoFeatures  # noqa: E402
+from jostle.extraction.engine import VideoFeatures  # noqa: E402
+from jostle.extraction.made import Cost  # noqa: E402
 from jostle.media.decode import Reader  # noqa: E402
 from jostle.models.extractor import Extractor, load_extractor  # noqa: E402
 from jostle.types.segments import Segments  # noqa: E402

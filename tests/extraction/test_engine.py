@@ -15,8 +15,9 @@ from jostle import Clip
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource
 from jostle.errors import BadValue
-from jostle.extraction.engine import Cost, Extraction, VideoFeatures
+from jostle.extraction.engine import VideoFeatures
 from jostle.extraction.frames import Belt, KeptFrames, Recall
+from jostle.extraction.made import Cost, Extraction
 from jostle.types import Segments
 
 FPS = 25

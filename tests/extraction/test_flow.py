@@ -13,7 +13,8 @@ import jostle
 from jostle import Clip
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource
-from jostle.extraction.engine import Cost, VideoFeatures
+from jostle.extraction.engine import VideoFeatures
+from jostle.extraction.made import Cost
 from jostle.models.extractor import load_extractor
 from jostle.types import Segments
 

@@ -17,8 +17,8 @@ from numpy_extractor import TwoParts, WindowsWhole, write_video
 
 import jostle
 from jostle.errors import BadValue, DataError, MediaError, ResourceError
-from jostle.extraction.engine import Cost
 from jostle.extraction.folder import Corrupting, Extracted, extract_videos
+from jostle.extraction.made import Cost
 from jostle.types import Segments
 
 STRUCK = Corrupting(("thumos14-c/packet_loss:3",), segments={"a": Segments.from_pairs([(0.4, 2.0)])}, truth="x")

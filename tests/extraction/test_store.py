@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import DataError, MediaError, SourceChanged
-from jostle.extraction.engine import Extraction
+from jostle.extraction.made import Extraction
 from jostle.extraction.store import (
     Entry,
     FeatureStore,

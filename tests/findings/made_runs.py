@@ -14,7 +14,7 @@ from jostle.benchmarks.selection import select_cells
 from jostle.datasets.dataset import Dataset
 from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import DataError
-from jostle.extraction.engine import Cost
+from jostle.extraction.made import Cost
 from jostle.looking.work import Looked, Order
 from jostle.metrics.robustness import split_cell
 from jostle.running.runner import Contestant, run_benchmark

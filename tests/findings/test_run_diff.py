@@ -11,7 +11,7 @@ import pytest
 from made_runs import CELLS, made_run
 
 from jostle.errors import Incomparable
-from jostle.extraction.engine import Cost
+from jostle.extraction.made import Cost
 from jostle.findings.draws import estimate
 from jostle.findings.record import RunRecord
 from jostle.findings.run_diff import RunDiff, diff_runs

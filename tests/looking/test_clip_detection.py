@@ -253,7 +253,7 @@ def mended_by_hand(detector: Any, frames: np.ndarray, struck: np.ndarray) -> Seg
             before, after = sound[sound < i][-1:], sound[sound > i][:1]
             a, b = (before if len(before) else after)[0], (after if len(after) else before)[0]
             rows[i] = rows[a] + (rows[b] - rows[a]) * float(np.float32((i - a) / max(b - a, 1)))
-        parts.append((first, detector.found_in(rows)))
+        parts.append((first, detector.found_in(detector.deepened(rows))))
     return detector.seconds_of(detector.gathered(parts, len(taken)), rate, 7.5)
 
 

@@ -10,7 +10,7 @@ Where struck frames are mended, what they touch is not computed at all: what lie
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -28,6 +28,7 @@ from jostle.extraction.bridging import Finder, Finding, Mended, bridged
 from jostle.extraction.extractor import FeatureExtractor, Features, FlowExtractor
 from jostle.extraction.flow import KeptFlow
 from jostle.extraction.frames import KEEP_BYTES, Belt, KeptFrames, Recall
+from jostle.extraction.made import Cost, Extraction
 from jostle.extraction.windows import ReleasedFault, Rule, WindowGrid, mean_rate, retimed
 from jostle.stopwatch import spent_on
 from jostle.types.segments import Segments
@@ -37,48 +38,6 @@ BATCH_BYTES, BATCH_FRAMES, BATCH_WINDOWS = 16 * 2**20, 64, 256
 
 Progress = Callable[[int, int], None]
 Indices = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What was computed.
-
-    Attributes:
-        decoded: frames taken from the video.
-        seen: frames that went through the part of a network that sees frames.
-        joined: windows of which a feature was made.
-        flows: pairs of frames between which optical flow was computed.
-
-    >>> Cost(3, 2, 1) + Cost(1, 1, 1, flows=4)
-    Cost(decoded=4, seen=3, joined=2, flows=4)
-    """
-
-    decoded: int = 0
-    seen: int = 0
-    joined: int = 0
-    flows: int = 0
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
-
-    def __sub__(self, other: Cost) -> Cost:
-        return Cost(*(mine - theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
-
-
-@dataclass(frozen=True, eq=False)
-class Extraction:
-    """Features of one video in one state.
-
-    Attributes:
-        features: (T, C) float32, one row a window.
-        seen: (N, D) float32, what was seen of each frame; None for a network that sees windows whole.
-        mended: what became of struck frames; None where they are let be.
-    """
-
-    features: Features
-    seen: Features | None = None
-    cost: Cost = field(default_factory=Cost)
-    mended: Mended | None = None
 
 
 class VideoFeatures:

@@ -17,9 +17,10 @@ from jostle.corrupting.placement import placements
 from jostle.corrupting.spec import Spec
 from jostle.errors import BadValue, DataError, JostleError, ResourceError
 from jostle.extraction.bridging import Finder, Mended
-from jostle.extraction.engine import Cost, Extraction, Progress, VideoFeatures
+from jostle.extraction.engine import Progress, VideoFeatures
 from jostle.extraction.extractor import FeatureExtractor
 from jostle.extraction.frames import KEEP_BYTES
+from jostle.extraction.made import Cost, Extraction
 from jostle.extraction.store import (
     Entry,
     FeatureStore,

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from jostle.errors import DataError, SourceChanged
-from jostle.extraction.engine import Extraction
 from jostle.extraction.extractor import Features
+from jostle.extraction.made import Extraction
 from jostle.filing.features import read_features
 from jostle.filing.names import file_name_for, normal_id, path_for, shown
 from jostle.filing.writing import write_bytes, write_text

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from jostle.corrupting.scene import Mask
 from jostle.corrupting.stages import Source, origins, stretches
 from jostle.extraction.bridging import Bridge
-from jostle.extraction.engine import Cost
 from jostle.extraction.frames import Recall
+from jostle.extraction.made import Cost
 from jostle.extraction.windows import mean_rate
 from jostle.stopwatch import spent_on
 from jostle.types.segments import Segments

@@ -15,8 +15,8 @@ from jostle.benchmarks.recipe import CLEAN
 from jostle.corrupting.stages import MADE, Source, origins
 from jostle.errors import DataError
 from jostle.extraction.bridging import Mended, nearest_sound
-from jostle.extraction.engine import Cost
 from jostle.extraction.extractor import FeatureExtractor
+from jostle.extraction.made import Cost
 from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.looking.clip_detection import ClipDetector, VideoClips
 from jostle.looking.detection import FeatureDetector, checked_segments

@@ -15,8 +15,8 @@ from jostle.benchmarks.recipe import CLEAN
 from jostle.benchmarks.sampling import Sampling
 from jostle.corrupting.stages import MADE, Source, origins
 from jostle.extraction.bridging import Mended, nearest_sound
-from jostle.extraction.engine import Cost
 from jostle.extraction.frames import Belt, KeptFrames
+from jostle.extraction.made import Cost
 from jostle.looking.class_match import ClassMatch, Scores
 from jostle.looking.footage import Footage, footage_of
 from jostle.looking.shown_frames import ClipSpec, shown_frames

@@ -9,8 +9,8 @@ import numpy as np
 
 from jostle.benchmarks.recipe import CLEAN
 from jostle.corrupting.stages import origins
-from jostle.extraction.engine import Cost
 from jostle.extraction.frames import Belt
+from jostle.extraction.made import Cost
 from jostle.looking.footage import footage_of
 from jostle.looking.recognition import Later, Scoring
 from jostle.looking.work import Looked, Order

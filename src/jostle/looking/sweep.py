@@ -10,9 +10,10 @@ import numpy as np
 
 from jostle.benchmarks.recipe import CLEAN
 from jostle.extraction.bridging import Mended
-from jostle.extraction.engine import Cost, VideoFeatures
+from jostle.extraction.engine import VideoFeatures
 from jostle.extraction.extractor import FeatureExtractor
 from jostle.extraction.frames import KeptFrames
+from jostle.extraction.made import Cost
 from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.looking.detection import FeatureDetector, Grid, find_segments
 from jostle.looking.footage import opened

@@ -12,7 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from jostle.benchmarks.recipe import Cell
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.extraction.bridging import Mended
-from jostle.extraction.engine import Cost
+from jostle.extraction.made import Cost
 from jostle.extraction.store import source_state
 from jostle.media.source import fingerprint_of
 from jostle.stopwatch import Spent, spent_on, spent_so_far

@@ -22,7 +22,7 @@ from jostle.benchmarks.recipe import CLEAN, Cell, Recipe
 from jostle.builds import builds
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
-from jostle.extraction.engine import Cost
+from jostle.extraction.made import Cost
 from jostle.extraction.store import file_fingerprint, source_state
 from jostle.extraction.windows import ReleasedFault, Rule
 from jostle.filing.names import file_name_for, refuse_collisions
