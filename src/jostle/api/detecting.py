@@ -132,9 +132,10 @@ def detect(
         with place.serving(load) as served:
             look = load(made) if served is None else look_from_afar(served)
             mending = None if wanted is None else wanted.get(str(getattr(look.detector, "device", "cpu")))
-            find: Find = ByClips(look.detector, corrupting, scores, mending, on_mended)
+            told = None if mending is None else on_mended  # which need not travel to other processes
+            find: Find = ByClips(look.detector, corrupting, scores, mending, told)
             if not frames:
-                find = ByFeatures(look.detector, look.extractor, corrupting, scores, mending, on_mended)
+                find = ByFeatures(look.detector, look.extractor, corrupting, scores, mending, told)
             rates = rates_of(videos, known, fps)
             return detect_videos(find, videos, rates=rates, on_bad=on_bad, jobs=place.jobs, progress=progress)
 
