@@ -6,7 +6,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,23 @@ import numpy as np
 from jostle.errors import CheckpointError, SourceChanged
 from jostle.looking.remote import look_from_afar
 from jostle.looking.work import Order
+
+
+@dataclass(frozen=True)
+class OneLane:
+    """As on a CPU."""
+
+    count: int = 1
+
+    def begin(self) -> None:
+        pass
+
+    @contextmanager
+    def lane(self) -> Iterator[None]:
+        yield
+
+    def pinned(self, memory: object) -> Callable[[], None]:
+        return int  # something that may be called
 
 
 class Adder:

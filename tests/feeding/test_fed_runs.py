@@ -27,8 +27,8 @@ import small_run
 import small_serving
 import tiny_run
 from small_recognition import Weigher
+from small_serving import OneLane
 from test_clip_detection import detector_of
-from test_serving import OneLane
 
 from jostle.benchmarks.recipe import CLEAN_CELL, Recipe
 from jostle.benchmarks.selection import select_cells

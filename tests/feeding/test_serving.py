@@ -9,8 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +18,18 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import small_serving
-from small_serving import add, asking, die, die_once, dying_while_asking, fail, how_many_together, who, who_slowly
+from small_serving import (
+    OneLane,
+    add,
+    asking,
+    die,
+    die_once,
+    dying_while_asking,
+    fail,
+    how_many_together,
+    who,
+    who_slowly,
+)
 
 from jostle.errors import BadValue, CheckpointError, ResourceError, SourceChanged
 from jostle.feeding import asking as desk
@@ -29,23 +38,6 @@ from jostle.feeding.processes import serving
 from jostle.workers import worked
 
 PICTURE = np.full((1, 200, 400, 3), 5, np.uint8)
-
-
-@dataclass(frozen=True)
-class OneLane:
-    """As on a CPU."""
-
-    count: int = 1
-
-    def begin(self) -> None:
-        pass
-
-    @contextmanager
-    def lane(self) -> Iterator[None]:
-        yield
-
-    def pinned(self, memory: object) -> Callable[[], None]:
-        return int  # something that may be called
 
 
 def held(count: int = 1, load: Callable[[], object] = small_serving.adder):
@@ -213,14 +205,15 @@ def test_memory_that_is_not_there_is_an_error(served: Served) -> None:
 
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell in the background has switched off
 sys.path[:0] = {paths!r}
 import numpy as np, small_serving
-from test_serving import OneLane
 from jostle.feeding.processes import serving
-with serving(small_serving.adder, OneLane(), [{{}}, {{}}]) as served:
+with serving(small_serving.adder, small_serving.OneLane(), [{{}}, {{}}]) as served:
     answers = [served.later(small_serving.who_slowly, np.zeros((1, 200, 400, 3), np.uint8)) for _ in range(4)]
     print(*{{answer() for answer in answers}}, flush=True)
+    print(*(address[1:] for address in served.addresses), flush=True)
     {end}
 """
 
@@ -230,7 +223,7 @@ with serving(small_serving.adder, OneLane(), [{{}}, {{}}]) as served:
 )
 def test_nothing_is_left_behind(end: str) -> None:
     """However the program ends: neither processes, nor memory with a name, nor sockets."""
-    before = _shared()
+    before = _named()
     paths = [str(Path(__file__).resolve().parent)]
     code = PROGRAM.format(paths=paths, end=end)
     program = subprocess.Popen(
@@ -239,22 +232,27 @@ def test_nothing_is_left_behind(end: str) -> None:
     assert program.stdout is not None
     with program.stdout:
         numbers = [int(one) for one in program.stdout.readline().split()]
-    assert len(numbers) == 2
+        sockets = program.stdout.readline().split()
+    assert len(numbers) == len(sockets) == 2
     if "sleep" in end:
         program.send_signal(signal.SIGINT)
-    program.wait(30)
+    program.wait(60)
     deadline = time.monotonic() + 60
-    while (any(map(_lives, numbers)) or not _shared() <= before) and time.monotonic() < deadline:
+    while (any(map(_lives, numbers)) or _listening(sockets)) and time.monotonic() < deadline:
         time.sleep(0.05)  # one that was killed takes a moment to close what it had open
     assert not any(map(_lives, numbers))
-    assert _shared() <= before
+    assert not _listening(sockets)
+    assert _named() <= before
 
 
-def _shared() -> set[str]:
-    folder, sockets = Path("/dev/shm"), Path("/proc/net/unix")
-    named = {path.name for path in folder.iterdir() if "jostle" in path.name} if folder.is_dir() else set()
-    listening = {line.split()[-1] for line in sockets.read_text().splitlines() if "@jostle-" in line}
-    return named | (listening if sockets.exists() else set())
+def _named() -> set[str]:
+    folder = Path("/dev/shm")
+    return {path.name for path in folder.iterdir() if "jostle" in path.name} if folder.is_dir() else set()
+
+
+def _listening(sockets: list[str]) -> bool:
+    table = Path("/proc/net/unix")
+    return table.exists() and any(name in table.read_text() for name in sockets)
 
 
 def _lives(process: int) -> bool:
