@@ -163,29 +163,12 @@ def settings_for(run: Run, place: Place) -> Any:
             "optimiser": {**OPTIMISER, "lr": RATE[run.detector]},
             "consistency": {"weight": treatment.weight},
             "backbone_rate": 0.0 if treatment.frozen else BELOW,
-            "weights": str(begun(run, place)),
+            "backbone_weights": str(place.work / "start" / f"{run.detector}.safetensors"),
             "seed": run.seed,
             "precision": "bfloat16",
             "save_every": 1e9,
         },
     )
-
-
-def begun(run: Run, place: Place) -> Path:
-    """Where a run begins: the backbone that has learned to see below, first weights of its seed above."""
-    import torch
-
-    from jostle.detectors.checkpoints import read_weights, write_weights
-    from jostle.detectors.detector import load_detector
-    from jostle.seeds import key_for
-
-    path = place.work / "begun" / f"{run.folder}.safetensors"
-    if not path.exists():
-        path.parent.mkdir(exist_ok=True)
-        torch.manual_seed(key_for(run.seed, "first weights of a head") % 2**63)
-        first = load_detector(f"{run.detector}_puppets").state_dict()
-        write_weights({**first, **read_weights(place.work / "start" / f"{run.detector}.safetensors")}, path)
-    return path
 
 
 def measure(run: Run, place: Place) -> Record:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -44,7 +45,7 @@ def fog(
 
 
 def _drifted(moment: Moment, side: int, decay: float, over_time: OverTime, frames: Tensor) -> Tensor:
-    plane = held(cloud_of(side, decay, texture_key(moment, over_time)), frames.device)
+    plane = held(_cloud(side, decay, texture_key(moment, over_time)), frames.device)
     dy, dx = drift(moment, side, over_time)
     return plane.roll((-dy, -dx), (0, 1))[: frames.shape[1], : frames.shape[2]]
 
@@ -61,15 +62,7 @@ def frost(frames: Tensor, blend: tuple[float, float], at: Sequence[Moment], *, o
     return level.clamp_(max=255).to(torch.uint8)
 
 
-def cloud_of(side: int, decay: float, key: int) -> Plane:
-    """The plane of a clip's fog, the same object as long as it is in use."""
-    found = _clouds.get((side, decay, key))
-    if found is None:
-        if len(_clouds) >= CLOUDS:
-            _clouds.pop(next(iter(_clouds)))
-        found = _clouds[side, decay, key] = cloud(side, decay, key)
-    return found
-
-
-CLOUDS = 32
-_clouds: dict[tuple[int, float, int], Plane] = {}
+@lru_cache(32)
+def _cloud(side: int, decay: float, key: int) -> Plane:
+    """The plane of a clip's fog: the same object as long as it is in use, so that a device keeps it."""
+    return cloud(side, decay, key)
