@@ -13,13 +13,11 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 import jostle
 from experiments.cells import PUPPETS_C
@@ -41,6 +39,7 @@ FIVE = {"placement": "pair", "specs": [f"thumos14-c/{name}:1" for name in CORRUP
 # Of the consistency term beside a detector's own losses, where it is a mean over what answers for an action.
 WEIGHT = 1.0
 RATE = {"afsd": 1e-3, "basictad": 1e-3, "e2e_tad": 1e-3}
+CLIPS_AT_ONCE = 32  # of a film, looked at together
 BELOW = 0.3  # share of it that a backbone has which learns on
 OPTIMISER: dict[str, Any] = {"batch": 16, "epochs": 14, "warmup_epochs": 1, "average": 0.98, "weight_decay": 0.05}
 
@@ -92,7 +91,7 @@ def main() -> None:
     parser.add_argument("steps", nargs="+", choices=STEPS)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--at-once", type=int, default=12, help="runs that share the GPU")
-    parser.add_argument("--detectors", nargs="+", default=(*FRAMES, *FEATURES), help="only these of the study")
+    parser.add_argument("--detectors", nargs="+", default=(*FRAMES, *FEATURES), help="only these")
     parser.add_argument("--treatments", nargs="+", default=tuple(TREATMENTS), help="only these of the study")
     parser.add_argument("--minutes", type=float, default=6.0, help="stop teaching backbones after so long")
     parser.add_argument("--results", type=Path, default=None)
@@ -105,7 +104,8 @@ def main() -> None:
     if "start" in given.steps:
         from experiments.end_to_end_start import learn_to_see
 
-        learn_to_see(FRAMES, given.work / "start", jobs=given.jobs, minutes=given.minutes)
+        chosen = [name for name in FRAMES if name in given.detectors]
+        learn_to_see(chosen, given.work / "start", jobs=given.jobs, minutes=given.minutes)
     if "study" in given.steps:
         runs = [run for run in study() if run.detector in given.detectors and run.treatment in given.treatments]
         measure_all(runs, partial(measure, place=place), results, at_once=given.at_once, said=said)
@@ -165,7 +165,6 @@ def settings_for(run: Run, place: Place) -> Any:
             "backbone_rate": 0.0 if treatment.frozen else BELOW,
             "backbone_weights": str(place.work / "start" / f"{run.detector}.safetensors"),
             "seed": run.seed,
-            "precision": "bfloat16",
             "save_every": 1e9,
         },
     )
@@ -200,28 +199,38 @@ def measure(run: Run, place: Place) -> Record:
 
 
 def detections(detector: Any, films: Iterable[StruckFilm]) -> dict[str, Any]:
-    """What is found in each cell; clips and frames that nothing struck are looked at once."""
+    """What is found in each cell; clips that nothing struck are looked at once, and many of a film together."""
     from jostle.types.predictions import Predictions
 
     found: dict[str, dict[str, Any]] = {cell: {} for cell in ("clean", *PUPPETS_C)}
-    length = detector.config.max_length
     for film in films:
-        count = len(film.clean)
-        seen = detector.seen_of(film.clean)
+        count, clean = len(film.clean), detector.prepare(film.clean)
         firsts = detector.clips(count)
-        plain = {first: detector.found_in([*seen[first : first + length]]) for first in firsts}
+        wanted = [("clean", first) for first in firsts]
+        states = {"clean": clean}
+        for cell, (at, frames) in film.struck.items():
+            touched = [first for first in firsts if ((at >= first) & (at < first + detector.config.max_length)).any()]
+            if touched:
+                states[cell] = clean.clone()
+                states[cell][:, at] = detector.prepare(frames)
+                wanted += [(cell, first) for first in touched]
+        made = dict(zip(wanted, _answers(detector, states, wanted), strict=True))
         for cell in found:
-            parts = dict(plain)
-            at, frames = film.struck[cell] if cell != "clean" else (np.empty(0, np.int64), film.clean[:0])
-            if len(at):
-                rows = seen.clone()
-                rows[at] = detector.seen_of(frames)
-                for first in firsts:
-                    if ((at >= first) & (at < first + length)).any():
-                        parts[first] = detector.found_in([*rows[first : first + length]])
-            joined = detector.gathered(list(parts.items()), count)
-            found[cell][film.name] = detector.seconds_of(joined, film.rate, film.duration)
+            parts = [(first, made.get((cell, first), made["clean", first])) for first in firsts]
+            found[cell][film.name] = detector.seconds_of(detector.gathered(parts, count), film.rate, film.duration)
     return {cell: Predictions.from_segments(segments) for cell, segments in found.items()}
+
+
+def _answers(detector: Any, states: Mapping[str, Any], wanted: Sequence[tuple[str, int]]) -> list[Any]:
+    """What a detector makes of clips, each a state and a first frame."""
+    import torch
+
+    made: list[Any] = []
+    for lo in range(0, len(wanted), CLIPS_AT_ONCE):
+        clips = torch.cat([detector.clip(states[cell], first) for cell, first in wanted[lo : lo + CLIPS_AT_ONCE]])
+        with torch.inference_mode():
+            made += detector.decode(detector.infer(detector, clips))
+    return made
 
 
 if __name__ == "__main__":

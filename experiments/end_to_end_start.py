@@ -23,11 +23,12 @@ from experiments.recognition_start import pointed
 from jostle.detectors.checkpoints import write_weights
 from jostle.detectors.detector import load_detector
 from jostle.seeds import key_for
+from jostle.training.layout import channels_last_on_gpu
 
 FPS = 24  # of the films
 SPAN = 384  # frames of a film that every clip lies in
 BATCH, RATE, DECAY, GRAIN = 24, 2e-3, 0.05, 0.03
-STEPS = {"afsd": 1600, "basictad": 1600, "e2e_tad": 4000}
+STEPS = {"afsd": 1600, "basictad": 3000, "e2e_tad": 4000}
 JOINTS = 2.0  # weight of all that is about joints
 
 
@@ -53,6 +54,7 @@ def _learn(name: str, films: Films, folder: Path, minutes: float) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(key_for(0, "begin", name) % 2**63)
     detector: Any = load_detector(f"{name}_puppets").to(device).train()
+    channels_last_on_gpu(detector, device)
     look = Looking(name, detector)
     config, step_of = detector.config, round(FPS / detector.config.fps)
     assert films.joints is not None

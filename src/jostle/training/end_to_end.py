@@ -31,6 +31,7 @@ from jostle.training.backbones import fill_backbone
 from jostle.training.clip_consistency import clip_consistency
 from jostle.training.films import Cut, Film, cut, load_films, numbered
 from jostle.training.frames_config import FrameTrainingConfig, StrikesConfig
+from jostle.training.layout import channels_last_on_gpu
 from jostle.training.learner import Learner, Losses, mean_losses, steps_in, with_average
 from jostle.training.lesson import drawn_cut
 from jostle.training.looks import drawn_look
@@ -253,6 +254,7 @@ class EndToEndLearner(Learner):
             compute_again(built.get_submodule("backbone"))
         if not config.backbone_rate:
             built.get_submodule("backbone").requires_grad_(False)
+        channels_last_on_gpu(built, self.processes.device)
         return built.to(self.processes.device)
 
 
