@@ -52,6 +52,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=LENGTH)
     parser.add_argument("--begin", type=Path, help="weights to go on from")
     parser.add_argument("--minutes", type=float, default=8.0, help="stop training after so long")
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES, help="which of the two networks learn")
     asked = parser.parse_args()
     asked.work.mkdir(parents=True, exist_ok=True)
     weights = asked.work / "last.safetensors"
@@ -103,7 +104,7 @@ def train(bank: FilmBank, out: Path, asked: Any) -> None:
         glances = shown(frames, windows)
         optimiser.zero_grad(set_to_none=True)
         networks.train()
-        for side in SIDES:
+        for side in asked.sides:
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 logits = networks[side](glances)
             wrong = F.binary_cross_entropy_with_logits(logits.float(), windows["struck"], reduction="none")

@@ -86,7 +86,7 @@ def measure(run: Run, place: Place, cells: Collection[str] = tuple(CELLS)) -> Re
         found = detections(detector, folder, truth)
         scores[name] = jostle.score(found, truth, protocol="thumos14", tious=TIOUS).map.tolist()
         if name == "clean" or name in PUPPETS_C:
-            profiles[name] = _profile(jostle.diagnose(found, truth, style="thumos14").to_dict())
+            profiles[name] = profile_of(found, truth)
     clean = profiles.pop("clean")
     corrupted = {key: float(np.mean([profile[key] for profile in profiles.values()])) for key in clean}
     seconds = [round(trained - begun, 1), round(time.monotonic() - trained, 1)]
@@ -109,6 +109,7 @@ def detections(detector: Any, folder: Path, truth: Any) -> Any:
     return Predictions.from_segments(found)
 
 
-def _profile(diagnosis: dict[str, Any]) -> dict[str, float]:
+def profile_of(found: Any, truth: Any) -> dict[str, float]:
     """What each kind of error costs, in average mAP_N, and the share of actions that are missed."""
-    return {**diagnosis["false_positives"]["impact"], "missed": diagnosis["false_negatives"]["overall"]}
+    told = jostle.diagnose(found, truth, style="thumos14").to_dict()
+    return {**told["false_positives"]["impact"], "missed": told["false_negatives"]["overall"]}

@@ -1,0 +1,186 @@
+"""Features of the test films in every cell of the study of mending: as they are, mended, and with frames known."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from experiments.mending_cells import EVERYTHING, GROUPS, UNSEEN, StruckCell, without
+from jostle.benchmarks.recipe import CLEAN
+from jostle.benchmarks.thumos14_c import CORRUPTIONS
+from jostle.datasets.dataset import Dataset
+from jostle.extraction.engine import VideoFeatures
+from jostle.extraction.frames import KeptFrames
+from jostle.extraction.made import Cost, Extraction
+from jostle.filing.writing import write_bytes
+from jostle.mending.finding import Mending
+from jostle.types.columns import Flags
+from jostle.types.segments import Segments
+from jostle.workers import worked
+
+EXTRACTOR = "puppet_net"
+AS_IS, KNOWN, MENDED = "as is", "known", "mended"
+WAYS = (AS_IS, KNOWN, MENDED)
+Plan = list[tuple[str, str | None, tuple[StruckCell, ...]]]  # way, what tells the struck frames, cells
+
+
+@dataclass(frozen=True, eq=False)
+class FilmFeatures:
+    """What was made of one film.
+
+    Attributes:
+        rows: features, each kind of them once.
+        place: by way and cell, which of `rows` they are.
+        found: by way and cell: struck frames that were found, struck ones, others that were found, and others.
+    """
+
+    name: str
+    rows: list[npt.NDArray[np.float32]]
+    place: dict[str, dict[str, int]]
+    found: dict[str, dict[str, list[int]]]
+
+
+@dataclass(frozen=True)
+class _Order:
+    name: str
+    path: Path
+    actions: npt.NDArray[np.float64]
+    clean: Path
+    out: Path
+
+
+def inspector_file(folder: Path, name: str) -> Path:
+    """Where the weights of an inspector of the study lie."""
+    return folder / (name.replace(" ", "-") + ".safetensors")
+
+
+def plan_of(group: str, inspectors: Path) -> Plan:
+    """What is made of a film in a group of cells; the clean cell is in all."""
+    main = GROUPS["main"]
+    if group != UNSEEN:
+        cells = GROUPS[group]
+        return [(AS_IS, None, cells), (KNOWN, "known", cells), (MENDED, "jostle", cells)]
+    plan: Plan = [(KNOWN, "known", main), (EVERYTHING, str(inspector_file(inspectors, EVERYTHING)), main)]
+    for kind in CORRUPTIONS:
+        own = tuple(cell for cell in main if f"/{kind}:" in cell.name)
+        plan.append((without(kind), str(inspector_file(inspectors, without(kind))), own))
+    return plan
+
+
+def make_mended(data: Dataset, group: str, folder: Path, *, inspectors: Path, jobs: int) -> None:
+    """Write what is made of each film in a group of cells, where it is not there yet."""
+    truth, orders = data.truth, []
+    for row, name in enumerate(truth.videos):
+        out = _file(folder, group, name)
+        if name in data.videos and not out.exists():
+            mine = truth.video == row
+            actions = np.stack([truth.start[mine], truth.end[mine]], axis=1)
+            orders.append(_Order(name, Path(data.videos[name]), actions, _file(folder, CLEAN, name), out))
+    (folder / group).mkdir(parents=True, exist_ok=True)
+    (folder / CLEAN).mkdir(parents=True, exist_ok=True)
+    for count, _ in enumerate(worked(partial(_maker, plan_of(group, inspectors)), orders, jobs), 1):
+        print(f"{group}: {count} of {len(orders)} films", flush=True)
+
+
+def read_mended(folder: Path, group: str) -> Iterator[FilmFeatures]:
+    """What was made of each film."""
+    for path in sorted((folder / group).glob("*.npz")):
+        with np.load(path) as file:
+            told = json.loads(str(file["told"]))
+            rows = [file[f"rows {n}"] for n in range(told["rows"])]
+        yield FilmFeatures(path.stem, rows, told["place"], told["found"])
+
+
+def _file(folder: Path, group: str, name: str) -> Path:
+    return folder / group / f"{name}.npz"
+
+
+def _maker(plan: Plan) -> Callable[[_Order], None]:
+    import cv2
+    import torch
+
+    from jostle.detectors.checkpoints import read_weights
+    from jostle.loading.inspector import AskedMending
+    from jostle.models.extractor import load_extractor
+    from jostle.shipped import weights_file
+
+    cv2.setNumThreads(1)
+    torch.set_num_threads(1)
+    torch.backends.cudnn.allow_tf32 = False
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    extractor = load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR)), device=device)
+    finders = {mend: AskedMending(mend).get(device) for _, mend, _ in plan if mend is not None}
+    return partial(_made, extractor, plan, finders)
+
+
+def _made(extractor: Any, plan: Plan, finders: dict[str, Mending], order: _Order) -> None:
+    from jostle.media.decode import Reader
+
+    rows: list[npt.NDArray[np.float32]] = []
+    number: dict[bytes, int] = {}
+    place: dict[str, dict[str, int]] = {}
+    found: dict[str, dict[str, list[int]]] = {}
+    struck: dict[str, Flags] = {}
+    with Reader(order.path, threads=1) as reader:
+        frames = KeptFrames(reader)
+        plain = _kept(order.clean)
+        for way, mend, cells in plan:
+            video = VideoFeatures(
+                frames,
+                extractor,
+                video_id=order.name,
+                segments=Segments.from_pairs(order.actions),
+                path=reader.coded_path,
+                bit_rate=reader.facts.bit_rate,
+                clean=plain,
+                finder=None if mend is None else finders[mend],
+            )
+            if plain is None:
+                plain = video.plain()
+                _keep(order.clean, plain)
+            for cell in (None, *cells):
+                name = CLEAN if cell is None else cell.name
+                done = video.clean() if cell is None else video.under(cell.specs, cell.placement)
+                key = done.features.tobytes()
+                if key not in number:
+                    number[key] = len(rows)
+                    rows.append(np.array(done.features))
+                place.setdefault(way, {})[name] = number[key]
+                if done.mended is not None:
+                    told = struck.setdefault(name, done.mended.struck) if way == KNOWN else struck[name]
+                    found.setdefault(way, {})[name] = counts(done.mended.struck, told)
+    told_all = {"rows": len(rows), "place": place, "found": found}
+    parts = {f"rows {n}": one for n, one in enumerate(rows)}
+    write_bytes(order.out, [_packed({**parts, "told": np.array(json.dumps(told_all))})])
+
+
+def counts(found: Flags, struck: Flags) -> list[int]:
+    """Struck frames that were found, struck ones, others that were found, and others."""
+    every = ((found & struck).sum(), struck.sum(), (found & ~struck).sum(), (~struck).sum())
+    return [int(many) for many in every]
+
+
+def _kept(path: Path) -> Extraction | None:
+    if not path.exists():
+        return None
+    with np.load(path) as file:
+        return Extraction(file["features"], file["seen"], Cost())
+
+
+def _keep(path: Path, clean: Extraction) -> None:
+    assert clean.seen is not None
+    write_bytes(path, [_packed({"features": clean.features, "seen": clean.seen})])
+
+
+def _packed(parts: dict[str, Any]) -> bytes:
+    held = io.BytesIO()
+    np.savez(held, **parts)
+    return held.getvalue()
