@@ -1,7 +1,8 @@
 """What corrupting on a GPU costs, beside one core: `python -m benchmarks.gpu_corruptions`.
 
 The frame-level kinds of ImageNet-C on clips that lie on the GPU, 224 x 224, severity 3, and a plain copy of the same
-frames there; beside the compiled kernels on one thread. The bytes of both are compared first.
+frames there; beside the compiled kernels on one thread. The bytes of both are compared first. Each call has a seed of
+its own, as epochs have, and is waited for, so that what the CPU does for it counts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from benchmarks.timing import ask_for_one_thread
 ask_for_one_thread()  # before anything below loads a thread pool
 
 import argparse  # noqa: E402
+import itertools  # noqa: E402
 import json  # noqa: E402
 import statistics  # noqa: E402
 import sys  # noqa: E402
@@ -29,8 +31,10 @@ from jostle.corrupting.profile import profiles  # noqa: E402
 from jostle.corrupting.spec import Spec  # noqa: E402
 from jostle.corruptions.tensors.batch import form_of  # noqa: E402
 
-CLIPS, FRAMES, SIDE, SEVERITY = 8, 16, 224, 3
+CLIPS, FRAMES, SIDE, SEVERITY = 32, 16, 224, 3
 AIM, LEAST = 20, 5  # times one core: the geometric mean, and each
+NEAR_A_COPY = ("gaussian_noise", "shot_noise", "impulse_noise", "speckle_noise", "brightness", "contrast", "saturate")
+COPIES = 2  # that these may take
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ def measured(kind: str, clips: torch.Tensor, names: list[str], turns: int) -> Ro
     made = jostle.corrupt(clips, spec, video_id=names)
     assert np.array_equal(made[:2].cpu().numpy(), np.stack(on_a_core())), f"{spec}: other bytes than the CPU's"
     count = clips.shape[0] * clips.shape[1]
-    gpu = timed(lambda: jostle.corrupt(clips, spec, video_id=names), turns) / count
+    seeds = itertools.count()
+    gpu = timed(lambda: jostle.corrupt(clips, spec, video_id=names, seed=next(seeds)), turns) / count
     core = statistics.median(seconds(on_a_core) for _ in range(3)) / (len(few) * clips.shape[1])
     return Row(kind, 1e3 * gpu, 1e3 * core, core / gpu)
 
@@ -91,20 +96,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [f"clip {number}" for number in range(given.clips)]
     copy = 1e3 * timed(clips.clone, given.turns) / (given.clips * FRAMES)
     print(f"{torch.cuda.get_device_name()}, {given.clips} clips of {FRAMES} frames; a copy takes {copy:.5f} ms a frame")
-    rows = []
+    rows, failed = [], []
     for kind in profiles["imagenet-c"].entries:
         if form_of(Spec.parse(f"imagenet-c/{kind}").corruption) is None:
             print(f"{kind:20} by way of the CPU")
             continue
-        row = measured(kind, clips, names, given.turns)
+        try:
+            row = measured(kind, clips, names, given.turns)
+        except Exception as error:  # one that fails does not take the others' figures along
+            failed.append(kind)
+            print(f"{kind:20} failed: {type(error).__name__}: {str(error)[:400]}", flush=True)
+            continue
         rows.append(row)
         ours, theirs = f"{row.gpu_ms:9.4f} ms on the GPU", f"{row.core_ms:8.3f} on a core"
         print(f"{kind:20} {ours} {theirs} {row.times:7.1f} times, {row.gpu_ms / copy:6.1f} copies", flush=True)
-    mean = statistics.geometric_mean(row.times for row in rows)
-    print(f"geometric mean {mean:.1f} (aim {AIM})")
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    if not rows:
+        return 1
+    mean, least = statistics.geometric_mean(row.times for row in rows), min(row.times for row in rows)
+    most = max((row.gpu_ms / copy for row in rows if row.kind in NEAR_A_COPY), default=0.0)
+    print(f"geometric mean {mean:.1f} (aim {AIM}), the least {least:.1f} (aim {LEAST})")
+    print(f"noise and light take {most:.1f} copies at most (aim {COPIES})")
     if given.json:
         given.json.write_text(json.dumps({"copy_ms": copy, "rows": [asdict(row) for row in rows]}, indent=1))
-    return int(given.strict and (mean < AIM or min(row.times for row in rows) < LEAST))
+    return int(bool(failed) or (given.strict and (mean < AIM or least < LEAST or most > COPIES)))
 
 
 if __name__ == "__main__":

@@ -20,12 +20,21 @@ def key_for(seed: int, *parts: Part) -> int:
     >>> key_for(0, "video", 3) == key_for(0, "video", 4)
     False
     """
+    return int.from_bytes(hashlib.blake2b(spelt(seed, *parts), digest_size=8).digest(), "little")
+
+
+def spelt(*parts: Part) -> bytes:
+    """What is hashed for these parts.
+
+    >>> spelt("ab", 3)[8:12]
+    b"'ab'"
+    """
     hashed = bytearray()
-    for part in (seed, *parts):
+    for part in parts:
         data = part if isinstance(part, bytes) else repr(part).encode("utf-8", "surrogatepass")
         hashed += len(data).to_bytes(8, "little")
         hashed += data
-    return int.from_bytes(hashlib.blake2b(hashed, digest_size=8).digest(), "little")
+    return bytes(hashed)
 
 
 def rng_for(seed: int, *parts: Part) -> np.random.Generator:

@@ -65,7 +65,8 @@ def test_forms_give_the_bytes_of_the_kernels(name: str, device: str, clips: np.n
 def test_any_size(size: tuple[int, int], device: str) -> None:
     rng = np.random.default_rng(1)
     clips = rng.integers(0, 256, (2, 1, *size, 3), dtype=np.uint8)
-    for name in ("gaussian_noise", "shot_noise", "gaussian_blur", "motion_blur", "imagenet-c/fog", "pixelate", "frost"):
+    kinds = ("gaussian_noise", "shot_noise", "brightness", "contrast", "imagenet-c/fog", "pixelate", "frost")
+    for name in (*kinds, "gaussian_blur", "motion_blur", "zoom_blur", "defocus_blur", "imagenet-c/defocus_blur"):
         assert np.array_equal(by_forms(clips, [f"{name}:4"], device), by_kernels(clips, [f"{name}:4"])), name
 
 

@@ -25,6 +25,8 @@ from jostle.types.clip import Frame, Frames
 
 Array = npt.NDArray[Any]
 
+HEADINGS = (-45, 45)  # degrees that trails are drawn from
+
 
 @corruption(level="frame", scale=(1.0, 2.0, 3.0, 4.0, 6.0), cites="hendrycks2019")
 def gaussian_blur(frame: Frame, sigma: float, at: Moment) -> Frame:
@@ -117,8 +119,8 @@ def frame_average(frames: Frames, half: int, span: Span) -> Frames:
 def heading(at: Moment, over_time: OverTime) -> float:
     """The direction of a trail at a moment, in degrees."""
     if over_time == "redrawn":
-        return float(at.rng().uniform(-45, 45))
-    return float(at.scene.rng().uniform(-45, 45)) + (10 * sway(at, "angle", 0.5) if over_time == "moving" else 0)
+        return float(at.rng().uniform(*HEADINGS))
+    return float(at.scene.rng().uniform(*HEADINGS)) + (10 * sway(at, "angle", 0.5) if over_time == "moving" else 0)
 
 
 @lru_cache(16)

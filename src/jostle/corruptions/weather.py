@@ -144,7 +144,13 @@ def pane(at: Moment, height: int, width: int, over_time: OverTime) -> tuple[Fram
     """A texture of ice, and the row and column of it at which a frame begins."""
     rng = at.rng() if over_time == "redrawn" else at.scene.rng()
     texture = _ice_covering(int(rng.integers(ICE_TEXTURES)), height, width)
-    return texture, int(rng.integers(texture.shape[0] - height + 1)), int(rng.integers(texture.shape[1] - width + 1))
+    _, down, across = pane_choices(texture.shape[:2], height, width)
+    return texture, int(rng.integers(down)), int(rng.integers(across))
+
+
+def pane_choices(size: tuple[int, int], height: int, width: int) -> tuple[int, int, int]:
+    """How many textures, rows and columns there are to begin at, in the order in which they are drawn."""
+    return ICE_TEXTURES, size[0] - height + 1, size[1] - width + 1
 
 
 @corruption(

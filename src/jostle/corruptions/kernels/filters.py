@@ -8,6 +8,7 @@ running total costs more than the products.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -71,9 +72,20 @@ def motion_trail(radius: int, sigma: float, angle: float) -> tuple[Array, Array,
     """The taps of a motion blur, (dy, dx, weight): one-sided, fading as a Gaussian, on whole pixels along `angle`."""
     offset, weight = _trail(radius, sigma)
     theta = math.radians(angle)
-    dy = np.ceil(offset * math.sin(theta) - 0.5).astype(np.int64)
-    dx = np.ceil(offset * math.cos(theta) - 0.5).astype(np.int64)
+    return _whole_moves(offset, math.sin(theta)), _whole_moves(offset, math.cos(theta)), weight
+
+
+def motion_trails(radius: int, sigma: float, angles: Sequence[float]) -> tuple[Array, Array, Array]:
+    """The same for many angles: (N, K), (N, K) and (K,)."""
+    offset, weight = _trail(radius, sigma)
+    # Not by NumPy's sines, whose last digit may be another.
+    thetas = [math.radians(angle) for angle in angles]
+    dy, dx = (_whole_moves(offset, np.array([[part(theta)] for theta in thetas])) for part in (math.sin, math.cos))
     return dy, dx, weight
+
+
+def _whole_moves(offset: Array, direction: Any) -> Array:
+    return np.asarray(np.ceil(offset * direction - 0.5), np.int64)
 
 
 @lru_cache(32)

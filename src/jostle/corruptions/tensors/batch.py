@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -18,6 +19,7 @@ from jostle.corrupting.placement import Placement, Timeline
 from jostle.corrupting.scene import Mask, Scene
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource, chain, checked_order
+from jostle.corruptions.tensors.moments import Moments
 from jostle.errors import BadValue
 from jostle.types.clip import Clip
 from jostle.types.segments import Segments
@@ -25,6 +27,7 @@ from jostle.types.segments import Segments
 Form = Callable[..., Tensor]
 
 
+@lru_cache(256)
 def form_of(corruption: Corruption) -> Form | None:
     """What does it on tensors; None where there is nothing, as for what plugs in from elsewhere."""
     package, _, family = corruption.function.__module__.rpartition(".")
@@ -70,7 +73,8 @@ def corrupted_tensor(
             ways: dict[str, Any] = {"placement": placement, "segments": own, "jobs": jobs}
             made.append(corrupted_frames(single, specs, seed=seed, video_id=name, **ways))
         return torch.from_numpy(np.stack(made)).view_as(clips)
-    return corrupted_batch(batch, specs, seed, list(video_ids), placement, actions, fps).view_as(clips)
+    with torch.cuda.device(batch.device):  # programs are started on the current one
+        return corrupted_batch(batch, specs, seed, list(video_ids), placement, actions, fps).view_as(clips)
 
 
 def corrupted_batch(
@@ -114,19 +118,19 @@ def _struck(frames: Tensor, spec: Spec, scenes: Sequence[Scene], ordinal: int) -
     form = form_of(spec.corruption)
     if form is None:
         return _by_way_of_the_cpu(frames, spec, scenes, ordinal)
-    clip, moment = np.nonzero(np.stack([scene.mask for scene in scenes]))
+    clip, index = np.nonzero(np.stack([scene.mask for scene in scenes]))
     if not len(clip):
         return frames
-    at = [scenes[b].at(t) for b, t in zip(clip.tolist(), moment.tolist(), strict=True)]
-    whole = len(at) == frames.shape[0] * frames.shape[1]
-    picked = frames.flatten(0, 1)
-    rows = torch.from_numpy(clip * frames.shape[1] + moment).to(frames.device)
-    made = form(picked if whole else picked[rows], spec.value, at, **spec.entry.options)
+    at = Moments(scenes, clip, index)
+    given = frames.flatten(0, 1)
+    if len(at) == len(given):
+        made = form(given, spec.value, at, **spec.entry.options)
+        return _by_way_of_the_cpu(frames, spec, scenes, ordinal) if made is NotImplemented else made.view_as(frames)
+    rows = torch.from_numpy(clip * frames.shape[1] + index).to(frames.device)
+    made = form(given[rows], spec.value, at, **spec.entry.options)
     if made is NotImplemented:
         return _by_way_of_the_cpu(frames, spec, scenes, ordinal)
-    if whole:
-        return made.view_as(frames)
-    out = picked.clone()
+    out = given.clone()
     out[rows] = made
     return out.view_as(frames)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,22 +9,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jostle.corrupting.scene import Moment
 from jostle.corruptions import blur as own
-from jostle.corruptions.kernels.filters import HAIR, gaussian_taps, motion_trail
+from jostle.corruptions.kernels.filters import HAIR, gaussian_taps, motion_trails
+from jostle.corruptions.kernels.frame_draws import first_uniform
 from jostle.corruptions.kernels.sway import OverTime
 from jostle.corruptions.tensors.filters import dropped, padded, separable, taps_of
 from jostle.corruptions.tensors.holding import held
+from jostle.corruptions.tensors.moments import Moments
+from jostle.corruptions.tensors.programs import runs_on, strips
 
 
-def gaussian_blur(frames: Tensor, sigma: float, at: Sequence[Moment]) -> Tensor:
+def gaussian_blur(frames: Tensor, sigma: float, at: Moments) -> Tensor:
     """Two passes."""
     return separable(frames, gaussian_taps(sigma))
 
 
-def defocus_blur(frames: Tensor, disc: tuple[int, float], at: Sequence[Moment], *, fair: bool = True) -> Tensor:
+def defocus_blur(frames: Tensor, disc: tuple[int, float], at: Moments, *, fair: bool = True) -> Tensor:
     """Whole sums over the rows of a disc, then a soft rim, then what the original's kernel has beyond."""
     halves, soft, (box_row, box_half, box_weight) = own._disc(*disc, fair)
+    if runs_on(frames) and len(halves) - 1 + len(soft) // 2 < min(frames.shape[1:3]):
+        return _disc_by_program(frames, halves, soft, (box_row, box_half, box_weight))
     height, width = frames.shape[1:3]
     radius, around = len(halves) - 1, len(soft) // 2
     border = radius + around
@@ -58,7 +61,7 @@ def defocus_blur(frames: Tensor, disc: tuple[int, float], at: Sequence[Moment], 
 def motion_blur(
     frames: Tensor,
     trail: tuple[int, float],
-    at: Sequence[Moment],
+    at: Moments,
     *,
     over_time: OverTime = "moving",
     jpeg: int | None = None,
@@ -66,18 +69,59 @@ def motion_blur(
     """Copies along a direction, which each frame has of its own."""
     if jpeg is not None:
         return NotImplemented  # type: ignore[no-any-return]
-    moves = [motion_trail(*trail, own.heading(moment, over_time)) for moment in at]
-    dy, dx = (torch.from_numpy(np.stack([move[axis] for move in moves])).to(frames.device) for axis in (0, 1))
-    border = max(int(np.abs(move[1]).max()) for move in moves)
+    dy, dx, weight = motion_trails(*trail, _headings(at, over_time))
+    if runs_on(frames):
+        return _trail_by_program(frames, np.stack([dy, dx], 1), weight)
+    border = int(np.abs(dx).max())
     rows = padded(frames, 0, border, "replicate")
-    height, width = frames.shape[1:3]
-    return dropped(taps_of(rows, dy, dx + border, moves[0][2], (height, width)))
+    down, across = (torch.from_numpy(move).to(frames.device) for move in (dy, dx + border))
+    return dropped(taps_of(rows, down, across, weight, (frames.shape[1], frames.shape[2])))
 
 
-def zoom_blur(frames: Tensor, zoom: tuple[float, float], at: Sequence[Moment], *, trim: bool = False) -> Tensor:
+def _headings(at: Moments, over_time: OverTime) -> list[float]:
+    if over_time == "redrawn":
+        drawn: list[float] = first_uniform(at.keys().view(np.uint64), *own.HEADINGS).tolist()
+        return drawn
+    return [own.heading(moment, over_time) for moment in at]
+
+
+def _trail_by_program(frames: Tensor, moves: Any, weight: Any) -> Tensor:
+    from jostle.corruptions.tensors.filter_program import trail
+
+    height, values = frames.shape[1], frames.shape[2] * 3
+    there = torch.from_numpy(moves.astype(np.int32)).to(frames.device)
+    out = torch.empty_like(frames)
+    grid, ways = strips(len(frames) * height, values)
+    trail[grid](frames, out, there, held(weight, frames.device), height, values, len(weight), **ways)
+    return out
+
+
+def _disc_by_program(frames: Tensor, halves: Any, soft: Any, boxes: tuple[Any, Any, Any]) -> Tensor:
+    from jostle.corruptions.tensors.filter_program import disc_means, softened
+
+    count, height, width = frames.shape[:3]
+    radius, around = len(halves) - 1, len(soft) // 2
+    area = int((2 * halves + 1).sum() * 2 - (2 * halves[0] + 1))
+    scale = float(np.float32(1) / np.float32(area))
+    tall, wide = height + 2 * around, (width + 2 * around) * 3
+    half, taps, row, box, weight = (held(part, frames.device) for part in (halves, soft, *boxes))
+    means = torch.empty((count, tall, wide), dtype=torch.float32, device=frames.device)
+    grid, ways = strips(count * tall, wide)
+    disc_means[grid](frames, means, half, radius, around, height, width * 3, scale, **ways)
+    out = torch.empty_like(frames)
+    grid, ways = strips(count * height, width * 3)
+    tables = (taps, row, box, weight, len(weight))
+    softened[grid](means, frames, out, *tables, height, width * 3, TAPS=len(soft), **ways)
+    return out
+
+
+def zoom_blur(frames: Tensor, zoom: tuple[float, float], at: Moments, *, trim: bool = False) -> Tensor:
     """The mean over enlargements, each by rows and then by columns."""
     height, width = frames.shape[1:3]
     above, down, before, across = (held(part, frames.device) for part in _zoom_taps(height, width, *zoom, trim))
+    scale = float(np.float32(1) / np.float32(len(above) + 1))
+    if runs_on(frames):
+        return _zoom_by_program(frames, (above, down, before, across), scale)
     rows = frames.float()
     total = rows.clone()
     for z in range(len(above)):
@@ -86,8 +130,17 @@ def zoom_blur(frames: Tensor, zoom: tuple[float, float], at: Sequence[Moment], *
         line = torch.nn.functional.pad(line, (0, 0, 0, 1))  # one pixel more: the last pixel's neighbour has share 0
         left, right = line[:, :, before[z]], line[:, :, before[z] + 1]
         total.add_(left + (right - left) * across[z][:, None])
-    scale = float(np.float32(1) / np.float32(len(above) + 1))
     return (total * scale + float(HAIR)).clamp_(max=255).to(torch.int32).to(torch.uint8)
+
+
+def _zoom_by_program(frames: Tensor, taps: tuple[Tensor, ...], scale: float) -> Tensor:
+    from jostle.corruptions.tensors.filter_program import zoomed
+
+    height, values = frames.shape[1], frames.shape[2] * 3
+    out = torch.empty_like(frames)
+    grid, ways = strips(len(frames) * height, values)
+    zoomed[grid](frames, out, *taps, height, values, len(taps[0]), scale, **ways)
+    return out
 
 
 @lru_cache(8)

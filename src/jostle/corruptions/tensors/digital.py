@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from jostle.corrupting.scene import Moment
 from jostle.corruptions import digital as own
 from jostle.corruptions.tensors.holding import held
+from jostle.corruptions.tensors.moments import Moments
+from jostle.corruptions.tensors.programs import runs_on, strips
 
 
-def pixelate(frames: Tensor, share: float, at: Sequence[Moment]) -> Tensor:
+def pixelate(frames: Tensor, share: float, at: Moments) -> Tensor:
     """Means of cells, rounded after each direction, across first; then each pixel shows its cell."""
     height, width = frames.shape[1:3]
     small = max(int(height * share), 1), max(int(width * share), 1)
     columns, rows = own._cells(width, small[1]), own._cells(height, small[0])
+    if runs_on(frames):
+        return _by_program(frames, rows, columns)
     squeezed = _means(frames, 2, *columns[:2])
     cells = _means(squeezed, 1, *rows[:2])
     return cells[:, held(rows[2], frames.device)][:, :, held(columns[2], frames.device)]
+
+
+def _by_program(frames: Tensor, rows: tuple[Any, Any, Any], columns: tuple[Any, Any, Any]) -> Tensor:
+    """Each pixel computes the cell it shows, of which there are few pixels."""
+    from jostle.corruptions.tensors.filter_program import coarse
+
+    height, values = frames.shape[1], frames.shape[2] * 3
+    tables = [held(table, frames.device) for table in (*rows, *columns)]
+    most = [int((stop - first).max()) for first, stop, _ in (rows, columns)]
+    out = torch.empty_like(frames)
+    grid, ways = strips(len(frames) * height, values)
+    coarse[grid](frames, out, *tables, height, values, *most, **ways)
+    return out
 
 
 def _means(frames: Tensor, along: int, first: Any, stop: Any) -> Tensor:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from jostle.corruptions.kernels.filters import HAIR
+from jostle.corruptions.tensors.holding import held
+from jostle.corruptions.tensors.programs import runs_on, strips
 
 Floats = npt.NDArray[np.float32]
 
@@ -19,18 +22,44 @@ def dropped(total: Tensor) -> Tensor:
 
 
 def padded(frames: Tensor, rows: int, columns: int, how: str) -> Tensor:
-    """(N, H + 2 rows, W + 2 columns, 3), by `replicate` or `reflect`, which leaves the last pixel out."""
-    planes = frames.permute(0, 3, 1, 2).float()
-    return F.pad(planes, (columns, columns, rows, rows), how).permute(0, 2, 3, 1).contiguous()
+    """(N, H + 2 rows, W + 2 columns, 3) float32, by `replicate` or `reflect`, which leaves the last pixel out."""
+    down, across = (
+        torch.from_numpy(np.pad(np.arange(size), border, "edge" if how == "replicate" else "reflect"))
+        for size, border in zip(frames.shape[1:3], (rows, columns), strict=True)
+    )
+    return frames[:, down.to(frames.device)][:, :, across.to(frames.device)].float()
 
 
 def separable(frames: Tensor, taps: Floats) -> Tensor:
     """Symmetric taps along both axes, edges replicated."""
+    if runs_on(frames):
+        return _separable_by_program(frames, taps)
     reach = len(taps) // 2
     rows = padded(frames, reach, reach, "replicate")
     height, width = frames.shape[1:3]
     line = _folded(lambda k: rows[:, reach + k : reach + k + height], taps)
     return dropped(_folded(lambda k: line[:, :, reach + k : reach + k + width], taps))
+
+
+def _separable_by_program(frames: Tensor, taps: Floats) -> Tensor:
+    from jostle.corruptions.tensors.filter_program import along
+
+    height, values = frames.shape[1], frames.shape[2] * 3
+    weight, away = (held(part, frames.device) for part in _pairs(taps.tobytes()))
+    line = torch.empty(frames.shape, dtype=torch.float32, device=frames.device)
+    out = torch.empty_like(frames)
+    grid, ways = strips(len(frames) * height, values)
+    along[grid](frames, line, weight, away, height, values, len(away), DOWN=True, **ways)
+    along[grid](line, out, weight, away, height, values, len(away), DOWN=False, **ways)
+    return out
+
+
+@lru_cache(32)
+def _pairs(taps: bytes) -> tuple[Floats, npt.NDArray[np.int32]]:
+    """The middle's weight and those of pairs, and how far these are away; four at a time, the last weigh nothing."""
+    folded = np.frombuffer(taps, np.float32)[len(taps) // 8 :]
+    rest = -(len(folded) - 1) % 4
+    return np.pad(folded, (0, rest)), np.pad(np.arange(1, len(folded), dtype=np.int32), (0, rest))
 
 
 def _folded(moved, taps: Floats) -> Tensor:  # type: ignore[no-untyped-def]

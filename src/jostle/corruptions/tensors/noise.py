@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from jostle.corrupting.scene import Moment
 from jostle.corruptions import noise as own
 from jostle.corruptions.tensors.holding import held
+from jostle.corruptions.tensors.moments import Moments
+from jostle.corruptions.tensors.programs import EXACT, runs_on
 from jostle.corruptions.tensors.streams import chances
 
+ROWS = 32  # of frames, for one program: few, so that all of a GPU is busy with few frames
 
-def gaussian_noise(frames: Tensor, sigma: float, at: Sequence[Moment]) -> Tensor:
+
+def gaussian_noise(frames: Tensor, sigma: float, at: Moments) -> Tensor:
     """Numbers from a table, added."""
+    table = held(own._gaussian_table(sigma), frames.device)
+    if runs_on(frames):
+        return _by_program("gaussian", frames, at, table)
     rows, chance = _drawn(frames, at)
-    added, turned = _folded(chance, held(own._gaussian_table(sigma), frames.device).to(torch.int16))
+    added, turned = _folded(chance, table.to(torch.int16))
     return _bytes(rows + (added ^ turned)).view_as(frames)
 
 
-def speckle_noise(frames: Tensor, sigma: float, at: Sequence[Moment]) -> Tensor:
+def speckle_noise(frames: Tensor, sigma: float, at: Moments) -> Tensor:
     """Numbers from a table, multiplied."""
+    table = held(own._speckle_table(sigma), frames.device)
+    if runs_on(frames):
+        return _by_program("speckle", frames, at, table, own.GAIN_BITS, 1 << own.GAIN_BITS)
     rows, chance = _drawn(frames, at)
-    gain, turned = _folded(chance, held(own._speckle_table(sigma), frames.device))
+    gain, turned = _folded(chance, table)
     factor = ((gain ^ turned) - turned).to(torch.int32) + (1 << own.GAIN_BITS)
     return _bytes((rows.to(torch.int32) * factor) >> own.GAIN_BITS).view_as(frames)
 
 
-def shot_noise(frames: Tensor, photons: float, at: Sequence[Moment]) -> Tensor:
+def shot_noise(frames: Tensor, photons: float, at: Moments) -> Tensor:
     """A table for each value of a pixel."""
-    rows, chance = _drawn(frames, at)
     table = held(own._shot_table(photons), frames.device)
+    if runs_on(frames):
+        return _by_program("shot", frames, at, table, own.SLICES, own.TAIL)
+    rows, chance = _drawn(frames, at)
     place = chance >> 4
     place = torch.where(chance < own.TAIL, own.SLICES + chance, place)
     last = own.SLICES + own.TAIL + (chance & (own.TAIL - 1))
@@ -39,17 +50,35 @@ def shot_noise(frames: Tensor, photons: float, at: Sequence[Moment]) -> Tensor:
     return table.flatten()[rows.to(torch.int32) * table.shape[1] + place].view_as(frames)
 
 
-def impulse_noise(frames: Tensor, share: float, at: Sequence[Moment]) -> Tensor:
+def impulse_noise(frames: Tensor, share: float, at: Moments) -> Tensor:
     """Black and white."""
-    rows, chance = _drawn(frames, at)
     half = round(share * 32768)
+    if runs_on(frames):
+        return _by_program("impulse", frames, at, frames, half, 2 * half)
+    rows, chance = _drawn(frames, at)
     return rows.to(torch.uint8).masked_fill(chance < 2 * half, 0).masked_fill(chance < half, 255).view_as(frames)
 
 
-def _drawn(frames: Tensor, at: Sequence[Moment]) -> tuple[Tensor, Tensor]:
+def _by_program(kind: str, frames: Tensor, at: Moments, table: Tensor, this: int = 0, that: int = 0) -> Tensor:
+    """By a program that draws and lays on in one pass; the two numbers are what it says of the kind."""
+    from jostle.corruptions.tensors.noise_program import noise
+
+    count, height, width = frames.shape[:3]
+    keys = torch.from_numpy(at.keys()).to(frames.device, non_blocking=True)
+    out = torch.empty_like(frames)
+    eights = width % 8 == 0 and frames.data_ptr() % 8 == 0
+    rows: Any = [part.view(-1).view(torch.int64) if eights else part for part in (frames, out)]
+    streams = count * height
+    size = (streams, height, width * 3)
+    ways = {"KIND": kind, "EIGHTS": eights, "ROWS": ROWS, "num_warps": 1}
+    noise[(-(-streams // ROWS),)](*rows, keys, table, *size, this, that, **ways, **EXACT)
+    return out
+
+
+def _drawn(frames: Tensor, at: Moments) -> tuple[Tensor, Tensor]:
     """(N, H, W * 3) values as int16, and 16 random bits for each."""
     rows = frames.flatten(2).to(torch.int16)
-    return rows, chances([moment.key() for moment in at], range(rows.shape[1]), rows.shape[2], frames.device)
+    return rows, chances(at.keys(), range(rows.shape[1]), rows.shape[2], frames.device)
 
 
 def _folded(chance: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:

@@ -6,51 +6,37 @@ whole tensors take one step after the other, which is slower and gives the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-from importlib.util import find_spec
-from typing import Any
-
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from jostle.corruptions.kernels.streams import GOLDEN
+from jostle.corruptions.tensors.programs import runs_on
 
 ROWS = 128  # streams of one program on a GPU
 
+Keys = npt.NDArray[np.int64]  # (N,)
 
-def chances(keys: Sequence[int], rows: range, count: int, device: torch.device) -> Tensor:
+
+def chances(keys: Keys, rows: range, count: int, device: torch.device) -> Tensor:
     """(N, rows, count) numbers from 0 to 65,535 as int32: 16 random bits each, from the streams of these rows."""
-    many = (count + 3) // 4
-    a, b = _starts(keys, rows, device)
-    words = _followed(a.flatten(), b.flatten(), many)  # (many, N * rows)
+    words = words_of(keys, rows, count, device)
     # By rows; of a single column `contiguous` would leave odd strides. A word has four numbers, the lowest first.
     bits = words.new_empty(words.shape[::-1]).copy_(words.t()).view(torch.int16)[:, :count]
     return (bits.to(torch.int32) & 0xFFFF).view(len(keys), len(rows), count)
 
 
-def _starts(keys: Sequence[int], rows: range, device: torch.device) -> tuple[Tensor, Tensor]:
-    """The states (N, rows) that streams begin with."""
-    golden = _signed(int(GOLDEN))
-    key = torch.tensor([_signed(key) for key in keys], dtype=torch.int64, device=device)
-    row = torch.arange(rows.start, rows.stop, device=device, dtype=torch.int64)
-    first = _mixed(key[:, None] + (2 * row + 1) * golden)
-    return first, _mixed(first + golden)
+def words_of(keys: Keys, rows: range, count: int, device: torch.device) -> Tensor:
+    """(words, N * rows) words of 64 bits, as many as have `count` numbers of 16."""
+    own, many, streams = torch.from_numpy(keys).to(device), (count + 3) // 4, len(keys) * len(rows)
+    out = torch.empty((many, streams), dtype=torch.int64, device=device)
+    if runs_on(own):
+        from jostle.corruptions.tensors.stream_program import follow
 
-
-def _mixed(z: Tensor) -> Tensor:
-    z = (z ^ _shifted(z, 30)) * _signed(0xBF58476D1CE4E5B9)
-    z = (z ^ _shifted(z, 27)) * _signed(0x94D049BB133111EB)
-    return z ^ _shifted(z, 31)
-
-
-def _followed(a: Tensor, b: Tensor, many: int) -> Tensor:
-    """(many, streams) words."""
-    out = torch.empty((many, len(a)), dtype=torch.int64, device=a.device)
-    if a.is_cuda and find_spec("triton") is not None:
-        grid = (-(-len(a) // ROWS),)
-        _program()[grid](a, b, out, len(a), many, ROWS=ROWS)
+        follow[(-(-streams // ROWS),)](own, out, streams, len(rows), rows.start, many, ROWS=ROWS)
         return out
+    a, b = _starts(own, rows)
     for place in range(many):
         torch.add(a, b, out=out[place])
         b = b ^ a
@@ -59,11 +45,18 @@ def _followed(a: Tensor, b: Tensor, many: int) -> Tensor:
     return out
 
 
-@lru_cache(1)
-def _program() -> Any:
-    from jostle.corruptions.tensors.stream_program import follow
+def _starts(keys: Tensor, rows: range) -> tuple[Tensor, Tensor]:
+    """The states that streams begin with, those of one key beside each other."""
+    golden = _signed(int(GOLDEN))
+    row = torch.arange(rows.start, rows.stop, device=keys.device, dtype=torch.int64)
+    first = _mixed(keys[:, None] + (2 * row + 1) * golden).flatten()
+    return first, _mixed(first + golden)
 
-    return follow
+
+def _mixed(z: Tensor) -> Tensor:
+    z = (z ^ _shifted(z, 30)) * _signed(0xBF58476D1CE4E5B9)
+    z = (z ^ _shifted(z, 27)) * _signed(0x94D049BB133111EB)
+    return z ^ _shifted(z, 31)
 
 
 def _shifted(z: Tensor, by: int) -> Tensor:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,10 +11,13 @@ from torch import Tensor
 
 from jostle.corrupting.scene import Moment
 from jostle.corruptions import weather as own
+from jostle.corruptions.kernels.frame_draws import first_integers
 from jostle.corruptions.kernels.sway import OverTime, drift, texture_key
-from jostle.corruptions.kernels.textures import Plane, cloud, covering_side
-from jostle.corruptions.tensors.clouds import clouds
+from jostle.corruptions.kernels.textures import ICE_TEXTURES, Plane, cloud, covering_side
+from jostle.corruptions.tensors.clouds import clouds, raw_clouds
 from jostle.corruptions.tensors.holding import held
+from jostle.corruptions.tensors.moments import Moments
+from jostle.corruptions.tensors.programs import runs_on, strips
 
 SHARE_BITS = 14
 
@@ -22,7 +25,7 @@ SHARE_BITS = 14
 def fog(
     frames: Tensor,
     bank: tuple[float, float],
-    at: Sequence[Moment],
+    at: Moments,
     *,
     over_time: OverTime = "moving",
     side: int | None = None,
@@ -31,8 +34,10 @@ def fog(
     thickness, decay = bank
     height, width = frames.shape[1:3]
     side = covering_side((height, width), side)
+    if over_time == "redrawn" and runs_on(frames):
+        return _fog_by_program(frames, thickness, raw_clouds(side, decay, at.keys("texture"), frames.device))
     if over_time == "redrawn":
-        planes = clouds(side, decay, [texture_key(moment, over_time) for moment in at], frames.device)
+        planes = clouds(side, decay, at.keys("texture"), frames.device)
         plane = planes[:, :height, :width]
     else:
         plane = torch.stack([_drifted(moment, side, decay, over_time, frames) for moment in at])
@@ -50,16 +55,53 @@ def _drifted(moment: Moment, side: int, decay: float, over_time: OverTime, frame
     return plane.roll((-dy, -dx), (0, 1))[: frames.shape[1], : frames.shape[2]]
 
 
-def frost(frames: Tensor, blend: tuple[float, float], at: Sequence[Moment], *, over_time: OverTime = "still") -> Tensor:
+def _fog_by_program(frames: Tensor, thickness: float, clouds: Tensor) -> Tensor:
+    from jostle.corruptions.tensors.weather_program import lay_fog
+
+    height, values = frames.shape[1], frames.shape[2] * 3
+    low, high = clouds.flatten(1).aminmax(dim=1)
+    brightest = frames.flatten(1).amax(1)
+    out = torch.empty_like(frames)
+    grid, ways = strips(len(frames) * height, values)
+    size = (height, values, clouds.shape[1])
+    lay_fog[grid](frames, out, clouds, low, high, brightest, float(np.float32(thickness)), *size, **ways)
+    return out
+
+
+def frost(frames: Tensor, blend: tuple[float, float], at: Moments, *, over_time: OverTime = "still") -> Tensor:
     """Two whole shares, added."""
     height, width = frames.shape[1:3]
     share, other = (round(part * (1 << SHARE_BITS)) for part in blend)
-    windows = []
-    for moment in at:
-        texture, y, x = own.pane(moment, height, width, over_time)
-        windows.append(held(texture, frames.device)[y : y + height, x : x + width])
+    panes = _panes(height, width)
+    keys = at.keys().view(np.uint64) if over_time == "redrawn" else at.scene_keys()
+    number, y, x = first_integers(keys, *own.pane_choices(panes.shape[1:3], height, width)).T
+    ice = held(panes, frames.device)
+    if runs_on(frames):
+        begins = (number * panes.shape[1] + y) * panes.shape[2] + x
+        return _frost_by_program(frames, ice, 3 * begins, share, other)
+    windows = [
+        ice[n, v : v + height, u : u + width] for n, v, u in zip(number.tolist(), y.tolist(), x.tolist(), strict=True)
+    ]
     level = (frames.to(torch.int32) * share + torch.stack(windows).to(torch.int32) * other) >> SHARE_BITS
     return level.clamp_(max=255).to(torch.uint8)
+
+
+def _frost_by_program(frames: Tensor, ice: Tensor, begins: Any, share: int, other: int) -> Tensor:
+    from jostle.corruptions.tensors.weather_program import blend
+
+    height, values = frames.shape[1], frames.shape[2] * 3
+    there = torch.from_numpy(begins).to(frames.device)
+    out = torch.empty_like(frames)
+    grid, ways = strips(len(frames) * height, values)
+    size = (height, values, ice.shape[2] * 3)
+    blend[grid](frames, out, ice, there, share, other, *size, BITS=SHARE_BITS, **ways)
+    return out
+
+
+@lru_cache(4)
+def _panes(height: int, width: int) -> Any:
+    """All textures of ice, each large enough for a frame."""
+    return np.stack([own._ice_covering(number, height, width) for number in range(ICE_TEXTURES)])
 
 
 @lru_cache(32)

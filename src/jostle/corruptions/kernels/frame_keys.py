@@ -1,0 +1,118 @@
+"""The keys of many frames at once: what `Moment.key` says of each, without a call for each.
+
+BLAKE2b (Saarinen and Aumasson, RFC 7693) of at most a few hundred bytes, with eight bytes as its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.compiled import inlined, kernel
+from jostle.corrupting.scene import Scene
+from jostle.seeds import Part, spelt
+
+Array = npt.NDArray[Any]
+
+BLOCK = 128  # bytes that are hashed at a time
+LONGEST = 8 + 20  # bytes that the number of a frame is spelt with
+
+_START = np.array(
+    [
+        0x6A09E667F3BCC908, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1,
+        0x510E527FADE682D1, 0x9B05688C2B3E6C1F, 0x1F83D9ABFB41BD6B, 0x5BE0CD19137E2179,
+    ],
+    np.uint64,
+)  # fmt: skip
+_ORDER = np.array(
+    [
+        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+        [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
+        [11, 8, 12, 0, 5, 2, 15, 13, 10, 14, 3, 6, 7, 1, 9, 4],
+        [7, 9, 3, 1, 13, 12, 11, 14, 2, 6, 5, 10, 4, 0, 15, 8],
+        [9, 0, 5, 7, 2, 4, 10, 15, 14, 1, 11, 12, 6, 8, 3, 13],
+        [2, 12, 6, 10, 0, 11, 8, 3, 4, 13, 7, 5, 15, 14, 1, 9],
+        [12, 5, 1, 15, 14, 13, 4, 10, 0, 7, 6, 3, 9, 2, 8, 11],
+        [13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10],
+        [6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5],
+        [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
+    ],
+    np.int64,
+)  # fmt: skip
+
+
+def frame_keys(scenes: Sequence[Scene], scene: Array, index: Array, *parts: Part) -> npt.NDArray[np.uint64]:
+    """The keys of frames, each by the place of its scene and its own number there, and of these parts."""
+    before = [spelt(own.seed, own.video_id, own.name, "frame") for own in scenes]
+    after = spelt(*parts)
+    most = max(map(len, before))
+    padded = np.frombuffer(b"".join(one.ljust(most, b"\0") for one in before), np.uint8).reshape(len(before), most)
+    lengths = np.array([len(one) for one in before])
+    keys = np.empty(len(index), np.uint64)
+    room = -(-(most + LONGEST + len(after)) // BLOCK) * BLOCK
+    _hash(padded, lengths, scene, index, np.frombuffer(after, np.uint8), np.empty(room, np.uint8), keys)
+    return keys
+
+
+@kernel
+def _hash(before: Array, lengths: Array, scene: Array, index: Array, after: Array, room: Array, keys: Array) -> None:
+    words = room.view(np.uint64)
+    state, mixed = np.empty(8, np.uint64), np.empty(16, np.uint64)
+    for n in range(len(keys)):
+        room[:] = 0
+        size = lengths[scene[n]]
+        room[:size] = before[scene[n], :size]
+        digits, rest = 1, index[n] // 10
+        while rest:
+            digits += 1
+            rest //= 10
+        room[size] = digits  # the other seven bytes of its length are 0
+        size += 8 + digits
+        rest = index[n]
+        for i in range(digits):
+            room[size - 1 - i] = 48 + rest % 10
+            rest //= 10
+        room[size : size + len(after)] = after
+        size += len(after)
+        state[:] = _START
+        state[0] ^= np.uint64(0x01010008)  # no key, one thread, eight bytes wanted
+        blocks = (size + 127) // 128
+        for block in range(blocks):
+            last = block == blocks - 1
+            seen = np.uint64(size if last else 128 * (block + 1))
+            mixed[:8] = state
+            mixed[8:] = _START
+            mixed[12] ^= seen
+            if last:
+                mixed[14] = ~mixed[14]
+            part = words[16 * block : 16 * block + 16]
+            for turn in range(12):
+                order = _ORDER[turn % 10]
+                for i in range(4):
+                    _stir(mixed, i, 4 + i, 8 + i, 12 + i, part[order[2 * i]], part[order[2 * i + 1]])
+                for i in range(4):
+                    b, c, d = 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4
+                    _stir(mixed, i, b, c, d, part[order[8 + 2 * i]], part[order[9 + 2 * i]])
+            for i in range(8):
+                state[i] ^= mixed[i] ^ mixed[i + 8]
+        keys[n] = state[0]
+
+
+@inlined
+def _stir(v: Array, a: int, b: int, c: int, d: int, x: np.uint64, y: np.uint64) -> None:
+    v[a] = v[a] + v[b] + x
+    v[d] = _turned(v[d] ^ v[a], np.uint64(32))
+    v[c] = v[c] + v[d]
+    v[b] = _turned(v[b] ^ v[c], np.uint64(24))
+    v[a] = v[a] + v[b] + y
+    v[d] = _turned(v[d] ^ v[a], np.uint64(16))
+    v[c] = v[c] + v[d]
+    v[b] = _turned(v[b] ^ v[c], np.uint64(63))
+
+
+@inlined
+def _turned(z: np.uint64, by: np.uint64) -> np.uint64:
+    return (z >> by) | (z << (np.uint64(64) - by))

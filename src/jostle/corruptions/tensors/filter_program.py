@@ -1,0 +1,208 @@
+"""Programs that filter, one thread a value; sums are in the order of `jostle.corruptions.kernels`. They need Triton."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def placed(values, height, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Of a program's part of a row: its frame, its row, its values, and where in memory the frame begins."""
+    line = tl.program_id(0)
+    frame = line // height
+    x = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
+    return frame, line % height, x, frame.to(tl.int64) * height * values
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def without_fraction(total):  # type: ignore[no-untyped-def, unused-ignore]
+    """As bytes, a hair added."""
+    return tl.minimum(tl.maximum(total + 1e-3, 0.0), 255.0).to(tl.int32).to(tl.uint8)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def along(frames, out, taps, away, height, values, pairs, DOWN: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Symmetric taps along one axis, edges replicated, four pairs at a time: down to floats, across to bytes."""
+    _, y, x, start = placed(values, height, SIZE)
+    inside = x < values
+    total = tl.load(frames + start + y * values + x, mask=inside, other=0).to(tl.float32) * tl.load(taps)
+    for k in range(0, pairs, 4):
+        p = pair(frames + start, taps, away, k, y, x, height, values, inside, DOWN)
+        q = pair(frames + start, taps, away, k + 1, y, x, height, values, inside, DOWN)
+        r = pair(frames + start, taps, away, k + 2, y, x, height, values, inside, DOWN)
+        s = pair(frames + start, taps, away, k + 3, y, x, height, values, inside, DOWN)
+        total += (p + q) + (r + s)
+    if DOWN:
+        tl.store(out + start + y * values + x, total, mask=inside)
+    else:
+        tl.store(out + start + y * values + x, without_fraction(total), mask=inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def pair(frame, taps, away, k, y, x, height, values, inside, DOWN: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Two values as far away, weighted alike; the middle's weight is the first of all."""
+    far = tl.load(away + k)
+    if DOWN:
+        one = tl.maximum(y - far, 0) * values + x
+        other = tl.minimum(y + far, height - 1) * values + x
+    else:
+        one = y * values + tl.where(x < 3 * far, x % 3, x - 3 * far)
+        other = y * values + tl.where(x + 3 * far >= values, values - 3 + x % 3, x + 3 * far)
+    both = tl.load(frame + one, mask=inside, other=0).to(tl.float32) + tl.load(frame + other, mask=inside, other=0).to(
+        tl.float32
+    )
+    return both * tl.load(taps + 1 + k)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def trail(frames, out, moves, weights, height, values, taps, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Copies moved by whole pixels, each frame's by its own, eight at a time; edges are replicated."""
+    frame, y, x, start = placed(values, height, SIZE)
+    inside = x < values
+    own = moves + frame * 2 * taps
+    total = tl.zeros([SIZE], tl.float32)
+    for k in range(0, taps, 8):
+        a = moved(frames + start, own, weights, k, y, x, height, values, taps, inside)
+        b = moved(frames + start, own, weights, k + 1, y, x, height, values, taps, inside)
+        c = moved(frames + start, own, weights, k + 2, y, x, height, values, taps, inside)
+        d = moved(frames + start, own, weights, k + 3, y, x, height, values, taps, inside)
+        e = moved(frames + start, own, weights, k + 4, y, x, height, values, taps, inside)
+        f = moved(frames + start, own, weights, k + 5, y, x, height, values, taps, inside)
+        g = moved(frames + start, own, weights, k + 6, y, x, height, values, taps, inside)
+        h = moved(frames + start, own, weights, k + 7, y, x, height, values, taps, inside)
+        total += ((a + b) + (c + d)) + ((e + f) + (g + h))
+    tl.store(out + start + y * values + x, without_fraction(total), mask=inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def moved(frame, moves, weights, k, y, x, height, values, taps, inside):  # type: ignore[no-untyped-def, unused-ignore]
+    """One weighted copy."""
+    row = tl.minimum(tl.maximum(y + tl.load(moves + k), 0), height - 1)
+    column = x + 3 * tl.load(moves + taps + k)
+    column = tl.where(column < 0, x % 3, tl.where(column >= values, values - 3 + x % 3, column))
+    return tl.load(frame + row * values + column, mask=inside, other=0).to(tl.float32) * tl.load(weights + k)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def zoomed(  # type: ignore[no-untyped-def, unused-ignore]
+    frames, out, above, down, before, across, height, values, zooms, scale, SIZE: tl.constexpr
+):
+    """The mean of a frame and its enlargements, each by rows and then by columns."""
+    _, y, x, start = placed(values, height, SIZE)
+    inside = x < values
+    width = values // 3
+    pixel, channel = x // 3, x % 3
+    here = frames + start
+    total = tl.load(here + y * values + x, mask=inside, other=0).to(tl.float32)
+    for z in range(zooms):
+        row, share = tl.load(above + z * height + y), tl.load(down + z * height + y)
+        upper, lower = here + row * values, here + tl.minimum(row + 1, height - 1) * values
+        column = tl.load(before + z * width + pixel, mask=inside, other=0)
+        left = between(upper, lower, 3 * column + channel, share, inside)
+        # The last pixel's neighbour has share 0, so the last pixel itself will do.
+        right = between(upper, lower, 3 * tl.minimum(column + 1, width - 1) + channel, share, inside)
+        part = tl.load(across + z * width + pixel, mask=inside, other=0)
+        total += left + (right - left) * part
+    made = tl.minimum(total * scale + 1e-3, 255.0).to(tl.int32).to(tl.uint8)
+    tl.store(out + start + y * values + x, made, mask=inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def between(upper, lower, place, share, inside):  # type: ignore[no-untyped-def, unused-ignore]
+    """A value between two rows."""
+    over = tl.load(upper + place, mask=inside, other=0).to(tl.float32)
+    under = tl.load(lower + place, mask=inside, other=0).to(tl.float32)
+    return over + (under - over) * share
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def mirrored(place, size):  # type: ignore[no-untyped-def, unused-ignore]
+    """A place beyond an edge, but not beyond the other, mirrored at the outermost pixel."""
+    place = tl.abs(place)
+    return tl.minimum(place, 2 * size - 2 - place)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def disc_means(frames, out, halves, radius, around, height, values, scale, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Means over a disc, also for as many pixels beyond each edge as softening will ask for; borders are mirrored."""
+    tall, wide = height + 2 * around, values + 6 * around
+    frame, y, x, start = placed(wide, tall, SIZE)
+    inside = x < wide
+    pixel, channel = x // 3 - around, x % 3
+    here = frames + frame.to(tl.int64) * height * values
+    total = tl.zeros([SIZE], tl.int32)
+    for j in range(-radius, radius + 1):
+        row = here + mirrored(y - around + j, height) * values
+        half = tl.load(halves + tl.abs(j))
+        for i in range(-half, half + 1):
+            column = mirrored(pixel + i, values // 3)
+            total += tl.load(row + 3 * column + channel, mask=inside, other=0).to(tl.int32)
+    tl.store(out + start + y * wide + x, total.to(tl.float32) * scale, mask=inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def softened(  # type: ignore[no-untyped-def, unused-ignore]
+    means,
+    frames,
+    out,
+    soft,
+    rows,
+    halves,
+    weights,
+    boxes,
+    height,
+    values,
+    TAPS: tl.constexpr,
+    SIZE: tl.constexpr,
+):
+    """Means over discs smoothed down, then across, then what the wanted kernel has beyond that."""
+    frame, y, x, start = placed(values, height, SIZE)
+    inside = x < values
+    wide = values + 3 * (TAPS - 1)
+    there = means + frame.to(tl.int64) * (height + TAPS - 1) * wide + y * wide + x
+    total = tl.zeros([SIZE], tl.float32)
+    for i in tl.static_range(TAPS):
+        smooth = tl.load(there + 3 * i, mask=inside, other=0) * tl.load(soft)
+        for j in tl.static_range(1, TAPS):
+            smooth += tl.load(there + j * wide + 3 * i, mask=inside, other=0) * tl.load(soft + j)
+        total += smooth * tl.load(soft + i)
+    here = frames + start
+    pixel, channel = x // 3, x % 3
+    for box in range(1, boxes):
+        far, half = tl.load(rows + box), tl.load(halves + box)
+        upper, lower = here + mirrored(y - far, height) * values, here + mirrored(y + far, height) * values
+        whole = tl.zeros([SIZE], tl.int32)
+        for i in range(-half, half + 1):
+            column = 3 * mirrored(pixel + i, values // 3) + channel
+            whole += tl.load(upper + column, mask=inside, other=0).to(tl.int32)
+            whole += tl.load(lower + column, mask=inside, other=0).to(tl.int32)
+        total += whole.to(tl.float32) * tl.load(weights + box)
+    tl.store(out + start + y * values + x, without_fraction(total), mask=inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def coarse(  # type: ignore[no-untyped-def, unused-ignore]
+    frames, out, top, bottom, row, first, stop, column, height, values, tall, wide, SIZE: tl.constexpr
+):
+    """Means of cells, rounded after each direction, across first; a pixel computes the cell it shows."""
+    _, y, x, start = placed(values, height, SIZE)
+    inside = x < values
+    pixel, channel = x // 3, x % 3
+    j = tl.load(row + y)
+    i = tl.load(column + pixel, mask=inside, other=0)
+    low, high = tl.load(top + j), tl.load(bottom + j)
+    left, right = tl.load(first + i), tl.load(stop + i)
+    count = (right - left).to(tl.int32)
+    total = tl.zeros([SIZE], tl.int32)
+    for v in range(tall):
+        line = frames + start + tl.minimum(low + v, height - 1) * values
+        across = tl.zeros([SIZE], tl.int32)
+        for u in range(wide):
+            known = inside & (left + u < right)
+            across += tl.load(line + 3 * (left + u) + channel, mask=known, other=0).to(tl.int32)
+        mean = (2 * across + count) // (2 * count)
+        total += tl.where(low + v < high, mean, 0)
+    rows = (high - low).to(tl.int32)
+    made = (2 * total + rows) // (2 * rows)
+    tl.store(out + start + y * values + x, made.to(tl.uint8), mask=inside)

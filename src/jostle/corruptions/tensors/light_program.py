@@ -1,0 +1,102 @@
+"""Programs that change light and colour in one pass; see `jostle.corruptions.light`. They need Triton."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def by_table(frames, out, table, fours, KIND: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Pixels by a table over their brightest channel: a thread has four of them, which are three numbers of 32 bits."""
+    four = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
+    inside = four < fours
+    place = 3 * four.to(tl.int64)
+    a = tl.load(frames + place, mask=inside, other=0).to(tl.uint32, bitcast=True)
+    b = tl.load(frames + place + 1, mask=inside, other=0).to(tl.uint32, bitcast=True)
+    c = tl.load(frames + place + 2, mask=inside, other=0).to(tl.uint32, bitcast=True)
+    x = tl.zeros([SIZE], tl.uint32)
+    y = tl.zeros([SIZE], tl.uint32)
+    z = tl.zeros([SIZE], tl.uint32)
+    for i in tl.static_range(4):
+        red, green, blue = byte_of(a, b, c, 3 * i), byte_of(a, b, c, 3 * i + 1), byte_of(a, b, c, 3 * i + 2)
+        most = tl.maximum(red, tl.maximum(green, blue))
+        if KIND == "brightness":
+            red = tl.load(table + most * 256 + red).to(tl.int32)
+            green = tl.load(table + most * 256 + green).to(tl.int32)
+            blue = tl.load(table + most * 256 + blue).to(tl.int32)
+        else:
+            least = tl.minimum(red, tl.minimum(green, blue))
+            factor = tl.load(table + most * 256 + least)
+            top = most.to(tl.float32)
+            other = (top * (factor + 1.0) + 1e-3).to(tl.int32)
+            grey = factor < 0
+            red = tl.where(grey, red, vivid(red, top, factor))
+            green = tl.where(grey, other, vivid(green, top, factor))
+            blue = tl.where(grey, other, vivid(blue, top, factor))
+        x, y, z = with_byte(x, y, z, red, 3 * i)
+        x, y, z = with_byte(x, y, z, green, 3 * i + 1)
+        x, y, z = with_byte(x, y, z, blue, 3 * i + 2)
+    tl.store(out + place, x.to(tl.int32, bitcast=True), mask=inside)
+    tl.store(out + place + 1, y.to(tl.int32, bitcast=True), mask=inside)
+    tl.store(out + place + 2, z.to(tl.int32, bitcast=True), mask=inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def vivid(value, top, factor):  # type: ignore[no-untyped-def, unused-ignore]
+    """A channel at another distance from the brightest."""
+    level = (top + 1e-3) - (top - value.to(tl.float32)) * factor
+    return tl.maximum(level, 0.0).to(tl.int32)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def byte_of(a, b, c, AT: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """One of twelve."""
+    if AT < 4:
+        word = a
+    elif AT < 8:
+        word = b
+    else:
+        word = c
+    return ((word >> (8 * (AT % 4))) & 0xFF).to(tl.int32)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def with_byte(a, b, c, value, AT: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Twelve bytes with one of them put in."""
+    put = value.to(tl.uint32) << (8 * (AT % 4))
+    if AT < 4:
+        a = a | put
+    elif AT < 8:
+        b = b | put
+    else:
+        c = c | put
+    return a, b, c
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def add_up(frames, totals, values, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Add a part of a frame to the sums of its channels, which are whole numbers: their order does not matter."""
+    frame = tl.program_id(0)
+    place = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
+    value = tl.load(frames + frame.to(tl.int64) * values + place, mask=place < values, other=0).to(tl.int32)
+    for channel in tl.static_range(3):
+        total = tl.sum(tl.where(place % 3 == channel, value, 0), 0)
+        tl.atomic_add(totals + 3 * frame + channel, total.to(tl.int64))
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def towards_mean(frames, out, totals, kept, values, pixels, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Draw a part of a frame towards the means of its channels."""
+    frame = tl.program_id(0)
+    place = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
+    inside = place < values
+    there = frame.to(tl.int64) * values + place
+    rest = tl.full([], 1.0, tl.float64) - kept
+    red = (tl.load(totals + 3 * frame).to(tl.float64) * rest / pixels).to(tl.float32)
+    green = (tl.load(totals + 3 * frame + 1).to(tl.float64) * rest / pixels).to(tl.float32)
+    blue = (tl.load(totals + 3 * frame + 2).to(tl.float64) * rest / pixels).to(tl.float32)
+    channel = place % 3
+    lift = tl.where(channel == 0, red, tl.where(channel == 1, green, blue))
+    value = tl.load(frames + there, mask=inside, other=0).to(tl.float32)
+    tl.store(out + there, (value * kept + lift).to(tl.int32).to(tl.uint8), mask=inside)

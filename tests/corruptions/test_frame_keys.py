@@ -1,0 +1,51 @@
+"""Keys and draws of many frames at once are those of each by itself."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from jostle.corrupting.scene import Scene
+from jostle.corruptions.kernels.frame_draws import first_integers, first_uniform
+from jostle.corruptions.kernels.frame_keys import frame_keys
+from jostle.seeds import Part
+
+
+def scenes_of(video: str) -> list[Scene]:
+    times = np.arange(1101) / 30
+    every = np.ones(len(times), np.bool_)
+    return [
+        Scene("fog#2", (4, 4), times, Fraction(30), every, seed=seed, video_id=f"{video}{abs(seed)}")
+        for seed in (0, 3, -(10**19))
+    ]
+
+
+@pytest.mark.parametrize("video", ["", "clip 1", "x" * 47, "x" * 90, "\udc80ü" * 70])  # of one block, two and more
+@pytest.mark.parametrize("parts", [(), ("texture",), ("a", 2.5, "long" * 40)])
+def test_keys_of_frames(video: str, parts: tuple[Part, ...]) -> None:
+    scenes = scenes_of(video)
+    clip, index = np.repeat([2, 0, 1], 7), np.tile([0, 9, 10, 99, 100, 999, 1100], 3)
+    wanted = [scenes[b].at(t).key(*parts) for b, t in zip(clip, index.tolist(), strict=True)]
+    assert frame_keys(scenes, clip, index, *parts).tolist() == wanted
+
+
+def generators(keys: np.ndarray) -> list[np.random.Generator]:
+    return [np.random.Generator(np.random.SFC64(key)) for key in keys.tolist()]
+
+
+@pytest.fixture
+def keys() -> np.ndarray:
+    drawn = np.random.default_rng(0).integers(0, 2**64, 400, dtype=np.uint64)
+    return np.concatenate([np.array([0, 1, 2**32 - 1, 2**32, 2**64 - 1], np.uint64), drawn])
+
+
+def test_first_uniform(keys: np.ndarray) -> None:
+    assert first_uniform(keys, -45, 45).tolist() == [rng.uniform(-45, 45) for rng in generators(keys)]
+
+
+@pytest.mark.parametrize("stops", [(5, 257, 417), (5, 1, 70), (1, 1), (2**32 - 1, 3 * 10**9 + 1, 7)])
+def test_first_integers(stops: tuple[int, ...], keys: np.ndarray) -> None:
+    wanted = [[int(rng.integers(stop)) for stop in stops] for rng in generators(keys)]
+    assert first_integers(keys, *stops).tolist() == wanted
