@@ -44,6 +44,15 @@ def test_a_stream_is_told_what_the_whole_video_is(networks: BothWays, count: int
     assert np.ptp(told) > 0 or count == 1
 
 
+@pytest.mark.parametrize("count", [0, 5, 130])
+def test_threads_that_glance_change_nothing(networks: BothWays, count: int) -> None:
+    inspector = Inspector(networks, THRESHOLDS, name="x")
+    frames = film(count) if count else np.zeros((0, 36, 50, 3), np.uint8)
+    told = list(inspector.inspect(iter(frames), jobs=3))
+    assert told == list(inspector.inspect(frames))
+    assert len(told) == count
+
+
 def test_of_no_frames_nothing_is_told(networks: BothWays) -> None:
     assert list(Inspector(networks, THRESHOLDS, name="x").inspect([])) == []
 

@@ -14,11 +14,13 @@ from jostle.api.corrupting import Progress, single_video
 from jostle.errors import BadValue
 from jostle.types.clip import Clip, Frame, Frames, checked_frames, checked_rate, times_at_rate
 from jostle.types.inspection import Inspection
+from jostle.workers import cores
 
 if TYPE_CHECKING:
     from jostle.models.inspector import Inspector
 
 TALL = 120  # rows of the small copies, or a little more
+GLANCING = 8  # threads at most: with more, what they hand over is what takes the time
 
 
 def inspect(
@@ -70,18 +72,19 @@ def inspection(
     if threshold is not None and not 0 <= threshold <= 1:
         raise BadValue(f"a threshold is a probability from 0 to 1, got {threshold}")
     one = load_inspector(inspector, device=device) if isinstance(inspector, str | Path) else inspector
+    threads = min(cores(), GLANCING) if one.device.type == "cuda" else 1  # a CPU is busy with the network itself
     if isinstance(frames, str | Path):
         from jostle.media.decode import Reader
 
         with Reader(single_video(frames), fps=fps) as reader:
             passed = _Passed(reader, len(reader), pictures, progress)
-            told = np.fromiter(one.inspect(passed, causal=causal), np.float64)
+            told = np.fromiter(one.inspect(passed, causal=causal, jobs=threads), np.float64)
             pts, rate = reader.pts, reader.fps
     else:
         clip = frames if isinstance(frames, Clip) else None
         known = checked_frames(frames) if clip is None else clip.frames
         passed = _Passed(known, len(known), pictures, progress)
-        told = np.fromiter(one.inspect(passed, causal=causal), np.float64)
+        told = np.fromiter(one.inspect(passed, causal=causal, jobs=threads), np.float64)
         rate = checked_rate(30 if fps is None else fps) if clip is None else clip.fps
         pts = times_at_rate(len(known), rate) if clip is None else clip.pts
     least = one.threshold(causal=causal) if threshold is None else threshold

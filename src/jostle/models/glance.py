@@ -6,8 +6,11 @@ has the same bytes on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +24,7 @@ LIGHT, COLOUR, DETAIL = slice(0, 4), slice(4, 6), slice(6, 11)  # channels
 CHANNELS = 11
 FINEST = 4  # detail is kept as log(1 + FINEST * v), v in grey levels
 TOP = float(255 / np.log1p(FINEST * 255))
+TASK = 8  # frames that a thread glances at in one go
 
 Glance = npt.NDArray[np.uint8]  # (CHANNELS, CELLS, CELLS)
 Glances = npt.NDArray[np.uint8]  # (T, CHANNELS, CELLS, CELLS)
@@ -52,6 +56,23 @@ def glances(frames: Iterable[Frame]) -> Glances:
     """(T, CHANNELS, CELLS, CELLS) of frames."""
     made = [glance(frame) for frame in frames]
     return np.stack(made) if made else np.zeros((0, CHANNELS, CELLS, CELLS), np.uint8)
+
+
+def glances_ahead(frames: Iterable[Frame], jobs: int) -> Iterator[Glance]:
+    """Glances in order, made by threads: two tasks each are under way, so that memory does not grow."""
+    coming = iter(frames)
+    with ThreadPoolExecutor(jobs) as pool:
+        under_way: deque[Future[list[Glance]]] = deque()
+        while some := list(islice(coming, TASK)):
+            under_way.append(pool.submit(_each, some))
+            if len(under_way) > 2 * jobs:
+                yield from under_way.popleft().result()
+        for task in under_way:
+            yield from task.result()
+
+
+def _each(frames: list[Frame]) -> list[Glance]:
+    return [glance(frame) for frame in frames]
 
 
 @lru_cache(32)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jostle.errors import CheckpointError
-from jostle.models.glance import CHANNELS, COLOUR, DETAIL, LIGHT, Glance, glance
+from jostle.models.glance import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Glance, glance, glances_ahead
 from jostle.models.identity import tensors_fingerprint
 from jostle.models.threads import one_thread
 from jostle.shapes import differences
@@ -158,17 +158,20 @@ class Inspector:
         """Frames that come after one before its probability is told, at most."""
         return at_once - 1 + (0 if causal else AROUND + BLOCK + sum(DILATIONS))
 
-    def inspect(self, frames: Iterable[Frame], *, causal: bool = False, at_once: int = AT_ONCE) -> Iterator[float]:
+    def inspect(
+        self, frames: Iterable[Frame], *, causal: bool = False, at_once: int = AT_ONCE, jobs: int = 1
+    ) -> Iterator[float]:
         """One probability a frame, in order.
 
         Args:
             frames: (H, W, 3) uint8 RGB.
             causal: from what came before a frame alone.
             at_once: frames that are looked at together; with `causal`, 1 answers each frame as it comes.
+            jobs: threads that glance at frames, which are then taken some ahead of what is answered; not for live use.
         """
         stream = _Stream(self._networks[SIDES[causal]], self.device, at_once)
-        for frame in frames:
-            yield from stream.told(glance(frame))
+        for one in map(glance, frames) if jobs <= 1 else glances_ahead(frames, jobs):
+            yield from stream.told(one)
         yield from stream.rest()
 
     def __repr__(self) -> str:
@@ -183,14 +186,15 @@ class _Stream:
         self._network, self._device, self._at_once = network, device, at_once
         self._ahead = 0 if network.causal else AROUND + BLOCK
         self._behind = (2 if network.causal else 1) * AROUND + BLOCK
-        self._glances: list[Glance] = []  # from frame `_first` on
+        self._glances = torch.zeros(0, CHANNELS, CELLS, CELLS, dtype=torch.uint8, device=device)  # from `_first` on
+        self._coming: list[Glance] = []  # behind them
         self._first, self._count, self._embedded, self._done = 0, 0, 0, 0
         self._frames = torch.zeros(0, DIM, device=device)  # what the network made of the last ones up to `_embedded`
         self._usual: dict[int, Tensor] = {}  # the median of the block that begins at a frame
 
     def told(self, one: Glance) -> list[float]:
         """The probabilities that another frame makes known."""
-        self._glances.append(one)
+        self._coming.append(one)
         self._count += 1
         if self._count - self._ahead < self._embedded + self._at_once:
             return []
@@ -206,6 +210,9 @@ class _Stream:
     @torch.inference_mode()
     def _advanced(self, hi: int, *, ended: bool) -> list[float]:
         network = self._network
+        if self._coming:
+            self._glances = torch.cat([self._glances, torch.from_numpy(np.stack(self._coming)).to(self._device)])
+            self._coming = []
         with one_thread():
             self._frames = torch.cat([self._frames, network.embedded(self._compared(self._embedded, hi))])
             self._embedded = hi
@@ -223,17 +230,17 @@ class _Stream:
         """Frames beside others, as the network is shown them in `forward`."""
         network, times = self._network, torch.arange(lo, hi)
         first = times // BLOCK * BLOCK
-        for block in sorted({*first.tolist()} - {*self._usual}):
-            where = network.around(torch.tensor([block]), self._count)[0]
-            self._usual[block] = scaled(self._at(where).median(0).values)
+        new = sorted({*first.tolist()} - {*self._usual})
+        if new:
+            medians = self._at(network.around(torch.tensor(new), self._count)).median(1).values
+            self._usual.update(zip(new, scaled(medians), strict=True))
         usual = torch.stack([self._usual[block] for block in first.tolist()])
         where = torch.cat([times[:, None], network.beside(times, self._count)], 1)
-        seen = self._at(where.flatten())
-        own, *others = scaled(seen.view(*where.shape, *seen.shape[1:])).unbind(1)
+        own, *others = scaled(self._at(where)).unbind(1)
         return compared(own, others, usual)
 
     def _at(self, where: Tensor) -> Tensor:
-        return torch.from_numpy(np.stack([self._glances[t - self._first] for t in where.tolist()])).to(self._device)
+        return self._glances[(where - self._first).to(self._device)]
 
     def _forget(self) -> None:
         reach = (2 if self._network.causal else 1) * self._network.reach
@@ -242,7 +249,7 @@ class _Stream:
         self._usual = {block: usual for block, usual in self._usual.items() if block >= begin}
         drop = max(begin - self._behind, 0) - self._first
         if drop > 0:
-            del self._glances[:drop]
+            self._glances = self._glances[drop:]
             self._first += drop
 
 
