@@ -24,7 +24,7 @@ from jostle.corruptions.kernels.textures import (
     Plane,
     cloud,
     covering_side,
-    ice,
+    ice_covering,
     normal_plane,
     raw_cloud,
     stretched,
@@ -143,14 +143,14 @@ def frost(frame: Frame, blend: tuple[float, float], at: Moment, *, over_time: Ov
 def pane(at: Moment, height: int, width: int, over_time: OverTime) -> tuple[Frame, int, int]:
     """A texture of ice, and the row and column of it at which a frame begins."""
     rng = at.rng() if over_time == "redrawn" else at.scene.rng()
-    texture = _ice_covering(int(rng.integers(ICE_TEXTURES)), height, width)
-    _, down, across = pane_choices(texture.shape[:2], height, width)
-    return texture, int(rng.integers(down)), int(rng.integers(across))
+    texture = ice_covering(int(rng.integers(ICE_TEXTURES)), height, width)
+    rows, columns = places(texture, height, width)
+    return texture, int(rng.integers(rows)), int(rng.integers(columns))
 
 
-def pane_choices(size: tuple[int, int], height: int, width: int) -> tuple[int, int, int]:
-    """How many textures, rows and columns there are to begin at, in the order in which they are drawn."""
-    return ICE_TEXTURES, size[0] - height + 1, size[1] - width + 1
+def places(texture: Frame, height: int, width: int) -> tuple[int, int]:
+    """How many rows and columns of a texture a frame can begin at."""
+    return texture.shape[0] - height + 1, texture.shape[1] - width + 1
 
 
 @corruption(
@@ -227,16 +227,6 @@ def _flakes(
     angle = rng_for(key, "fall").uniform(-135, -45)
     layer = correlate_plane(np.clip(layer, 0, 1), *motion_trail(radius, sigma, angle))
     return np.asarray(np.rint(layer * 255), np.float32)
-
-
-@lru_cache(16)
-def _ice_covering(number: int, height: int, width: int) -> Frame:
-    texture = ice(number)
-    scale = max(height / texture.shape[0], width / texture.shape[1], 1 / 1.1) * 1.1
-    if scale == 1:
-        return texture
-    size = (math.ceil(texture.shape[1] * scale), math.ceil(texture.shape[0] * scale))
-    return np.asarray(cv2.resize(texture, size, interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
 def _liquid(height: int, width: int, mean: float, sd: float, blur: float, threshold: float, key: int) -> Plane:

@@ -5,6 +5,7 @@ A field is a function of a key and a size, so it can be drawn again anywhere; th
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -184,6 +185,17 @@ def ice(number: int) -> npt.NDArray[np.uint8]:
     light = np.clip(sheet + 0.55 * np.maximum(feathers * 0.6, blurred), 0, 1)
     tint = np.array([0.90, 0.96, 1.0], np.float32)
     return np.asarray(light[..., None] * tint * 255, np.uint8)
+
+
+@lru_cache(16)
+def ice_covering(number: int, height: int, width: int) -> npt.NDArray[np.uint8]:
+    """The same, large enough for a frame to begin at several places of it."""
+    texture = ice(number)
+    scale = max(height / texture.shape[0], width / texture.shape[1], 1 / 1.1) * 1.1
+    if scale == 1:
+        return texture
+    size = (math.ceil(texture.shape[1] * scale), math.ceil(texture.shape[0] * scale))
+    return np.asarray(cv2.resize(texture, size, interpolation=cv2.INTER_LINEAR), np.uint8)
 
 
 def _feather(canvas: Plane, rng: np.random.Generator) -> None:

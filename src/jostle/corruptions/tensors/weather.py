@@ -13,7 +13,7 @@ from jostle.corrupting.scene import Moment
 from jostle.corruptions import weather as own
 from jostle.corruptions.kernels.frame_draws import first_integers
 from jostle.corruptions.kernels.sway import OverTime, drift, texture_key
-from jostle.corruptions.kernels.textures import ICE_TEXTURES, Plane, cloud, covering_side
+from jostle.corruptions.kernels.textures import ICE_TEXTURES, Plane, cloud, covering_side, ice_covering
 from jostle.corruptions.tensors.clouds import clouds, raw_clouds
 from jostle.corruptions.tensors.holding import held
 from jostle.corruptions.tensors.moments import Moments
@@ -74,7 +74,7 @@ def frost(frames: Tensor, blend: tuple[float, float], at: Moments, *, over_time:
     share, other = (round(part * (1 << SHARE_BITS)) for part in blend)
     panes = _panes(height, width)
     keys = at.keys().view(np.uint64) if over_time == "redrawn" else at.scene_keys()
-    number, y, x = first_integers(keys, *own.pane_choices(panes.shape[1:3], height, width)).T
+    number, y, x = first_integers(keys, ICE_TEXTURES, *own.places(panes[0], height, width)).T
     ice = held(panes, frames.device)
     if runs_on(frames):
         begins = (number * panes.shape[1] + y) * panes.shape[2] + x
@@ -101,7 +101,7 @@ def _frost_by_program(frames: Tensor, ice: Tensor, begins: Any, share: int, othe
 @lru_cache(4)
 def _panes(height: int, width: int) -> Any:
     """All textures of ice, each large enough for a frame."""
-    return np.stack([own._ice_covering(number, height, width) for number in range(ICE_TEXTURES)])
+    return np.stack([ice_covering(number, height, width) for number in range(ICE_TEXTURES)])
 
 
 @lru_cache(32)
