@@ -39,6 +39,8 @@ _ORDER = np.array(
         [13, 11, 7, 14, 12, 1, 3, 9, 5, 0, 15, 4, 8, 6, 2, 10],
         [6, 15, 14, 9, 11, 3, 0, 8, 12, 2, 13, 7, 1, 4, 10, 5],
         [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
+        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+        [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
     ],
     np.int64,
 )  # fmt: skip
@@ -60,7 +62,7 @@ def frame_keys(scenes: Sequence[Scene], scene: Array, index: Array, *parts: Part
 @kernel
 def _hash(before: Array, lengths: Array, scene: Array, index: Array, after: Array, room: Array, keys: Array) -> None:
     words = room.view(np.uint64)
-    state, mixed = np.empty(8, np.uint64), np.empty(16, np.uint64)
+    state = np.empty(8, np.uint64)
     for n in range(len(keys)):
         room[:] = 0
         size = lengths[scene[n]]
@@ -83,34 +85,50 @@ def _hash(before: Array, lengths: Array, scene: Array, index: Array, after: Arra
         for block in range(blocks):
             last = block == blocks - 1
             seen = np.uint64(size if last else 128 * (block + 1))
-            mixed[:8] = state
-            mixed[8:] = _START
-            mixed[12] ^= seen
-            if last:
-                mixed[14] = ~mixed[14]
-            part = words[16 * block : 16 * block + 16]
-            for turn in range(12):
-                order = _ORDER[turn % 10]
-                for i in range(4):
-                    _stir(mixed, i, 4 + i, 8 + i, 12 + i, part[order[2 * i]], part[order[2 * i + 1]])
-                for i in range(4):
-                    b, c, d = 4 + (i + 1) % 4, 8 + (i + 2) % 4, 12 + (i + 3) % 4
-                    _stir(mixed, i, b, c, d, part[order[8 + 2 * i]], part[order[9 + 2 * i]])
-            for i in range(8):
-                state[i] ^= mixed[i] ^ mixed[i + 8]
+            _join(state, words[16 * block : 16 * block + 16], seen, last)
         keys[n] = state[0]
 
 
 @inlined
-def _stir(v: Array, a: int, b: int, c: int, d: int, x: np.uint64, y: np.uint64) -> None:
-    v[a] = v[a] + v[b] + x
-    v[d] = _turned(v[d] ^ v[a], np.uint64(32))
-    v[c] = v[c] + v[d]
-    v[b] = _turned(v[b] ^ v[c], np.uint64(24))
-    v[a] = v[a] + v[b] + y
-    v[d] = _turned(v[d] ^ v[a], np.uint64(16))
-    v[c] = v[c] + v[d]
-    v[b] = _turned(v[b] ^ v[c], np.uint64(63))
+def _join(h: Array, m: Array, seen: np.uint64, last: bool) -> None:
+    """One block more. The sixteen words are variables and no array, so that they stay in registers."""
+    a, b, c, d, e, f, g, i = h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7]
+    p, q, r, s = _START[0], _START[1], _START[2], _START[3]
+    t, u, v, w = _START[4] ^ seen, _START[5], _START[6], _START[7]
+    if last:
+        v = ~v
+    for turn in range(12):
+        o = _ORDER[turn]
+        a, e, p, t = _stir(a, e, p, t, m[o[0]], m[o[1]])
+        b, f, q, u = _stir(b, f, q, u, m[o[2]], m[o[3]])
+        c, g, r, v = _stir(c, g, r, v, m[o[4]], m[o[5]])
+        d, i, s, w = _stir(d, i, s, w, m[o[6]], m[o[7]])
+        a, f, r, w = _stir(a, f, r, w, m[o[8]], m[o[9]])
+        b, g, s, t = _stir(b, g, s, t, m[o[10]], m[o[11]])
+        c, i, p, u = _stir(c, i, p, u, m[o[12]], m[o[13]])
+        d, e, q, v = _stir(d, e, q, v, m[o[14]], m[o[15]])
+    h[0] ^= a ^ p
+    h[1] ^= b ^ q
+    h[2] ^= c ^ r
+    h[3] ^= d ^ s
+    h[4] ^= e ^ t
+    h[5] ^= f ^ u
+    h[6] ^= g ^ v
+    h[7] ^= i ^ w
+
+
+@inlined
+def _stir(
+    a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64, x: np.uint64, y: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    a = a + b + x
+    d = _turned(d ^ a, np.uint64(32))
+    c = c + d
+    b = _turned(b ^ c, np.uint64(24))
+    a = a + b + y
+    d = _turned(d ^ a, np.uint64(16))
+    c = c + d
+    return a, _turned(b ^ c, np.uint64(63)), c, d
 
 
 @inlined

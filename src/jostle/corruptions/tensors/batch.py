@@ -26,6 +26,8 @@ from jostle.types.segments import Segments
 
 Form = Callable[..., Tensor]
 
+EVERYWHERE = "everywhere"
+
 
 @lru_cache(256)
 def form_of(corruption: Corruption) -> Form | None:
@@ -90,11 +92,7 @@ def corrupted_batch(
     done = frames
     seen: dict[str, int] = {}
     blank = Clip.at_rate(np.empty((frames.shape[1], 1, 1, 3), np.uint8), fps)
-    lines = [
-        Timeline.of(blank.pts, blank.fps, own, seed=seed, video_id=name)
-        for own, name in zip(segments, video_ids, strict=True)
-    ]
-    masks = [masks_for(specs, placement, line) for line in lines]
+    masks = _masks(specs, placement, blank, segments, seed, video_ids)
     for number, spec in enumerate(specs):
         if spec.severity == 0:
             continue
@@ -108,6 +106,25 @@ def corrupted_batch(
         ]
         done = _struck(done, spec, scenes, ordinal)
     return done
+
+
+def _masks(
+    specs: Sequence[Spec],
+    placement: str | Placement | None,
+    blank: Clip,
+    segments: Sequence[Segments | None],
+    seed: int,
+    video_ids: Sequence[str],
+) -> list[list[Mask]]:
+    """For each clip one mask a spec."""
+    placed = {spec.placement for spec in specs} if placement is None else {str(placement)}
+    if placed == {EVERYWHERE}:  # which is the same for all clips, whatever their actions
+        return [masks_for(specs, placement, Timeline(len(blank), None))] * len(video_ids)
+    lines = (
+        Timeline.of(blank.pts, blank.fps, own, seed=seed, video_id=name)
+        for own, name in zip(segments, video_ids, strict=True)
+    )
+    return [masks_for(specs, placement, line) for line in lines]
 
 
 def _struck(frames: Tensor, spec: Spec, scenes: Sequence[Scene], ordinal: int) -> Tensor:
