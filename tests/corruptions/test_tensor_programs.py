@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 import pytest
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 # Small frames, as the interpreter takes milliseconds for a step: one whose pixels come in eights, one whose do not.
 SCRIPT = """
@@ -33,6 +33,7 @@ for size in ((4, 8), (3, 5)):
 
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU runs the programs themselves")
 @pytest.mark.parametrize(
     "specs",
     [

@@ -54,6 +54,7 @@ def by_kernels(clips: np.ndarray, specs: list[str], placement: str | None = None
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", FORMED)
+@pytest.mark.filterwarnings("ignore:.*not with these options")
 def test_forms_give_the_bytes_of_the_kernels(name: str, device: str, clips: np.ndarray) -> None:
     for severity in range(1, len(Spec.parse(name).entry.values) + 1):
         spec = f"{name}:{severity}"

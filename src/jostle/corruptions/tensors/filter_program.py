@@ -173,8 +173,8 @@ def softened(  # type: ignore[no-untyped-def, unused-ignore]
         far, half = tl.load(rows + box), tl.load(halves + box)
         upper, lower = here + mirrored(y - far, height) * values, here + mirrored(y + far, height) * values
         whole = tl.zeros([SIZE], tl.int32)
-        for i in range(-half, half + 1):
-            column = 3 * mirrored(pixel + i, values // 3) + channel
+        for beside in range(-half, half + 1):
+            column = 3 * mirrored(pixel + beside, values // 3) + channel
             whole += tl.load(upper + column, mask=inside, other=0).to(tl.int32)
             whole += tl.load(lower + column, mask=inside, other=0).to(tl.int32)
         total += whole.to(tl.float32) * tl.load(weights + box)
