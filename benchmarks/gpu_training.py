@@ -49,7 +49,7 @@ def written(place: tuple[Path, int]) -> None:
             writer.write(frame)
 
 
-def trained(work: Path, recogniser: str, device: str, corruptions: dict[str, Any]) -> Times:
+def trained(work: Path, recogniser: str, device: str, epochs: int, corruptions: dict[str, Any]) -> Times:
     """Train once; the cache is empty."""
     name = "corrupted" if corruptions else "clean"
     content = {
@@ -64,7 +64,7 @@ def trained(work: Path, recogniser: str, device: str, corruptions: dict[str, Any
             "cache": str(work / f"cache-{name}"),
         },
         "corruptions": corruptions,
-        "optimiser": {"lr": 1e-3, "warmup_epochs": 1, "epochs": EPOCHS, "batch": BATCH},
+        "optimiser": {"lr": 1e-3, "warmup_epochs": 1, "epochs": epochs, "batch": BATCH},
     }
     ends: list[float] = []
     begun = time.perf_counter()
@@ -75,7 +75,7 @@ def trained(work: Path, recogniser: str, device: str, corruptions: dict[str, Any
         ends.append(time.perf_counter())
 
     jostle.train(make_settings(RecognitionConfig, content), work / name, progress=tick)
-    each = steps[0] // (EPOCHS + 1)
+    each = steps[0] // (epochs + 1)
     closed = ends[each - 1 :: each]
     return Times(ends[0] - begun, statistics.median(b - a for a, b in itertools.pairwise(closed)))
 
@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--videos", type=int, default=192)
     parser.add_argument("--recogniser", default="puppet_r2plus1d")
     parser.add_argument("--device", default="cuda")
+    parser.add_argument("--epochs", type=int, default=EPOCHS, help="behind the first, which warms up")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--strict", action="store_true")
     given = parser.parse_args(arguments)
@@ -94,8 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         places = [(work / "set" / "train" / "ab"[i % 2] / f"v{i}.mp4", i) for i in range(given.videos)]
         with ProcessPoolExecutor() as pool:
             list(pool.map(written, places))
-        clean = trained(work, given.recogniser, given.device, {})
-        rough = trained(work, given.recogniser, given.device, {"specs": list(SPECS), "share": 0.75, "draws": 4})
+        ways = (given.recogniser, given.device, given.epochs)
+        clean = trained(work, *ways, {})
+        rough = trained(work, *ways, {"specs": list(SPECS), "share": 0.75, "draws": 4})
     ratio = rough.epoch / clean.epoch
     print(f"{given.recogniser}, {given.videos} videos of {LENGTH} frames, {WIDTH} x {HEIGHT}, on {given.device}")
     for name, times in (("clean", clean), ("corrupted", rough)):
