@@ -263,8 +263,8 @@ def ship(work: Path) -> None:
     )
 
 
-def ship_weights(folders: Mapping[str, Path]) -> None:
-    """Copy the last weights of runs into the package, in half precision and under these names."""
+def ship_weights(folders: Mapping[str, Path], **notes: str) -> None:
+    """Copy the last weights of runs into the package, in half precision, under these names and with these notes."""
     import torch
 
     from jostle.detectors.checkpoints import read_metadata, read_weights, write_weights
@@ -276,7 +276,7 @@ def ship_weights(folders: Mapping[str, Path]) -> None:
         half = {key: value.half() if value.is_floating_point() else value for key, value in read_weights(path).items()}
         assert all(torch.isfinite(value).all() for value in half.values()), f"{path}: too large for half precision"
         out = FOLDER / f"{name}.safetensors"
-        write_weights(half, out, metadata=read_metadata(path))
+        write_weights(half, out, metadata=read_metadata(path) | notes)
         size += out.stat().st_size
     print(json.dumps({"files": len(folders), "bytes": size}))
 

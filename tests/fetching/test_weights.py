@@ -199,6 +199,8 @@ def test_every_network_says_what_it_sees_and_where_its_weights_are() -> None:
         assert all(one.sees and one.weights for one in told.values())
     told = {one.name: one for one in jostle.api.describe("detectors")}
     assert told["actionformer_thumos_i3d"].sees == "features of 2048, 2304 steps; 20 classes"
+    assert told["afsd_puppets"].sees == "128 frames at 8 a second, 96x96; 16 classes"
+    assert told["e2e_tad_anet_tsm50"].sees == "96 frames over the whole video, 96x96; 200 classes"
     told = {one.name: one for one in jostle.api.describe("models")}
     assert told["r3d_18"].sees == "16 frames at 15 a second, 112x112"
     assert told["r3d_18"].weights.endswith("r3d_18-b3b3357e.pth (127 MiB)")

@@ -38,7 +38,7 @@ def described(shelf: str) -> list[Described]:
         from jostle.detectors.detector import detectors
 
         return [
-            Described(kind.name, _features(kind.config()), _weights(shelf, kind.name, "a file of yours"))
+            Described(kind.name, _shown(kind.config()), _weights(shelf, kind.name, "a file of yours"))
             for kind in detectors.values()
         ]
     if shelf == "objectdetectors":
@@ -71,9 +71,15 @@ def clips(spec: InputSpec | None) -> str:
     return f"{frames}{every}{rate}, {spec.size}x{spec.size}{ten}"
 
 
-def _features(config: DetectorConfig) -> str:
+def _shown(config: DetectorConfig) -> str:
+    """What a detector looks at: features, or frames."""
+    from jostle.detectors.frame_detector import FrameConfig
+
     many = "1 class" if config.classes == 1 else f"{config.classes} classes"
-    return f"features of {config.input_dim}, {config.max_length} steps; {many}"
+    if not isinstance(config, FrameConfig):
+        return f"features of {config.input_dim}, {config.max_length} steps; {many}"
+    rate = "over the whole video" if config.fps is None else f"at {config.fps:g} a second"
+    return f"{config.max_length} frames {rate}, {config.crop}x{config.crop}; {many}"
 
 
 def _weights(shelf: str, name: str, otherwise: str) -> str:

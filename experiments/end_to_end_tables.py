@@ -1,0 +1,90 @@
+"""The tables of docs/results.md about detectors of frames: `python -m experiments.end_to_end_tables` fills them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from experiments.cells import CORRUPTIONS, SHARES
+from experiments.end_to_end import FEATURES, FRAMES, ON_FEATURES, TREATMENTS
+from experiments.tables import PAGE, Record, corrupted, relative, spread, table, value
+from experiments.tables import Results as FeatureResults
+
+RESULTS = Path(__file__).with_name("end_to_end.jsonl")
+NAMES = {"afsd": "AFSD", "basictad": "BasicTAD", "e2e_tad": "E2E-TAD", "vsgn": "VSGN"}
+BESIDE = {"actionformer": "ActionFormer", "tridet": "TriDet", "temporalmaxer": "TemporalMaxer"}
+
+
+class Results:
+    """All measured runs."""
+
+    def __init__(self, path: Path = RESULTS) -> None:
+        self.records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    def of(self, detector: str, treatment: str) -> list[Record]:
+        """The runs of a detector under a treatment, by seed."""
+        wanted = {"detector": detector, "treatment": treatment}
+        found = [record for record in self.records if wanted.items() <= record["run"].items()]
+        return sorted(found, key=lambda record: record["run"]["seed"])
+
+
+def _row(name: str, treatment: str, records: list[Record]) -> list[str]:
+    three = (
+        spread(value(record, "clean") for record in records),
+        spread(corrupted(record) for record in records),
+        spread(relative(record) for record in records),
+    )
+    return [name, treatment, *three, str(len(records))]
+
+
+def main_table(results: Results) -> str:
+    """Every treatment of every detector."""
+    rows = [_row(NAMES[name], how, results.of(name, how)) for name in FRAMES for how in TREATMENTS]
+    rows += [_row(NAMES[name], how, results.of(name, how)) for name in FEATURES for how in ON_FEATURES]
+    return table(["detector", "trained", "clean", "corrupted", "relative robustness", "runs"], rows)
+
+
+def beside_table(results: Results) -> str:
+    """Clean training of all seven: those on features of the shipped extractor, and those of frames."""
+    features = FeatureResults()
+    rows = [[*_row(said, "features", features.of(name, "clean", network=0))] for name, said in BESIDE.items()]
+    rows += [_row(NAMES[name], "features", results.of(name, "clean")) for name in FEATURES]
+    rows += [_row(NAMES[name], "frames, backbone frozen", results.of(name, "frozen, clean")) for name in FRAMES]
+    rows += [_row(NAMES[name], "frames, end to end", results.of(name, "clean")) for name in FRAMES]
+    return table(["detector", "looks at", "clean", "corrupted", "relative robustness", "runs"], rows)
+
+
+def cell_table(results: Results) -> str:
+    """Each corruption at its three shares."""
+    rows = []
+    for name in FRAMES:
+        for treatment in TREATMENTS:
+            records = results.of(name, treatment)
+            row = [NAMES[name], treatment]
+            for kind in CORRUPTIONS:
+                levels = [
+                    np.mean([value(record, f"thumos14-c/{kind}:{level}") for record in records]) for level in SHARES
+                ]
+                row.append(" / ".join(f"{level:.1f}" for level in levels))
+            rows.append(row)
+    return table(["detector", "trained", *(name.replace("_", " ") for name in CORRUPTIONS)], rows)
+
+
+TABLES: dict[str, Callable[[Results], str]] = {"main": main_table, "beside": beside_table, "cells": cell_table}
+
+
+def filled(page: str, results: Results) -> str:
+    """The page with every `<!-- end to end: NAME -->` ... `<!-- end -->` filled from the results."""
+
+    def put(found: re.Match[str]) -> str:
+        return f"<!-- end to end: {found[1]} -->\n\n{TABLES[found[1]](results)}\n\n<!-- end -->"
+
+    return re.sub(r"<!-- end to end: (\w+) -->.*?<!-- end -->", put, page, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), Results()), encoding="utf-8")
