@@ -1,6 +1,6 @@
-"""Triton's programs give the bytes of the kernels, by its interpreter, which needs no GPU; where Triton is installed.
+"""Triton's programs without a GPU, where Triton is installed: they compile for one, and give the bytes of the kernels.
 
-On a GPU `test_tensors.py` runs them themselves.
+The bytes are those of Triton's interpreter. On a GPU `test_tensors.py` runs the programs themselves.
 """
 
 from __future__ import annotations
@@ -9,10 +9,16 @@ import os
 import subprocess
 import sys
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
+
+pytestmark = [
+    pytest.mark.skipif(find_spec("triton") is None, reason="no Triton"),
+    pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU runs the programs themselves"),
+]
 
 # Small frames, as the interpreter takes milliseconds for a step: one whose pixels come in eights, one whose do not.
 SCRIPT = """
@@ -32,8 +38,6 @@ for size in ((4, 8), (3, 5)):
 """
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="no Triton")
-@pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU runs the programs themselves")
 @pytest.mark.parametrize(
     "specs",
     [
@@ -48,3 +52,57 @@ def test_programs_give_the_bytes_of_the_kernels(specs: list[str]) -> None:
         [sys.executable, "-c", SCRIPT, *specs], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True
     )
     assert told.returncode == 0, told.stderr.decode()[-2000:]
+
+
+BYTES, FLOATS, WHOLE, SHORT, LONG = "*u8", "*fp32", "*i32", "*i16", "*i64"
+# What the first arguments of each program point to; the others are numbers, whole unless they are named below.
+POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
+    "stream_program.follow": [([LONG, LONG], {"ROWS": 128})],
+    "noise_program.noise": [
+        ([unit, unit, LONG, table], {"KIND": kind, "EIGHTS": unit == LONG, "ROWS": 32})
+        for kind, table in (("gaussian", BYTES), ("shot", BYTES), ("speckle", SHORT), ("impulse", BYTES))
+        for unit in (LONG, BYTES)
+    ],
+    "light_program.by_table": [
+        ([WHOLE, WHOLE, table], {"KIND": kind, "SIZE": 256})
+        for kind, table in (("brightness", BYTES), ("saturate", FLOATS))
+    ],
+    "light_program.add_up": [([BYTES, LONG], {"SIZE": 4096})],
+    "light_program.towards_mean": [([BYTES, BYTES, LONG], {"SIZE": 4096})],
+    "filter_program.along": [
+        ([BYTES, FLOATS, FLOATS, WHOLE], {"DOWN": True, "SIZE": 256}),
+        ([FLOATS, BYTES, FLOATS, WHOLE], {"DOWN": False, "SIZE": 256}),
+    ],
+    "filter_program.trail": [([BYTES, BYTES, WHOLE, FLOATS], {"SIZE": 256})],
+    "filter_program.zoomed": [([BYTES, BYTES, LONG, FLOATS, LONG, FLOATS], {"SIZE": 256})],
+    "filter_program.disc_means": [([BYTES, FLOATS, LONG], {"SIZE": 256, **less}) for less in ({}, {"around": 1})],
+    "filter_program.softened": [
+        ([FLOATS, BYTES, BYTES, FLOATS, LONG, LONG, FLOATS], {"TAPS": taps, "SIZE": 256, **less})
+        for taps, less in ((3, {}), (5, {}), (3, {"boxes": 1}))
+    ],
+    "filter_program.coarse": [([BYTES, BYTES, *[LONG] * 6], {"SIZE": 256})],
+    "weather_program.halve": [([FLOATS, FLOATS, LONG], {"SIZE": 256, **less}) for less in ({}, {"count": 1})],
+    "weather_program.lay_fog": [([BYTES, BYTES, FLOATS, FLOATS, FLOATS, BYTES], {"SIZE": 256})],
+    "weather_program.blend": [([BYTES, BYTES, BYTES, LONG], {"BITS": 14, "SIZE": 256})],
+}
+REAL = ("kept", "scale", "unit", "spread", "thickness")
+
+
+@pytest.mark.parametrize("name", POINTERS)
+def test_programs_compile_for_a_gpu_and_nothing_is_fused(name: str) -> None:
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    module, _, called = name.partition(".")
+    program = getattr(__import__(f"jostle.corruptions.tensors.{module}", fromlist=[called]), called)
+    for pointers, fixed in POINTERS[name]:
+        types = dict(zip(program.arg_names, pointers, strict=False))
+        signature = {
+            argument: "constexpr" if argument in fixed else types.get(argument, "fp32" if argument in REAL else "i32")
+            for argument in program.arg_names
+        }
+        known = {(program.arg_names.index(argument),): value for argument, value in fixed.items()}
+        source = ASTSource(fn=program, signature=signature, constexprs=known)
+        made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": False})
+        assert "fma" not in made.asm["ptx"]
