@@ -66,6 +66,9 @@ bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(BIN)/python -m benchmarks.puppets
 	$(PARTS)/python -m benchmarks.running
 	$(BIN)/python -m benchmarks.run_memory
+	$(BIN)/python -m benchmarks.growth
+	$(BIN)/python -m benchmarks.whole_benchmark
+	$(PARTS)/python -m benchmarks.nodes
 
 reference: .venv/.stamp
 	$(BIN)/python docs/generate_reference.py
