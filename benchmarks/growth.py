@@ -36,6 +36,7 @@ from benchmarks.run_memory import cells_of  # noqa: E402
 from benchmarks.running import FPS, Glance, write_videos  # noqa: E402
 from jostle.diagnosis import diagnose, styles  # noqa: E402
 from jostle.metrics.score import score  # noqa: E402
+from jostle.models.input_spec import InputSpec  # noqa: E402
 from jostle.types.predictions import Predictions  # noqa: E402
 from jostle.types.truth import Truth  # noqa: E402
 from jostle.workers import cores  # noqa: E402
@@ -43,6 +44,7 @@ from jostle.workers import cores  # noqa: E402
 Work = Callable[[], Any]
 SHORT = 4 * FPS  # frames of a video that is not the one to grow
 BRIEF = 12  # and where there are many
+CLIP = InputSpec(frames=16, stride=4, resize=128, size=112)
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,16 @@ def corrupted(folder: Path, seconds: int) -> Work:
     return lambda: jostle.corrupt_file(source, "gaussian_noise:3", folder / "out.mp4")
 
 
-def run_of(folder: Path, *, videos: int = 4, cells: int = 2, frames: int = SHORT, jobs: int = 1) -> Work:
-    """A benchmark on a model that costs nothing."""
+def run_of(
+    folder: Path,
+    *,
+    videos: int = 4,
+    cells: int = 2,
+    frames: int = SHORT,
+    jobs: int = 1,
+    spec: InputSpec | None = None,
+) -> Work:
+    """A benchmark on a model that costs nothing; one that does not say what it wants is shown all frames at once."""
     for label in ("still", "moving"):
         (folder / "data" / "test" / label).mkdir(parents=True)
     for number, path in enumerate(write_videos(folder, videos, frames)):
@@ -72,7 +82,7 @@ def run_of(folder: Path, *, videos: int = 4, cells: int = 2, frames: int = SHORT
     group = f'[[groups]]\nname = "main"\ncells = {json.dumps(cells_of(cells))}\nplacements = ["everywhere"]\n'
     (folder / "growth.toml").write_text(f"{head}{task}\n{group}")
     data, out = folder / "data", folder / "run"
-    return lambda: jostle.run(folder / "growth.toml", model=Glance(), data=data, out=out, jobs=jobs)
+    return lambda: jostle.run(folder / "growth.toml", model=Glance(), data=data, out=out, jobs=jobs, spec=spec)
 
 
 def scored(folder: Path, predictions: int) -> Work:
@@ -104,7 +114,14 @@ def of_classes(folder: Path, classes: int) -> Work:
 
 GROWING: dict[str, tuple[Callable[[Path, int], Work], tuple[int, ...]]] = {
     "seconds of a video, corrupted": (corrupted, (10, 40, 160)),
-    "seconds of two videos, run": (lambda folder, size: run_of(folder, videos=2, frames=size * FPS), (10, 40, 160)),
+    "seconds of two videos, run by clips": (
+        lambda folder, size: run_of(folder, videos=2, frames=size * FPS, spec=CLIP),
+        (10, 40, 160),
+    ),
+    "seconds of two videos, run whole": (
+        lambda folder, size: run_of(folder, videos=2, frames=size * FPS),
+        (10, 40, 160),
+    ),
     "cells of a run": (lambda folder, size: run_of(folder, cells=size), (3, 12, 48)),
     "videos of a run": (lambda folder, size: run_of(folder, videos=size, frames=BRIEF), (16, 64, 256)),
     "predictions, scored": (scored, (10_000, 100_000, 1_000_000)),
@@ -208,7 +225,8 @@ def draw(every: dict[str, list[Point]], path: Path) -> None:
         place.minorticks_off()
         place.set_xticks(sizes, [f"{size:,}" for size in sizes])
         place.set_yticks([1, 10, 100], ["1", "10", "100"])
-        place.set_ylim(0.7, 1.4 * max(sizes[-1] / sizes[0], 10))
+        drawn = [value for line in place.lines for value in line.get_ydata()]
+        place.set_ylim(0.7 * min(drawn), 1.4 * max(drawn))
         place.tick_params(labelsize=8)
     for place in axes.flat[len(every) :]:
         place.axis("off")
