@@ -21,6 +21,10 @@ from jostle.registry import Registry
 if "PYTEST_XDIST_WORKER" in os.environ:  # several workers with a thread pool each would wait for one another
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# Tests start hundreds of processes. In a container that asks for no bytecode each would compile all of torch anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 os.environ.setdefault("JOSTLE_CODEC_CACHE", "0")  # runs of tests leave no streams in anybody's cache
 
 # How long a draw takes says how busy the machine is, and nothing about jostle.
