@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "feeding"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "looking"))
 
+import small_looks
 import small_objects
 import small_recognition
 import small_run
 import small_serving
 import tiny_run
-from small_recognition import Weigher
 from small_serving import OneLane
-from test_clip_detection import detector_of
 
 from jostle.benchmarks.recipe import CLEAN_CELL, Recipe
 from jostle.benchmarks.selection import select_cells
@@ -37,7 +35,6 @@ from jostle.datasets.dataset import Dataset
 from jostle.errors import BadValue
 from jostle.feeding.processes import serving
 from jostle.findings.record import RunRecord
-from jostle.looking.detecting import DetectingByClips, DetectingByFrames
 from jostle.looking.remote import look_from_afar
 from jostle.looking.work import Order
 from jostle.models.lanes import Lanes
@@ -46,38 +43,7 @@ from jostle.running.check import check_run
 from jostle.running.runner import Contestant, run_benchmark
 from jostle.runs.events import WorkDone
 from jostle.runs.journal import read_events
-from jostle.types import Segments
 from jostle.workers import worked
-
-
-class Gathering(Weigher):
-    """A model that looks at several clips at once."""
-
-    def together(self, parts: list[np.ndarray]) -> list[np.ndarray]:
-        return [self(part) for part in parts]
-
-
-def gathering() -> Any:
-    return replace(small_recognition.recognising(), model=Gathering(), batch=4)
-
-
-def concatenating() -> Any:
-    return replace(small_recognition.recognising(), batch=5)
-
-
-def lit(frames: np.ndarray, fps: float) -> Segments:
-    light = float(frames.astype(np.float64).sum() % 9973) / 9973
-    return Segments([0.1], [0.5 + light + fps / 100], [0], [light], ("action",))
-
-
-def by_frames() -> DetectingByFrames:
-    return DetectingByFrames(lit)
-
-
-def by_clips() -> DetectingByClips:
-    detector = detector_of("afsd")
-    detector.config = replace(detector.config, class_names=("action", "action"))
-    return DetectingByClips(detector)
 
 
 @dataclass(frozen=True)
@@ -94,13 +60,13 @@ def boxes(videos: dict[str, Path]) -> Dataset:
 
 frames_of = partial(small_recognition.data_of, task="frames")
 TASKS = {
-    "recognition": Task(small_recognition.RECIPE, small_recognition.data_of, gathering),
-    "recognition, put together": Task(small_recognition.RECIPE, small_recognition.data_of, concatenating),
+    "recognition": Task(small_recognition.RECIPE, small_recognition.data_of, small_looks.gathering),
+    "recognition, put together": Task(small_recognition.RECIPE, small_recognition.data_of, small_looks.concatenating),
     "frames": Task(small_recognition.FRAME_RECIPE, frames_of, small_recognition.seeing_frames),
     "objects": Task(small_objects.RECIPE, boxes, small_objects.looking),
     "features": Task(small_run.RECIPE, small_run.data_of, small_run.looking),
-    "own, of frames": Task(small_run.RECIPE, small_run.data_of, by_frames),
-    "clips": Task(small_run.RECIPE, small_run.data_of, by_clips),
+    "own, of frames": Task(small_run.RECIPE, small_run.data_of, small_looks.by_frames),
+    "clips": Task(small_run.RECIPE, small_run.data_of, small_looks.by_clips),
 }
 
 
@@ -147,25 +113,15 @@ def test_the_journal_says_what_the_time_went_to(videos: dict[str, Path], tmp_pat
 def test_workers_do_without_torch(videos: dict[str, Path]) -> None:
     """It takes seconds to import and hundreds of megabytes, in each of them."""
     order = Order("a", videos["a"], (CLEAN_CELL,), 0)
-    with serving(with_torch, OneLane(), [{}]) as served:
+    with serving(small_looks.with_torch, OneLane(), [{}]) as served:
         assert not dict(worked(partial(small_serving.telling_of_torch, served), [order, order], 2))[order]
-
-
-def with_torch() -> Any:
-    import torch
-
-    from jostle.models import InputSpec, Recogniser
-
-    network = torch.nn.Sequential(torch.nn.AdaptiveAvgPool3d(1), torch.nn.Flatten())
-    spec = InputSpec(frames=4, stride=4, resize=20, size=16)
-    return replace(small_recognition.recognising(), model=Recogniser(network, spec), batch=4)
 
 
 def test_a_process_that_dies_in_the_middle_changes_nothing(videos: dict[str, Path], tmp_path: Path) -> None:
     task = TASKS["recognition"]
     known = run(task, videos, tmp_path / "one", task.look)
     with serving(task.look, OneLane(), [{}, {}]) as served:
-        holders = {served.later(_who, np.zeros((1, 300, 300, 3), np.uint8))() for _ in range(4)}
+        holders = {served.later(small_looks.who, np.zeros((1, 300, 300, 3), np.uint8))() for _ in range(4)}
 
         def kill_one(done: int, of: int) -> None:
             if done == 1:
@@ -173,10 +129,6 @@ def test_a_process_that_dies_in_the_middle_changes_nothing(videos: dict[str, Pat
 
         fed = run(task, videos, tmp_path / "fed", partial(look_from_afar, served), jobs=2, progress=kill_one)
     assert fed == known
-
-
-def _who(look: object, frames: np.ndarray) -> int:
-    return os.getpid()
 
 
 def test_lanes_of_a_cpu(videos: dict[str, Path], tmp_path: Path) -> None:
