@@ -17,19 +17,16 @@ import jostle
 from jostle import Clip
 from jostle.media.encode import Writer
 
-TINY = {"NUMBA_NUM_THREADS": "1"}
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from started import run
 
 
-def run(*words: str | Path, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jostle", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, **TINY, **env},
-        encoding="utf-8",
-        errors="surrogateescape",
-    )
+def python(*words: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """The same words to a Python that is started for them."""
+    command = [sys.executable, "-m", "jostle", *map(str, words)]
+    usual = {"capture_output": True, "text": True, "encoding": "utf-8", "errors": "surrogateescape"}
+    return subprocess.run(command, env={**os.environ, "NUMBA_NUM_THREADS": "1", **env}, **usual)
 
 
 @pytest.fixture(scope="module")
@@ -185,12 +182,12 @@ def test_F26_a_plain_terminal_gets_escapes(video: Path, tmp_path: Path) -> None:
     odd = tmp_path / "ы.mkv"
     odd.write_bytes(video.read_bytes())
     settings = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "ascii:strict"}
-    plain = run("corrupt", odd, "-c", "gaussian_noise:2", "-o", tmp_path / "plain.mkv", "--lossless", **settings)
+    plain = python("corrupt", odd, "-c", "gaussian_noise:2", "-o", tmp_path / "plain.mkv", "--lossless", **settings)
     assert plain.returncode == 0, plain.stderr
-    usual = run("corrupt", odd, "-c", "gaussian_noise:2", "-o", tmp_path / "usual.mkv", "--lossless")
+    usual = python("corrupt", odd, "-c", "gaussian_noise:2", "-o", tmp_path / "usual.mkv", "--lossless")
     assert usual.returncode == 0
     assert (tmp_path / "plain.mkv").read_bytes() == (tmp_path / "usual.mkv").read_bytes()
-    missing = run("corrupt", tmp_path / "нет.mkv", "-c", "fog:1", "-o", tmp_path / "x.mp4", **settings)
+    missing = python("corrupt", tmp_path / "нет.mkv", "-c", "fog:1", "-o", tmp_path / "x.mp4", **settings)
     assert missing.returncode == 3
     assert "Traceback" not in missing.stderr
 
@@ -215,6 +212,6 @@ def test_a_stop_leaves_nothing_half_written(number: signal.Signals, code: int, t
 
 
 def test_version_and_help() -> None:
-    assert run("--version").stdout == f"jostle {jostle.__version__}\n"
-    assert "corrupt" in run("--help").stdout
-    assert run().returncode in (0, 2)
+    assert python("--version").stdout == f"jostle {jostle.__version__}\n"
+    assert "corrupt" in python("--help").stdout
+    assert python().returncode in (0, 2)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,9 +13,11 @@ import jostle
 from jostle.cli.main import _run
 from jostle.looking.detection import Grid
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
 from small_world import write_world
+from started import run
 
 CONFIG = """
 detector = "temporalmaxer"
@@ -45,16 +45,6 @@ warmup_epochs = 1
 epochs = 12
 average = 0.9
 """
-
-
-def run(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jostle", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=os.environ.copy(),
-    )
 
 
 @pytest.fixture(scope="module")

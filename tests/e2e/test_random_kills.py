@@ -19,8 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
 
 from small_world import write_world
+from started import Starter
 from test_detecting_cli import CONFIG
-from tiny_run import NAMES, Starter, command, content, is_gone, write_folder
+from tiny_run import NAMES, command, content, is_gone, starter_in, write_folder
 
 from jostle.runs.events import VideoKept
 from jostle.runs.journal import read_events
@@ -76,7 +77,7 @@ def after_seconds(most: float, rng: np.random.Generator) -> Callable[[], bool]:
 
 @pytest.fixture
 def starter(tmp_path: Path) -> Iterator[Starter]:
-    started = Starter(write_sources(tmp_path))
+    started = starter_in(write_sources(tmp_path))
     yield started
     started.close()
 

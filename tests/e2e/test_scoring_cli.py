@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,17 +14,11 @@ from jostle import Predictions, Truth
 from jostle.cli.main import _run
 from jostle.filing.files import write_predictions, write_truth
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from started import run
+
 CLASSES = ("Jump", "Run", "Throw")
-
-
-def run(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "jostle", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=os.environ.copy(),
-    )
 
 
 def made_truth() -> Truth:

@@ -10,8 +10,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+from started import Starter
 from test_random_kills import VERBS, whole_files, write_sources
-from tiny_run import Starter, command, content
+from tiny_run import command, content, starter_in
 
 ALONE = ("run", "train")  # they write one thing after another, so a second one is refused
 
@@ -19,7 +20,7 @@ ALONE = ("run", "train")  # they write one thing after another, so a second one 
 @pytest.fixture
 def starters(tmp_path: Path) -> Iterator[list[Starter]]:
     write_sources(tmp_path)
-    started = [Starter(tmp_path), Starter(tmp_path)]
+    started = [starter_in(tmp_path), starter_in(tmp_path)]
     yield started
     for one in started:
         one.close()

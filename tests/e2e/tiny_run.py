@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -18,8 +17,10 @@ from jostle.types import Segments
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "extraction"))
+sys.path.insert(0, str(HERE))
 
 from numpy_extractor import write_video  # noqa: E402
+from started import NETWORKS, Starter  # noqa: E402
 
 NAMES = ("one", "two", "three")
 RECIPE = """
@@ -102,76 +103,6 @@ def is_gone(group: int) -> bool:
     return False
 
 
-class Starter:
-    """Starts `jostle` many times: everything is imported once, and each start is a fork of that.
-
-    A start is then a tenth of a second instead of many, and what it does is the same.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__],
-            cwd=root,
-            env=environment(TINY_DELAY_S="0.03"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        self._heard = b""
-
-    def start(self, words: list[str]) -> int:
-        """Start a command; the number of its process and of its group."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(words).encode() + b"\n")
-        self._process.stdin.flush()
-        return int(self._line())
-
-    def is_done(self) -> bool:
-        """Whether the command has ended."""
-        return bool(self._heard or select.select([self._process.stdout], [], [], 0)[0])
-
-    def end(self) -> int:
-        """Wait until the command has ended; how it did, negative for a signal."""
-        return int(self._line())
-
-    def close(self) -> None:
-        self._process.communicate()
-
-    def _line(self) -> bytes:
-        assert self._process.stdout is not None
-        while b"\n" not in self._heard:
-            more = os.read(self._process.stdout.fileno(), 100)
-            assert more, self._process.communicate()
-            self._heard += more
-        line, _, self._heard = self._heard.partition(b"\n")
-        return line
-
-
-def _serve() -> None:
-    """Fork for every line that comes, and tell when the child is there and how it ends."""
-
-    import tiny_sets  # noqa: F401  (registers its data set)
-
-    import jostle.cli
-    import jostle.detectors.devices
-    import jostle.models.threads
-    import jostle.running.runner
-    import jostle.training.loop
-
-    replies = os.dup(1)
-    os.dup2(2, 1)
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            os.setsid()
-            sys.argv = ["jostle", *json.loads(line)]
-            try:
-                jostle.cli.main()
-            except SystemExit as done:
-                os._exit(done.code if isinstance(done.code, int) else 1)
-        os.write(replies, b"%d\n" % child)
-        os.write(replies, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-
-
-if __name__ == "__main__":
-    _serve()
+def starter_in(root: Path) -> Starter:
+    """Starts commands in a folder, each slow enough to be caught in the middle."""
+    return Starter(environment(TINY_DELAY_S="0.03"), root, ("tiny_sets", *NETWORKS))
