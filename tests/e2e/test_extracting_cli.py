@@ -155,7 +155,7 @@ def test_any_model_makes_features(jostled, tmp_path: Path) -> None:
 
 def test_detections_in_a_video_are_those_in_its_features(jostled, tmp_path: Path) -> None:
     """The weights name their extractor, and features.json their rate."""
-    with_net = ("--extractor-weights", "net.safetensors", "--json")
+    with_net = ("--extractor-weights", "net.safetensors", "--json", "-j", 1)
     one = jostled("detect", "videos/one.mkv", *DETECT, *with_net)
     assert one.code == 0, one.err
     every = json.loads(jostled("detect", "videos", *DETECT, *with_net).out)["results"]
