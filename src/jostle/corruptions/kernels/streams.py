@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import inlined
+from jostle.compiled import inlined, kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -40,7 +40,7 @@ def step(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     return a, (b << np.uint64(37)) | (b >> np.uint64(27))
 
 
-@inlined
+@kernel
 def draw(words: npt.NDArray[np.uint64], key: np.uint64, row: int) -> None:
     """Fill `words` from the stream of one row."""
     a, b = start(key, row)
