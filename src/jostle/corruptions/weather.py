@@ -18,6 +18,7 @@ from jostle.compiled import inlined, kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
+from jostle.corruptions.kernels.splashes import mud, water
 from jostle.corruptions.kernels.sway import OverTime, drift, sway, texture_key
 from jostle.corruptions.kernels.textures import (
     ICE_TEXTURES,
@@ -168,7 +169,7 @@ def spatter(frame: Frame, splash: tuple[float, ...], at: Moment, *, over_time: O
     """Drops of water or mud on the lens; `splash` is (mean, sd, blur, threshold, gain, whether it is mud)."""
     height, width = frame.shape[:2]
     mean, sd, blur, threshold, gain, is_mud = splash
-    drawn = _mud if is_mud else _water
+    drawn = mud if is_mud else water
     plane = drawn(height, width, mean, sd, float(blur), threshold, gain, key=texture_key(at, over_time))
     colour = np.tile(np.array(MUD if is_mud else WATER, np.float32), width)
     out = at.canvas(frame)
@@ -221,46 +222,12 @@ def _flakes(
     key: int,
 ) -> Plane:
     # Only the middle of the layer survives the zoom, so only that is drawn.
-    small = mean + sd * normal_plane(math.ceil(height / zoom), math.ceil(width / zoom), key)
+    small = normal_plane(math.ceil(height / zoom), math.ceil(width / zoom), key, mean, sd)
     layer = stretched(small, height, width, zoom)
     layer[layer < threshold] = 0
     angle = rng_for(key, "fall").uniform(-135, -45)
     layer = correlate_plane(np.clip(layer, 0, 1), *motion_trail(radius, sigma, angle))
     return np.asarray(np.rint(layer * 255), np.float32)
-
-
-def _liquid(height: int, width: int, mean: float, sd: float, blur: float, threshold: float, key: int) -> Plane:
-    layer = mean + sd * normal_plane(height, width, key)
-    side = 2 * int(4 * blur + 0.5) + 1
-    layer = np.asarray(cv2.GaussianBlur(layer, (side, side), blur, borderType=cv2.BORDER_REPLICATE), np.float32)
-    layer[layer < threshold] = 0
-    return layer
-
-
-@lru_cache(4)
-def _water(
-    height: int, width: int, mean: float, sd: float, blur: float, threshold: float, gain: float, *, key: int
-) -> Plane:
-    drops = np.clip(_liquid(height, width, mean, sd, blur, threshold, key) * 255, 0, 255).astype(np.uint8)
-    depth = cv2.distanceTransform(255 - cv2.Canny(drops, 50, 150), cv2.DIST_L2, 5)
-    depth = cv2.blur(np.minimum(depth, 20), (3, 3)).astype(np.uint8)
-    emboss = np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]], np.float32)
-    depth = cv2.filter2D(cv2.equalizeHist(depth), cv2.CV_8U, emboss)
-    shine = drops.astype(np.float32) * cv2.blur(depth, (3, 3)).astype(np.float32)
-    shine *= gain / max(float(shine.max()), 1.0)
-    return shine
-
-
-@lru_cache(4)
-def _mud(
-    height: int, width: int, mean: float, sd: float, blur: float, threshold: float, gain: float, *, key: int
-) -> Plane:
-    layer = _liquid(height, width, mean, sd, blur, threshold, key)
-    splashes = (layer > threshold).astype(np.float32)
-    side = 2 * int(4 * gain + 0.5) + 1
-    splashes = np.asarray(cv2.GaussianBlur(splashes, (side, side), gain, borderType=cv2.BORDER_REPLICATE), np.float32)
-    splashes[splashes < 0.8] = 0
-    return splashes
 
 
 # What varies by pixel is first spread over the three channels of a row. The loop over the row is then the same for
@@ -388,6 +355,7 @@ def _cover(rows: Frame, out: Frame, plane: Plane, colour: Array, opaque: np.floa
     line = np.empty(width, np.float32)
     for y in range(height):
         _spread(line, plane[y])
+        clean, covered = rows[y], out[y]
         for x in range(width):
-            level = np.float32(rows[y, x]) * (np.float32(1) - opaque * line[x]) + line[x] * colour[x]
-            out[y, x] = np.uint8(np.int32(min(level, np.float32(255))))
+            level = np.float32(clean[x]) * (np.float32(1) - opaque * line[x]) + line[x] * colour[x]
+            covered[x] = np.uint8(np.int32(min(level, np.float32(255))))

@@ -21,10 +21,10 @@ Array = npt.NDArray[Any]
 Plane = npt.NDArray[np.float32]  # (H, W)
 
 
-def normal_plane(height: int, width: int, key: int) -> Plane:
-    """Independent standard normal numbers."""
+def normal_plane(height: int, width: int, key: int, mean: float, sd: float) -> Plane:
+    """Independent normal numbers."""
     out = np.empty((height, width), np.float32)
-    _fill(out, _normals(), np.uint64(key))
+    _fill(out, _normals(mean, sd), np.uint64(key))
     return out
 
 
@@ -82,9 +82,9 @@ def _step(size: int, zoom: float) -> float:
     return (size - 1) / (enlarged - 1) if enlarged > 1 else 0.0
 
 
-@lru_cache(1)
-def _normals() -> Plane:
-    return normal_quantiles().astype(np.float32)
+@lru_cache(16)
+def _normals(mean: float, sd: float) -> Plane:
+    return np.asarray(mean + sd * normal_quantiles().astype(np.float32), np.float32)
 
 
 @lru_cache(1)
