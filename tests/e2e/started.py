@@ -6,8 +6,8 @@ folder, environment, output and exit code. What is about starting Python itself 
 
 from __future__ import annotations
 
-import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -83,9 +83,14 @@ def run(*words: str | Path, cwd: Path | None = None) -> subprocess.CompletedProc
 @lru_cache(1)
 def _starter() -> Starter:
     """One for all tests of a process."""
-    starter = Starter(os.environ | {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}, first=NETWORKS)
-    atexit.register(starter.close)
-    return starter
+    return Starter(os.environ | {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}, first=NETWORKS)
+
+
+def close() -> None:
+    """End the process that `run` starts commands with, if there is one."""
+    if _starter.cache_info().currsize:
+        _starter().close()
+        _starter.cache_clear()
 
 
 def _serve(first: list[str]) -> None:
@@ -93,6 +98,7 @@ def _serve(first: list[str]) -> None:
     for name in (*FIRST, *first):
         with contextlib.suppress(ImportError):  # torch is an extra
             importlib.import_module(name)
+    gc.freeze()  # what is there is shared with the children, and not looked through by each of them
     replies = os.dup(1)
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -100,7 +106,13 @@ def _serve(first: list[str]) -> None:
         if child == 0:
             os.close(replies)
             _become(**json.loads(line))
-            sys.modules["jostle.cli"].main()
+            try:
+                sys.modules["jostle.cli"].main()
+            except SystemExit as done:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                # To take everything down again would cost more than a start.
+                os._exit(done.code if isinstance(done.code, int) else 1)
         os.write(replies, b"%d\n" % child)
         os.write(replies, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
@@ -111,6 +123,7 @@ def _become(words: list[str], cwd: str = "", env: dict[str, str] | None = None, 
     sys.argv = ["jostle", *words]
     if cwd:
         os.chdir(cwd)
+    sys.path[0] = os.getcwd()  # as of python -m
     if env is not None:
         os.environ.clear()
         os.environ.update(env)
