@@ -55,12 +55,13 @@ def test_a_run_on_a_cluster(nodes: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mend", [(), ("--mend", "jostle"), ("--mend", "known")], ids=" ".join)
+def test_the_command(tmp_path: Path, mend: tuple[str, ...]) -> None:
     """`--engine ray` without a cluster starts one, says no more than usual, and leaves nobody behind."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'jostle[ray]'")
     root = tiny_run.write_folder(tmp_path / "root")
     told = [
-        tiny_run.said(root, tiny_run.command(out, *more), start_new_session=True, timeout=300)
+        tiny_run.said(root, tiny_run.command(out, *more, *mend), start_new_session=True, timeout=300)
         for out, more in (("here", ()), ("there", ("--engine", "ray")))
     ]
     assert [done.returncode for done in told] == [0, 0], told[1].stderr

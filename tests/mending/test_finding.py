@@ -64,3 +64,21 @@ def test_an_inspector_finds_in_a_state_what_it_finds_in_its_frames_and_looks_at_
     assert mending.name == "jostle"
     assert mending.fingerprint == inspector.fingerprint
     assert mending.on("cpu").fingerprint == inspector.fingerprint
+
+
+@pytest.mark.parametrize("grey", [0, 90, 255])
+def test_a_video_with_nothing_to_be_seen_is_struck_from_end_to_end(grey: int) -> None:
+    """No network could tell it: it might have been filmed so, but then nothing is lost by saying it."""
+    pytest.importorskip("torch")
+    blank, frames = np.full((40, 112, 112, 3), grey, np.uint8), film(40)
+    assert jostle.api.inspection(blank).struck.all()
+    finding = Mending(jostle.load_inspector()).of(ClipSource(Clip.at_rate(frames, FPS)))
+    assert finding.struck(ClipSource(Clip.at_rate(blank, FPS)), np.full(40, MADE)).all()
+    assert not jostle.api.inspection(blank, causal=True).struck.all()
+
+
+def test_one_frame_of_something_makes_a_black_video_content() -> None:
+    pytest.importorskip("torch")
+    frames = np.zeros((40, 112, 112, 3), np.uint8)
+    frames[-1] = film(1)[0]
+    assert not jostle.api.inspection(frames).struck.all()

@@ -34,8 +34,9 @@ def inspect(
 ) -> npt.NDArray[np.float64]:
     """(T,) probabilities that each frame of a video was struck: blackened, blurred, covered, broken, overexposed ...
 
-    Each frame is set beside its neighbours, so that cuts, fades and flashes are told from damage. A video is read as
-    it goes by, and memory does not grow with its length.
+    Each frame is set beside its neighbours, so that cuts, fades and flashes are told from damage. Of a video in which
+    there is nothing to be seen from end to end, as one black throughout, all frames are struck. A video is read as it
+    goes by, and memory does not grow with its length.
 
     Args:
         frames: (T, H, W, 3) uint8 RGB, a Clip, or the path of a video or of a folder of images.
@@ -87,6 +88,10 @@ def inspection(
         told = np.fromiter(one.inspect(passed, causal=causal, jobs=threads), np.float64)
         rate = checked_rate(30 if fps is None else fps) if clip is None else clip.fps
         pts = times_at_rate(len(known), rate) if clip is None else clip.pts
+    if (
+        passed.blank and not causal
+    ):  # no network could tell it from a film of nothing, and live nobody knows what follows
+        told[:] = 1.0
     least = one.threshold(causal=causal) if threshold is None else threshold
     return Inspection(told, least, pts, rate, causal, one.name, one.fingerprint, tuple(passed.small))
 
@@ -103,15 +108,23 @@ def draw_inspection(found: Inspection, out: str | Path, *, title: str = "") -> P
 
 
 class _Passed:
-    """Frames on their way past: counted, and some of them kept as small copies."""
+    """Frames on their way past: counted, and some of them kept as small copies.
+
+    Attributes:
+        blank: whether nothing was to be seen in any of them.
+    """
 
     def __init__(self, frames: Iterable[Frame], total: int, pictures: int, progress: Progress | None) -> None:
         self._frames, self._total, self._progress = frames, total, progress
         self._wanted = {(2 * i + 1) * total // (2 * pictures) for i in range(pictures)}
         self.small: list[Frame] = []
+        self.blank = True
 
     def __iter__(self) -> Iterator[Frame]:
+        from jostle.models.glance import are_blank, glances
+
         for number, frame in enumerate(self._frames):
+            self.blank = self.blank and bool(are_blank(glances([frame]))[0])
             if number in self._wanted:
                 step = max(1, min(frame.shape[:2]) // TALL)
                 self.small.append(np.array(frame[::step, ::step]))
