@@ -1,17 +1,19 @@
-"""Mending in features, on the puppets: the shipped detectors as is, mended by the inspector, and with frames known.
+"""Mending in front of detectors: trained anew several times over, looked at as is, mended, and with frames known.
 
-    python -m experiments.mending WORK [--films 60] [--jobs 8] [--device cuda] [--draws 1000]
-    python -m experiments.mending_ways WORK [--films 6] [--jobs 2]
-    python -m experiments.mending_tables
+    python -m experiments.mending WORK training detectors cells study [--groups main ...] [--jobs 12]
+    python -m experiments.mending WORK shipped cells study --treatments clean drop --seeds 0 --films 12
 
-Each contestant has a run folder in WORK, so what was stopped goes on; every film is looked at once for all of them.
+`training` makes the features that detectors learn from, `detectors` trains these, `cells` makes the features of the
+test films in a group of cells, and `study` measures there. What is done already is skipped, so a study that was
+stopped goes on. `shipped` takes the weights that come with jostle in place of training any. The group `unseen` needs
+the inspectors that `experiments.mending_unseen` trains.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterator
+import os
+import time
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,160 +21,222 @@ from typing import Any
 
 import numpy as np
 
-from experiments.treatments import DETECTORS
-from jostle.api.data import AskedData
-from jostle.benchmarks.recipe import CLEAN, Recipe, benchmarks
-from jostle.benchmarks.selection import select_cells
+import jostle
+from experiments.cells import PUPPETS_C
+from experiments.measuring import Record, measure_all
+from experiments.mending_cells import GROUPS, UNSEEN
+from experiments.mending_features import EXTRACTOR, KNOWN, inspector_file, make_mended, read_mended
+from experiments.puppets import SHIPPED
+from experiments.runs import TIOUS, Place, profile_of
+from experiments.runs import Run as Training
+from experiments.treatments import DETECTORS as SHIPPED_DETECTORS
+from experiments.treatments import settings_for
+from jostle.benchmarks.recipe import CLEAN
 from jostle.datasets.dataset import Dataset
-from jostle.findings.draws import Estimate
-from jostle.findings.record import RunRecord
-from jostle.findings.survey import Survey, survey
-from jostle.loading.asked import AskedModel
-from jostle.looking.sweep import Models
-from jostle.running.contestants import contestant_for
-from jostle.running.together import run_together
-from jostle.shipped import TREATMENTS, trained_weights, weights_file
-from jostle.types.columns import Flags
+from jostle.metrics.bootstrap import video_weights
+from jostle.types.predictions import Predictions
 
-RESULTS = Path(__file__).with_name("mending.jsonl")
-BENCHMARK, EXTRACTOR = "puppets-c", "puppet_net"
-WAYS: dict[str, str | None] = {"as is": None, "mended": "jostle", "known": "known"}
+DETECTORS = ("actionformer", "tridet", "temporalmaxer", "vsgn")
+TREATMENTS = ("clean", "drop")
+SEEDS = (0, 1, 2)
+STEPS = ("training", "detectors", "shipped", "cells", "study")
+EVERY = (*GROUPS, UNSEEN)
+TREATED = ("main", "single", "extra")  # groups that robustly trained detectors are measured in, too
+DRAWN = ("main", UNSEEN)  # groups whose relative robustness has intervals
+DRAWS = 200
+AT_HALF = 2
 
 
 @dataclass(frozen=True)
 class Run:
-    """A detector, how it was trained, and what is done about struck frames."""
+    """A trained detector in a group of cells."""
 
     detector: str
-    weights: str
-    way: str
-    films: int
+    treatment: str
+    seed: int
+    group: str
 
     @property
-    def folder(self) -> str:
-        return f"{self.detector}-{self.weights}-{self.way.replace(' ', '-')}-{self.films}"
-
-    @property
-    def model(self) -> str:
-        return f"{self.detector}_puppets"
-
-
-def films_of(recipe: Recipe, count: int) -> Dataset:
-    """So many of the test films, evenly spread over all."""
-    data = AskedData(None, None, None, None).load(recipe)
-    names = list(data.videos)
-    chosen = [names[i * len(names) // count] for i in range(min(count, len(names)))]
-    return replace(data, videos={name: data.videos[name] for name in chosen})
-
-
-def models(runs: tuple[Run, ...], device: str) -> Models:
-    """What looks at a film for all runs."""
-    from jostle.detectors.checkpoints import read_note, read_weights
-    from jostle.detectors.detector import load_detector
-    from jostle.loading.inspector import AskedMending
-    from jostle.models.extractor import load_extractor
-    from jostle.models.threads import one_thread
-
-    finders = {way: AskedMending(mend).get(device) for way, mend in WAYS.items() if mend is not None}
-    detectors, mending = {}, {}
-    for run in runs:
-        path = trained_weights(run.model, run.weights)
-        names: list[str] = read_note(path, "classes", [])
-        detectors[run.folder] = load_detector(run.model, weights=path, class_names=names).to(device).eval()
-        if run.way in finders:
-            mending[run.folder] = finders[run.way]
-    extractor = load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR)), device=device)
-    return Models(extractor, detectors, one_thread, mending=mending)
-
-
-def measure(work: Path, films: int, *, jobs: int, device: str, draws: int) -> Iterator[dict[str, Any]]:
-    """A record of each run."""
-    recipe = benchmarks[BENCHMARK]
-    data, cells = films_of(recipe, films), select_cells(recipe)
-    runs = tuple(Run(name, how, way, films) for way in WAYS for how in TREATMENTS for name in DETECTORS)
-    contestants = {
-        run.folder: replace(
-            contestant_for(
-                recipe,
-                data,
-                AskedModel(run.model, run.weights, mend=WAYS[run.way]),
-                device,
-                here=False,
-            ),
-            device=device,
-        )
-        for run in runs
-    }
-    folders = {run.folder: work / run.folder for run in runs}
-    load = partial(models, runs, device)
-
-    def tell(done: int, total: int) -> None:
-        print(f"{done} of {total} films", flush=True)
-
-    run_together(recipe, data, contestants, load, folders, cells=cells, jobs=jobs, progress=tell)
-    for run in runs:
-        record = RunRecord.read(folders[run.folder])
-        known = RunRecord.read(folders[replace(run, way="known").folder])
-        yield {
-            "study": "main",
-            "run": asdict(run),
-            **numbers(survey(record, draws=draws)),
-            "inspector": record.about.mend_weights,
-            "frames": found_frames(record, known),
-        }
-
-
-def numbers(found: Survey) -> dict[str, Any]:
-    """What is measured of a run: each with its interval."""
-    told = {"clean": found.of(CLEAN), "corrupted": found.corrupted(), "relative": found.relative()}
-    return {
-        **{name: _plain(value) for name, value in told.items()},
-        "cells": {cell: found.of(cell).value for cell in found.cells},
-    }
-
-
-def found_frames(record: RunRecord, known: RunRecord) -> dict[str, list[int]] | None:
-    """By cell: struck frames that were found, struck ones, others that were found, and others."""
-    if record.about.mend_weights is None:
-        return None
-    told: dict[str, list[int]] = {}
-    for video in record.sources:
-        place = record.truth.videos.index(video)
-        frames = round(float(record.truth.duration[place] * record.truth.fps[place]))
-        for cell in record.cells:
-            found, struck = (_mask(one.found_struck(video, cell) or (), frames) for one in (record, known))
-            counts = [(found & struck).sum(), struck.sum(), (found & ~struck).sum(), (~struck).sum()]
-            told[cell] = [int(a + b) for a, b in zip(told.get(cell, [0, 0, 0, 0]), counts, strict=True)]
-    return told
-
-
-def _mask(stretches: tuple[tuple[int, int], ...], frames: int) -> Flags:
-    mask = np.zeros(frames, np.bool_)
-    for lo, hi in stretches:
-        mask[lo:hi] = True
-    return mask
-
-
-def _plain(value: Estimate) -> list[float | None]:
-    return [value.value, *(value.interval or (None, None))]
-
-
-def keep(study: str, records: list[dict[str, Any]]) -> None:
-    """Put the records of one study in place of its earlier ones."""
-    lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
-    others = [line for line in lines if json.loads(line)["study"] != study]
-    RESULTS.write_text("\n".join([*others, *map(json.dumps, records)]) + "\n", encoding="utf-8")
+    def training(self) -> Training:
+        return Training(self.detector, self.treatment, self.seed, 0)
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("work", type=Path)
-    asked.add_argument("--films", type=int, default=60)
-    asked.add_argument("--jobs", type=int, default=1)
-    asked.add_argument("--device", default="cpu")
-    asked.add_argument("--draws", type=int, default=1000)
-    given = asked.parse_args()
-    keep("main", list(measure(given.work, given.films, jobs=given.jobs, device=given.device, draws=given.draws)))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path, help="folder for features and runs")
+    parser.add_argument("steps", nargs="+", choices=STEPS)
+    parser.add_argument("--groups", nargs="+", choices=EVERY, default=EVERY)
+    parser.add_argument("--detectors", nargs="+", default=DETECTORS)
+    parser.add_argument("--treatments", nargs="+", default=TREATMENTS)
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--films", type=int, help="so many of the test films, evenly spread over all")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that strike and look")
+    parser.add_argument("--at-once", type=int, default=6, help="runs that share the GPU")
+    parser.add_argument("--epochs", type=int, help="for a trial; by default as many as in the other studies")
+    parser.add_argument("--results", type=Path, default=None)
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    data = films_of(jostle.load_dataset("puppets", subset="test", jobs=given.jobs), given.films)
+    place = Place(given.work, Path(data.folder) / "annotations.json")
+    if "training" in given.steps:
+        make_training(place, given.jobs)
+    chosen = {"detector": given.detectors, "treatment": given.treatments, "seed": given.seeds}
+    if "shipped" in given.steps:
+        take_shipped(place)
+    if "detectors" in given.steps:
+        teach = partial(learn, place=place, epochs=given.epochs)
+        first = [run.training for run in runs_of("main", chosen)]
+        measure_all(first, teach, given.work / "trained.jsonl", at_once=given.at_once, said=lambda record: "trained")
+    for group in given.groups:
+        if "cells" in given.steps:
+            make_mended(data, group, given.work / "films", inspectors=given.work / "inspectors", jobs=given.jobs)
+        if "study" in given.steps:
+            results = given.results or given.work / "mending.jsonl"
+            measure_all(
+                runs_of(group, chosen), partial(measure, place=place), results, at_once=given.at_once, said=said
+            )
+
+
+def films_of(data: Dataset, count: int | None) -> Dataset:
+    """So many of the films, evenly spread over all."""
+    names = list(data.videos)
+    many = len(names) if count is None else min(count, len(names))
+    chosen = [names[i * len(names) // many] for i in range(many)]
+    return replace(data, videos={name: data.videos[name] for name in chosen})
+
+
+def runs_of(group: str, chosen: dict[str, Any]) -> list[Run]:
+    """Those of a group that are chosen."""
+    return [run for run in study(group) if all(getattr(run, key) in some for key, some in chosen.items())]
+
+
+def study(group: str) -> list[Run]:
+    """The runs of a group."""
+    treatments = TREATMENTS if group in TREATED else TREATMENTS[:1]
+    return [Run(name, how, seed, group) for how in treatments for seed in SEEDS for name in DETECTORS]
+
+
+def make_training(place: Place, jobs: int) -> None:
+    """Features of the training films by the shipped extractor."""
+    from experiments.features import make_features
+    from jostle.shipped import weights_file
+
+    out = place.features(0, "training")
+    if not out.exists():
+        place.network(0).write_bytes(weights_file(EXTRACTOR).read_bytes())
+        part = out.with_name("training.part")
+        make_features("training", place.network(0), part, jobs=jobs, fixed=())
+        part.rename(out)
+
+
+def take_shipped(place: Place) -> None:
+    """Have the weights that come with jostle stand for the first seed, where nothing was trained."""
+    from jostle.shipped import trained_weights
+
+    for detector in SHIPPED_DETECTORS:
+        for name, treatment in SHIPPED.items():
+            folder = place.work / "runs" / Training(detector, treatment, 0, 0).folder
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "last.safetensors").write_bytes(trained_weights(f"{detector}_puppets", name).read_bytes())
+
+
+def said(record: Record) -> str:
+    """The numbers of a run that one looks at first."""
+    told = []
+    for way, scores in record["scores"].items():
+        corrupted = np.mean([value for cell, value in scores.items() if cell != CLEAN])
+        told.append(f"{way} {100 * scores[CLEAN]:.2f} {100 * corrupted:.2f}")
+    return ", ".join(told)
+
+
+def measure(run: Run, place: Place) -> Record:
+    """Score a detector on the test films in every cell of a group, in every way."""
+    import torch
+
+    from jostle.detectors.checkpoints import read_note
+    from jostle.detectors.detector import load_detector
+
+    begun = time.monotonic()
+    weights = place.work / "runs" / run.training.folder / "last.safetensors"
+    names: list[str] = read_note(weights, "classes", [])
+    loaded: Any = load_detector(f"{run.detector}_puppets", weights=weights, class_names=tuple(names))
+    detector = loaded.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
+    facts = {
+        name: {"fps": float(fps), "duration": float(duration)}
+        for name, fps, duration in zip(truth.videos, truth.fps, truth.duration, strict=True)
+    }
+    segments: dict[str, dict[str, dict[str, Any]]] = {}
+    found: dict[str, dict[str, list[int]]] = {}
+    for film in read_mended(place.work / "films", run.group):
+        told = [detector.detect(rows, **facts[film.name]) for rows in film.rows]
+        for way, cells in film.place.items():
+            for cell, number in cells.items():
+                segments.setdefault(way, {}).setdefault(cell, {})[film.name] = told[number]
+                counts = film.found.get(way, {}).get(cell, [0, 0, 0, 0])
+                kept = found.setdefault(way, {}).setdefault(cell, [0, 0, 0, 0])
+                found[way][cell] = [a + b for a, b in zip(kept, counts, strict=True)]
+    films = sorted(next(iter(segments.values()))[CLEAN])
+    record: Record = {"run": asdict(run), "films": len(films), "scores": {}, "found": found}
+    part = truth.of_videos(films)
+    for way, cells_of in segments.items():
+        cells = {cell: Predictions.from_segments(one) for cell, one in cells_of.items()}
+        scored = {cell: jostle.score(one, part, protocol="thumos14", tious=TIOUS) for cell, one in cells.items()}
+        record["scores"][way] = {cell: round(float(one.map[AT_HALF]), 5) for cell, one in scored.items()}
+        if run.group in DRAWN:
+            record.setdefault("drawn", {})[way] = drawn(scored, films)
+        if run.group == "main":
+            told_of = {cell: profile_of(one, part) for cell, one in cells.items()}
+            clean = told_of.pop(CLEAN)
+            struck = {key: float(np.mean([told_of[cell][key] for cell in PUPPETS_C])) for key in clean}
+            record.setdefault("diagnosis", {})[way] = {
+                name: {key: round(value, 5) for key, value in one.items()}
+                for name, one in (("clean", clean), ("corrupted", struck))
+            }
+    if run.group == UNSEEN:
+        record["inspectors"] = {way: _steps(place.work / "inspectors", way) for way in segments if way != KNOWN}
+    else:
+        record["inspector"] = jostle.load_inspector().fingerprint
+    record["seconds"] = round(time.monotonic() - begun, 1)
+    return record
+
+
+def drawn(scored: dict[str, Any], films: list[str]) -> list[list[float]]:
+    """In each draw of the films, the clean score and the mean of the others."""
+    weights = video_weights(films, DRAWS)
+    place = {name: i for i, name in enumerate(films)}
+    made = {}
+    for cell, one in scored.items():
+        own = [place[name] for name in one.resamples.videos]
+        made[cell] = np.array([one.resamples.weighted(row[own].astype(np.int64))[AT_HALF] for row in weights])
+    clean = made.pop(CLEAN)
+    return [[round(float(a), 4), round(float(b), 4)] for a, b in zip(clean, np.mean([*made.values()], 0), strict=True)]
+
+
+def learn(run: Training, place: Place, epochs: int | None = None) -> Record:
+    """Train a detector."""
+    from jostle.training.loop import train
+
+    begun = time.monotonic()
+    config = settings_for(
+        run.detector,
+        run.treatment,
+        features=place.features(0, "training"),
+        truth=place.truth,
+        network=place.network(0),
+        seed=run.seed,
+    )
+    if epochs is not None:
+        config = replace(config, optimiser=replace(config.optimiser, epochs=epochs, warmup_epochs=0))
+    done = train(config, place.work / "runs" / run.folder)
+    (done.folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    return {"run": asdict(run), "steps": done.steps, "seconds": round(time.monotonic() - begun, 1)}
+
+
+def _steps(folder: Path, name: str) -> int:
+    from jostle.detectors.checkpoints import read_metadata
+
+    return int(read_metadata(inspector_file(folder, name))["steps"])
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import json
 import os
 import time
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,8 @@ def main() -> None:
     parser.add_argument("work", type=Path)
     parser.add_argument("--clips", type=int, default=15, help="test clips of each class")
     parser.add_argument("--classes", type=int, default=len(CLASSES), help="for a trial")
+    parser.add_argument("--recognisers", nargs="+", choices=SHIPPED_RECOGNISERS, default=SHIPPED_RECOGNISERS)
+    parser.add_argument("--weights", nargs="+", choices=TREATMENTS, default=TREATMENTS)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
@@ -89,15 +91,16 @@ def main() -> None:
         for video in [v for v in videos if v.label == label][number : number + 1]
     ]
     lines = given.work / "clips.jsonl"
+    wanted = tuple((name, weights) for name in given.recognisers for weights in given.weights)
     try:
-        measure_all(chosen, look, lines, at_once=given.jobs, said=lambda record: "")
+        measure_all(chosen, partial(look, wanted=wanted), lines, at_once=given.jobs, said=lambda record: "")
     finally:
         summed = summed_up([json.loads(line) for line in lines.read_text().splitlines()])
         (given.work / "recognition.jsonl").write_text("".join(json.dumps(one) + "\n" for one in summed))
 
 
 @cache
-def models() -> tuple[Any, dict[str, Any]]:
+def models(wanted: tuple[tuple[str, str], ...]) -> tuple[Any, dict[str, Any]]:
     """What tells the struck frames, by way, and the recognisers."""
     import cv2
     import torch
@@ -109,16 +112,14 @@ def models() -> tuple[Any, dict[str, Any]]:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     tellers = {MENDED: AskedMending("jostle").get(device), KNOWN: AskedMending("known").get(device)}
     return tellers, {
-        f"{name} {weights}": load_recogniser(name, weights=weights, device=device)
-        for name in SHIPPED_RECOGNISERS
-        for weights in TREATMENTS
+        f"{name} {weights}": load_recogniser(name, weights=weights, device=device) for name, weights in wanted
     }
 
 
-def look(clip: Shown) -> Record:
+def look(clip: Shown, wanted: tuple[tuple[str, str], ...]) -> Record:
     """What each recogniser says of a clip, in every cell and way."""
     begun = time.monotonic()
-    tellers, recognisers = models()
+    tellers, recognisers = models(wanted)
     order = Order(clip.name, Path(clip.path), cells(), seed=0)
     pictures: dict[bytes, tuple[int, Frames]] = {}
     place: dict[str, dict[str, int]] = {way: {} for way in WAYS}

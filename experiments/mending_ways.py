@@ -1,6 +1,6 @@
 """Other ways to use the knowledge of which frames were struck, the frames being known: what each leaves of the score.
 
-    python -m experiments.mending_ways WORK [--films 6] [--jobs 2]
+    python -m experiments.mending_ways [--films 4] [--jobs 2]
 
 The features of a film are made once in every cell, and each way begins from them.
 """
@@ -8,9 +8,9 @@ The features of a film are made once in every cell, and each way begins from the
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
 from functools import cache, partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 import jostle
 from experiments.measuring import alone
-from experiments.mending import BENCHMARK, EXTRACTOR, Run, films_of, keep
+from experiments.mending import films_of
+from experiments.mending_features import EXTRACTOR
 from experiments.treatments import DETECTORS
 from jostle.benchmarks.recipe import CLEAN, benchmarks
 from jostle.benchmarks.selection import select_cells
@@ -35,6 +36,8 @@ from jostle.types.columns import Flags
 from jostle.types.predictions import Predictions
 from jostle.types.segments import Segments
 
+RESULTS = Path(__file__).with_name("mending_ways.jsonl")
+BENCHMARK = "puppets-c"
 Features = npt.NDArray[np.float32]
 Find = Callable[[Features], Segments]
 STRIDE, WINDOW = 4, 16
@@ -201,11 +204,10 @@ class _Kept:
 
 def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("work", type=Path)
-    asked.add_argument("--films", type=int, default=6)
+    asked.add_argument("--films", type=int, default=4)
     asked.add_argument("--jobs", type=int, default=1)
     given = asked.parse_args()
-    data = films_of(benchmarks[BENCHMARK], given.films)
+    data = films_of(jostle.load_dataset("puppets", subset="test", jobs=given.jobs), given.films)
     films = list(data.videos.items())
     actions = data.truth.actions
     with ProcessPoolExecutor(given.jobs, get_context("spawn"), initializer=alone) as pool:
@@ -220,12 +222,9 @@ def main() -> None:
                 scored = jostle.score(Predictions.from_segments(found), truth, protocol="thumos14", tious=(0.5,))
                 cells[cell.name] = float(scored.map[0])
             corrupted = float(np.mean([value for name, value in cells.items() if name != CLEAN]))
-            run = asdict(Run(model, "clean", way, len(films)))
-            means = {"clean": cells[CLEAN], "corrupted": corrupted, "relative": corrupted / cells[CLEAN]}
-            records.append(
-                {"study": "ways", "run": run, **{k: [v, None, None] for k, v in means.items()}, "cells": cells}
-            )
-    keep("ways", records)
+            run = {"detector": model, "way": way, "films": len(films)}
+            records.append({"run": run, "relative": corrupted / cells[CLEAN], "cells": cells})
+    RESULTS.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
 
 
 if __name__ == "__main__":

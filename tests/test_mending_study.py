@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from experiments.mending import TREATED, study
 from experiments.mending_cells import GROUPS, LENGTHS, STRENGTHS, length_cell
 from experiments.mending_features import counts
-from experiments.mending_study import TREATED, study
 from experiments.mending_unseen import bank_without
 
 from jostle.benchmarks.thumos14_c import CORRUPTIONS
