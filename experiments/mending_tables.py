@@ -12,16 +12,20 @@ import numpy as np
 
 from experiments.cells import CORRUPTIONS, PUPPETS_C, SHARES
 from experiments.mending import DETECTORS, TREATMENTS
-from experiments.mending_cells import EVERYTHING, LENGTHS, UNSEEN, length_cell, without
+from experiments.mending_cells import EVERYTHING, GROUPS, LENGTHS, UNSEEN, length_cell, without
 from experiments.mending_features import AS_IS, KNOWN, MENDED
+from experiments.mending_recognition import KINDS, PLACES
 from experiments.mending_ways import WAYS as OTHER_WAYS
 from experiments.tables import NAMES as THREE
 from experiments.tables import PAGE, ROOT, spread, table
 from jostle.benchmarks.recipe import CLEAN
 from jostle.benchmarks.thumos14_c import PROFILE
+from jostle.corrupting.spec import Spec
 from jostle.metrics.bootstrap import bias_corrected
 
 RESULTS = ROOT / "experiments" / "mending.jsonl"
+SHIPPED = ROOT / "experiments" / "mending_shipped.jsonl"  # of the weights that come with jostle, on a few films
+RECOGNITION = ROOT / "experiments" / "mending_recognition.jsonl"
 OTHERS = ROOT / "experiments" / "mending_ways.jsonl"
 NAMES = {**THREE, "vsgn": "VSGN"}
 WAYS = (AS_IS, MENDED, KNOWN)
@@ -34,7 +38,8 @@ class Results:
     """All measured runs."""
 
     def __init__(self) -> None:
-        self.records, self.ways = _read(RESULTS), _read(OTHERS)
+        self.records, self.shipped = _read(RESULTS), _read(SHIPPED)
+        self.recognition, self.ways = _read(RECOGNITION), _read(OTHERS)
 
     def of(self, group: str, treatment: str, detector: str | None = None) -> list[Record]:
         """The runs of a group of cells, of one detector or of all."""
@@ -213,6 +218,53 @@ def length_table(results: Results) -> str:
     return table(["kind", "struck frames", *(f"{percent:g} %" for percent in LENGTHS)], rows)
 
 
+def background_table(results: Results) -> str:
+    """Frames struck outside of actions: mAP of each detector, and what was found."""
+    records = [record for record in results.shipped if record["run"]["group"] == "background"]
+    found, rows = records[0]["found"][MENDED], []
+    for cell in (CLEAN, *(cell.name for cell in GROUPS["background"])):
+        row = [_words(cell.partition(":")[0])]
+        for record in records:
+            row.append(" / ".join(f"{100 * record['scores'][way][cell]:.1f}" for way in WAYS))
+        hit, of, alarms, others = found[cell]
+        rows.append([*row, f"{100 * hit / of:.1f}" if of else "", f"{100 * alarms / others:.2f}"])
+    names = [NAMES[record["run"]["detector"]] for record in records]
+    return table(["struck outside of actions", *names, "found, %", "false alarms, %"], rows)
+
+
+def strength_table(results: Results) -> str:
+    """Strengths that no table has, and kinds on top of each other: mAP of each detector, and what was found."""
+    rows: list[list[str]] = []
+    names: list[str] = []
+    for group in ("strengths", "together"):
+        records = [record for record in results.shipped if record["run"]["group"] == group]
+        names = [NAMES[record["run"]["detector"]] for record in records]
+        for cell in GROUPS[group]:
+            alone = len(cell.specs) == 1
+            said = [_words(cell.name), str(cell.specs[0].value)] if alone else [_all(cell.specs), ""]
+            for record in records:
+                said.append(" / ".join(f"{100 * record['scores'][way][cell.name]:.1f}" for way in WAYS))
+            hit, of = records[0]["found"][MENDED][cell.name][:2]
+            rows.append([*said, f"{100 * hit / of:.1f}"])
+    return table(["the central 5 % of actions", "strength", *names, "found, %"], rows)
+
+
+def _all(specs: Sequence[Spec]) -> str:
+    return " and ".join(_words(spec.name) for spec in specs)
+
+
+def recognition_table(results: Results) -> str:
+    """Clips told right, and struck frames found, by kind and share of the clip."""
+    run, found = results.recognition[0], results.recognition[1]["found"]
+    rows = []
+    for kind in KINDS:
+        cells = [f"{kind} {word}" for word in PLACES]
+        row = [_words(kind)]
+        row += [" / ".join(f"{100 * run['scores'][way][cell]:.0f}" for way in WAYS) for cell in cells]
+        rows.append([*row, " / ".join(f"{100 * found[cell][0] / found[cell][1]:.0f}" for cell in cells)])
+    return table(["struck by", *(f"{word} of the clip" for word in PLACES), "found, %"], rows)
+
+
 def way_table(results: Results) -> str:
     """Ways to use the knowledge of struck frames, these being known: relative robustness."""
     rows = []
@@ -241,6 +293,9 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "errors": error_table,
     "unseen": unseen_table,
     "lengths": length_table,
+    "background": background_table,
+    "strengths": strength_table,
+    "recognition": recognition_table,
     "ways": way_table,
 }
 

@@ -43,8 +43,16 @@ def test_every_run_was_measured_once_on_all_films_in_every_cell(results: Results
             assert {way: set(scores) for way, scores in record["scores"].items()} == dict.fromkeys(WAYS, known)
 
 
+def test_the_samples_are_as_large_as_the_page_says(results: Results) -> None:
+    runs = Counter((record["run"]["group"], record["films"]) for record in results.shipped)
+    assert runs == {("background", 8): 2, ("strengths", 8): 2, ("together", 8): 2}
+    (recogniser, found) = results.recognition
+    assert (recogniser["clips"], recogniser["run"]["recogniser"]) == (16, "puppet_c3d")
+    assert all(list(scores) == list(found["found"]) for scores in recogniser["scores"].values())
+
+
 def test_mended_was_by_the_shipped_inspector(results: Results) -> None:
-    told = {record["inspector"] for record in results.records if "inspector" in record}
+    told = {record["inspector"] for record in results.records + results.shipped if "inspector" in record}
     assert told == {load_inspector().fingerprint}
 
 
