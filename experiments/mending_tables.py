@@ -19,7 +19,7 @@ from experiments.mending_ways import WAYS as OTHER_WAYS
 from experiments.tables import NAMES as THREE
 from experiments.tables import PAGE, ROOT, spread, table
 from jostle.benchmarks.recipe import CLEAN
-from jostle.benchmarks.thumos14_c import PROFILE
+from jostle.benchmarks.thumos14_c import EXTRA, MIXES, PROFILE
 from jostle.corrupting.spec import Spec
 from jostle.metrics.bootstrap import bias_corrected
 
@@ -29,6 +29,8 @@ RECOGNITION = ROOT / "experiments" / "mending_recognition.jsonl"
 OTHERS = ROOT / "experiments" / "mending_ways.jsonl"
 NAMES = {**THREE, "vsgn": "VSGN"}
 WAYS = (AS_IS, MENDED, KNOWN)
+# How a detector was trained, and what is done about struck frames.
+COMPARED = (("clean", AS_IS), ("drop", AS_IS), ("clean", MENDED), ("drop", MENDED), ("clean", KNOWN))
 ERRORS = ("double_detection", "wrong_label", "localization", "confusion", "background", "missed")
 
 Record = dict[str, Any]
@@ -232,6 +234,19 @@ def background_table(results: Results) -> str:
     return table(["struck outside of actions", *names, "found, %", "false alarms, %"], rows)
 
 
+def time_table(results: Results) -> str:
+    """Mixes and changes of time: relative robustness, the mean of the detectors."""
+    named = {_words(kind): _cells(kind) for kind in (*MIXES, *EXTRA)}
+    rows = []
+    for name, cells in named.items():
+        row = [name]
+        for treatment, way in COMPARED:
+            runs = [r for r in results.shipped if r["run"]["treatment"] == treatment and cells[0] in r["scores"][way]]
+            row.append(f"{left(runs, way, cells):.1f}")
+        rows.append(row)
+    return table(["", *(f"{treatment}, {way}" for treatment, way in COMPARED)], rows)
+
+
 def strength_table(results: Results) -> str:
     """Strengths that no table has, and kinds on top of each other: mAP of each detector, and what was found."""
     rows: list[list[str]] = []
@@ -294,6 +309,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "unseen": unseen_table,
     "lengths": length_table,
     "background": background_table,
+    "time": time_table,
     "strengths": strength_table,
     "recognition": recognition_table,
     "ways": way_table,
