@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from experiments.cells import CORRUPTIONS, SHARES
 from experiments.end_to_end import FEATURES, FRAMES, ON_FEATURES, TREATMENTS
-from experiments.tables import PAGE, Record, corrupted, relative, spread, table, value
+from experiments.page import fill_page, with_tables
+from experiments.tables import Record, corrupted, relative, spread, table, value
 from experiments.tables import Results as FeatureResults
 
 RESULTS = Path(__file__).with_name("end_to_end.jsonl")
@@ -75,16 +76,7 @@ def cell_table(results: Results) -> str:
 
 
 TABLES: dict[str, Callable[[Results], str]] = {"main": main_table, "beside": beside_table, "cells": cell_table}
-
-
-def filled(page: str, results: Results) -> str:
-    """The page with every `<!-- end to end: NAME -->` ... `<!-- end -->` filled from the results."""
-
-    def put(found: re.Match[str]) -> str:
-        return f"<!-- end to end: {found[1]} -->\n\n{TABLES[found[1]](results)}\n\n<!-- end -->"
-
-    return re.sub(r"<!-- end to end: (\w+) -->.*?<!-- end -->", put, page, flags=re.DOTALL)
-
+filled = partial(with_tables, "end to end", TABLES)
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), Results()), encoding="utf-8")
+    fill_page(filled, Results())

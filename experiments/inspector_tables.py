@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "results.md"
+from experiments.page import fill_page, with_tables
+
 RECORD = Path(__file__).with_name("inspector.jsonl")
 KINDS = ("black_frame", "motion_blur", "occlusion", "packet_loss", "overexposure")  # of THUMOS14-C
 SIDES = {"both": "to both sides", "causal": "to the past"}
@@ -57,17 +58,12 @@ def alarms(rows: Sequence[Row]) -> float:
     return sum(row["alarms"] for row in rows) / max(sum(row["frames"] for row in rows), 1)
 
 
-TABLES = {"found": found_table, "content": content_table}
+def _lines(made: Callable[[Sequence[Row]], Iterator[str]], rows: Sequence[Row]) -> str:
+    return "\n".join(made(rows))
 
 
-def filled(page: str, rows: Sequence[Row]) -> str:
-    """The page with every `<!-- inspector: NAME -->` ... `<!-- end -->` filled from the record."""
-
-    def put(found: re.Match[str]) -> str:
-        return f"<!-- inspector: {found[1]} -->\n\n" + "\n".join(TABLES[found[1]](rows)) + "\n\n<!-- end -->"
-
-    return re.sub(r"<!-- inspector: (\w+) -->.*?<!-- end -->", put, page, flags=re.DOTALL)
-
+TABLES = {"found": partial(_lines, found_table), "content": partial(_lines, content_table)}
+filled = partial(with_tables, "inspector", TABLES)
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), read_record()), encoding="utf-8")
+    fill_page(filled, read_record())

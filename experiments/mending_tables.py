@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,9 @@ from experiments.mending_cells import EVERYTHING, GROUPS, LENGTHS, UNSEEN, lengt
 from experiments.mending_features import AS_IS, KNOWN, MENDED
 from experiments.mending_recognition import KINDS, PLACES
 from experiments.mending_ways import WAYS as OTHER_WAYS
+from experiments.page import fill_page, with_tables
 from experiments.tables import NAMES as THREE
-from experiments.tables import PAGE, ROOT, spread, table
+from experiments.tables import ROOT, spread, table
 from jostle.benchmarks.recipe import CLEAN
 from jostle.benchmarks.thumos14_c import EXTRA, MIXES, PROFILE
 from jostle.corrupting.spec import Spec
@@ -314,16 +315,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "recognition": recognition_table,
     "ways": way_table,
 }
-
-
-def filled(page: str, results: Results) -> str:
-    """The page with every `<!-- mending: NAME -->` ... `<!-- end -->` filled from the records."""
-
-    def put(found: re.Match[str]) -> str:
-        return f"<!-- mending: {found[1]} -->\n\n{TABLES[found[1]](results)}\n\n<!-- end -->"
-
-    return re.sub(r"<!-- mending: (\w+) -->.*?<!-- end -->", put, page, flags=re.DOTALL)
-
+filled = partial(with_tables, "mending", TABLES)
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), Results()), encoding="utf-8")
+    fill_page(filled, Results())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 
 from experiments.frames import START
 from experiments.frames import TREATMENTS as FRAME_TREATMENTS
+from experiments.page import fill_page, with_tables
 from experiments.recognition import RECOGNISERS, SINGLE, SINGLES, TREATMENTS, WIDE, WIDE_TREATMENTS
 from experiments.recognition_cells import CELLS, FAMILY, SEVERITIES
-from experiments.tables import PAGE, ROOT, spread, table
+from experiments.tables import ROOT, spread, table
 
 RESULTS = ROOT / "experiments" / "recognition.jsonl"
 FRAMES = ROOT / "experiments" / "frames.jsonl"
@@ -219,16 +220,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "singles": single_table,
     "frames": frames_table,
 }
-
-
-def filled(page: str, results: Results) -> str:
-    """The page with every `<!-- recognition: NAME -->` ... `<!-- end -->` filled from the results."""
-
-    def put(found: re.Match[str]) -> str:
-        return f"<!-- recognition: {found[1]} -->\n\n{TABLES[found[1]](results)}\n\n<!-- end -->"
-
-    return re.sub(r"<!-- recognition: (\w+) -->.*?<!-- end -->", put, page, flags=re.DOTALL)
-
+filled = partial(with_tables, "recognition", TABLES)
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(), Results()))
+    fill_page(filled, Results())

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from experiments.cells import CORRUPTIONS, POSITIONS, PUPPETS_C, SHARES
+from experiments.page import fill_page, with_tables
 from experiments.treatments import DETECTORS, TREATMENTS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "experiments" / "results.jsonl"
-PAGE = ROOT / "docs" / "results.md"
 AT_HALF = 2  # of the thresholds 0.3, 0.4, 0.5, 0.6, 0.7
 NAMES = {"actionformer": "ActionFormer", "tridet": "TriDet", "temporalmaxer": "TemporalMaxer"}
 MAIN = ("clean", "clean, two views", "drop", "drop + TRC")
@@ -209,16 +209,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "shortcut": shortcut_table,
     "temporalmaxer": lambda results: ablation_table(results, "temporalmaxer"),
 }
-
-
-def filled(page: str, results: Results) -> str:
-    """The page with every `<!-- table: NAME -->` ... `<!-- end -->` filled from the results."""
-
-    def put(found: re.Match[str]) -> str:
-        return f"<!-- table: {found[1]} -->\n\n{TABLES[found[1]](results)}\n\n<!-- end -->"
-
-    return re.sub(r"<!-- table: (\w+) -->.*?<!-- end -->", put, page, flags=re.DOTALL)
-
+filled = partial(with_tables, "table", TABLES)
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(), Results()))
+    fill_page(filled, Results())

@@ -9,7 +9,7 @@ import pytest
 from experiments.cells import PUPPETS_C
 from experiments.end_to_end import study
 from experiments.end_to_end_tables import TABLES, Results, filled
-from experiments.tables import PAGE
+from experiments.page import PAGE
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from experiments.inspector_tables import KINDS, PAGE, TABLES, filled, read_record
+from experiments.inspector_tables import KINDS, TABLES, filled, read_record
+from experiments.page import PAGE
 
 from jostle import load_inspector
 

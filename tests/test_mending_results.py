@@ -11,7 +11,7 @@ from experiments.mending import EVERY, study
 from experiments.mending_cells import GROUPS, UNSEEN
 from experiments.mending_features import AS_IS, KNOWN, MENDED, WAYS
 from experiments.mending_tables import TABLES, Results, filled
-from experiments.tables import PAGE
+from experiments.page import PAGE
 
 from jostle import load_inspector
 

@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 import pytest
 from experiments import frames
+from experiments.page import PAGE
 from experiments.recognition import SHIPPED, SHIPPED_RECOGNISERS, single_runs, study_runs
 from experiments.recognition_cells import CELLS
 from experiments.recognition_tables import TABLES, Results, filled
-from experiments.tables import PAGE
 
 from jostle.shipped import shipped_names, weights_file
 

@@ -6,8 +6,9 @@ import re
 from dataclasses import asdict
 
 import pytest
+from experiments.page import PAGE
 from experiments.puppets import study
-from experiments.tables import PAGE, TABLES, Results, filled
+from experiments.tables import TABLES, Results, filled
 
 
 @pytest.fixture(scope="module")
