@@ -7,17 +7,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
-from experiments.cells import CORRUPTIONS, SHARES
+from experiments.cells import CORRUPTIONS
 from experiments.end_to_end import FEATURES, FRAMES, ON_FEATURES, TREATMENTS
 from experiments.page import fill_page, with_tables
-from experiments.tables import Record, corrupted, relative, spread, table, value
+from experiments.tables import NAMES as BESIDE
+from experiments.tables import Record, by_corruption, clean_and_corrupted, table
 from experiments.tables import Results as FeatureResults
 
 RESULTS = Path(__file__).with_name("end_to_end.jsonl")
 NAMES = {"afsd": "AFSD", "basictad": "BasicTAD", "e2e_tad": "E2E-TAD", "vsgn": "VSGN"}
-BESIDE = {"actionformer": "ActionFormer", "tridet": "TriDet", "temporalmaxer": "TemporalMaxer"}
 
 
 class Results:
@@ -34,12 +32,7 @@ class Results:
 
 
 def _row(name: str, treatment: str, records: list[Record]) -> list[str]:
-    three = (
-        spread(value(record, "clean") for record in records),
-        spread(corrupted(record) for record in records),
-        spread(relative(record) for record in records),
-    )
-    return [name, treatment, *three, str(len(records))]
+    return [name, treatment, *clean_and_corrupted(records), str(len(records))]
 
 
 def main_table(results: Results) -> str:
@@ -61,17 +54,7 @@ def beside_table(results: Results) -> str:
 
 def cell_table(results: Results) -> str:
     """Each corruption at its three shares."""
-    rows = []
-    for name in FRAMES:
-        for treatment in TREATMENTS:
-            records = results.of(name, treatment)
-            row = [NAMES[name], treatment]
-            for kind in CORRUPTIONS:
-                levels = [
-                    np.mean([value(record, f"thumos14-c/{kind}:{level}") for record in records]) for level in SHARES
-                ]
-                row.append(" / ".join(f"{level:.1f}" for level in levels))
-            rows.append(row)
+    rows = [[NAMES[name], how, *by_corruption(results.of(name, how))] for name in FRAMES for how in TREATMENTS]
     return table(["detector", "trained", *(name.replace("_", " ") for name in CORRUPTIONS)], rows)
 
 

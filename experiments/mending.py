@@ -29,7 +29,6 @@ from experiments.mending_features import EXTRACTOR, KNOWN, inspector_file, make_
 from experiments.puppets import SHIPPED
 from experiments.runs import TIOUS, Place, profile_of
 from experiments.runs import Run as Training
-from experiments.treatments import DETECTORS as SHIPPED_DETECTORS
 from experiments.treatments import settings_for
 from jostle.benchmarks.recipe import CLEAN
 from jostle.datasets.dataset import Dataset
@@ -133,7 +132,7 @@ def take_shipped(place: Place) -> None:
     """Have the weights that come with jostle stand for the first seed, where nothing was trained."""
     from jostle.shipped import trained_weights
 
-    for detector in SHIPPED_DETECTORS:
+    for detector in DETECTORS:
         for name, treatment in SHIPPED.items():
             folder = place.work / "runs" / Training(detector, treatment, 0, 0).folder
             folder.mkdir(parents=True, exist_ok=True)

@@ -66,7 +66,8 @@ def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def _three(records: list[Record]) -> list[str]:
+def clean_and_corrupted(records: list[Record]) -> list[str]:
+    """Clean, corrupted and relative robustness, over runs."""
     return [
         spread(value(record, "clean") for record in records),
         spread(corrupted(record) for record in records),
@@ -79,8 +80,17 @@ def main_table(results: Results) -> str:
     for detector in DETECTORS:
         for treatment in MAIN:
             records = results.of(detector, treatment)
-            rows.append([NAMES[detector], treatment, *_three(records), str(len(records))])
+            rows.append([NAMES[detector], treatment, *clean_and_corrupted(records), str(len(records))])
     return table(["detector", "trained", "clean", "corrupted", "relative robustness", "runs"], rows)
+
+
+def by_corruption(records: list[Record]) -> list[str]:
+    """The mean over runs for each corruption, at its three shares."""
+    made = []
+    for name in CORRUPTIONS:
+        levels = [np.mean([value(record, f"thumos14-c/{name}:{level}") for record in records]) for level in SHARES]
+        made.append(" / ".join(f"{level:.1f}" for level in levels))
+    return made
 
 
 def cell_table(results: Results) -> str:
@@ -88,13 +98,7 @@ def cell_table(results: Results) -> str:
     for detector in DETECTORS:
         for treatment in COMPARED:
             records = results.of(detector, treatment)
-            row = [NAMES[detector], treatment]
-            for name in CORRUPTIONS:
-                levels = [
-                    np.mean([value(record, f"thumos14-c/{name}:{level}") for record in records]) for level in SHARES
-                ]
-                row.append(" / ".join(f"{level:.1f}" for level in levels))
-            rows.append(row)
+            rows.append([NAMES[detector], treatment, *by_corruption(records)])
     return table(["detector", "trained", *(name.replace("_", " ") for name in CORRUPTIONS)], rows)
 
 
@@ -103,7 +107,7 @@ def ablation_table(results: Results, detector: str = "tridet") -> str:
     for treatment in TREATMENTS:
         records = results.of(detector, treatment, network=0)
         if records and (treatment == "fixed drop" or not treatment.startswith("fixed ")):
-            rows.append([treatment, *_three(records), str(len(records))])
+            rows.append([treatment, *clean_and_corrupted(records), str(len(records))])
     return table(["trained", "clean", "corrupted", "relative robustness", "runs"], rows)
 
 
@@ -158,7 +162,7 @@ def extractor_table(results: Results) -> str:
         for detector in DETECTORS:
             for treatment in COMPARED:
                 records = results.of(detector, treatment, network=network)
-                rows.append([str(network), NAMES[detector], treatment, *_three(records)])
+                rows.append([str(network), NAMES[detector], treatment, *clean_and_corrupted(records)])
     return table(["extractor", "detector", "trained", "clean", "corrupted", "relative robustness"], rows)
 
 
