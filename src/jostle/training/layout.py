@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 def channels_last_on_gpu(network: nn.Module, device: torch.device) -> None:
-    """Have 3D convolutions of a network on a GPU read clips with their channels last, which is up to twice as fast.
+    """Have 3D convolutions of a network on a GPU read clips with their channels last, as they are faster so.
 
     It is done to what they read and not to their weights: those lie as files and optimisers have them.
     """
