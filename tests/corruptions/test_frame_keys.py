@@ -13,22 +13,16 @@ from jostle.corruptions.kernels.frame_keys import frame_keys
 from jostle.seeds import Part
 
 
-def scenes_of(video: str) -> list[Scene]:
-    times = np.arange(1101) / 30
-    every = np.ones(len(times), np.bool_)
-    return [
-        Scene("fog#2", (4, 4), times, Fraction(30), every, seed=seed, video_id=f"{video}{abs(seed)}")
-        for seed in (0, 3, -(10**19))
-    ]
-
-
+@pytest.mark.parametrize("seed", [0, 3, -(10**19)])
 @pytest.mark.parametrize("video", ["", "clip 1", "x" * 47, "x" * 90, "\udc80ü" * 70])  # of one block, two and more
 @pytest.mark.parametrize("parts", [(), ("texture",), ("a", 2.5, "long" * 40)])
-def test_keys_of_frames(video: str, parts: tuple[Part, ...]) -> None:
-    scenes = scenes_of(video)
+def test_keys_of_frames(seed: int, video: str, parts: tuple[Part, ...]) -> None:
+    times, videos = np.arange(1101) / 30, [f"{video}{own}" for own in ("", 12, "a")]
+    every = np.ones(len(times), np.bool_)
+    scenes = [Scene("fog#2", (4, 4), times, Fraction(30), every, seed=seed, video_id=own) for own in videos]
     clip, index = np.repeat([2, 0, 1], 7), np.tile([0, 9, 10, 99, 100, 999, 1100], 3)
     wanted = [scenes[b].at(t).key(*parts) for b, t in zip(clip, index.tolist(), strict=True)]
-    assert frame_keys(scenes, clip, index, *parts).tolist() == wanted
+    assert frame_keys(seed, "fog#2", videos, clip, index, *parts).tolist() == wanted
 
 
 def generators(keys: np.ndarray) -> list[np.random.Generator]:

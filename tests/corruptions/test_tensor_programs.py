@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU runs the programs themselves"),
 ]
 
-# Small frames, as the interpreter takes milliseconds for a step: one whose pixels come in eights, one whose do not.
+# Small frames, as the interpreter takes milliseconds for a step: one whose pixels come in fours, one whose do not.
 SCRIPT = """
 import sys
 import numpy as np, torch, jostle
@@ -58,17 +58,18 @@ BYTES, FLOATS, WHOLE, SHORT, LONG = "*u8", "*fp32", "*i32", "*i16", "*i64"
 # What the first arguments of each program point to; the others are numbers, whole unless they are named below.
 POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     "stream_program.follow": [([LONG, LONG], {"ROWS": 128})],
+    "key_program.hash_messages": [([LONG, LONG, WHOLE, LONG], {"LANES": 32})],
     "noise_program.noise": [
-        ([unit, unit, LONG, table], {"KIND": kind, "EIGHTS": unit == LONG, "ROWS": 32})
+        ([unit, unit, LONG, table], {"KIND": kind, "FOURS": unit == WHOLE, "GRAIN": grain, "ROWS": 32})
         for kind, table in (("gaussian", BYTES), ("shot", BYTES), ("speckle", SHORT), ("impulse", BYTES))
-        for unit in (LONG, BYTES)
+        for unit, grain in ((WHOLE, 8), (WHOLE, 1), (BYTES, 1))
     ],
     "light_program.by_table": [
         ([WHOLE, WHOLE, table], {"KIND": kind, "SIZE": 256})
         for kind, table in (("brightness", BYTES), ("saturate", FLOATS))
     ],
-    "light_program.add_up": [([BYTES, LONG], {"SIZE": 4096})],
-    "light_program.towards_mean": [([BYTES, BYTES, LONG], {"SIZE": 4096})],
+    "light_program.add_up": [([WHOLE, LONG], {"SIZE": 512})],
+    "light_program.towards_mean": [([WHOLE, WHOLE, LONG], {"SIZE": 512})],
     "filter_program.along": [
         ([BYTES, FLOATS, FLOATS, WHOLE], {"DOWN": True, "SIZE": 256}),
         ([FLOATS, BYTES, FLOATS, WHOLE], {"DOWN": False, "SIZE": 256}),

@@ -6,28 +6,29 @@ BLAKE2b (Saarinen and Aumasson, RFC 7693) of at most a few hundred bytes, with e
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from jostle.compiled import inlined, kernel
-from jostle.corrupting.scene import Scene
 from jostle.seeds import Part, spelt
 
 Array = npt.NDArray[Any]
 
 BLOCK = 128  # bytes that are hashed at a time
+HEAD = 0x01010008  # no key, one thread, eight bytes wanted
 LONGEST = 8 + 20  # bytes that the number of a frame is spelt with
 
-_START = np.array(
+START = np.array(
     [
         0x6A09E667F3BCC908, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1,
         0x510E527FADE682D1, 0x9B05688C2B3E6C1F, 0x1F83D9ABFB41BD6B, 0x5BE0CD19137E2179,
     ],
     np.uint64,
 )  # fmt: skip
-_ORDER = np.array(
+ORDER = np.array(
     [
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
         [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
@@ -46,46 +47,72 @@ _ORDER = np.array(
 )  # fmt: skip
 
 
-def frame_keys(scenes: Sequence[Scene], scene: Array, index: Array, *parts: Part) -> npt.NDArray[np.uint64]:
-    """The keys of frames, each by the place of its scene and its own number there, and of these parts."""
-    before = [spelt(own.seed, own.video_id, own.name, "frame") for own in scenes]
-    after = spelt(*parts)
-    most = max(map(len, before))
-    padded = np.frombuffer(b"".join(one.ljust(most, b"\0") for one in before), np.uint8).reshape(len(before), most)
-    lengths = np.array([len(one) for one in before])
+def frame_keys(
+    seed: int, name: str, video_ids: Sequence[str], clip: Array, index: Array, *parts: Part
+) -> npt.NDArray[np.uint64]:
+    """The keys of frames under a corruption of this name, each by the place of its video's id and its own number."""
+    words = messages(seed, name, video_ids, clip, index, *parts)
     keys = np.empty(len(index), np.uint64)
-    room = -(-(most + LONGEST + len(after)) // BLOCK) * BLOCK
-    _hash(padded, lengths, scene, index, np.frombuffer(after, np.uint8), np.empty(room, np.uint8), keys)
+    _hash(words, keys)
     return keys
 
 
+def messages(seed: int, name: str, video_ids: Sequence[str], clip: Array, index: Array, *parts: Part) -> Array:
+    """(N, words) what is hashed for each frame, and zeros behind it; the last of its words is its size in bytes."""
+    first, second, after = spelt(seed), spelt(name, "frame"), spelt(*parts)
+    before = [first + _named(video_id) + second for video_id in video_ids]
+    lengths = np.array([len(one) for one in before])
+    most = -(-int(lengths.max()) // 8) * 8
+    padded = np.frombuffer(b"".join([one.ljust(most, b"\0") for one in before]), np.uint64).reshape(len(before), -1)
+    room = -(-(most + LONGEST + len(after)) // BLOCK) * BLOCK
+    words = np.zeros((len(index), room // 8 + 1), np.uint64)
+    _spell(padded, lengths, clip, index, np.frombuffer(after, np.uint8), words, words.view(np.uint8))
+    return words
+
+
+@lru_cache(1 << 14)
+def _named(video_id: str) -> bytes:
+    """A video's id as it is hashed: the same videos come again with every epoch."""
+    return spelt(video_id)
+
+
 @kernel
-def _hash(before: Array, lengths: Array, scene: Array, index: Array, after: Array, room: Array, keys: Array) -> None:
-    words = room.view(np.uint64)
-    state = np.empty(8, np.uint64)
-    for n in range(len(keys)):
-        room[:] = 0
-        size = lengths[scene[n]]
-        room[:size] = before[scene[n], :size]
+def _spell(
+    before: Array, lengths: Array, clip: Array, index: Array, after: Array, words: Array, letters: Array
+) -> None:
+    """`letters` are the words' own bytes."""
+    for n in range(len(index)):
+        own = clip[n]
+        for i in range(before.shape[1]):
+            words[n, i] = before[own, i]
         digits, rest = 1, index[n] // 10
         while rest:
             digits += 1
             rest //= 10
-        room[size] = digits  # the other seven bytes of its length are 0
+        size = lengths[own]
+        letters[n, size] = digits  # the other seven bytes of its length are 0
         size += 8 + digits
         rest = index[n]
         for i in range(digits):
-            room[size - 1 - i] = 48 + rest % 10
+            letters[n, size - 1 - i] = 48 + rest % 10
             rest //= 10
-        room[size : size + len(after)] = after
-        size += len(after)
-        state[:] = _START
-        state[0] ^= np.uint64(0x01010008)  # no key, one thread, eight bytes wanted
-        blocks = (size + 127) // 128
+        for i in range(len(after)):
+            letters[n, size + i] = after[i]
+        words[n, -1] = size + len(after)
+
+
+@kernel
+def _hash(words: Array, keys: Array) -> None:
+    state = np.empty(8, np.uint64)
+    for n in range(len(keys)):
+        size = np.int64(words[n, -1])
+        state[:] = START
+        state[0] ^= np.uint64(HEAD)
+        blocks = (size + BLOCK - 1) // BLOCK
         for block in range(blocks):
             last = block == blocks - 1
-            seen = np.uint64(size if last else 128 * (block + 1))
-            _join(state, words[16 * block : 16 * block + 16], seen, last)
+            seen = np.uint64(size if last else BLOCK * (block + 1))
+            _join(state, words[n, 16 * block : 16 * block + 16], seen, last)
         keys[n] = state[0]
 
 
@@ -93,12 +120,12 @@ def _hash(before: Array, lengths: Array, scene: Array, index: Array, after: Arra
 def _join(h: Array, m: Array, seen: np.uint64, last: bool) -> None:
     """One block more. The sixteen words are variables and no array, so that they stay in registers."""
     a, b, c, d, e, f, g, i = h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7]
-    p, q, r, s = _START[0], _START[1], _START[2], _START[3]
-    t, u, v, w = _START[4] ^ seen, _START[5], _START[6], _START[7]
+    p, q, r, s = START[0], START[1], START[2], START[3]
+    t, u, v, w = START[4] ^ seen, START[5], START[6], START[7]
     if last:
         v = ~v
     for turn in range(12):
-        o = _ORDER[turn]
+        o = ORDER[turn]
         a, e, p, t = _stir(a, e, p, t, m[o[0]], m[o[1]])
         b, f, q, u = _stir(b, f, q, u, m[o[2]], m[o[3]])
         c, g, r, v = _stir(c, g, r, v, m[o[4]], m[o[5]])

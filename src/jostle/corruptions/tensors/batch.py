@@ -100,11 +100,8 @@ def corrupted_batch(
         ordinal = seen[name] = seen.get(name, 0) + 1
         called = name if ordinal == 1 else f"{name}#{ordinal}"
         size = (int(frames.shape[2]), int(frames.shape[3]))
-        scenes = [
-            Scene(called, size, blank.pts, blank.fps, own[number], seed=seed, video_id=video)
-            for own, video in zip(masks, video_ids, strict=True)
-        ]
-        done = _struck(done, spec, scenes, ordinal)
+        at = Moments(called, size, blank, [own[number] for own in masks], seed, video_ids)
+        done = _struck(done, spec, at, ordinal)
     return done
 
 
@@ -127,26 +124,24 @@ def _masks(
     return [masks_for(specs, placement, line) for line in lines]
 
 
-def _struck(frames: Tensor, spec: Spec, scenes: Sequence[Scene], ordinal: int) -> Tensor:
+def _struck(frames: Tensor, spec: Spec, at: Moments, ordinal: int) -> Tensor:
     if spec.corruption.level == "time":
         return torch.stack(
-            [clip[_order(spec, scene).to(clip.device)] for clip, scene in zip(frames, scenes, strict=True)]
+            [clip[_order(spec, scene).to(clip.device)] for clip, scene in zip(frames, at.scenes, strict=True)]
         )
     form = form_of(spec.corruption)
     if form is None:
-        return _by_way_of_the_cpu(frames, spec, scenes, ordinal)
-    clip, index = np.nonzero(np.stack([scene.mask for scene in scenes]))
-    if not len(clip):
+        return _by_way_of_the_cpu(frames, spec, at.scenes, ordinal)
+    if not len(at):
         return frames
-    at = Moments(scenes, clip, index)
     given = frames.flatten(0, 1)
     if len(at) == len(given):
         made = form(given, spec.value, at, **spec.entry.options)
-        return _by_way_of_the_cpu(frames, spec, scenes, ordinal) if made is NotImplemented else made.view_as(frames)
-    rows = torch.from_numpy(clip * frames.shape[1] + index).to(frames.device)
+        return _by_way_of_the_cpu(frames, spec, at.scenes, ordinal) if made is NotImplemented else made.view_as(frames)
+    rows = torch.from_numpy(at.clip * frames.shape[1] + at.index).to(frames.device)
     made = form(given[rows], spec.value, at, **spec.entry.options)
     if made is NotImplemented:
-        return _by_way_of_the_cpu(frames, spec, scenes, ordinal)
+        return _by_way_of_the_cpu(frames, spec, at.scenes, ordinal)
     out = given.clone()
     out[rows] = made
     return out.view_as(frames)

@@ -14,7 +14,7 @@ from jostle.corruptions.kernels.filters import HAIR, gaussian_taps, motion_trail
 from jostle.corruptions.kernels.frame_draws import first_uniform
 from jostle.corruptions.kernels.sway import OverTime
 from jostle.corruptions.tensors.filters import dropped, padded, separable, taps_of
-from jostle.corruptions.tensors.holding import held
+from jostle.corruptions.tensors.holding import held, sent
 from jostle.corruptions.tensors.moments import Moments
 from jostle.corruptions.tensors.programs import runs_on, strips
 
@@ -80,7 +80,7 @@ def motion_blur(
 
 def _headings(at: Moments, over_time: OverTime) -> list[float]:
     if over_time == "redrawn":
-        drawn: list[float] = first_uniform(at.keys().view(np.uint64), *own.HEADINGS).tolist()
+        drawn: list[float] = first_uniform(at.keys(), *own.HEADINGS).tolist()
         return drawn
     return [own.heading(moment, over_time) for moment in at]
 
@@ -89,7 +89,7 @@ def _trail_by_program(frames: Tensor, moves: Any, weight: Any) -> Tensor:
     from jostle.corruptions.tensors.filter_program import trail
 
     height, values = frames.shape[1], frames.shape[2] * 3
-    there = torch.from_numpy(moves.astype(np.int32)).to(frames.device)
+    there = sent(moves.astype(np.int32), frames.device)
     out = torch.empty_like(frames)
     grid, ways = strips(len(frames) * height, values)
     trail[grid](frames, out, there, held(weight, frames.device), height, values, len(weight), **ways)

@@ -9,18 +9,18 @@ import torch
 from torch import Tensor
 
 from jostle.corruptions.tensors.programs import EXACT
-from jostle.corruptions.tensors.streams import Keys, chances, words_of
+from jostle.corruptions.tensors.streams import chances, words_of
 
 POINTS = 256  # of a cloud, for one program
 
 
-def clouds(side: int, decay: float, keys: Keys, device: torch.device) -> Tensor:
+def clouds(side: int, decay: float, keys: Tensor) -> Tensor:
     """(N, side, side) clouds in 0..1 by diamond and square on tori."""
-    known = torch.zeros((len(keys), 1, 1), device=device)
+    known = torch.zeros((len(keys), 1, 1), device=keys.device)
     for size, row, deviation in _steps(side, decay):
         count = side // size
         unit, away = _spread(deviation)
-        drawn = chances(keys, range(row, row + 3 * count), count, device).float() * unit - away
+        drawn = chances(keys, range(row, row + 3 * count), count).float() * unit - away
         below, right = known.roll(-1, 1), known.roll(-1, 2)
         middle = _mean(known, below, right, below.roll(-1, 2)) + drawn[:, :count]
         across = _mean(middle.roll(1, 1), middle, known, right) + drawn[:, count::2]
@@ -32,17 +32,17 @@ def clouds(side: int, decay: float, keys: Keys, device: torch.device) -> Tensor:
     return (known - low) / (high - low).clamp_(min=1e-6)
 
 
-def raw_clouds(side: int, decay: float, keys: Keys, device: torch.device) -> Tensor:
+def raw_clouds(side: int, decay: float, keys: Tensor) -> Tensor:
     """The same by programs, before they are brought to 0..1."""
     from jostle.corruptions.tensors.weather_program import halve
 
     rows = 3 * (side - 1)
-    words = words_of(keys, range(rows), side // 2, device)
-    known = torch.zeros((len(keys), 1, 1), device=device)
+    words = words_of(keys, range(rows), side // 2)
+    known = torch.zeros((len(keys), 1, 1), device=keys.device)
     for size, row, deviation in _steps(side, decay):
         count = side // size
         unit, away = _spread(deviation)
-        finer = torch.empty((len(keys), 2 * count, 2 * count), device=device)
+        finer = torch.empty((len(keys), 2 * count, 2 * count), device=keys.device)
         grid = (len(keys), -(-count * count // POINTS))
         halve[grid](known, finer, words, words.shape[1], rows, row, count, unit, away, SIZE=POINTS, **EXACT)
         known = finer

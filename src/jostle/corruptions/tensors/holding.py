@@ -1,4 +1,4 @@
-"""Tables that a device keeps: they are made once by the compiled side, and handed over once."""
+"""What a device is handed: tables that it keeps, made once by the compiled side, and values of one call."""
 
 from __future__ import annotations
 
@@ -23,3 +23,9 @@ def held(table: npt.NDArray[Any], device: torch.device) -> Tensor:
             _kept.popitem(last=False)
     _kept.move_to_end(key)
     return found[1]
+
+
+def sent(values: npt.NDArray[Any], device: torch.device) -> Tensor:
+    """Values on their way to a device, by memory that stays where it is: otherwise all work before would be awaited."""
+    given = torch.from_numpy(values)
+    return given.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else given

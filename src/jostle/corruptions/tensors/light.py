@@ -12,7 +12,7 @@ from jostle.corruptions.tensors.moments import Moments
 from jostle.corruptions.tensors.programs import EXACT, runs_on
 
 FOURS = 256  # four pixels each, for one program
-VALUES = 4096  # of a frame, likewise
+OF_A_FRAME = 512  # likewise, where a program has to know which frame it works on
 
 
 def brightness(frames: Tensor, added: float, at: Moments) -> Tensor:
@@ -42,7 +42,7 @@ def contrast(frames: Tensor, factor: float, at: Moments) -> Tensor:
     """Towards the mean, which is a sum of whole numbers."""
     kept = float(np.float32(factor))
     height, width = frames.shape[1:3]
-    if runs_on(frames):
+    if runs_on(frames) and _in_fours(frames[0]):
         return _towards_mean(frames, kept)
     total = frames.sum((1, 2), dtype=torch.int64).double()
     lift = (total * (1 - kept) / (height * width)).float()
@@ -79,10 +79,11 @@ def _by_table(kind: str, frames: Tensor, table: Tensor) -> Tensor:
 def _towards_mean(frames: Tensor, kept: float) -> Tensor:
     from jostle.corruptions.tensors.light_program import add_up, towards_mean
 
-    values = frames[0].numel()
     out = torch.empty_like(frames)
     totals = torch.zeros((len(frames), 3), dtype=torch.int64, device=frames.device)
-    grid = (len(frames), -(-values // VALUES))
-    add_up[grid](frames, totals, values, SIZE=VALUES)
-    towards_mean[grid](frames, out, totals, kept, values, values // 3, SIZE=VALUES, **EXACT)
+    fours = frames[0].numel() // 12
+    given, made = (part.view(-1).view(torch.int32) for part in (frames, out))
+    grid = (len(frames), -(-fours // OF_A_FRAME))
+    add_up[grid](given, totals, fours, SIZE=OF_A_FRAME)
+    towards_mean[grid](given, made, totals, kept, fours, SIZE=OF_A_FRAME, **EXACT)
     return out

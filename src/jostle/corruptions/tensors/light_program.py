@@ -75,28 +75,52 @@ def with_byte(a, b, c, value, AT: tl.constexpr):  # type: ignore[no-untyped-def,
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def add_up(frames, totals, values, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+def add_up(frames, totals, fours, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
     """Add a part of a frame to the sums of its channels, which are whole numbers: their order does not matter."""
     frame = tl.program_id(0)
-    place = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
-    value = tl.load(frames + frame.to(tl.int64) * values + place, mask=place < values, other=0).to(tl.int32)
-    for channel in tl.static_range(3):
-        total = tl.sum(tl.where(place % 3 == channel, value, 0), 0)
-        tl.atomic_add(totals + 3 * frame + channel, total.to(tl.int64))
+    four = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
+    inside = four < fours
+    place = 3 * (frame.to(tl.int64) * fours + four)
+    a = tl.load(frames + place, mask=inside, other=0).to(tl.uint32, bitcast=True)
+    b = tl.load(frames + place + 1, mask=inside, other=0).to(tl.uint32, bitcast=True)
+    c = tl.load(frames + place + 2, mask=inside, other=0).to(tl.uint32, bitcast=True)
+    red = (byte_of(a, b, c, 0) + byte_of(a, b, c, 3)) + (byte_of(a, b, c, 6) + byte_of(a, b, c, 9))
+    green = (byte_of(a, b, c, 1) + byte_of(a, b, c, 4)) + (byte_of(a, b, c, 7) + byte_of(a, b, c, 10))
+    blue = (byte_of(a, b, c, 2) + byte_of(a, b, c, 5)) + (byte_of(a, b, c, 8) + byte_of(a, b, c, 11))
+    tl.atomic_add(totals + 3 * frame, tl.sum(red, 0).to(tl.int64))
+    tl.atomic_add(totals + 3 * frame + 1, tl.sum(green, 0).to(tl.int64))
+    tl.atomic_add(totals + 3 * frame + 2, tl.sum(blue, 0).to(tl.int64))
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def towards_mean(frames, out, totals, kept, values, pixels, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+def towards_mean(frames, out, totals, kept, fours, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
     """Draw a part of a frame towards the means of its channels."""
     frame = tl.program_id(0)
-    place = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
-    inside = place < values
-    there = frame.to(tl.int64) * values + place
+    # The other way round than they were added up: what was read last may still be in the cache.
+    four = (tl.num_programs(1) - 1 - tl.program_id(1)) * SIZE + tl.arange(0, SIZE)
+    inside = four < fours
+    place = 3 * (frame.to(tl.int64) * fours + four)
     rest = tl.full([], 1.0, tl.float64) - kept
+    pixels = 4 * fours
     red = (tl.load(totals + 3 * frame).to(tl.float64) * rest / pixels).to(tl.float32)
     green = (tl.load(totals + 3 * frame + 1).to(tl.float64) * rest / pixels).to(tl.float32)
     blue = (tl.load(totals + 3 * frame + 2).to(tl.float64) * rest / pixels).to(tl.float32)
-    channel = place % 3
-    lift = tl.where(channel == 0, red, tl.where(channel == 1, green, blue))
-    value = tl.load(frames + there, mask=inside, other=0).to(tl.float32)
-    tl.store(out + there, (value * kept + lift).to(tl.int32).to(tl.uint8), mask=inside)
+    a = tl.load(frames + place, mask=inside, other=0).to(tl.uint32, bitcast=True)
+    b = tl.load(frames + place + 1, mask=inside, other=0).to(tl.uint32, bitcast=True)
+    c = tl.load(frames + place + 2, mask=inside, other=0).to(tl.uint32, bitcast=True)
+    x = tl.zeros([SIZE], tl.uint32)
+    y = tl.zeros([SIZE], tl.uint32)
+    z = tl.zeros([SIZE], tl.uint32)
+    for i in tl.static_range(4):
+        x, y, z = with_byte(x, y, z, drawn_to(byte_of(a, b, c, 3 * i), kept, red), 3 * i)
+        x, y, z = with_byte(x, y, z, drawn_to(byte_of(a, b, c, 3 * i + 1), kept, green), 3 * i + 1)
+        x, y, z = with_byte(x, y, z, drawn_to(byte_of(a, b, c, 3 * i + 2), kept, blue), 3 * i + 2)
+    tl.store(out + place, x.to(tl.int32, bitcast=True), mask=inside)
+    tl.store(out + place + 1, y.to(tl.int32, bitcast=True), mask=inside)
+    tl.store(out + place + 2, z.to(tl.int32, bitcast=True), mask=inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def drawn_to(value, kept, lift):  # type: ignore[no-untyped-def, unused-ignore]
+    """A value of which a share is kept."""
+    return (value.to(tl.float32) * kept + lift).to(tl.int32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 import torch
@@ -9,11 +10,13 @@ from torch import Tensor
 
 from jostle.corruptions import noise as own
 from jostle.corruptions.tensors.holding import held
+from jostle.corruptions.tensors.keys import keys_on
 from jostle.corruptions.tensors.moments import Moments
 from jostle.corruptions.tensors.programs import EXACT, runs_on
 from jostle.corruptions.tensors.streams import chances
 
 ROWS = 32  # of frames, for one program: few, so that all of a GPU is busy with few frames
+SPAN = 8  # numbers of a row that a thread takes at a time
 
 
 def gaussian_noise(frames: Tensor, sigma: float, at: Moments) -> Tensor:
@@ -63,22 +66,21 @@ def _by_program(kind: str, frames: Tensor, at: Moments, table: Tensor, this: int
     """By a program that draws and lays on in one pass; the two numbers are what it says of the kind."""
     from jostle.corruptions.tensors.noise_program import noise
 
-    count, height, width = frames.shape[:3]
-    keys = torch.from_numpy(at.keys()).to(frames.device, non_blocking=True)
+    streams, values = frames.shape[0] * frames.shape[1], frames.shape[2] * 3
     out = torch.empty_like(frames)
-    eights = width % 8 == 0 and frames.data_ptr() % 8 == 0
-    rows: Any = [part.view(-1).view(torch.int64) if eights else part for part in (frames, out)]
-    streams = count * height
-    size = (streams, height, width * 3)
-    ways = {"KIND": kind, "EIGHTS": eights, "ROWS": ROWS, "num_warps": 1}
-    noise[(-(-streams // ROWS),)](*rows, keys, table, *size, this, that, **ways, **EXACT)
+    fours = values % 4 == 0 and frames.data_ptr() % 4 == 0
+    given: Any = [part.view(-1).view(torch.int32) if fours else part for part in (frames, out)]
+    many = values // 4 if fours else values
+    size = (streams, frames.shape[1], many // gcd(many, SPAN))
+    ways = {"KIND": kind, "FOURS": fours, "GRAIN": gcd(many, SPAN), "ROWS": ROWS, "num_warps": 1}
+    noise[(-(-streams // ROWS),)](*given, keys_on(frames, at), table, *size, this, that, **ways, **EXACT)
     return out
 
 
 def _drawn(frames: Tensor, at: Moments) -> tuple[Tensor, Tensor]:
     """(N, H, W * 3) values as int16, and 16 random bits for each."""
     rows = frames.flatten(2).to(torch.int16)
-    return rows, chances(at.keys(), range(rows.shape[1]), rows.shape[2], frames.device)
+    return rows, chances(keys_on(frames, at), range(rows.shape[1]), rows.shape[2])
 
 
 def _folded(chance: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:

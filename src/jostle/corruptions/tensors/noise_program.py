@@ -16,52 +16,97 @@ def noise(  # type: ignore[no-untyped-def, unused-ignore]
     table,
     streams,
     height,
-    values,
+    grains,
     this,
     that,
     KIND: tl.constexpr,
-    EIGHTS: tl.constexpr,
+    FOURS: tl.constexpr,
+    GRAIN: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """Each thread has a row of a frame, and takes eight values of it at a time, for which it draws two words.
+    """Each thread has a row of a frame and takes eight numbers of it at a time, as memory hands out 32 bytes at once.
 
     Args:
-        frames: rows of bytes, or of eight bytes in one number.
+        frames: rows of four bytes in one number, or of bytes.
         table: what is looked up; impulse noise has none.
         streams: rows of all frames.
-        values: of a row.
+        grains: numbers of a row, in units of `GRAIN`, by which it is known that they lie well.
         this: share of salt, bits of a gain, or slices of a row of the table, by kind.
         that: share of salt and pepper, the gain of 1, or values that are rare, by kind.
-        EIGHTS: whether rows are of eight bytes in one number.
+        FOURS: whether rows are of four bytes in one number.
     """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = row < streams
     a, b = begun(tl.load(keys + row // height, mask=inside, other=0), row % height)
-    place = row.to(tl.int64) * values
-    column = tl.zeros([ROWS], tl.int32)  # a mask has to be as wide as what it is for
-    for first in range(0, values, 8):
-        if EIGHTS:
-            many = tl.load(frames + (place + first) // 8, mask=inside, other=0).to(tl.uint64, bitcast=True)
-            made = tl.zeros([ROWS], tl.uint64)
-        word = a + b
-        a, b = stepped(a, b)
-        for i in tl.static_range(8):
-            if i == 4:
-                word = a + b
-                a, b = stepped(a, b)
-            chance = ((word >> (16 * (i % 4))) & 0xFFFF).to(tl.int32)
-            if EIGHTS:
-                clean = ((many >> (8 * i)) & 0xFF).to(tl.int32)
-            else:
-                known = inside & (column + first + i < values)
-                clean = tl.load(frames + place + first + i, mask=known, other=0).to(tl.int32)
-            noisy = noised(clean, chance, table, this, that, KIND)
-            if EIGHTS:
-                made = made | (noisy.to(tl.uint64) << (8 * i))
-            else:
-                tl.store(out + place + first + i, noisy.to(tl.uint8), mask=known)
-        if EIGHTS:
-            tl.store(out + (place + first) // 8, made.to(tl.int64, bitcast=True), mask=inside)
+    many = grains * GRAIN
+    column = tl.arange(0, 8)
+    place = (row.to(tl.int64) * grains * GRAIN)[:, None] + column[None, :]
+    for start in range(0, many, 8):
+        known = inside[:, None] & (column + start < many)[None, :]
+        if FOURS:
+            given = tl.load(frames + place + start, mask=known, other=0)
+        else:
+            given = tl.load(frames + place + start, mask=known, other=0).to(tl.int32)
+        p, q, r, s, t, u, v, w = apart(given, ROWS)
+        if FOURS:
+            p, a, b = four(p, a, b, table, this, that, KIND)
+            q, a, b = four(q, a, b, table, this, that, KIND)
+            r, a, b = four(r, a, b, table, this, that, KIND)
+            s, a, b = four(s, a, b, table, this, that, KIND)
+            t, a, b = four(t, a, b, table, this, that, KIND)
+            u, a, b = four(u, a, b, table, this, that, KIND)
+            v, a, b = four(v, a, b, table, this, that, KIND)
+            w, a, b = four(w, a, b, table, this, that, KIND)
+            tl.store(out + place + start, together(p, q, r, s, t, u, v, w, ROWS), mask=known)
+        else:
+            p, q, r, s = one_each(p, q, r, s, a + b, table, this, that, KIND)
+            a, b = stepped(a, b)
+            t, u, v, w = one_each(t, u, v, w, a + b, table, this, that, KIND)
+            a, b = stepped(a, b)
+            tl.store(out + place + start, together(p, q, r, s, t, u, v, w, ROWS).to(tl.uint8), mask=known)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def apart(x, ROWS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """The eight columns of rows."""
+    even, odd = tl.split(tl.reshape(x, [ROWS, 4, 2]))
+    first, third = tl.split(tl.reshape(even, [ROWS, 2, 2]))
+    second, fourth = tl.split(tl.reshape(odd, [ROWS, 2, 2]))
+    p, t = tl.split(first)
+    q, u = tl.split(second)
+    r, v = tl.split(third)
+    s, w = tl.split(fourth)
+    return p, q, r, s, t, u, v, w
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def together(p, q, r, s, t, u, v, w, ROWS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Rows of these eight columns."""
+    even = tl.reshape(tl.join(tl.join(p, t), tl.join(r, v)), [ROWS, 4])
+    odd = tl.reshape(tl.join(tl.join(q, u), tl.join(s, w)), [ROWS, 4])
+    return tl.reshape(tl.join(even, odd), [ROWS, 8])
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def four(x, a, b, table, this, that, KIND: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Four bytes in one number with noise, for which one word is drawn."""
+    x = x.to(tl.uint32, bitcast=True)
+    p, q = (x & 0xFF).to(tl.int32), ((x >> 8) & 0xFF).to(tl.int32)
+    r, s = ((x >> 16) & 0xFF).to(tl.int32), (x >> 24).to(tl.int32)
+    p, q, r, s = one_each(p, q, r, s, a + b, table, this, that, KIND)
+    a, b = stepped(a, b)
+    return p | (q << 8) | (r << 16) | (s << 24), a, b
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def one_each(p, q, r, s, word, table, this, that, KIND: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Four values with noise from a word of 64 bits, the lowest 16 for the first."""
+    low, high = word.to(tl.uint32), (word >> 32).to(tl.uint32)
+    p = noised(p, (low & 0xFFFF).to(tl.int32), table, this, that, KIND)
+    q = noised(q, (low >> 16).to(tl.int32), table, this, that, KIND)
+    r = noised(r, (high & 0xFFFF).to(tl.int32), table, this, that, KIND)
+    s = noised(s, (high >> 16).to(tl.int32), table, this, that, KIND)
+    return p, q, r, s
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]

@@ -6,8 +6,6 @@ whole tensors take one step after the other, which is slower and gives the same 
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -16,27 +14,25 @@ from jostle.corruptions.tensors.programs import runs_on
 
 ROWS = 128  # streams of one program on a GPU
 
-Keys = npt.NDArray[np.int64]  # (N,)
 
-
-def chances(keys: Keys, rows: range, count: int, device: torch.device) -> Tensor:
+def chances(keys: Tensor, rows: range, count: int) -> Tensor:
     """(N, rows, count) numbers from 0 to 65,535 as int32: 16 random bits each, from the streams of these rows."""
-    words = words_of(keys, rows, count, device)
+    words = words_of(keys, rows, count)
     # By rows; of a single column `contiguous` would leave odd strides. A word has four numbers, the lowest first.
     bits = words.new_empty(words.shape[::-1]).copy_(words.t()).view(torch.int16)[:, :count]
     return (bits.to(torch.int32) & 0xFFFF).view(len(keys), len(rows), count)
 
 
-def words_of(keys: Keys, rows: range, count: int, device: torch.device) -> Tensor:
+def words_of(keys: Tensor, rows: range, count: int) -> Tensor:
     """(words, N * rows) words of 64 bits, as many as have `count` numbers of 16."""
-    own, many, streams = torch.from_numpy(keys).to(device), (count + 3) // 4, len(keys) * len(rows)
-    out = torch.empty((many, streams), dtype=torch.int64, device=device)
-    if runs_on(own):
+    many, streams = (count + 3) // 4, len(keys) * len(rows)
+    out = torch.empty((many, streams), dtype=torch.int64, device=keys.device)
+    if runs_on(keys):
         from jostle.corruptions.tensors.stream_program import follow
 
-        follow[(-(-streams // ROWS),)](own, out, streams, len(rows), rows.start, many, ROWS=ROWS)
+        follow[(-(-streams // ROWS),)](keys, out, streams, len(rows), rows.start, many, ROWS=ROWS)
         return out
-    a, b = _starts(own, rows)
+    a, b = _starts(keys, rows)
     for place in range(many):
         torch.add(a, b, out=out[place])
         b = b ^ a

@@ -15,7 +15,8 @@ from jostle.corruptions.kernels.frame_draws import first_integers
 from jostle.corruptions.kernels.sway import OverTime, drift, texture_key
 from jostle.corruptions.kernels.textures import ICE_TEXTURES, Plane, cloud, covering_side, ice_covering
 from jostle.corruptions.tensors.clouds import clouds, raw_clouds
-from jostle.corruptions.tensors.holding import held
+from jostle.corruptions.tensors.holding import held, sent
+from jostle.corruptions.tensors.keys import keys_on
 from jostle.corruptions.tensors.moments import Moments
 from jostle.corruptions.tensors.programs import runs_on, strips
 
@@ -35,9 +36,9 @@ def fog(
     height, width = frames.shape[1:3]
     side = covering_side((height, width), side)
     if over_time == "redrawn" and runs_on(frames):
-        return _fog_by_program(frames, thickness, raw_clouds(side, decay, at.keys("texture"), frames.device))
+        return _fog_by_program(frames, thickness, raw_clouds(side, decay, keys_on(frames, at, "texture")))
     if over_time == "redrawn":
-        planes = clouds(side, decay, at.keys("texture"), frames.device)
+        planes = clouds(side, decay, keys_on(frames, at, "texture"))
         plane = planes[:, :height, :width]
     else:
         plane = torch.stack([_drifted(moment, side, decay, over_time, frames) for moment in at])
@@ -73,7 +74,7 @@ def frost(frames: Tensor, blend: tuple[float, float], at: Moments, *, over_time:
     height, width = frames.shape[1:3]
     share, other = (round(part * (1 << SHARE_BITS)) for part in blend)
     panes = _panes(height, width)
-    keys = at.keys().view(np.uint64) if over_time == "redrawn" else at.scene_keys()
+    keys = at.keys() if over_time == "redrawn" else at.scene_keys()
     number, y, x = first_integers(keys, ICE_TEXTURES, *own.places(panes[0], height, width)).T
     ice = held(panes, frames.device)
     if runs_on(frames):
@@ -90,7 +91,7 @@ def _frost_by_program(frames: Tensor, ice: Tensor, begins: Any, share: int, othe
     from jostle.corruptions.tensors.weather_program import blend
 
     height, values = frames.shape[1], frames.shape[2] * 3
-    there = torch.from_numpy(begins).to(frames.device)
+    there = sent(begins, frames.device)
     out = torch.empty_like(frames)
     grid, ways = strips(len(frames) * height, values)
     size = (height, values, ice.shape[2] * 3)
