@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{torch.cuda.get_device_name()}, {given.clips} clips of {FRAMES} frames; a copy takes {copy:.5f} ms a frame")
     rows, failed = [], []
     for kind in profiles["imagenet-c"].entries:
-        if form_of(Spec.parse(f"imagenet-c/{kind}").corruption) is None:
+        if form_of(Spec.parse(f"imagenet-c/{kind}")) is None:
             print(f"{kind:20} by way of the CPU")
             continue
         try:

@@ -43,7 +43,7 @@ for size in ((4, 8), (3, 5)):
     [
         ["gaussian_noise:3", "shot_noise:5", "impulse_noise:2", "speckle_noise:5"],
         ["brightness:3", "saturate:5", "contrast:4"],
-        ["imagenet-c/fog:3", "imagenet-c/frost:3", "frost:2", "pixelate:4"],
+        ["imagenet-c/fog:3", "kinetics-c/fog:3", "fog:2", "imagenet-c/frost:3", "frost:2", "pixelate:4"],
         ["imagenet-c/motion_blur:1", "gaussian_blur:1", "zoom_blur:1"],
     ],
 )
@@ -84,6 +84,7 @@ POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     "filter_program.coarse": [([BYTES, BYTES, *[LONG] * 6], {"SIZE": 256})],
     "weather_program.halve": [([FLOATS, FLOATS, LONG], {"SIZE": 256, **less}) for less in ({}, {"count": 1})],
     "weather_program.lay_fog": [([BYTES, BYTES, FLOATS, FLOATS, FLOATS, BYTES], {"SIZE": 256})],
+    "weather_program.lay_plane": [([BYTES, BYTES, FLOATS, WHOLE, WHOLE, BYTES], {"SIZE": 256})],
     "weather_program.blend": [([BYTES, BYTES, BYTES, LONG], {"BITS": 14, "SIZE": 256})],
 }
 REAL = ("kept", "scale", "unit", "spread", "thickness")

@@ -17,7 +17,7 @@ from jostle.corruptions.tensors.batch import corrupted_batch, form_of  # noqa: E
 from jostle.errors import BadValue  # noqa: E402
 
 EVERY = [*corruptions, *(f"{table.name}/{name}" for table in profiles.values() for name in table.entries)]
-FORMED = [name for name in EVERY if form_of(Spec.parse(name).corruption) is not None]
+FORMED = [name for name in EVERY if form_of(Spec.parse(name)) is not None]
 DEVICES = [
     "cpu",
     pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")),
@@ -95,7 +95,7 @@ def test_several_in_a_row(specs: list[str], device: str, clips: np.ndarray) -> N
 
 def test_kinds_without_a_form_go_by_way_of_the_cpu(clips: np.ndarray) -> None:
     for spec in ("glass_blur:2", "jpeg_compression:3", "frame_average:2"):
-        assert form_of(Spec.parse(spec).corruption) is None
+        assert form_of(Spec.parse(spec)) is None
         assert np.array_equal(by_forms(clips, [spec], "cpu"), by_kernels(clips, [spec]))
 
 

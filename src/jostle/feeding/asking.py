@@ -303,8 +303,12 @@ class _Desk:
 
 
 def _kind_of(function: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[bytes, int]:
-    """What questions have in common that are answered together, and how many items this one has."""
+    """What questions have in common that are answered together, and how many items this one has.
+
+    Other arguments than the items are the same for all, but for those that say by `kind` what they have in common.
+    """
     items = arguments[0]
     assert isinstance(items, np.ndarray)
-    own = (function.__module__, function.__qualname__, items.shape[1:], items.dtype.str, arguments[1:])
+    others = tuple(getattr(argument, "kind", argument) for argument in arguments[1:])
+    own = (function.__module__, function.__qualname__, items.shape[1:], items.dtype.str, others)
     return repr(own).encode(), len(items)

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from jostle.benchmarks.recipe import CLEAN
+from jostle.benchmarks.recipe import CLEAN, Cell
 from jostle.benchmarks.sampling import Sampling
 from jostle.corrupting.stages import MADE, Source, origins
 from jostle.extraction.bridging import Mended, nearest_sound
@@ -20,6 +20,7 @@ from jostle.extraction.made import Cost
 from jostle.looking.class_match import ClassMatch, Scores
 from jostle.looking.footage import Footage, footage_of
 from jostle.looking.shown_frames import ClipSpec, shown_frames
+from jostle.looking.strike import UNTOUCHED, Strike
 from jostle.looking.work import Looked, Order, asked
 from jostle.mending.finding import Mending
 from jostle.seeds import rng_for
@@ -78,9 +79,11 @@ class Recognising:
                     struck = finding.struck(top, every)
                     taken = nearest_sound(struck)[rows]
                     mended[cell.name] = Mended(struck, bool(struck.all()))
-                came_from, belt = every[taken], Belt(top, taken)
+                spec = self._struck_there(cell) if finding is None else ""
+                came_from, belt = every[taken], Belt(footage.clean if spec else top, taken)
                 for number, row in enumerate(taken):
-                    scoring.want((cell.name, number), came_from[number], row, belt)
+                    strike = footage.strike(spec, cell, row) if spec else UNTOUCHED
+                    scoring.want((cell.name, number), came_from[number], row, belt, strike)
                 if cell.name == CLEAN:
                     scoring.finish()
                     clean = scoring.cost(footage.decoded)
@@ -94,6 +97,13 @@ class Recognising:
             shown = tuple(np.unique(rows).tolist())
             cells = scoring.cost(footage.decoded, clean)
             return Looked(found, clean, cells, shown=shown, mended=None if finding is None else mended)
+
+    def _struck_there(self, cell: Cell) -> str:
+        """The corruption of a cell, if it is one and clips are struck where the model is; otherwise nothing."""
+        there = getattr(self.model, "strikes", None)
+        if there is None or len(cell.specs) != 1 or not cell.parsed[0].severity:
+            return ""
+        return cell.specs[0] if there(cell.specs[0]) else ""
 
     def _rows(self, footage: Footage, order: Order) -> Indices:
         """(clips, frames) numbers of the frames shown."""
@@ -109,17 +119,24 @@ class Scoring(Generic[Answer]):
         batch: clips given at once.
     """
 
-    def __init__(self, video: str, look: Callable[[Frames], Later[Answer]], batch: int) -> None:
+    def __init__(self, video: str, look: Callable[[Frames, Strike], Later[Answer]], batch: int) -> None:
         self._video, self._look, self._batch = video, look, batch
         self._slot: dict[tuple[str, int], int] = {}
         self._known: dict[bytes, int] = {}
         self._answers: list[Answer | None] = []
         self._waiting: list[tuple[int, Frames]] = []
+        self._strike = UNTOUCHED  # of all that wait
         self._looking: list[tuple[list[int], Later[Answer]]] = []
         self._clips = self._frames = 0
 
-    def want(self, place: tuple[str, int], came_from: Indices, row: Indices, belt: Belt) -> None:
-        """Have the clip of frames `row` scored; `came_from` says which untouched frames they are."""
+    def want(
+        self, place: tuple[str, int], came_from: Indices, row: Indices, belt: Belt, strike: Strike = UNTOUCHED
+    ) -> None:
+        """Have the clip of frames `row` scored; `came_from` says which untouched frames they are.
+
+        Args:
+            strike: what is done to it where the model is.
+        """
         key = came_from.tobytes() if (came_from != MADE).all() else None
         if key is not None and key in self._known:
             self._slot[place] = self._known[key]
@@ -129,6 +146,9 @@ class Scoring(Generic[Answer]):
         if key is not None:
             self._known[key] = slot
         clip = belt.take(row)
+        if strike is not self._strike:
+            self.finish()
+            self._strike = strike
         self._waiting.append((slot, clip))
         if len(self._waiting) >= self._batch or len(self._waiting) * clip.nbytes >= BATCH_BYTES:
             self.finish()
@@ -138,7 +158,9 @@ class Scoring(Generic[Answer]):
         if not self._waiting:
             return
         clips = np.stack([clip for _, clip in self._waiting]) if len(self._waiting) > 1 else self._waiting[0][1][None]
-        self._looking.append(([slot for slot, _ in self._waiting], asked(self._video, lambda: self._look(clips))))
+        self._looking.append(
+            ([slot for slot, _ in self._waiting], asked(self._video, lambda: self._look(clips, self._strike)))
+        )
         self._clips += len(clips)
         self._frames += clips.shape[0] * clips.shape[1]
         self._waiting.clear()
@@ -161,16 +183,16 @@ class Scoring(Generic[Answer]):
         return found
 
 
-def later(model: Callable[[Frames], Any], frames: Frames) -> Callable[[], Any]:
-    """What a model gives for frames, to be waited for where the model is elsewhere."""
+def later(model: Callable[[Frames], Any], frames: Frames, strike: Strike = UNTOUCHED) -> Callable[[], Any]:
+    """What a model gives for frames, to be waited for where the model is elsewhere, and struck there."""
     if hasattr(model, "later"):
-        answer: Callable[[], Any] = model.later(frames)
+        answer: Callable[[], Any] = model.later(frames, strike)
         return answer
     given = model(frames)
     return lambda: given
 
 
-def scored(model: ClipModel, match: ClassMatch, clips: Frames) -> Later[Scores]:
+def scored(model: ClipModel, match: ClassMatch, clips: Frames, strike: Strike = UNTOUCHED) -> Later[Scores]:
     """Scores of the data set's classes for each clip."""
-    answer = later(model, clips)
+    answer = later(model, clips, strike)
     return lambda: list(match.apply(answer(), model.name))

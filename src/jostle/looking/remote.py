@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from jostle.extraction.extractor import Features
 from jostle.looking.shown_frames import Spread, Starts
+from jostle.looking.strike import UNTOUCHED, Strike, strikes, struck_parts
 from jostle.types.clip import Frames
 from jostle.types.segments import Segments
 
@@ -61,7 +62,7 @@ class Shown:
         """Of the spec that a model has, if it has one."""
         if spec is None:
             return None
-        return cls(**{field.name: getattr(spec, field.name) for field in fields(cls) if hasattr(spec, field.name)})
+        return cls(**{one.name: getattr(spec, one.name) for one in fields(cls) if hasattr(spec, one.name)})
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def look_from_afar(ask: Ask) -> Any:
 def _with_stand_ins(look: Any, ask: Ask) -> Any:
     """Called where the models are: what it gives may travel, as only their faces are in it."""
     new: dict[str, Any] = {"guard": nullcontext}  # the context to work in is where the models are
-    for part in (field.name for field in fields(look)):
+    for part in (one.name for one in fields(look)):
         model = getattr(look, part)
         if part == "extractor":
             spec = Shown.of(model.spec)
@@ -242,14 +243,26 @@ class DistantModel:
     name: str
     spec: Shown | None
     most: int = 1
+    _strikes: dict[str, bool] = field(default_factory=dict, compare=False)
 
     def __call__(self, frames: Frames, **facts: Any) -> Any:
         """What it gives for these frames."""
         return self.ask(_call, frames, facts)
 
-    def later(self, frames: Frames) -> Callable[[], Any]:
-        """The same, to be waited for."""
-        return self.ask.later(_call, frames, {}, together=self.most)
+    def strikes(self, spec: str) -> bool:
+        """Whether clips are struck by this corruption where the model is, and are to go there untouched.
+
+        Each goes by itself then, so questions must be put together there.
+        """
+        if not self.ask.gathers:
+            return False
+        if spec not in self._strikes:
+            self._strikes[spec] = self.ask(_strikes, spec)
+        return self._strikes[spec]
+
+    def later(self, frames: Frames, strike: Strike = UNTOUCHED) -> Callable[[], Any]:
+        """What it gives for frames that are struck there first, to be waited for."""
+        return self.ask.later(_show, frames, strike, together=self.most)
 
 
 def _extract(look: Any, clip_frames: Frames, *flow: Frames) -> Features:
@@ -321,9 +334,17 @@ def _call(look: Any, frames: Frames, facts: dict[str, Any]) -> Any:
         return accepting(look.model, facts)(frames)
 
 
-def _call_together(look: Any, questions: Sequence[tuple[Frames, dict[str, Any]]]) -> list[Any]:
-    parts = [frames for frames, _ in questions]
+def _strikes(look: Any, spec: str) -> bool:
+    return strikes(look.model, spec)
+
+
+def _show(look: Any, frames: Frames, strike: Strike) -> Any:
+    return _show_together(look, [(frames, strike)])[0]
+
+
+def _show_together(look: Any, questions: Sequence[tuple[Frames, Strike]]) -> list[Any]:
     with look.guard():
+        parts = struck_parts(look.model, questions)
         if hasattr(look.model, "together"):
             answers: list[Any] = look.model.together(parts)
             return answers
@@ -331,4 +352,4 @@ def _call_together(look: Any, questions: Sequence[tuple[Frames, dict[str, Any]]]
         return [given[begin:end] for begin, end in zip((0, *ends), ends, strict=False)]
 
 
-_call.together = _call_together  # type: ignore[attr-defined]
+_show.together = _show_together  # type: ignore[attr-defined]

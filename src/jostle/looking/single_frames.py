@@ -36,7 +36,7 @@ def look_at_frames(
     with footage_of(order) as footage:
         numbers = np.array([footage.number_of(frame) for frame in order.frames], np.int64)
         in_time = np.argsort(numbers, kind="stable")  # codecs go forwards only
-        scoring = Scoring(order.name, look, batch)
+        scoring = Scoring(order.name, lambda frames, _: look(frames), batch)
         clean = Cost()
         for cell in order.cells:
             top = footage.under(cell)

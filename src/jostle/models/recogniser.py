@@ -77,13 +77,13 @@ class Recogniser:
         """(B, classes) float32 from (B, T, H, W, 3) uint8; the same bits for a clip in any company."""
         return self.together([clip_frames])[0]
 
-    def together(self, parts: Sequence[Frames]) -> list[Scores]:
-        """Scores of the clips of each part, as if each were alone; they share batches."""
+    def together(self, parts: Sequence[Frames | Tensor]) -> list[Scores]:
+        """Scores of the clips of each part, as if each were alone; they share batches. Some may be on its device."""
         every = [self._checked(part) for part in parts]
         with torch.inference_mode():
             if self.spec is None:
                 return [self._scores(self.network(clips), len(clips)).numpy() for clips in every]
-            size = CLIPS_AT_ONCE["cuda" if self._device.type == "cuda" else "cpu"]
+            size = CLIPS_AT_ONCE["cuda" if self.device.type == "cuda" else "cpu"]
             clips = [clip for part in every for clip in part]
             made = np.concatenate(
                 [self._some(clips[lo : lo + size], size, self.spec) for lo in range(0, len(clips), size)]
@@ -91,14 +91,17 @@ class Recogniser:
         ends = np.cumsum([len(part) for part in every])
         return np.split(made, ends[:-1])
 
-    def _checked(self, clip_frames: Frames) -> Frames:
+    def _checked(self, clip_frames: Frames | Tensor) -> Frames | Tensor:
+        if isinstance(clip_frames, Tensor):
+            return clip_frames
         clips = np.ascontiguousarray(clip_frames)  # frames may come reversed
         if clips.ndim != 5 or clips.shape[-1] != 3 or clips.dtype != np.uint8 or 0 in clips.shape:
             raise BadValue(f"{self.name}: clips must be (B, T, H, W, 3) uint8, not {clips.shape} {clips.dtype}")
         return clips
 
-    def _some(self, clips: Sequence[Frames], size: int, spec: InputSpec) -> Scores:
-        crops = spec.prepare_clips([on_device(clip, self._device) for clip in clips])  # (B, crops, ...)
+    def _some(self, clips: Sequence[Frames | Tensor], size: int, spec: InputSpec) -> Scores:
+        there = [clip if isinstance(clip, Tensor) else on_device(clip, self.device) for clip in clips]
+        crops = spec.prepare_clips(there)  # (B, crops, ...)
         if len(clips) < size:
             crops = torch.cat([crops, crops.new_zeros(size - len(clips), *crops.shape[1:])])
         try:
@@ -129,7 +132,8 @@ class Recogniser:
         return scores
 
     @property
-    def _device(self) -> torch.device:
+    def device(self) -> torch.device:
+        """Where the network is."""
         if isinstance(self.network, nn.Module):
             for tensor in self.network.parameters():
                 return tensor.device

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from jostle.corrupting.scene import Moment
-from jostle.seeds import rng_for
+from jostle.seeds import Part, rng_for
 
 # How the random part of a corruption behaves from frame to frame.
 OverTime = Literal["redrawn", "still", "moving"]
@@ -45,6 +45,12 @@ def drift(at: Moment, side: int, over_time: OverTime) -> tuple[int, int]:
     """How far down and to the right the wind has carried a plane of this side, which is a torus; 0 unless it moves."""
     if over_time != "moving":
         return 0, 0
-    angle = at.scene.rng("wind").uniform(0, 2 * math.pi)
+    angle = _wind(at.scene.seed, at.scene.video_id, at.scene.name)
     way = 0.12 * side * at.time_s
     return int(way * math.sin(angle) * 0.4) % side, int(way * math.cos(angle)) % side
+
+
+@lru_cache(64)
+def _wind(seed: int, *scene: Part) -> float:
+    """Where the wind of a clip blows."""
+    return float(rng_for(seed, *scene, "wind").uniform(0, 2 * math.pi))

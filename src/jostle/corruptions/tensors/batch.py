@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from jostle.corrupting.placement import Placement, Timeline
 from jostle.corrupting.scene import Mask, Scene
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource, chain, checked_order
-from jostle.corruptions.tensors.moments import Moments
+from jostle.corruptions.tensors.moments import Moments, Numbers
 from jostle.errors import BadValue
 from jostle.types.clip import Clip
 from jostle.types.segments import Segments
@@ -29,16 +30,20 @@ Form = Callable[..., Tensor]
 EVERYWHERE = "everywhere"
 
 
+def form_of(spec: Spec) -> Form | None:
+    """What does it on tensors; None where there is nothing, as for what plugs in from elsewhere, or not so."""
+    return _form_with(spec.corruption, tuple(spec.entry.options))
+
+
 @lru_cache(256)
-def form_of(corruption: Corruption) -> Form | None:
-    """What does it on tensors; None where there is nothing, as for what plugs in from elsewhere."""
+def _form_with(corruption: Corruption, options: tuple[str, ...]) -> Form | None:
     package, _, family = corruption.function.__module__.rpartition(".")
     if corruption.level != "frame" or package != "jostle.corruptions":
         return None
     if find_spec(f"jostle.corruptions.tensors.{family}") is None:
         return None
     found: Form | None = getattr(import_module(f"jostle.corruptions.tensors.{family}"), corruption.name, None)
-    return found
+    return found if found is not None and {*options} <= signature(found).parameters.keys() else None
 
 
 def corrupted_tensor(
@@ -91,6 +96,7 @@ def corrupted_batch(
     """(B, T, H, W, 3) by forms for tensors, whatever the device."""
     done = frames
     seen: dict[str, int] = {}
+    size = (int(frames.shape[2]), int(frames.shape[3]))
     blank = Clip.at_rate(np.empty((frames.shape[1], 1, 1, 3), np.uint8), fps)
     masks = _masks(specs, placement, blank, segments, seed, video_ids)
     for number, spec in enumerate(specs):
@@ -99,9 +105,15 @@ def corrupted_batch(
         name = spec.corruption.name
         ordinal = seen[name] = seen.get(name, 0) + 1
         called = name if ordinal == 1 else f"{name}#{ordinal}"
-        size = (int(frames.shape[2]), int(frames.shape[3]))
-        at = Moments(called, size, blank, [own[number] for own in masks], seed, video_ids)
-        done = _struck(done, spec, at, ordinal)
+        struck = [own[number] for own in masks]
+
+        def scenes(called: str = called, struck: Sequence[Mask] = struck) -> list[Scene]:
+            return [
+                Scene(called, size, blank.pts, blank.fps, mask, seed=seed, video_id=name)
+                for mask, name in zip(struck, video_ids, strict=True)
+            ]
+
+        done = _struck(done, spec, Moments(called, seed, video_ids, *_places(struck), scenes), ordinal)
     return done
 
 
@@ -124,27 +136,50 @@ def _masks(
     return [masks_for(specs, placement, line) for line in lines]
 
 
+def _places(masks: Sequence[Mask]) -> tuple[Numbers, Numbers]:
+    """Of each struck frame of all clips, the number of its clip and its own number there."""
+    first = masks[0]
+    if all(mask is first for mask in masks):  # as they are, unless frames are placed by actions
+        struck = np.flatnonzero(first)
+        return np.repeat(np.arange(len(masks)), len(struck)), np.tile(struck, len(masks))
+    clip, index = np.nonzero(np.stack(masks))
+    return clip, index
+
+
 def _struck(frames: Tensor, spec: Spec, at: Moments, ordinal: int) -> Tensor:
     if spec.corruption.level == "time":
         return torch.stack(
             [clip[_order(spec, scene).to(clip.device)] for clip, scene in zip(frames, at.scenes, strict=True)]
         )
-    form = form_of(spec.corruption)
+    form = form_of(spec)
     if form is None:
         return _by_way_of_the_cpu(frames, spec, at.scenes, ordinal)
-    if not len(at):
+    rows = at.clip * frames.shape[1] + at.index
+    return _some_struck(frames.flatten(0, 1), rows, form, spec, at).view_as(frames)
+
+
+def struck_frames(frames: Tensor, numbers: Numbers, spec: Spec, scene: Scene) -> Tensor:
+    """Frames of a video, (N, H, W, 3), struck by a corruption that has a form, where the scene's mask says so.
+
+    Args:
+        numbers: of the frames in their video, (N,).
+    """
+    form = form_of(spec)
+    assert form is not None
+    struck = np.flatnonzero(scene.mask[numbers])
+    return _some_struck(frames, struck, form, spec, Moments.of(scene, numbers[struck]))
+
+
+def _some_struck(frames: Tensor, rows: Numbers, form: Form, spec: Spec, at: Moments) -> Tensor:
+    """Frames of which some, by their places, are struck."""
+    if not len(rows):
         return frames
-    given = frames.flatten(0, 1)
-    if len(at) == len(given):
-        made = form(given, spec.value, at, **spec.entry.options)
-        return _by_way_of_the_cpu(frames, spec, at.scenes, ordinal) if made is NotImplemented else made.view_as(frames)
-    rows = torch.from_numpy(at.clip * frames.shape[1] + at.index).to(frames.device)
-    made = form(given[rows], spec.value, at, **spec.entry.options)
-    if made is NotImplemented:
-        return _by_way_of_the_cpu(frames, spec, at.scenes, ordinal)
-    out = given.clone()
-    out[rows] = made
-    return out.view_as(frames)
+    if len(rows) == len(frames):
+        return form(frames, spec.value, at, **spec.entry.options)
+    places = torch.from_numpy(rows).to(frames.device)
+    out = frames.clone()
+    out[places] = form(frames[places], spec.value, at, **spec.entry.options)
+    return out
 
 
 def _order(spec: Spec, scene: Scene) -> Tensor:

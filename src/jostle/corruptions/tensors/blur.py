@@ -58,17 +58,8 @@ def defocus_blur(frames: Tensor, disc: tuple[int, float], at: Moments, *, fair: 
     return dropped(rest)
 
 
-def motion_blur(
-    frames: Tensor,
-    trail: tuple[int, float],
-    at: Moments,
-    *,
-    over_time: OverTime = "moving",
-    jpeg: int | None = None,
-) -> Tensor:
+def motion_blur(frames: Tensor, trail: tuple[int, float], at: Moments, *, over_time: OverTime = "moving") -> Tensor:
     """Copies along a direction, which each frame has of its own."""
-    if jpeg is not None:
-        return NotImplemented  # type: ignore[no-any-return]
     dy, dx, weight = motion_trails(*trail, _headings(at, over_time))
     if runs_on(frames):
         return _trail_by_program(frames, np.stack([dy, dx], 1), weight)

@@ -49,10 +49,8 @@ def contrast(frames: Tensor, factor: float, at: Moments) -> Tensor:
     return (frames.float() * kept + lift[:, None, None]).to(torch.int32).to(torch.uint8)
 
 
-def overexposure(frames: Tensor, added: int, at: Moments, *, stretch: bool = False) -> Tensor:
+def overexposure(frames: Tensor, added: int, at: Moments) -> Tensor:
     """Raised and cut off."""
-    if stretch:
-        return NotImplemented  # type: ignore[no-any-return]
     return frames.clamp(max=255 - added) + added
 
 

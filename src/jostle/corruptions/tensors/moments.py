@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from jostle.corrupting.scene import Mask, Moment, Scene
+from jostle.corrupting.scene import Moment, Scene
 from jostle.corruptions.kernels.frame_keys import frame_keys, messages
 from jostle.seeds import Part
-from jostle.types.clip import Clip
 
 Numbers = npt.NDArray[np.intp]
 
@@ -21,22 +20,29 @@ class Moments:
 
     Args:
         name: of the corruption, as `Scene` has it.
-        size: (height, width).
-        blank: a clip without pictures, for when frames are shown.
-        masks: which frames are struck, one a clip.
+        video_ids: one a clip.
+        clip: of each frame, the number of its clip.
+        index: of each frame, its number in its clip.
+        make_scenes: makes the scenes, one a clip, for those who want more than keys.
     """
 
     def __init__(
-        self, name: str, size: tuple[int, int], blank: Clip, masks: Sequence[Mask], seed: int, video_ids: Sequence[str]
+        self,
+        name: str,
+        seed: int,
+        video_ids: Sequence[str],
+        clip: Numbers,
+        index: Numbers,
+        make_scenes: Callable[[], Sequence[Scene]],
     ) -> None:
-        self.name, self.size, self.blank, self.masks, self.seed, self.video_ids = (
-            name,
-            size,
-            blank,
-            masks,
-            seed,
-            video_ids,
-        )
+        self.name, self.seed, self.video_ids = name, seed, video_ids
+        self.clip, self.index = clip, index
+        self._make_scenes = make_scenes
+
+    @classmethod
+    def of(cls, scene: Scene, index: Numbers) -> Moments:
+        """Of frames of one clip."""
+        return cls(scene.name, scene.seed, [scene.video_id], np.zeros_like(index), index, lambda: [scene])
 
     def __len__(self) -> int:
         return len(self.index)
@@ -46,23 +52,9 @@ class Moments:
             yield self.scenes[clip].at(index)
 
     @cached_property
-    def scenes(self) -> list[Scene]:
+    def scenes(self) -> Sequence[Scene]:
         """One a clip."""
-        when = self.blank.pts, self.blank.fps
-        return [
-            Scene(self.name, self.size, *when, mask, seed=self.seed, video_id=video)
-            for mask, video in zip(self.masks, self.video_ids, strict=True)
-        ]
-
-    @property
-    def clip(self) -> Numbers:
-        """Of each frame, the number of its clip."""
-        return self._places[0]
-
-    @property
-    def index(self) -> Numbers:
-        """Of each frame, its number in its clip."""
-        return self._places[1]
+        return self._make_scenes()
 
     def keys(self, *parts: Part) -> npt.NDArray[np.uint64]:
         """What `Moment.key` says of each."""
@@ -76,12 +68,3 @@ class Moments:
         """What `Scene.key` says of the scene of each."""
         keys = np.array([scene.key() for scene in self.scenes], np.uint64)
         return np.asarray(keys[self.clip], np.uint64)
-
-    @cached_property
-    def _places(self) -> tuple[Numbers, Numbers]:
-        first = self.masks[0]
-        if all(mask is first for mask in self.masks):  # as they are, unless frames are placed by actions
-            struck = np.flatnonzero(first)
-            return np.repeat(np.arange(len(self.masks)), len(struck)), np.tile(struck, len(self.masks))
-        clip, index = np.nonzero(np.stack(self.masks))
-        return clip, index

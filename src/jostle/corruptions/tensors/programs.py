@@ -20,7 +20,7 @@ STRIP = 256  # values of a row for one program
 
 def runs_on(frames: Tensor) -> bool:
     """Whether programs can work on these; Triton's interpreter, where it is asked for, takes what lies on a CPU."""
-    return (frames.is_cuda or _interpreted()) and _has_triton()
+    return (frames.is_cuda or _interpreted()) and has_triton()
 
 
 def strips(rows: int, values: int) -> tuple[tuple[int, int], dict[str, Any]]:
@@ -29,7 +29,8 @@ def strips(rows: int, values: int) -> tuple[tuple[int, int], dict[str, Any]]:
 
 
 @lru_cache(1)
-def _has_triton() -> bool:
+def has_triton() -> bool:
+    """Whether there is Triton, which torch for GPUs brings."""
     return find_spec("triton") is not None
 
 

@@ -40,6 +40,8 @@ def fog(
     if over_time == "redrawn":
         planes = clouds(side, decay, keys_on(frames, at, "texture"))
         plane = planes[:, :height, :width]
+    elif runs_on(frames):
+        return _drifting_fog_by_program(frames, bank, at, side, over_time)
     else:
         plane = torch.stack([_drifted(moment, side, decay, over_time, frames) for moment in at])
     thick = float(np.float32(thickness))
@@ -66,6 +68,24 @@ def _fog_by_program(frames: Tensor, thickness: float, clouds: Tensor) -> Tensor:
     grid, ways = strips(len(frames) * height, values)
     size = (height, values, clouds.shape[1])
     lay_fog[grid](frames, out, clouds, low, high, brightest, float(np.float32(thickness)), *size, **ways)
+    return out
+
+
+def _drifting_fog_by_program(
+    frames: Tensor, bank: tuple[float, float], at: Moments, side: int, over_time: OverTime
+) -> Tensor:
+    from jostle.corruptions.tensors.weather_program import lay_plane
+
+    thickness, decay = bank
+    height, values = frames.shape[1], frames.shape[2] * 3
+    planes = [held(_cloud(side, decay, scene.key("texture")), frames.device) for scene in at.scenes]
+    moves = np.array([drift(moment, side, over_time) for moment in at], np.int32)
+    brightest = frames.flatten(1).amax(1)
+    out = torch.empty_like(frames)
+    places = (sent(at.clip.astype(np.int32), frames.device), sent(moves, frames.device))
+    grid, ways = strips(len(frames) * height, values)
+    size = (float(np.float32(thickness)), height, values, side)
+    lay_plane[grid](frames, out, torch.stack(planes), *places, brightest, *size, **ways)
     return out
 
 

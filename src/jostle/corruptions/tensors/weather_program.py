@@ -63,9 +63,7 @@ def lay_fog(frames, out, clouds, low, high, brightest, thickness, height, values
     frame, y = line // height, line % height
     x = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
     inside = x < values
-    most = tl.div_rn(tl.load(brightest + frame).to(tl.float32), 255.0)
-    gain = tl.div_rn(most, most + thickness)
-    lift = (255.0 * thickness) * gain
+    gain, lift = share_of(tl.load(brightest + frame), thickness)
     least = tl.load(low + frame)
     span = tl.maximum(tl.load(high + frame) - least, 1e-6)
     raw = tl.load(clouds + frame.to(tl.int64) * side * side + y * side + x // 3, mask=inside, other=0.0)
@@ -74,6 +72,32 @@ def lay_fog(frames, out, clouds, low, high, brightest, thickness, height, values
     value = tl.load(frames + there, mask=inside, other=0).to(tl.float32)
     made = tl.minimum(value * gain + bank * lift, 255.0).to(tl.int32).to(tl.uint8)
     tl.store(out + there, made, mask=inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def lay_plane(frames, out, planes, clip, moves, brightest, thickness, height, values, side, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """A frame behind the cloud of its clip, which the wind has moved, and which is a torus."""
+    line = tl.program_id(0)
+    frame, y = line // height, line % height
+    x = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
+    inside = x < values
+    gain, lift = share_of(tl.load(brightest + frame), thickness)
+    row = (y + tl.load(moves + 2 * frame)) % side
+    column = (x // 3 + tl.load(moves + 2 * frame + 1)) % side
+    plane = planes + tl.load(clip + frame).to(tl.int64) * side * side
+    bank = tl.load(plane + row * side + column, mask=inside, other=0.0)
+    there = line.to(tl.int64) * values + x
+    value = tl.load(frames + there, mask=inside, other=0).to(tl.float32)
+    made = tl.minimum(value * gain + bank * lift, 255.0).to(tl.int32).to(tl.uint8)
+    tl.store(out + there, made, mask=inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def share_of(brightest, thickness):  # type: ignore[no-untyped-def, unused-ignore]
+    """What a frame is multiplied by, and what fog adds where it is thickest."""
+    most = tl.div_rn(brightest.to(tl.float32), 255.0)
+    gain = tl.div_rn(most, most + thickness)
+    return gain, (255.0 * thickness) * gain
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
