@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.benchmarks.sampling import Sampling
+from jostle.corrupting.spec import Spec
 from jostle.looking.class_match import ClassMatch
 from jostle.looking.detecting import DetectingByFeatures
 from jostle.looking.recognition import Recognising
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from jostle.models.recogniser import Recogniser
 
+NOTHING = {"cpu": "nothing", "cuda": "nothing on a GPU"}
 SECONDS = 3.0  # that a network is timed for
 
 
@@ -104,15 +106,24 @@ def recogniser(name: str) -> Recogniser:
 
 
 class Nothing:
-    """A recogniser that does not look."""
+    """A recogniser that does not look.
 
-    def __init__(self, fed: Fed) -> None:
-        self.name = fed.name
+    Args:
+        struck_there: whether clips come untouched where a GPU would strike them.
+    """
+
+    def __init__(self, fed: Fed, *, struck_there: bool) -> None:
+        self.name, self._struck_there = fed.name, struck_there
         own = {"spread": "span"} if fed.name in ("slowfast_r50", "x3d_m") else {}
         self.spec = Shown(fed.frames, step=fed.step, **own)  # type: ignore[arg-type]
 
     def __call__(self, clip_frames: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         return np.zeros((len(clip_frames), 2), np.float32)
+
+    def strikes(self, spec: str) -> bool:
+        from jostle.corruptions.tensors.batch import form_of
+
+        return self._struck_there and form_of(Spec.parse(spec)) is not None
 
 
 class NoFeatures:
@@ -141,14 +152,14 @@ class NoDetector:
 
 
 def looking(name: str, device: str, precision: str, clips: int = 4) -> Any:
-    """What looks at videos."""
+    """What looks at videos; `nothing:NAME` costs nothing, and `nothing on a GPU:NAME` is sent what would go to one."""
     kind, _, model = name.rpartition(":")
     fed = MODELS[model]
     match = ClassMatch("by number", None)
     if kind:
         if fed.task == "detection":
             return DetectingByFeatures(NoFeatures(_puppet_spec()), NoDetector())
-        return Recognising(Nothing(fed), Sampling(clips=clips), match)
+        return Recognising(Nothing(fed, struck_there=kind == NOTHING["cuda"]), Sampling(clips=clips), match)
     from jostle.models.precision import computing
     from jostle.models.recogniser import CLIPS_AT_ONCE
 

@@ -212,7 +212,7 @@ def measured(options: argparse.Namespace, videos: dict[str, Path], name: str) ->
         said |= {"one_process": before.a_second, "same_bytes": known == same}
         print(f"{name}: alone {alone:.1f}, one process {before.a_second:.1f} a second; ", end="", flush=True)
         print("the same bytes when fed" if known == same else "OTHER BYTES WHEN FED", flush=True)
-    nothing = replace(fed, name=f"nothing:{name}")
+    nothing = replace(fed, name=f"{fed_models.NOTHING[options.device]}:{name}")
     for jobs in options.jobs:
         some = dict(list(videos.items())[: jobs * options.rounds])
         plain = {"clips": options.clips, "precision": "float32"}
