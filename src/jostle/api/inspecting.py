@@ -34,9 +34,9 @@ def inspect(
 ) -> npt.NDArray[np.float64]:
     """(T,) probabilities that each frame of a video was struck: blackened, blurred, covered, broken, overexposed ...
 
-    Each frame is set beside its neighbours, so that cuts, fades and flashes are told from damage. Of a video in which
-    there is nothing to be seen from end to end, as one black throughout, all frames are struck. A video is read as it
-    goes by, and memory does not grow with its length.
+    Each frame is set beside its neighbours, so that cuts, fades and flashes are told from damage. Frames of one colour
+    are struck where one scene goes on before and behind them, whatever colour it is; and all are of a video in which
+    there is nothing else to be seen. A video is read as it goes by, and memory does not grow with its length.
 
     Args:
         frames: (T, H, W, 3) uint8 RGB, a Clip, or the path of a video or of a folder of images.
@@ -88,9 +88,7 @@ def inspection(
         told = np.fromiter(one.inspect(passed, causal=causal, jobs=threads), np.float64)
         rate = checked_rate(30 if fps is None else fps) if clip is None else clip.fps
         pts = times_at_rate(len(known), rate) if clip is None else clip.pts
-    if (
-        passed.blank and not causal
-    ):  # no network could tell it from a film of nothing, and live nobody knows what follows
+    if passed.blank and one.blank_rule and not causal:  # it has no scene to come back; live, nobody knows what follows
         told[:] = 1.0
     least = one.threshold(causal=causal) if threshold is None else threshold
     return Inspection(told, least, pts, rate, causal, one.name, one.fingerprint, tuple(passed.small))
@@ -121,7 +119,8 @@ class _Passed:
         self.blank = True
 
     def __iter__(self) -> Iterator[Frame]:
-        from jostle.models.glance import are_blank, glances
+        from jostle.models.blank_frames import are_blank
+        from jostle.models.glance import glances
 
         for number, frame in enumerate(self._frames):
             self.blank = self.blank and bool(are_blank(glances([frame]))[0])

@@ -62,8 +62,6 @@ class KnownFrames:
 class InspectedFrames:
     """Told by an inspector, which looks at each untouched frame once and at what changed in every other state.
 
-    Of a video in which there is nothing to be seen from end to end, all frames are struck.
-
     Args:
         clean: the video as it is. Its glances are kept, 1,584 bytes a frame.
     """
@@ -71,22 +69,13 @@ class InspectedFrames:
     def __init__(self, clean: Source, inspector: Inspector) -> None:
         self._clean, self._inspector = clean, inspector
         self._video: InspectedVideo | None = None
-        self._blank: Mask = np.zeros(0, np.bool_)
 
     def struck(self, top: Source, came_from: Indices) -> Mask:
-        from jostle.models.glance import are_blank
         from jostle.models.inspected_video import InspectedVideo
 
         if self._video is None:
-            seen = _glances(self._clean, np.arange(len(self._clean)))
-            self._video, self._blank = InspectedVideo(self._inspector, seen), are_blank(seen)
-        made = came_from == MADE
-        new = _glances(top, np.flatnonzero(made))
-        blank = self._blank[came_from]
-        blank[made] = are_blank(new)
-        if blank.all():  # no network could tell it from a film of nothing
-            return blank
-        told = self._video.under(came_from, new)
+            self._video = InspectedVideo(self._inspector, _glances(self._clean, np.arange(len(self._clean))))
+        told = self._video.under(came_from, _glances(top, np.flatnonzero(came_from == MADE)))
         return np.asarray(told >= self._inspector.threshold())
 
 

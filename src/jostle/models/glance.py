@@ -25,8 +25,6 @@ CHANNELS = 11
 FINEST = 4  # detail is kept as log(1 + FINEST * v), v in grey levels
 TOP = float(255 / np.log1p(FINEST * 255))
 TASK = 8  # frames that a thread glances at in one go
-BLANK = 4  # grey levels that the parts of a picture of one colour may differ by, once a codec was at it
-SMOOTH = 25  # and how much detail it may have: a quarter of a grey level
 
 Glance = npt.NDArray[np.uint8]  # (CHANNELS, CELLS, CELLS)
 Glances = npt.NDArray[np.uint8]  # (T, CHANNELS, CELLS, CELLS)
@@ -75,18 +73,6 @@ def glances_ahead(frames: Iterable[Frame], jobs: int) -> Iterator[Glance]:
 
 def _each(frames: list[Frame]) -> list[Glance]:
     return [glance(frame) for frame in frames]
-
-
-def are_blank(seen: Glances) -> npt.NDArray[np.bool_]:
-    """(T,) frames in which there is nothing to be seen: one colour from edge to edge.
-
-    >>> are_blank(glances(np.stack([np.zeros((90, 160, 3), np.uint8), np.full((90, 160, 3), 200, np.uint8)]))).tolist()
-    [True, True]
-    """
-    light, colour = seen[:, LIGHT], seen[:, COLOUR]
-    same_light = light.max((1, 2, 3)) - light.min((1, 2, 3)) <= BLANK
-    same_colour = (colour.max((2, 3)) - colour.min((2, 3)) <= BLANK).all(1)
-    return np.asarray(same_light & same_colour & (seen[:, DETAIL] <= SMOOTH).all((1, 2, 3)))
 
 
 @lru_cache(32)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from jostle.models.blank_frames import Mask, are_blank, lost_in_video
 from jostle.models.glance import CELLS, CHANNELS, Glances
 from jostle.models.inspector import (
     BLOCK,
@@ -44,6 +45,8 @@ _ORDER = _quarters()
 class InspectedVideo:
     """How probably the frames of a video were struck, in any state of it.
 
+    Where nothing is to be seen from end to end, all were; a stream is told before that is known.
+
     Args:
         glances: of the video as it is, to which states are compared.
 
@@ -54,6 +57,7 @@ class InspectedVideo:
     def __init__(self, inspector: Inspector, glances: Glances) -> None:
         self._network, self._device = inspector.network, inspector.device
         self._layers = _Layers(self._network)
+        self._blank = are_blank(glances) if inspector.blank_rule else None
         count = len(glances)
         blocks = torch.arange(0, count, BLOCK)
         self._around: Indices = self._network.around(blocks, count).numpy()
@@ -61,7 +65,7 @@ class InspectedVideo:
         self._rows = laid(glances)
         self._usual = self._medians(self._rows, np.arange(len(blocks)))
         self._frames = self._embedded(self._rows, self._usual, np.arange(count))
-        self.probabilities = self._told(self._frames)
+        self.probabilities = self._with_lost(self._told(self._frames), self._rows, self._blank)
 
     def under(self, came_from: Indices, made: Glances) -> Probabilities:
         """(T,) that each frame was struck, in another state of the video.
@@ -70,8 +74,8 @@ class InspectedVideo:
             came_from: for each frame the one of the video that it is, or below 0 for a new one.
             made: glances of the new ones, in order.
         """
-        rows = self._rows[came_from]
-        rows[came_from < 0] = laid(made)
+        rows, new = self._rows[came_from], came_from < 0
+        rows[new] = laid(made)
         changed = (rows != self._rows).any((1, 2))
         if not changed.any():
             return self.probabilities
@@ -82,7 +86,15 @@ class InspectedVideo:
         again = np.flatnonzero(changed | changed[self._beside].any(1) | other)
         frames = self._frames.clone()
         frames[torch.from_numpy(again).to(self._device)] = self._embedded(rows, usual, again)
-        return self._told(frames)
+        blank = None if self._blank is None else self._blank[came_from]
+        if blank is not None:
+            blank[new] = are_blank(made)
+        return self._with_lost(self._told(frames), rows, blank)
+
+    def _with_lost(self, told: Probabilities, rows: Laid, blank: Mask | None) -> Probabilities:
+        if blank is not None and blank.any():
+            told[lost_in_video(blank, lambda a, b: rows[a:b].transpose(0, 2, 1))] = 1.0
+        return told
 
     def _medians(self, rows: Laid, blocks: Indices) -> Laid:
         parts = [

@@ -2,7 +2,7 @@
 
 Each frame is set beside frames near it and beside the median of the seconds around it, cell by cell; small convolutions
 make a few numbers of that, and convolutions over time turn these into one probability a frame. It looks to both sides,
-or to the past alone for live use.
+or to the past alone for live use. Beside it stands a plain rule for frames that show nothing, which needs no training.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jostle.errors import CheckpointError
-from jostle.models.glance import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Glance, glance, glances_ahead
+from jostle.models.blank_frames import BESIDE, LONGEST, are_blank, lost_frames
+from jostle.models.glance import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Glance, Glances, glance, glances_ahead
 from jostle.models.identity import tensors_fingerprint
 from jostle.models.threads import one_thread
 from jostle.shapes import differences
@@ -126,17 +127,31 @@ class Inspector:
 
     Attributes:
         name: what it is known by.
-        fingerprint: of its weights and thresholds, for records.
         device: that it runs on.
+        blank_rule: whether frames that show nothing between two of one scene are struck whatever the network says; not
+            where it looks to the past alone. Without it the network alone speaks, as a study of the network needs it.
     """
 
-    def __init__(self, networks: BothWays, thresholds: Mapping[str, float], *, name: str, device: str = "cpu") -> None:
-        self.name = name
+    def __init__(
+        self,
+        networks: BothWays,
+        thresholds: Mapping[str, float],
+        *,
+        name: str,
+        device: str = "cpu",
+        blank_rule: bool = True,
+    ) -> None:
+        self.name, self.blank_rule = name, blank_rule
         self._networks = networks.to(device).eval()
         self.device = torch.device(device)
         self._thresholds = {side: float(thresholds[side]) for side in SIDES}
-        made = hashlib.sha256(f"{tensors_fingerprint(networks)} {sorted(self._thresholds.items())}".encode())
-        self.fingerprint = f"sha256:{made.hexdigest()}"
+        self._weights = tensors_fingerprint(networks)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of its weights, thresholds and rule, for records."""
+        of = f"{self._weights} {sorted(self._thresholds.items())}{' blank frames' if self.blank_rule else ''}"
+        return f"sha256:{hashlib.sha256(of.encode()).hexdigest()}"
 
     @property
     def network(self) -> InspectorNetwork:
@@ -147,7 +162,8 @@ class Inspector:
 
     def to(self, device: str) -> Inspector:
         """The same on another device."""
-        return Inspector(copy.deepcopy(self._networks), self._thresholds, name=self.name, device=device)
+        networks = copy.deepcopy(self._networks)
+        return Inspector(networks, self._thresholds, name=self.name, device=device, blank_rule=self.blank_rule)
 
     def threshold(self, *, causal: bool = False) -> float:
         """The probability from which a frame counts as struck."""
@@ -169,7 +185,7 @@ class Inspector:
             at_once: frames that are looked at together; with `causal`, 1 answers each frame as it comes.
             jobs: threads that glance at frames, which are then taken some ahead of what is answered; not for live use.
         """
-        stream = _Stream(self._networks[SIDES[causal]], self.device, at_once)
+        stream = _Stream(self._networks[SIDES[causal]], self.device, at_once, self.blank_rule and not causal)
         for one in map(glance, frames) if jobs <= 1 else glances_ahead(frames, jobs):
             yield from stream.told(one)
         yield from stream.rest()
@@ -181,7 +197,7 @@ class Inspector:
 class _Stream:
     """One video on its way through a network: as few glances and embedded frames are kept as later ones need."""
 
-    def __init__(self, network: nn.Module, device: torch.device, at_once: int) -> None:
+    def __init__(self, network: nn.Module, device: torch.device, at_once: int, blank_rule: bool) -> None:
         assert isinstance(network, InspectorNetwork)
         self._network, self._device, self._at_once = network, device, at_once
         self._ahead = 0 if network.causal else AROUND + BLOCK
@@ -191,6 +207,7 @@ class _Stream:
         self._first, self._count, self._embedded, self._done = 0, 0, 0, 0
         self._frames = torch.zeros(0, DIM, device=device)  # what the network made of the last ones up to `_embedded`
         self._usual: dict[int, Tensor] = {}  # the median of the block that begins at a frame
+        self._lately = _Lately() if blank_rule else None
 
     def told(self, one: Glance) -> list[float]:
         """The probabilities that another frame makes known."""
@@ -211,8 +228,11 @@ class _Stream:
     def _advanced(self, hi: int, *, ended: bool) -> list[float]:
         network = self._network
         if self._coming:
-            self._glances = torch.cat([self._glances, torch.from_numpy(np.stack(self._coming)).to(self._device)])
+            coming = np.stack(self._coming)
+            self._glances = torch.cat([self._glances, torch.from_numpy(coming).to(self._device)])
             self._coming = []
+            if self._lately is not None:
+                self._lately.add(coming)
         with one_thread():
             self._frames = torch.cat([self._frames, network.embedded(self._compared(self._embedded, hi))])
             self._embedded = hi
@@ -222,6 +242,9 @@ class _Stream:
                 return []
             logits = network.joined(self._frames[None], before=len(self._frames) - ready, after=after)
             found: list[float] = logits.sigmoid()[0].cpu().tolist()
+        if self._lately is not None:
+            for number in self._lately.lost(self._done, self._done + len(found)):
+                found[number] = 1.0
         self._done += len(found)
         self._forget()
         return found
@@ -251,6 +274,29 @@ class _Stream:
         if drop > 0:
             self._glances = self._glances[drop:]
             self._first += drop
+
+
+class _Lately:
+    """The last frames, and which of them show nothing: as many as the rule for those needs."""
+
+    def __init__(self) -> None:
+        self._seen = np.zeros((0, COLOUR.stop, CELLS, CELLS), np.uint8)  # from `_first` on; light and colours
+        self._blank = np.zeros(0, np.bool_)
+        self._first = 0
+
+    def add(self, coming: Glances) -> None:
+        self._seen = np.concatenate([self._seen, coming[:, : COLOUR.stop]])
+        self._blank = np.concatenate([self._blank, are_blank(coming)])
+
+    def lost(self, lo: int, hi: int) -> list[int]:
+        """Which of the frames from `lo` up to `hi` stand where a picture was lost, counted from `lo`."""
+        drop = lo - LONGEST - BESIDE - self._first
+        if drop > 0:
+            self._seen, self._blank, self._first = self._seen[drop:], self._blank[drop:], self._first + drop
+        if not self._blank.any():
+            return []
+        lost = lost_frames(self._blank, lambda a, b: self._seen[a:b])
+        return np.flatnonzero(lost[lo - self._first : hi - self._first]).tolist()
 
 
 def inspector_of(

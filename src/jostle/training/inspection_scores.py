@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
+from jostle.models.blank_frames import are_blank, lost_in_video
 from jostle.training.film_bank import FilmBank
 
 ALARMS = 1 / 200  # clean frames that may be taken for struck ones
@@ -37,15 +38,21 @@ class Answer:
 
 
 @torch.inference_mode()
-def answers(network: nn.Module, bank: FilmBank, device: torch.device) -> list[Answer]:
-    """What a network says of each film of a bank, clean, and then with each of its strikes alone."""
+def answers(network: nn.Module, bank: FilmBank, device: torch.device, *, blank_rule: bool = False) -> list[Answer]:
+    """What a network says of each film of a bank, clean, and then with each of its strikes alone.
+
+    Args:
+        blank_rule: whether the rule for frames that show nothing stands beside the network, as in an `Inspector`.
+    """
     network.eval()
     none = np.zeros(0, np.float32)
     made = []
 
     def said(rows: npt.NDArray[np.int64]) -> Floats:
-        glances = torch.from_numpy(bank.frames[rows])[None].to(device)
-        told: Floats = network(glances)[0].float().sigmoid().cpu().numpy()
+        glances = bank.frames[rows]
+        told: Floats = network(torch.from_numpy(glances)[None].to(device))[0].float().sigmoid().cpu().numpy()
+        if blank_rule:
+            told[lost_in_video(are_blank(glances), lambda a, b: glances[a:b])] = 1.0
         return told
 
     for film in bank.films:
