@@ -22,7 +22,7 @@ from typing import Any
 import jostle
 from experiments.cells import PUPPETS_C
 from experiments.features import make_features
-from experiments.measuring import Record, measure_all
+from experiments.measuring import Record, end_with, measure_all
 from experiments.runs import TIOUS, Place, said
 from experiments.runs import Run as FeatureRun
 from experiments.runs import measure as measure_on_features
@@ -107,7 +107,7 @@ def main() -> None:
         learn_to_see(chosen, given.work / "start", jobs=given.jobs, minutes=given.minutes)
     if "study" in given.steps:
         runs = [run for run in study() if run.detector in given.detectors and run.treatment in given.treatments]
-        measure_all(runs, partial(measure, place=place), results, at_once=given.at_once, said=said)
+        end_with(measure_all(runs, partial(measure, place=place), results, at_once=given.at_once, said=said))
     if "weights" in given.steps:
         from experiments.recognition import ship_weights
 

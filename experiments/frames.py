@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.measuring import measure_all
+from experiments.measuring import end_with, measure_all
 from experiments.recognition import ship_weights
 from jostle.settings import make_settings
 from jostle.training.recognition_config import RecognitionConfig
@@ -97,7 +97,7 @@ def main() -> None:
         print(f"frames to learn from: {time.monotonic() - begun:.0f} s", flush=True)
         runs = [Run(START, 0), *(Run(treatment, seed) for treatment in TREATMENTS for seed in given.seeds)]
         results = given.results or given.work / "frames.jsonl"
-        measure_all(runs, partial(measure, work=given.work), results, at_once=given.at_once, said=said)
+        end_with(measure_all(runs, partial(measure, work=given.work), results, at_once=given.at_once, said=said))
     if "weights" in given.steps:
         folders = {
             f"{CLASSIFIER}-{name}": given.work / "runs" / Run(treatment, 0).folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +21,7 @@ def measure_all(
     *,
     at_once: int,
     said: Callable[[Record], str],
-) -> None:
+) -> list[Any]:
     """Run what the results do not hold yet; each finished run adds a line to them.
 
     A run that fails is told of and does not take the others along.
@@ -30,13 +30,16 @@ def measure_all(
         runs: frozen dataclasses that say what to do; a record has them under `run`.
         measure: does one; it travels to another process.
         said: what is printed of a record.
+
+    Returns:
+        The runs that failed, for `end_with`.
     """
     lines = results.read_text().splitlines() if results.exists() else []
     done = {json.dumps(json.loads(line)["run"]) for line in lines}
     left = [run for run in dict.fromkeys(runs) if json.dumps(asdict(run)) not in done]
     if not left:
-        return
-    begun, failed = time.monotonic(), 0
+        return []
+    begun, failed = time.monotonic(), []
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(at_once, context, initializer=alone) as pool, results.open("a") as file:
         waiting = {pool.submit(measure, run): run for run in left}
@@ -44,14 +47,21 @@ def measure_all(
             passed = f"{count}/{len(left)} {time.monotonic() - begun:.0f} s {waiting[future]}"
             error = future.exception()
             if error is not None:
-                failed += 1
+                failed.append(waiting[future])
                 print(f"{passed}: {type(error).__name__}: {error}", flush=True)
                 continue
             record = future.result()
             file.write(json.dumps(record) + "\n")
             file.flush()
             print(f"{passed}: {said(record)} ({record['seconds']})", flush=True)
-    assert not failed, f"{failed} of {len(left)} runs failed; the same command tries them again"
+    return failed
+
+
+def end_with(failed: Sequence[Any]) -> None:
+    """Say at the end of a study which of its runs failed, and end so that a script knows."""
+    if failed:
+        said = f"{len(failed)} runs failed; the same command tries them again:"
+        raise SystemExit("\n".join([said, *map(str, failed)]))
 
 
 def alone() -> None:

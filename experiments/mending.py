@@ -1,12 +1,13 @@
 """Mending in front of detectors: trained anew several times over, looked at as is, mended, and with frames known.
 
-    python -m experiments.mending WORK training detectors cells study [--groups main ...] [--jobs 12]
-    python -m experiments.mending WORK shipped cells study --treatments clean drop --seeds 0 --films 12
+    python -m experiments.mending WORK network training detectors cells study [--groups main ...] [--jobs 12]
+    python -m experiments.mending WORK shipped cells study --networks 0 --treatments clean drop --seeds 0 --films 12
 
-`training` makes the features that detectors learn from, `detectors` trains these, `cells` makes the features of the
-test films in a group of cells, and `study` measures there. What is done already is skipped, so a study that was
-stopped goes on. `shipped` takes the weights that come with jostle in place of training any. The group `unseen` needs
-the inspectors that `experiments.mending_unseen` trains.
+`network` trains extractors beside the one that comes with jostle, which is number 0. `training` makes the features that
+detectors learn from, `detectors` trains these, `cells` makes the features of the test films in a group of cells, and
+`study` measures there. What is done already is skipped, so a study that was stopped goes on. `shipped` takes the
+weights that come with jostle in place of training any. The group `unseen` needs the inspectors that
+`experiments.mending_unseen` trains.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +25,27 @@ import numpy as np
 
 import jostle
 from experiments.cells import PUPPETS_C
-from experiments.measuring import Record, measure_all
-from experiments.mending_cells import GROUPS, UNSEEN
+from experiments.many_states import find_in_states
+from experiments.measuring import Record, end_with, measure_all
+from experiments.mending_cells import ALONE, GROUPS, UNSEEN
 from experiments.mending_features import EXTRACTOR, KNOWN, inspector_file, make_mended, read_mended
-from experiments.puppets import SHIPPED
+from experiments.puppets import MAIN, NETWORKS, SHIPPED, train_networks
 from experiments.runs import TIOUS, Place, profile_of
 from experiments.runs import Run as Training
 from experiments.treatments import settings_for
 from jostle.benchmarks.recipe import CLEAN
 from jostle.datasets.dataset import Dataset
+from jostle.filing.writing import write_bytes
 from jostle.metrics.bootstrap import video_weights
 from jostle.types.predictions import Predictions
 
 DETECTORS = ("actionformer", "tridet", "temporalmaxer", "vsgn")
-TREATMENTS = ("clean", "drop")
+TREATMENTS = MAIN
 SEEDS = (0, 1, 2)
-STEPS = ("training", "detectors", "shipped", "cells", "study")
+STEPS = ("network", "training", "detectors", "shipped", "cells", "study")
 EVERY = (*GROUPS, UNSEEN)
 TREATED = ("main", "single", "extra")  # groups that robustly trained detectors are measured in, too
+TWICE = ("main",)  # groups that are measured on features of every network
 DRAWN = ("main", UNSEEN)  # groups whose relative robustness has intervals
 DRAWS = 200
 AT_HALF = 2
@@ -53,11 +58,12 @@ class Run:
     detector: str
     treatment: str
     seed: int
+    network: int
     group: str
 
     @property
     def training(self) -> Training:
-        return Training(self.detector, self.treatment, self.seed, 0)
+        return Training(self.detector, self.treatment, self.seed, self.network)
 
 
 def main() -> None:
@@ -68,6 +74,7 @@ def main() -> None:
     parser.add_argument("--detectors", nargs="+", default=DETECTORS)
     parser.add_argument("--treatments", nargs="+", default=TREATMENTS)
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--networks", type=int, nargs="+", choices=NETWORKS, default=NETWORKS)
     parser.add_argument("--films", type=int, help="so many of the test films, evenly spread over all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that strike and look")
     parser.add_argument("--at-once", type=int, default=6, help="runs that share the GPU")
@@ -77,23 +84,33 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     data = films_of(jostle.load_dataset("puppets", subset="test", jobs=given.jobs), given.films)
     place = Place(given.work, Path(data.folder) / "annotations.json")
+    take_network(place)
+    if "network" in given.steps:
+        train_networks(place, given.networks, given.jobs)
     if "training" in given.steps:
-        make_training(place, given.jobs)
+        for number in given.networks:
+            make_training(place, number, given.jobs)
     chosen = {"detector": given.detectors, "treatment": given.treatments, "seed": given.seeds}
+    chosen["network"] = given.networks
+    failed = []
     if "shipped" in given.steps:
         take_shipped(place)
     if "detectors" in given.steps:
         teach = partial(learn, place=place, epochs=given.epochs)
         first = [run.training for run in runs_of("main", chosen)]
-        measure_all(first, teach, given.work / "trained.jsonl", at_once=given.at_once, said=lambda record: "trained")
+        failed += measure_all(
+            first, teach, given.work / "trained.jsonl", at_once=given.at_once, said=lambda record: "trained"
+        )
+    results = given.results or given.work / "mending.jsonl"
     for group in given.groups:
+        runs = runs_of(group, chosen)
         if "cells" in given.steps:
-            make_mended(data, group, given.work / "films", inspectors=given.work / "inspectors", jobs=given.jobs)
+            for number in sorted({run.network for run in runs}):
+                make_mended(data, group, place, number, inspectors=given.work / "inspectors", jobs=given.jobs)
         if "study" in given.steps:
-            results = given.results or given.work / "mending.jsonl"
-            measure_all(
-                runs_of(group, chosen), partial(measure, place=place), results, at_once=given.at_once, said=said
-            )
+            look = partial(measure, place=place, names=tuple(data.videos))
+            failed += measure_all(runs, look, results, at_once=given.at_once, said=said)
+    end_with(failed)
 
 
 def films_of(data: Dataset, count: int | None) -> Dataset:
@@ -112,19 +129,32 @@ def runs_of(group: str, chosen: dict[str, Any]) -> list[Run]:
 def study(group: str) -> list[Run]:
     """The runs of a group."""
     treatments = TREATMENTS if group in TREATED else TREATMENTS[:1]
-    return [Run(name, how, seed, group) for how in treatments for seed in SEEDS for name in DETECTORS]
+    networks = NETWORKS if group in TWICE else NETWORKS[:1]
+    return [
+        Run(name, how, seed, network, group)
+        for network in networks
+        for how in treatments
+        for seed in SEEDS
+        for name in DETECTORS
+    ]
 
 
-def make_training(place: Place, jobs: int) -> None:
-    """Features of the training films by the shipped extractor."""
-    from experiments.features import make_features
+def take_network(place: Place) -> None:
+    """Have the extractor that comes with jostle stand for the first one."""
     from jostle.shipped import weights_file
 
-    out = place.features(0, "training")
+    if not place.network(0).exists():
+        write_bytes(place.network(0), [weights_file(EXTRACTOR).read_bytes()])
+
+
+def make_training(place: Place, number: int, jobs: int) -> None:
+    """Features of the training films by a network."""
+    from experiments.features import make_features
+
+    out = place.features(number, "training")
     if not out.exists():
-        place.network(0).write_bytes(weights_file(EXTRACTOR).read_bytes())
         part = out.with_name("training.part")
-        make_features("training", place.network(0), part, jobs=jobs, fixed=())
+        make_features("training", place.network(number), part, jobs=jobs, fixed=())
         part.rename(out)
 
 
@@ -148,8 +178,8 @@ def said(record: Record) -> str:
     return ", ".join(told)
 
 
-def measure(run: Run, place: Place) -> Record:
-    """Score a detector on the test films in every cell of a group, in every way."""
+def measure(run: Run, place: Place, names: Collection[str]) -> Record:
+    """Score a detector on these test films in every cell of a group, in every way."""
     import torch
 
     from jostle.detectors.checkpoints import read_note
@@ -157,43 +187,57 @@ def measure(run: Run, place: Place) -> Record:
 
     begun = time.monotonic()
     weights = place.work / "runs" / run.training.folder / "last.safetensors"
-    names: list[str] = read_note(weights, "classes", [])
-    loaded: Any = load_detector(f"{run.detector}_puppets", weights=weights, class_names=tuple(names))
+    classes: list[str] = read_note(weights, "classes", [])
+    loaded: Any = load_detector(f"{run.detector}_puppets", weights=weights, class_names=tuple(classes))
     detector = loaded.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
     facts = {
         name: {"fps": float(fps), "duration": float(duration)}
         for name, fps, duration in zip(truth.videos, truth.fps, truth.duration, strict=True)
     }
-    segments: dict[str, dict[str, dict[str, Any]]] = {}
+    told: dict[str, list[Any]] = {}
+    which: dict[str, dict[str, list[int]]] = {}  # by way and cell, of each film what of that it is
     found: dict[str, dict[str, list[int]]] = {}
-    for film in read_mended(place.work / "films", run.group):
-        told = [detector.detect(rows, **facts[film.name]) for rows in film.rows]
+    for film in read_mended(place.films(run.network), run.group, names):
+        told[film.name] = find_in_states(detector, film.rows, **facts[film.name])
         for way, cells in film.place.items():
             for cell, number in cells.items():
-                segments.setdefault(way, {}).setdefault(cell, {})[film.name] = told[number]
+                which.setdefault(way, {}).setdefault(cell, []).append(number)
                 counts = film.found.get(way, {}).get(cell, [0, 0, 0, 0])
                 kept = found.setdefault(way, {}).setdefault(cell, [0, 0, 0, 0])
                 found[way][cell] = [a + b for a, b in zip(kept, counts, strict=True)]
-    films = sorted(next(iter(segments.values()))[CLEAN])
-    record: Record = {"run": asdict(run), "films": len(films), "scores": {}, "found": found}
+    films = list(told)
     part = truth.of_videos(films)
-    for way, cells_of in segments.items():
-        cells = {cell: Predictions.from_segments(one) for cell, one in cells_of.items()}
-        scored = {cell: jostle.score(one, part, protocol="thumos14", tious=TIOUS) for cell, one in cells.items()}
-        record["scores"][way] = {cell: round(float(one.map[AT_HALF]), 5) for cell, one in scored.items()}
+    record: Record = {"run": asdict(run), "films": len(films), "scores": {}, "found": found}
+
+    @cache  # where struck frames are known, cells of other kinds and the same frames are mended into the same
+    def predicted(numbers: tuple[int, ...]) -> Predictions:
+        return Predictions.from_segments({name: told[name][n] for name, n in zip(films, numbers, strict=True)})
+
+    @cache
+    def scored(numbers: tuple[int, ...]) -> Any:
+        return jostle.score(predicted(numbers), part, protocol="thumos14", tious=TIOUS)
+
+    @cache
+    def told_of(numbers: tuple[int, ...]) -> dict[str, float]:
+        return profile_of(predicted(numbers), part)
+
+    for way, of_cell in which.items():
+        numbers = {cell: tuple(one) for cell, one in of_cell.items()}
+        record["scores"][way] = {cell: round(float(scored(one).map[AT_HALF]), 5) for cell, one in numbers.items()}
         if run.group in DRAWN:
-            record.setdefault("drawn", {})[way] = drawn(scored, films)
+            record.setdefault("drawn", {})[way] = drawn({cell: scored(one) for cell, one in numbers.items()}, films)
         if run.group == "main":
-            told_of = {cell: profile_of(one, part) for cell, one in cells.items()}
-            clean = told_of.pop(CLEAN)
-            struck = {key: float(np.mean([told_of[cell][key] for cell in PUPPETS_C])) for key in clean}
+            clean = told_of(numbers[CLEAN])
+            each = [told_of(numbers[cell]) for cell in PUPPETS_C]
+            struck = {key: float(np.mean([one[key] for one in each])) for key in clean}
             record.setdefault("diagnosis", {})[way] = {
                 name: {key: round(value, 5) for key, value in one.items()}
                 for name, one in (("clean", clean), ("corrupted", struck))
             }
     if run.group == UNSEEN:
-        record["inspectors"] = {way: _steps(place.work / "inspectors", way) for way in segments if way != KNOWN}
+        own = [way for way in which if way != KNOWN and not way.endswith(ALONE)]
+        record["inspectors"] = {way: _steps(place.work / "inspectors", way) for way in own}
     else:
         record["inspector"] = jostle.load_inspector().fingerprint
     record["seconds"] = round(time.monotonic() - begun, 1)
@@ -220,9 +264,9 @@ def learn(run: Training, place: Place, epochs: int | None = None) -> Record:
     config = settings_for(
         run.detector,
         run.treatment,
-        features=place.features(0, "training"),
+        features=place.features(run.network, "training"),
         truth=place.truth,
-        network=place.network(0),
+        network=place.network(run.network),
         seed=run.seed,
     )
     if epochs is not None:

@@ -86,6 +86,7 @@ GROUPS: dict[str, tuple[StruckCell, ...]] = {
 }
 UNSEEN = "unseen"  # the main cells before inspectors that never met their kind
 EVERYTHING = "with all"
+ALONE = ", alone"  # behind the name of an inspector whose network speaks without the rule beside it
 
 
 def without(kind: str) -> str:

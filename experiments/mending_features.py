@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from experiments.mending_cells import EVERYTHING, GROUPS, UNSEEN, StruckCell, without
+from experiments.mending_cells import ALONE, EVERYTHING, GROUPS, UNSEEN, StruckCell, without
+from experiments.runs import Place
 from jostle.benchmarks.recipe import CLEAN
 from jostle.benchmarks.thumos14_c import CORRUPTIONS
 from jostle.datasets.dataset import Dataset
@@ -71,13 +72,14 @@ def plan_of(group: str, inspectors: Path) -> Plan:
     plan: Plan = [(KNOWN, "known", main), (EVERYTHING, str(inspector_file(inspectors, EVERYTHING)), main)]
     for kind in CORRUPTIONS:
         own = tuple(cell for cell in main if f"/{kind}:" in cell.name)
-        plan.append((without(kind), str(inspector_file(inspectors, without(kind))), own))
+        file = str(inspector_file(inspectors, without(kind)))
+        plan += [(without(kind), file, own), (without(kind) + ALONE, file, own)]
     return plan
 
 
-def make_mended(data: Dataset, group: str, folder: Path, *, inspectors: Path, jobs: int) -> None:
-    """Write what is made of each film in a group of cells, where it is not there yet."""
-    truth, orders = data.truth, []
+def make_mended(data: Dataset, group: str, place: Place, number: int, *, inspectors: Path, jobs: int) -> None:
+    """Write what a network makes of each film in a group of cells, where it is not there yet."""
+    truth, orders, folder = data.truth, [], place.films(number)
     for row, name in enumerate(truth.videos):
         out = _file(folder, group, name)
         if name in data.videos and not out.exists():
@@ -86,39 +88,48 @@ def make_mended(data: Dataset, group: str, folder: Path, *, inspectors: Path, jo
             orders.append(_Order(name, Path(data.videos[name]), actions, _file(folder, CLEAN, name), out))
     (folder / group).mkdir(parents=True, exist_ok=True)
     (folder / CLEAN).mkdir(parents=True, exist_ok=True)
-    for count, _ in enumerate(worked(partial(_maker, plan_of(group, inspectors)), orders, jobs), 1):
+    maker = partial(_maker, place.network(number), plan_of(group, inspectors))
+    for count, _ in enumerate(worked(maker, orders, jobs), 1):
         print(f"{group}: {count} of {len(orders)} films", flush=True)
 
 
-def read_mended(folder: Path, group: str) -> Iterator[FilmFeatures]:
-    """What was made of each film."""
-    for path in sorted((folder / group).glob("*.npz")):
-        with np.load(path) as file:
+def read_mended(folder: Path, group: str, names: Iterable[str]) -> Iterator[FilmFeatures]:
+    """What was made of each of these films; none may lack, so that no record is on fewer than it says."""
+    for name in sorted(names):
+        with np.load(_file(folder, group, name)) as file:
             told = json.loads(str(file["told"]))
             rows = [file[f"rows {n}"] for n in range(told["rows"])]
-        yield FilmFeatures(path.stem, rows, told["place"], told["found"])
+        yield FilmFeatures(name, rows, told["place"], told["found"])
 
 
 def _file(folder: Path, group: str, name: str) -> Path:
     return folder / group / f"{name}.npz"
 
 
-def _maker(plan: Plan) -> Callable[[_Order], None]:
+def _maker(network: Path, plan: Plan) -> Callable[[_Order], None]:
     import cv2
     import torch
 
     from jostle.detectors.checkpoints import read_weights
-    from jostle.loading.inspector import AskedMending
     from jostle.models.extractor import load_extractor
-    from jostle.shipped import weights_file
 
     cv2.setNumThreads(1)
     torch.set_num_threads(1)
     torch.backends.cudnn.allow_tf32 = False
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    extractor = load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR)), device=device)
-    finders = {mend: AskedMending(mend).get(device) for _, mend, _ in plan if mend is not None}
+    extractor = load_extractor(EXTRACTOR, weights=read_weights(network), device=device)
+    finders = {way: _finder(mend, device, alone=way.endswith(ALONE)) for way, mend, _ in plan if mend is not None}
     return partial(_made, extractor, plan, finders)
+
+
+def _finder(mend: str, device: str, *, alone: bool) -> Mending:
+    from jostle.loading.inspector import AskedMending
+
+    made = AskedMending(mend).get(device)
+    if alone:
+        inspector: Any = made.inspector
+        inspector.blank_rule = False
+    return made
 
 
 def _made(extractor: Any, plan: Plan, finders: dict[str, Mending], order: _Order) -> None:
@@ -132,7 +143,7 @@ def _made(extractor: Any, plan: Plan, finders: dict[str, Mending], order: _Order
     with Reader(order.path, threads=1) as reader:
         frames = KeptFrames(reader)
         plain = _kept(order.clean)
-        for way, mend, cells in plan:
+        for way, _, cells in plan:
             video = VideoFeatures(
                 frames,
                 extractor,
@@ -141,7 +152,7 @@ def _made(extractor: Any, plan: Plan, finders: dict[str, Mending], order: _Order
                 path=reader.coded_path,
                 bit_rate=reader.facts.bit_rate,
                 clean=plain,
-                finder=None if mend is None else finders[mend],
+                finder=finders.get(way),
             )
             if plain is None:
                 plain = video.plain()

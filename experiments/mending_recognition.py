@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.measuring import Record, measure_all
+from experiments.measuring import Record, end_with, measure_all
 from experiments.mending_features import AS_IS, KNOWN, MENDED, WAYS, counts
 from experiments.recognition import SHIPPED_RECOGNISERS
 from jostle.benchmarks.recipe import CLEAN_CELL, Cell
@@ -92,11 +92,10 @@ def main() -> None:
     ]
     lines = given.work / "clips.jsonl"
     wanted = tuple((name, weights) for name in given.recognisers for weights in given.weights)
-    try:
-        measure_all(chosen, partial(look, wanted=wanted), lines, at_once=given.jobs, said=lambda record: "")
-    finally:
-        summed = summed_up([json.loads(line) for line in lines.read_text().splitlines()])
-        (given.work / "recognition.jsonl").write_text("".join(json.dumps(one) + "\n" for one in summed))
+    failed = measure_all(chosen, partial(look, wanted=wanted), lines, at_once=given.jobs, said=lambda record: "")
+    summed = summed_up([json.loads(line) for line in lines.read_text().splitlines()])
+    (given.work / "recognition.jsonl").write_text("".join(json.dumps(one) + "\n" for one in summed))
+    end_with(failed)
 
 
 @cache

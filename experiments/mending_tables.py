@@ -44,9 +44,10 @@ class Results:
         self.records, self.shipped = _read(RESULTS), _read(SHIPPED)
         self.recognition, self.ways = _read(RECOGNITION), _read(OTHERS)
 
-    def of(self, group: str, treatment: str, detector: str | None = None) -> list[Record]:
+    def of(self, group: str, treatment: str, detector: str | None = None, network: int = 0) -> list[Record]:
         """The runs of a group of cells, of one detector or of all."""
-        wanted = {"group": group, "treatment": treatment} | ({} if detector is None else {"detector": detector})
+        wanted: Record = {"group": group, "treatment": treatment, "network": network}
+        wanted |= {} if detector is None else {"detector": detector}
         return [record for record in self.records if wanted.items() <= record["run"].items()]
 
     def beside(self, group: str) -> list[Record]:
@@ -115,7 +116,7 @@ def interval_table(results: Results) -> str:
 
 def aim_table(results: Results) -> str:
     """What was aimed at, and what was measured."""
-    clean, drop = (results.of("main", treatment) for treatment in TREATMENTS)
+    clean, drop = (results.of("main", treatment) for treatment in ("clean", "drop"))
     costs = [100 * (r["scores"][MENDED][CLEAN] - r["scores"][AS_IS][CLEAN]) for r in clean]
     never = [left(results.of(UNSEEN, "clean"), without(kind), _cells(kind), KNOWN) for kind in CORRUPTIONS]
     rows = [
@@ -173,7 +174,7 @@ def error_table(results: Results) -> str:
     """DETAD's errors, the mean over detectors: what each kind costs, and the share of actions that are missed."""
     rows = []
     states = ((AS_IS, CLEAN), (AS_IS, "corrupted"), (MENDED, CLEAN), (MENDED, "corrupted"), (KNOWN, "corrupted"))
-    for treatment in TREATMENTS[:2]:
+    for treatment in ("clean", "drop"):
         records = results.of("main", treatment)
         for way, state in states:
             told = [np.mean([100 * r["diagnosis"][way][state][error] for r in records]) for error in ERRORS]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import jostle
 from experiments.cells import CORRUPTIONS
-from experiments.measuring import measure_all
+from experiments.measuring import end_with, measure_all
 from experiments.runs import Place, Run, measure, said
 from experiments.treatments import DETECTORS, TREATMENTS
 
@@ -49,7 +49,7 @@ def main() -> None:
             for subset in ("training", "test"):
                 make_features(subset, place.network(number), place.features(number, subset), jobs=given.jobs)
     runs = (first_look() if "first" in given.steps else []) + (study() if "study" in given.steps else [])
-    measure_all(runs, partial(measure, place=place), results, at_once=given.jobs, said=said)
+    end_with(measure_all(runs, partial(measure, place=place), results, at_once=given.jobs, said=said))
     if "weights" in given.steps:
         ship(place)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.measuring import alone, measure_all
+from experiments.measuring import alone, end_with, measure_all
 from experiments.recognition_cells import CELLS, TWIN, TestClips, load_cells, make_cells
 from jostle.benchmarks.kinetics_c import SPATIAL, TEMPORAL
 from jostle.puppets.film import CLASSES
@@ -111,7 +111,7 @@ def main() -> None:
     if starting is not None:
         starting()
         print(f"networks to begin with: {time.monotonic() - begun:.0f} s", flush=True)
-    measure_all(runs, partial(measure, work=given.work), results, at_once=given.at_once, said=said)
+    end_with(measure_all(runs, partial(measure, work=given.work), results, at_once=given.at_once, said=said))
     if "weights" in given.steps:
         ship(given.work)
     print(f"all: {time.monotonic() - begun:.0f} s", flush=True)

@@ -47,6 +47,10 @@ class Place:
     def features(self, number: int, subset: str) -> Path:
         return self.work / f"features-{number}" / subset
 
+    def films(self, number: int) -> Path:
+        """What the study of mending makes of test films."""
+        return self.work / f"films-{number}"
+
 
 def said(record: Record) -> str:
     """The two numbers of a run that one looks at first."""

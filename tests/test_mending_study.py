@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from experiments.mending import TREATED, study
+from experiments.mending import TREATED, TREATMENTS, TWICE, study
 from experiments.mending_cells import GROUPS, LENGTHS, STRENGTHS, length_cell
 from experiments.mending_features import counts
 from experiments.mending_unseen import bank_without
@@ -56,4 +56,10 @@ def test_what_is_found_is_counted() -> None:
 @pytest.mark.parametrize("group", sorted(GROUPS))
 def test_robust_detectors_are_measured_where_clean_ones_are_compared_with_them(group: str) -> None:
     treatments = {run.treatment for run in study(group)}
-    assert ("drop" in treatments) == (group in TREATED)
+    assert treatments == (set(TREATMENTS) if group in TREATED else {"clean"})
+
+
+@pytest.mark.parametrize("group", sorted(GROUPS))
+def test_the_second_extractor_is_measured_where_the_page_compares_the_two(group: str) -> None:
+    networks = {run.network for run in study(group)}
+    assert networks == ({0, 1} if group in TWICE else {0})
