@@ -25,7 +25,6 @@ import numpy as np
 
 import jostle
 from experiments.cells import PUPPETS_C
-from experiments.many_states import find_in_states
 from experiments.measuring import Record, end_with, measure_all
 from experiments.mending_cells import ALONE, GROUPS, UNSEEN
 from experiments.mending_features import EXTRACTOR, KNOWN, inspector_file, make_mended, read_mended
@@ -182,6 +181,7 @@ def measure(run: Run, place: Place, names: Collection[str]) -> Record:
     """Score a detector on these test films in every cell of a group, in every way."""
     import torch
 
+    from experiments.many_states import find_in_states
     from jostle.detectors.checkpoints import read_note
     from jostle.detectors.detector import load_detector
 
