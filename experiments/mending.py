@@ -100,15 +100,14 @@ def main() -> None:
         failed += measure_all(
             first, teach, given.work / "trained.jsonl", at_once=given.at_once, said=lambda record: "trained"
         )
-    results = given.results or given.work / "mending.jsonl"
-    for group in given.groups:
-        runs = runs_of(group, chosen)
-        if "cells" in given.steps:
-            for number in sorted({run.network for run in runs}):
-                make_mended(data, group, place, number, inspectors=given.work / "inspectors", jobs=given.jobs)
-        if "study" in given.steps:
-            look = partial(measure, place=place, names=tuple(data.videos))
-            failed += measure_all(runs, look, results, at_once=given.at_once, said=said)
+    runs = [run for group in given.groups for run in runs_of(group, chosen)]
+    if "cells" in given.steps:
+        for group, number in dict.fromkeys((run.group, run.network) for run in runs):
+            make_mended(data, group, place, number, inspectors=given.work / "inspectors", jobs=given.jobs)
+    if "study" in given.steps:
+        look = partial(measure, place=place, names=tuple(data.videos))
+        results = given.results or given.work / "mending.jsonl"
+        failed += measure_all(runs, look, results, at_once=given.at_once, said=said)
     end_with(failed)
 
 
