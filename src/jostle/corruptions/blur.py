@@ -21,11 +21,14 @@ from jostle.corrupting.stages import Span
 from jostle.corruptions.kernels.filters import HAIR, boxes_of, correlate_disc, correlate_taps, gaussian, motion_trail
 from jostle.corruptions.kernels.streams import draw
 from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
+from jostle.errors import BadValue
 from jostle.types.clip import Frame, Frames
 
 Array = npt.NDArray[Any]
 
 HEADINGS = (-45, 45)  # degrees that trails are drawn from
+LONGEST = 128  # frames of an exposure: of so many, 16 bits hold a sum, and a product with 22 the mean
+TILE = 8192  # values of a frame that are summed over time at once
 
 
 @corruption(level="frame", scale=(1.0, 2.0, 3.0, 4.0, 6.0), cites="hendrycks2019")
@@ -111,6 +114,8 @@ def frame_average(frames: Frames, half: int, span: Span) -> Frames:
     The original drops the frames whose window leaves the clip, and with a short clip all of them; here the window is
     cut at the ends of the clip, so every frame stays.
     """
+    if 2 * half > LONGEST:
+        raise BadValue(f"frame_average of {half} frames on either side: give at most {LONGEST // 2}")
     out = np.empty((span.hi - span.lo, *frames.shape[1:]), np.uint8)
     _running_mean(frames.reshape(len(frames), -1), out.reshape(len(out), -1), half, span.lo - span.first)
     return out
@@ -239,20 +244,27 @@ def _exchange(pixels: Array, distance: int, rounds: int, key: np.uint64) -> None
 @kernel
 def _running_mean(frames: Frames, out: Frames, half: int, first: int) -> None:
     count, size = frames.shape
-    total = np.zeros(size, np.int32)
-    lo = hi = max(first - half, 0)  # frames lo..hi-1 are in the total
-    for t in range(len(out)):
-        want_lo, want_hi = max(first + t - half, 0), min(first + t + half, count)
-        while hi < want_hi:
-            for x in range(size):
-                total[x] += np.int32(frames[hi, x])
-            hi += 1
-        while lo < want_lo:
-            for x in range(size):
-                total[x] -= np.int32(frames[lo, x])
-            lo += 1
-        held = hi - lo
-        scale = np.float32(1) / np.float32(held)
-        for x in range(size):
-            # Half a unit keeps exact quotients on the right side of the cut; the sums are far below 2**24.
-            out[t, x] = np.uint8((np.float32(total[x]) + np.float32(0.5)) * scale)
+    total = np.empty(TILE, np.uint16)
+    # Stretch by stretch through all frames, so that the totals stay in the fastest cache.
+    for begin in range(0, size, TILE):
+        n = max(min(size - begin, TILE), 0)
+        total[:] = 0
+        lo = hi = max(first - half, 0)  # frames lo..hi-1 are in the total
+        for t in range(len(out)):
+            want_lo, want_hi = max(first + t - half, 0), min(first + t + half, count)
+            while hi < want_hi:
+                line = frames[hi, begin:]
+                for x in range(n):
+                    total[x] += np.uint16(line[x])
+                hi += 1
+            while lo < want_lo:
+                line = frames[lo, begin:]
+                for x in range(n):
+                    total[x] -= np.uint16(line[x])
+                lo += 1
+            # Rounded up, the share is too large by so little that no sum of LONGEST bytes gets past a whole number.
+            held = hi - lo
+            share = np.uint32(((1 << 22) + held - 1) // held)
+            mean = out[t, begin:]
+            for x in range(n):
+                mean[x] = np.uint8(np.uint32(np.uint32(total[x]) * share) >> np.uint32(22))
