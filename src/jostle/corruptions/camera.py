@@ -11,10 +11,12 @@ import numpy.typing as npt
 from jostle.compiled import inlined, kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
+from jostle.corruptions.kernels.enlarging import enlarged
+from jostle.corruptions.kernels.pixels import four_bytes, put_four_bytes
 from jostle.corruptions.kernels.sway import OverTime, sway
 from jostle.types.clip import Frame
 
-Pixels = npt.NDArray[np.uint32]  # (H, W) RGBA, each in one number
+Bytes = npt.NDArray[np.uint8]
 
 # The published translation cuts a 224-pixel window out of a larger picture; the strongest moves it by 40 pixels.
 WINDOW, ROOM = 224, 40
@@ -50,9 +52,7 @@ def translate(frame: Frame, room: int, at: Moment, *, over_time: OverTime = "mov
     tall, wide = max(round(height * share), 1), max(round(width * share), 1)
     y = min(max(round(down * height / (WINDOW + ROOM)), 0), height - tall)
     x = min(max(round(right * height / (WINDOW + ROOM)), 0), width - wide)
-    window = frame[y : y + tall, x : x + wide]
-    out = at.canvas(frame)
-    return np.asarray(cv2.resize(window, (width, height), dst=out, interpolation=cv2.INTER_LINEAR), np.uint8)
+    return enlarged(frame, y, x, tall, wide, at.canvas(frame))
 
 
 @corruption(level="frame", scale=(0.006, 0.012, 0.02, 0.035, 0.055), cites="zeng2024")
@@ -83,9 +83,7 @@ def _turned(frame: Frame, degrees: float, out: Frame) -> Frame:
     shift_x = middle_x - cosine * middle_x - sine * middle_y
     shift_y = middle_y + sine * middle_x - cosine * middle_y
     first = (shift_x + (cosine + sine) / 2, shift_y + (cosine - sine) / 2)
-    # A pixel with a fourth channel is one number, and is looked up as one.
-    pixels = cv2.cvtColor(frame, cv2.COLOR_RGB2RGBA).view(np.uint32)[..., 0]
-    _nearest(pixels, out.reshape(height, -1), *(_fixed(v) for v in (cosine, sine, *first)))
+    _nearest(np.ascontiguousarray(frame).reshape(-1), out, *(_fixed(v) for v in (cosine, sine, *first)))
     return out
 
 
@@ -94,33 +92,50 @@ def _fixed(value: float) -> int:
 
 
 @kernel
-def _nearest(pixels: Pixels, out: Frame, cosine: int, sine: int, first_x: int, first_y: int) -> None:
-    height, width = pixels.shape
-    flat = pixels.reshape(height * width)
-    shown = np.empty(width, np.uint32)
+def _nearest(values: Bytes, out: Frame, cosine: int, sine: int, first_x: int, first_y: int) -> None:
+    height, width, _ = out.shape
+    result = out.reshape(height, width * 3)
+    # How far a step to the right goes across and down. What lies within the frame is below 2**32 for sides of less than
+    # 2**16, whatever is passed on the way there.
+    right, up, place = np.empty(width, np.uint32), np.empty(width, np.uint32), np.empty(width, np.uint32)
+    for x in range(width):
+        right[x] = np.uint32((x * cosine) & 0xFFFFFFFF)
+        up[x] = np.uint32((x * -sine) & 0xFFFFFFFF)
+    wide = np.uint16(width)
+    # Copied from end to end, the frame is close when it is read across; and its last pixel has a fourth byte.
+    near = np.empty(len(values) + 1, np.uint8)
+    for x in range(len(values)):
+        near[x] = values[x]
     for y in range(height):
         across, down = first_x + y * sine, first_y + y * cosine
-        # The part of the row that shows the frame is one stretch: once its ends are found, nothing else is asked.
-        begin, end = 0, width
-        while begin < end and not _within(across + begin * cosine, down - begin * sine, height, width):
-            begin += 1
-        while begin < end and not _within(across + (end - 1) * cosine, down - (end - 1) * sine, height, width):
-            end -= 1
-        across += begin * cosine
-        down -= begin * sine
-        shown[:begin] = 0
-        shown[end:] = 0
-        for x in range(begin, end):
-            shown[x] = flat[np.uint64((down >> 16) * width + (across >> 16))]
-            across += cosine
-            down -= sine
-        line = out[y]
+        # The part of the row that shows the frame is one stretch: once its ends are known, nothing else is asked.
+        begin, end = _inside(across, cosine, width << 16, 0, width)
+        begin, end = _inside(down, -sine, height << 16, begin, end)
+        begin = min(begin, width)
+        end = max(begin, end)
+        u, v = np.uint32(across & 0xFFFFFFFF), np.uint32(down & 0xFFFFFFFF)
         for x in range(width):
-            line[3 * x] = np.uint8(shown[x])
-            line[3 * x + 1] = np.uint8(shown[x] >> np.uint32(8))
-            line[3 * x + 2] = np.uint8(shown[x] >> np.uint32(16))
+            row = np.uint32(np.uint32(np.uint32(v + up[x]) >> np.uint32(16)) * np.uint32(wide))
+            column = np.uint32(np.uint32(u + right[x]) >> np.uint32(16))
+            place[x] = np.uint32(np.uint32(row + column) * np.uint32(3))
+        line = result[y]
+        for x in range(3 * begin):
+            line[x] = 0
+        # The row's last pixel has no neighbour whose byte may be written before it is.
+        whole = max(min(end, width - 1), begin)
+        for x in range(begin, whole):
+            put_four_bytes(line, 3 * x, four_bytes(near, place[x]))
+        for x in range(3 * whole, 3 * end):
+            line[x] = near[place[whole] + x - 3 * whole]
+        for x in range(3 * end, 3 * width):
+            line[x] = 0
 
 
 @inlined
-def _within(across: int, down: int, height: int, width: int) -> bool:
-    return 0 <= (across >> 16) < width and 0 <= (down >> 16) < height
+def _inside(start: int, step: int, stop: int, begin: int, end: int) -> tuple[int, int]:
+    """The whole numbers x of begin..end-1 for which start + x * step is in 0..stop-1: one stretch again."""
+    if step == 0:
+        return (begin, end) if 0 <= start < stop else (begin, begin)
+    # Down the frame is up it from the other side.
+    start, step = (start, step) if step > 0 else (stop - 1 - start, -step)
+    return max(begin, -(start // step)), min(end, -((start - stop) // step))
