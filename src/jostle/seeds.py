@@ -20,7 +20,23 @@ def key_for(seed: int, *parts: Part) -> int:
     >>> key_for(0, "video", 3) == key_for(0, "video", 4)
     False
     """
-    return int.from_bytes(hashlib.blake2b(spelt(seed, *parts), digest_size=8).digest(), "little")
+    return key_after(hashed(seed, *parts))
+
+
+def hashed(seed: int, *parts: Part) -> hashlib.blake2b:
+    """A key that has only begun: `key_after` goes on from there, as often as is wanted."""
+    return hashlib.blake2b(spelt(seed, *parts), digest_size=8)
+
+
+def key_after(begun: hashlib.blake2b, *parts: Part) -> int:
+    """The key of what has begun and of these parts.
+
+    >>> key_after(hashed(0, "video"), 3) == key_for(0, "video", 3)
+    True
+    """
+    whole = begun.copy()
+    whole.update(spelt(*parts))
+    return int.from_bytes(whole.digest(), "little")
 
 
 def spelt(*parts: Part) -> bytes:
@@ -29,14 +45,19 @@ def spelt(*parts: Part) -> bytes:
     >>> spelt("ab", 3)[8:12]
     b"'ab'"
     """
-    hashed = bytearray()
+    made = bytearray()
     for part in parts:
         data = part if isinstance(part, bytes) else repr(part).encode("utf-8", "surrogatepass")
-        hashed += len(data).to_bytes(8, "little")
-        hashed += data
-    return bytes(hashed)
+        made += len(data).to_bytes(8, "little")
+        made += data
+    return bytes(made)
 
 
 def rng_for(seed: int, *parts: Part) -> np.random.Generator:
     """A generator that starts at `key_for(seed, *parts)`."""
-    return np.random.Generator(np.random.SFC64(key_for(seed, *parts)))
+    return rng_from(key_for(seed, *parts))
+
+
+def rng_from(key: int) -> np.random.Generator:
+    """A generator that starts at a key."""
+    return np.random.Generator(np.random.SFC64(key))

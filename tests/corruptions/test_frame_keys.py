@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.corrupting.scene import Scene
-from jostle.corruptions.kernels.frame_draws import first_integers, first_uniform
+from jostle.corruptions.kernels.frame_draws import Draws, first_integers, first_uniform
 from jostle.corruptions.kernels.frame_keys import frame_keys
 from jostle.seeds import Part
 
@@ -43,3 +43,12 @@ def test_first_uniform(keys: np.ndarray) -> None:
 def test_first_integers(stops: tuple[int, ...], keys: np.ndarray) -> None:
     wanted = [[int(rng.integers(stop)) for stop in stops] for rng in generators(keys)]
     assert first_integers(keys, *stops).tolist() == wanted
+
+
+def test_draws_go_on_as_those_of_a_generator(keys: np.ndarray) -> None:
+    for key, rng in zip(keys[:40].tolist(), generators(keys[:40]), strict=True):
+        draws = Draws(key)
+        for low, high, count in ((-10, 10, 1), (0, 224, 65), (3, 4, 5), (-7, 164, 64), (0, 2**32 - 1, 9)):
+            assert draws.integers(low, high, count).tolist() == rng.integers(low, high, count).tolist()
+            assert draws.uniform(-45, 45) == rng.uniform(-45, 45)
+            assert draws.integer(5) == rng.integers(5)

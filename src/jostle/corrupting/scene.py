@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from jostle.seeds import Part, key_for, rng_for
+from jostle.seeds import Part, hashed, key_after, rng_from
 from jostle.types.clip import Frame, Times
 
 if TYPE_CHECKING:
@@ -47,17 +48,20 @@ class Scene:
     bit_rate: int | None = None
     path: Path | None = field(default=None)
     streams: Streams | None = field(default=None)
+    _begun: blake2b | None = field(default=None, init=False)
 
     def __len__(self) -> int:
         return len(self.pts)
 
     def key(self, *parts: Part) -> int:
         """A 64-bit key for this clip and these parts."""
-        return key_for(self.seed, self.video_id, self.name, *parts)
+        if self._begun is None:  # what all keys of the clip have in common is hashed once
+            self._begun = hashed(self.seed, self.video_id, self.name)
+        return key_after(self._begun, *parts)
 
     def rng(self, *parts: Part) -> np.random.Generator:
         """A generator for this clip and these parts: without parts, one draw for the whole clip."""
-        return rng_for(self.seed, self.video_id, self.name, *parts)
+        return rng_from(self.key(*parts))
 
     def at(self, index: int, place: Frame | None = None) -> Moment:
         """The moment at which frame `index` is struck; `place` is where the struck frame will stand."""

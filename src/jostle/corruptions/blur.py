@@ -19,6 +19,7 @@ from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corrupting.stages import Span
 from jostle.corruptions.kernels.filters import HAIR, boxes_of, correlate_disc, correlate_taps, gaussian, motion_trail
+from jostle.corruptions.kernels.frame_draws import Draws
 from jostle.corruptions.kernels.streams import draw
 from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
 from jostle.errors import BadValue
@@ -124,8 +125,8 @@ def frame_average(frames: Frames, half: int, span: Span) -> Frames:
 def heading(at: Moment, over_time: OverTime) -> float:
     """The direction of a trail at a moment, in degrees."""
     if over_time == "redrawn":
-        return float(at.rng().uniform(*HEADINGS))
-    return float(at.scene.rng().uniform(*HEADINGS)) + (10 * sway(at, "angle", 0.5) if over_time == "moving" else 0)
+        return Draws(at.key()).uniform(*HEADINGS)
+    return Draws(at.scene.key()).uniform(*HEADINGS) + (10 * sway(at, "angle", 0.5) if over_time == "moving" else 0)
 
 
 @lru_cache(16)

@@ -18,6 +18,7 @@ from jostle.compiled import inlined, kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
+from jostle.corruptions.kernels.frame_draws import Draws
 from jostle.corruptions.kernels.splashes import mud, water
 from jostle.corruptions.kernels.sway import OverTime, drift, sway, texture_key
 from jostle.corruptions.kernels.textures import (
@@ -30,7 +31,7 @@ from jostle.corruptions.kernels.textures import (
     raw_cloud,
     stretched,
 )
-from jostle.seeds import rng_for
+from jostle.seeds import key_for
 from jostle.types.clip import Frame
 
 Array = npt.NDArray[Any]
@@ -77,21 +78,14 @@ def rain(frame: Frame, shower: tuple[int, int, float], at: Moment, *, over_time:
     height, width = frame.shape[:2]
     count = max(height * width // area, 1)
     if over_time == "redrawn":
-        streaks = _fixed_streaks(count, length, height, width, at.rng())
+        streaks = _fixed_streaks(count, length, height, width, Draws(at.key()))
     else:
         streaks = _falling_streaks(count, length * height / 224, height, width, at)
     mask = np.zeros((height, width), np.uint8)
     thickness = 1 if over_time == "redrawn" else max(round(height / 180), 1)
     cv2.polylines(mask, list(streaks), isClosed=False, color=STREAK, thickness=thickness)
-    # Streaks brighten what is under them, most where it is dark, and blur it.
-    mean = sum(cv2.mean(frame)) / (3 * 255)
-    value = np.arange(256)
-    brighter = (value + (STREAK * (1 - value / 255) * (1 - mean)).astype(np.int64)).astype(np.uint8)
-    wet = np.array(frame)
-    cv2.copyTo(cv2.LUT(frame, brighter), mask, wet)
-    blurred = np.asarray(cv2.blur(wet, (3, 3)), np.uint8)
     out = at.canvas(frame)
-    _pour(rows_of(frame), rows_of(blurred), mask, rows_of(out), np.float32(STREAK / 255), np.float32(left))
+    _pour(rows_of(frame), mask, rows_of(out), np.float32(STREAK / 255), np.float32(left))
     return out
 
 
@@ -143,10 +137,10 @@ def frost(frame: Frame, blend: tuple[float, float], at: Moment, *, over_time: Ov
 
 def pane(at: Moment, height: int, width: int, over_time: OverTime) -> tuple[Frame, int, int]:
     """A texture of ice, and the row and column of it at which a frame begins."""
-    rng = at.rng() if over_time == "redrawn" else at.scene.rng()
-    texture = ice_covering(int(rng.integers(ICE_TEXTURES)), height, width)
+    draws = Draws(at.key() if over_time == "redrawn" else at.scene.key())
+    texture = ice_covering(draws.integer(ICE_TEXTURES), height, width)
     rows, columns = places(texture, height, width)
-    return texture, int(rng.integers(rows)), int(rng.integers(columns))
+    return texture, draws.integer(rows), draws.integer(columns)
 
 
 def places(texture: Frame, height: int, width: int) -> tuple[int, int]:
@@ -182,14 +176,16 @@ def _spread_cloud(side: int, decay: float, key: int) -> Plane:
     return _spread_over(cloud(side, decay, key))
 
 
-def _fixed_streaks(count: int, length: int, height: int, width: int, rng: np.random.Generator) -> Array:
+def _fixed_streaks(count: int, length: int, height: int, width: int, draws: Draws) -> Array:
     # The published program draws a slant, uses it only to limit where a streak begins, and draws every streak one pixel
     # to the left; it fails on a frame lower than a streak, where ours begins above the frame.
-    slant = int(rng.integers(-10, 10))
+    slant = draws.integer(20) - 10
     low, high = (slant, width) if slant < 0 else (0, max(width - slant, 1))
-    x = rng.integers(low, high, count)
-    y = rng.integers(min(0, height - length), max(height - length, 1), count)
-    return np.stack([np.stack([x, y], 1), np.stack([x - 1, y + length], 1)], 1).astype(np.int32)
+    x = draws.integers(low, high, count)
+    y = draws.integers(min(0, height - length), max(height - length, 1), count)
+    streaks = np.empty((count, 2, 2), np.int32)
+    streaks[:, 0, 0], streaks[:, 0, 1], streaks[:, 1, 0], streaks[:, 1, 1] = x, y, x - 1, y + length
+    return streaks
 
 
 def _falling_streaks(count: int, length: float, height: int, width: int, at: Moment) -> Array:
@@ -225,7 +221,7 @@ def _flakes(
     small = normal_plane(math.ceil(height / zoom), math.ceil(width / zoom), key, mean, sd)
     layer = stretched(small, height, width, zoom)
     layer[layer < threshold] = 0
-    angle = rng_for(key, "fall").uniform(-135, -45)
+    angle = Draws(key_for(key, "fall")).uniform(-135, -45)
     layer = correlate_plane(np.clip(layer, 0, 1), *motion_trail(radius, sigma, angle))
     return np.asarray(np.rint(layer * 255), np.float32)
 
@@ -294,25 +290,78 @@ def _lay_spread_fog(rows: Frame, out: Frame, plane: Plane, dy: int, dx: int, thi
 
 
 @kernel
-def _pour(rows: Frame, wet: Frame, mask: Frame, out: Frame, cover: np.float32, left: np.float32) -> None:
-    """Lay the blurred streaks on, then draw every channel towards its mean, dropping the fraction only once."""
-    height, width = rows.shape
-    levels = np.empty((height, width), np.float32)
-    line = np.empty(width, np.float32)
-    columns = np.zeros(width, np.float64)
+def _pour(rows: Frame, mask: Frame, out: Frame, cover: np.float32, left: np.float32) -> None:
+    """Lay the blurred streaks on, then draw every channel towards its mean, dropping the fraction only once.
+
+    Few pixels are under a streak. Those are found once and done one by one, all others together.
+    """
+    height, width = mask.shape
+    columns = np.zeros(width * 3, np.uint32)
+    wet = np.empty(rows.shape, np.uint8)
     for y in range(height):
-        _spread(line, mask[y])
-        for x in range(width):
-            share = cover if line[x] > 0 else np.float32(0)
-            levels[y, x] = np.float32(wet[y, x]) * share + np.float32(rows[y, x]) * (np.float32(1) - share)
-            columns[x] += levels[y, x]
-    lift = np.empty(width, np.float32)
+        clean, line = rows[y], wet[y]
+        for x in range(width * 3):
+            columns[x] += np.uint32(clean[x])
+            line[x] = clean[x]
+    total = np.empty(3, np.float64)
     for c in range(3):
-        lift[c::3] = (1 - np.float64(left)) * columns[c::3].sum() / (height * width // 3)
+        total[c] = columns[c::3].sum()
+    # The columns of pixels under streaks, row after row, and where each row begins.
+    found, first = np.empty(mask.size, np.uint32), np.empty(height + 1, np.int64)
+    count = 0
     for y in range(height):
+        streaks, first[y] = mask[y], count
         for x in range(width):
-            level = levels[y, x] * left + lift[x]
-            out[y, x] = np.uint8(np.int32(min(max(level, np.float32(0)), np.float32(255))))
+            found[count] = x
+            count += streaks[x] > 0
+    first[height] = count
+    # Streaks brighten what is under them, most where it is dark, and blur it.
+    share = 1 / (height * width)
+    brighter = _brighter((total[0] * share + total[1] * share + total[2] * share) / (3 * 255))
+    for y in range(height):
+        line = wet[y]
+        for i in range(first[y], first[y + 1]):
+            for c in range(3):
+                line[3 * found[i] + c] = brighter[line[3 * found[i] + c]]
+    levels = np.empty((count, 3), np.float32)
+    inner = np.uint32(width - 1)
+    for y in range(height):
+        # Borders are mirrored, without the pixels that they run through.
+        over = wet[y - 1 if y > 0 else min(height - 1, 1)]
+        under = wet[y + 1 if y < height - 1 else max(height - 2, 0)]
+        clean, here = rows[y], wet[y]
+        for i in range(first[y], first[y + 1]):
+            x = found[i]
+            before = np.uint32(3) * (x - np.uint32(1) if x > 0 else min(inner, np.uint32(1)))
+            after = np.uint32(3) * (x + np.uint32(1) if x < inner else max(inner, np.uint32(1)) - np.uint32(1))
+            for c in range(3):
+                u, v, w = before + np.uint32(c), np.uint32(3) * x + np.uint32(c), after + np.uint32(c)
+                around = np.uint32(over[u]) + np.uint32(over[v]) + np.uint32(over[w])
+                around += np.uint32(here[u]) + np.uint32(here[v]) + np.uint32(here[w])
+                around += np.uint32(under[u]) + np.uint32(under[v]) + np.uint32(under[w])
+                mean = np.float32((np.uint32(2) * np.uint32(around) + np.uint32(9)) // np.uint32(18))
+                level = mean * cover + np.float32(clean[v]) * (np.float32(1) - cover)
+                levels[i, c] = level
+                total[c] += np.float64(level) - np.float64(clean[v])
+    lift = np.empty(width * 3, np.float32)
+    for c in range(3):
+        lift[c::3] = (1 - np.float64(left)) * total[c] / (height * width)
+    for y in range(height):
+        clean, rained = rows[y], out[y]
+        for x in range(width * 3):
+            rained[x] = np.uint8(np.int32(np.float32(clean[x]) * left + lift[x]))
+        for i in range(first[y], first[y + 1]):
+            for c in range(3):
+                rained[3 * found[i] + c] = np.uint8(np.int32(levels[i, c] * left + lift[c]))
+
+
+@kernel
+def _brighter(mean: float) -> Array:
+    """What a streak makes of each level, in a frame of this mean."""
+    table = np.empty(256, np.uint8)
+    for value in range(256):
+        table[value] = value + np.int64(STREAK * (1 - value / 255) * (1 - mean))
+    return table
 
 
 @kernel

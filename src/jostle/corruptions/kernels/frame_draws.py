@@ -1,4 +1,4 @@
-"""The first draws of many generators at once: what `rng_for` would give for each key, without a generator for each.
+"""The draws of many generators, or of one: what `rng_for` would give for each key, without NumPy's generator for each.
 
 NumPy's SFC64 (Chris Doty-Humphrey's small fast counting generator) and how NumPy seeds it. Making one takes NumPy
 longer than a GPU takes for a frame.
@@ -27,8 +27,38 @@ def first_uniform(keys: npt.NDArray[np.uint64], low: float, high: float) -> npt.
 def first_integers(keys: npt.NDArray[np.uint64], *stops: int) -> npt.NDArray[np.int64]:
     """(N, stops) what `integers(stop)` gives for each stop in turn; each from 1 to below 2**32."""
     made = np.zeros((len(keys), len(stops)), np.int64)
-    _bounded(_states(keys), np.array(stops, np.uint64), made)
+    _bounded(_states(keys), np.zeros((len(keys), 2), np.uint64), np.array(stops, np.uint64), made)
     return made
+
+
+class Draws:
+    """One generator that draws what `rng_for` would for its key, and is there in a tenth of the time.
+
+    >>> import numpy as np
+    >>> Draws(7).integers(-3, 9, 4).tolist() == np.random.Generator(np.random.SFC64(7)).integers(-3, 9, 4).tolist()
+    True
+    """
+
+    def __init__(self, key: int) -> None:
+        self._states = _states(np.array([key], np.uint64))
+        self._kept = np.zeros((1, 2), np.uint64)
+
+    def uniform(self, low: float, high: float) -> float:
+        """A number from low to below high."""
+        words = np.empty((1, 1), np.uint64)
+        _follow(self._states, words)
+        return low + (high - low) * ((int(words[0, 0]) >> 11) * 2.0**-53)
+
+    def integers(self, low: int, high: int, count: int = 1) -> npt.NDArray[np.int64]:
+        """So many whole numbers from low to below high, which are less than 2**32 apart."""
+        made = np.zeros((1, count), np.int64)
+        _bounded(self._states, self._kept, np.full(count, high - low, np.uint64), made)
+        made += low
+        return np.asarray(made[0])
+
+    def integer(self, high: int) -> int:
+        """A whole number from 0 to below high."""
+        return int(self.integers(0, high)[0])
 
 
 def _first_words(keys: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint64]:
@@ -101,11 +131,11 @@ def _follow(states: Array, words: Array) -> None:
 
 
 @kernel
-def _bounded(states: Array, stops: Array, made: Array) -> None:
-    """By Lemire's method, from half words, the lower half first."""
+def _bounded(states: Array, kept: Array, stops: Array, made: Array) -> None:
+    """By Lemire's method, from half words, the lower half first; `kept` has the upper one, and whether it is there."""
     half = np.uint64(0xFFFFFFFF)
     for n in range(len(states)):
-        kept, is_kept = np.uint64(0), False
+        upper, is_kept = kept[n, 0], kept[n, 1] > 0
         for i in range(len(stops)):
             stop = stops[i]
             if stop == np.uint64(1):
@@ -113,11 +143,12 @@ def _bounded(states: Array, stops: Array, made: Array) -> None:
             least = (half - (stop - np.uint64(1))) % stop
             while True:
                 if is_kept:
-                    drawn, is_kept = kept, False
+                    drawn, is_kept = upper, False
                 else:
                     word = _next(states[n])
-                    drawn, kept, is_kept = word & half, word >> np.uint64(32), True
+                    drawn, upper, is_kept = word & half, word >> np.uint64(32), True
                 product = drawn * stop
                 if (product & half) >= least:
                     break
             made[n, i] = np.int64(product >> np.uint64(32))
+        kept[n, 0], kept[n, 1] = upper, np.uint64(is_kept)
