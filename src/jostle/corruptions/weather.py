@@ -20,6 +20,7 @@ from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
 from jostle.corruptions.kernels.frame_draws import Draws
 from jostle.corruptions.kernels.splashes import mud, water
+from jostle.corruptions.kernels.streaks import STREAK, pour
 from jostle.corruptions.kernels.sway import OverTime, drift, sway, texture_key
 from jostle.corruptions.kernels.textures import (
     ICE_TEXTURES,
@@ -37,7 +38,6 @@ from jostle.types.clip import Frame
 Array = npt.NDArray[Any]
 
 WATER, MUD = (175, 238, 238), (63, 42, 20)
-STREAK = 220  # how opaque a streak of rain is, of 255
 
 
 @corruption(level="frame", scale=((1.5, 2.0), (2.0, 2.0), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4)), cites="hendrycks2019")
@@ -84,9 +84,7 @@ def rain(frame: Frame, shower: tuple[int, int, float], at: Moment, *, over_time:
     mask = np.zeros((height, width), np.uint8)
     thickness = 1 if over_time == "redrawn" else max(round(height / 180), 1)
     cv2.polylines(mask, list(streaks), isClosed=False, color=STREAK, thickness=thickness)
-    out = at.canvas(frame)
-    _pour(rows_of(frame), mask, rows_of(out), np.float32(STREAK / 255), np.float32(left))
-    return out
+    return pour(frame, mask, left, at.canvas(frame))
 
 
 @corruption(
@@ -287,81 +285,6 @@ def _lay_spread_fog(rows: Frame, out: Frame, plane: Plane, dy: int, dx: int, thi
             for x in range(last - first):
                 level = np.float32(clean[x]) * gain + fog_line[x] * lift
                 fogged[x] = np.uint8(np.int32(min(level, np.float32(255))))
-
-
-@kernel
-def _pour(rows: Frame, mask: Frame, out: Frame, cover: np.float32, left: np.float32) -> None:
-    """Lay the blurred streaks on, then draw every channel towards its mean, dropping the fraction only once.
-
-    Few pixels are under a streak. Those are found once and done one by one, all others together.
-    """
-    height, width = mask.shape
-    columns = np.zeros(width * 3, np.uint32)
-    wet = np.empty(rows.shape, np.uint8)
-    for y in range(height):
-        clean, line = rows[y], wet[y]
-        for x in range(width * 3):
-            columns[x] += np.uint32(clean[x])
-            line[x] = clean[x]
-    total = np.empty(3, np.float64)
-    for c in range(3):
-        total[c] = columns[c::3].sum()
-    # The columns of pixels under streaks, row after row, and where each row begins.
-    found, first = np.empty(mask.size, np.uint32), np.empty(height + 1, np.int64)
-    count = 0
-    for y in range(height):
-        streaks, first[y] = mask[y], count
-        for x in range(width):
-            found[count] = x
-            count += streaks[x] > 0
-    first[height] = count
-    # Streaks brighten what is under them, most where it is dark, and blur it.
-    share = 1 / (height * width)
-    brighter = _brighter((total[0] * share + total[1] * share + total[2] * share) / (3 * 255))
-    for y in range(height):
-        line = wet[y]
-        for i in range(first[y], first[y + 1]):
-            for c in range(3):
-                line[3 * found[i] + c] = brighter[line[3 * found[i] + c]]
-    levels = np.empty((count, 3), np.float32)
-    inner = np.uint32(width - 1)
-    for y in range(height):
-        # Borders are mirrored, without the pixels that they run through.
-        over = wet[y - 1 if y > 0 else min(height - 1, 1)]
-        under = wet[y + 1 if y < height - 1 else max(height - 2, 0)]
-        clean, here = rows[y], wet[y]
-        for i in range(first[y], first[y + 1]):
-            x = found[i]
-            before = np.uint32(3) * (x - np.uint32(1) if x > 0 else min(inner, np.uint32(1)))
-            after = np.uint32(3) * (x + np.uint32(1) if x < inner else max(inner, np.uint32(1)) - np.uint32(1))
-            for c in range(3):
-                u, v, w = before + np.uint32(c), np.uint32(3) * x + np.uint32(c), after + np.uint32(c)
-                around = np.uint32(over[u]) + np.uint32(over[v]) + np.uint32(over[w])
-                around += np.uint32(here[u]) + np.uint32(here[v]) + np.uint32(here[w])
-                around += np.uint32(under[u]) + np.uint32(under[v]) + np.uint32(under[w])
-                mean = np.float32((np.uint32(2) * np.uint32(around) + np.uint32(9)) // np.uint32(18))
-                level = mean * cover + np.float32(clean[v]) * (np.float32(1) - cover)
-                levels[i, c] = level
-                total[c] += np.float64(level) - np.float64(clean[v])
-    lift = np.empty(width * 3, np.float32)
-    for c in range(3):
-        lift[c::3] = (1 - np.float64(left)) * total[c] / (height * width)
-    for y in range(height):
-        clean, rained = rows[y], out[y]
-        for x in range(width * 3):
-            rained[x] = np.uint8(np.int32(np.float32(clean[x]) * left + lift[x]))
-        for i in range(first[y], first[y + 1]):
-            for c in range(3):
-                rained[3 * found[i] + c] = np.uint8(np.int32(levels[i, c] * left + lift[c]))
-
-
-@kernel
-def _brighter(mean: float) -> Array:
-    """What a streak makes of each level, in a frame of this mean."""
-    table = np.empty(256, np.uint8)
-    for value in range(256):
-        table[value] = value + np.int64(STREAK * (1 - value / 255) * (1 - mean))
-    return table
 
 
 @kernel

@@ -38,8 +38,7 @@ def towards_mean(frame: Frame, factor: float, out: Frame) -> Frame:
 
 def gaussian(frame: Frame, sigma: float, out: Frame) -> Frame:
     """Gaussian blur with edge replication and support of four sigma."""
-    taps = gaussian_taps(sigma)
-    _separable(_bordered(frame, len(taps) // 2, cv2.BORDER_REPLICATE), out, taps)
+    _separable(np.ascontiguousarray(frame), out, gaussian_taps(sigma))
     return out
 
 
@@ -53,9 +52,7 @@ def gaussian_taps(sigma: float) -> Array:
 
 def correlate_taps(frame: Frame, dy: Array, dx: Array, weight: Array, out: Frame) -> Frame:
     """The weighted sum of copies of the frame moved by whole pixels, edges replicated; taps come in eights."""
-    border = int(np.abs(dx).max())
-    padded = np.asarray(cv2.copyMakeBorder(frame, 0, 0, border, border, cv2.BORDER_REPLICATE), np.uint8)
-    _taps_of_bytes(rows_of(padded), rows_of(out), dy, (dx + border) * 3, weight)
+    _taps_of_bytes(rows_of(frame), rows_of(out), dy, dx, weight)
     return out
 
 
@@ -63,7 +60,7 @@ def correlate_plane(plane: Array, dy: Array, dx: Array, weight: Array) -> Array:
     """The same for a plane of single precision numbers, which stay that."""
     border = int(np.abs(dx).max())
     padded = np.asarray(cv2.copyMakeBorder(plane, 0, 0, border, border, cv2.BORDER_REPLICATE), np.float32)
-    total = np.zeros(plane.shape, np.float32)
+    total = np.empty(plane.shape, np.float32)
     _taps_of_plane(padded, total, dy, dx + border, weight)
     return total
 
@@ -125,18 +122,6 @@ def boxes_of(weights: Array) -> tuple[Array, Array, Array]:
     return np.array(rows), np.array(halves), np.array(parts, np.float32)
 
 
-def _bordered(frame: Frame, border: int, kind: int) -> Array:
-    return cv2.copyMakeBorder(frame, border, border, border, border, kind).astype(np.float32)
-
-
-@inlined
-def _eight(total: Array, n: int, a: Array, b: Array, c: Array, d: Array, e: Array, f: Array, g: Array, h: Array,
-           w: Array) -> None:  # fmt: skip
-    p, q, r, s, t, u, v, z = w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]
-    for x in range(n):
-        total[x] += ((p * a[x] + q * b[x]) + (r * c[x] + s * d[x])) + ((t * e[x] + u * f[x]) + (v * g[x] + z * h[x]))
-
-
 @inlined
 def _drop_fraction(total: Array, out: Frame) -> None:
     for x in range(len(out)):
@@ -144,85 +129,148 @@ def _drop_fraction(total: Array, out: Frame) -> None:
 
 
 @inlined
-def _add_taps(total: Array, rows: Array, y: int, dy: Array, first: Array, weight: Array) -> None:
-    n, top = len(total), len(rows) - 1
+def _moved(rows: Array, y: int, dy: int, first: int) -> Array:
+    return rows[min(max(y + dy, 0), len(rows) - 1), first:]
+
+
+@inlined
+def _add_taps(total: Array, out: Frame, rows: Array, y: int, dy: Array, first: Array, weight: Array) -> None:
+    """The sum of moved rows; without its fraction to `out`, unless that is empty.
+
+    Taps come in eights. Where only the first of the last eight weighs anything, it is added alone, to the same sum.
+    """
+    n, last = len(total), len(weight) - 8
     for i in range(0, len(weight), 8):
-        _eight(
-            total,
-            n,
-            rows[min(max(y + dy[i], 0), top), first[i] :],
-            rows[min(max(y + dy[i + 1], 0), top), first[i + 1] :],
-            rows[min(max(y + dy[i + 2], 0), top), first[i + 2] :],
-            rows[min(max(y + dy[i + 3], 0), top), first[i + 3] :],
-            rows[min(max(y + dy[i + 4], 0), top), first[i + 4] :],
-            rows[min(max(y + dy[i + 5], 0), top), first[i + 5] :],
-            rows[min(max(y + dy[i + 6], 0), top), first[i + 6] :],
-            rows[min(max(y + dy[i + 7], 0), top), first[i + 7] :],
-            weight[i : i + 8],
-        )
+        p, q, r, s = weight[i], weight[i + 1], weight[i + 2], weight[i + 3]
+        t, u, v, z = weight[i + 4], weight[i + 5], weight[i + 6], weight[i + 7]
+        a, b = _moved(rows, y, dy[i], first[i]), _moved(rows, y, dy[i + 1], first[i + 1])
+        c, d = _moved(rows, y, dy[i + 2], first[i + 2]), _moved(rows, y, dy[i + 3], first[i + 3])
+        e, f = _moved(rows, y, dy[i + 4], first[i + 4]), _moved(rows, y, dy[i + 5], first[i + 5])
+        g, h = _moved(rows, y, dy[i + 6], first[i + 6]), _moved(rows, y, dy[i + 7], first[i + 7])
+        if i == 0:
+            for x in range(n):
+                total[x] = _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
+        elif i == last and q == 0 and len(out) == 0:
+            for x in range(n):
+                total[x] += p * a[x]
+        elif i == last and q == 0:
+            for x in range(n):
+                out[x] = np.uint8(np.int32((total[x] + p * a[x]) + HAIR))
+        elif i < last or len(out) == 0:
+            for x in range(n):
+                total[x] += _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
+        else:
+            for x in range(n):
+                level = total[x] + _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
+                out[x] = np.uint8(np.int32(level + HAIR))
+    if last == 0:
+        _drop_fraction(total, out)
+
+
+@inlined
+def _eight(x: int, a: Array, b: Array, c: Array, d: Array, e: Array, f: Array, g: Array, h: Array,
+           p: np.float32, q: np.float32, r: np.float32, s: np.float32,
+           t: np.float32, u: np.float32, v: np.float32, z: np.float32) -> Any:  # fmt: skip
+    return ((p * a[x] + q * b[x]) + (r * c[x] + s * d[x])) + ((t * e[x] + u * f[x]) + (v * g[x] + z * h[x]))
 
 
 @kernel
-def _taps_of_bytes(padded: Frame, out: Frame, dy: Array, first: Array, weight: Array) -> None:
-    rows = np.empty(padded.shape, np.float32)
-    for y in range(len(padded)):
-        for x in range(padded.shape[1]):
-            rows[y, x] = np.float32(padded[y, x])
+def _taps_of_bytes(frame: Frame, out: Frame, dy: Array, dx: Array, weight: Array) -> None:
+    border = np.abs(dx).max()
+    rows, first = _floats(frame, border), (dx + border) * 3
     total = np.empty(out.shape[1], np.float32)
     for y in range(len(out)):
-        total[:] = 0
-        _add_taps(total, rows, y, dy, first, weight)
-        _drop_fraction(total, out[y])
+        _add_taps(total, out[y], rows, y, dy, first, weight)
 
 
 @kernel
 def _taps_of_plane(rows: Array, out: Array, dy: Array, first: Array, weight: Array) -> None:
     for y in range(len(out)):
-        _add_taps(out[y], rows, y, dy, first, weight)
+        _add_taps(out[y], np.empty(0, np.uint8), rows, y, dy, first, weight)
 
 
 @inlined
-def _folded(total: Array, n: int, a: Array, b: Array, c: Array, d: Array, e: Array, f: Array, g: Array, h: Array,
-            w: Array) -> None:  # fmt: skip
-    p, q, r, s = w[0], w[1], w[2], w[3]
-    for x in range(n):
-        total[x] += (p * (a[x] + b[x]) + q * (c[x] + d[x])) + (r * (e[x] + f[x]) + s * (g[x] + h[x]))
+def _fold(x: int, a: Array, b: Array, c: Array, d: Array, e: Array, f: Array, g: Array, h: Array,
+          p: np.float32, q: np.float32, r: np.float32, s: np.float32) -> Any:  # fmt: skip
+    return (p * (a[x] + b[x]) + q * (c[x] + d[x])) + (r * (e[x] + f[x]) + s * (g[x] + h[x]))
 
 
 @kernel
-def _separable(padded: Array, out: Frame, taps: Array) -> None:
+def _separable(frame: Frame, out: Frame, taps: Array) -> None:
     height, width, _ = out.shape
     reach = len(taps) // 2
-    span = (width + 2 * reach) * 3
-    rows = padded.reshape(height + 2 * reach, span)
-    result = out.reshape(height, width * 3)
+    margin = reach * 3
+    n = width * 3
+    span = n + 2 * margin
+    rows = _floats(frame.reshape(height, n), reach)
+    result = out.reshape(height, n)
     line = np.empty(span, np.float32)
-    total = np.empty(width * 3, np.float32)
+    total = np.empty(n, np.float32)
     # Taps come in equal pairs about the centre: pair k is k + 1 away. Four pairs are added at once; pairs beyond the
     # last have weight 0 and point at the centre.
-    pairs = (reach + 3) // 4 * 4
+    pairs = max((reach + 3) // 4 * 4, 4)
     weight = np.zeros(pairs, np.float32)
     away = np.zeros(pairs, np.int64)
     for k in range(reach):
         weight[k] = taps[reach + 1 + k]
         away[k] = k + 1
+    middle = taps[reach]
     for y in range(height):
-        centre = rows[y + reach]
-        for x in range(span):
-            line[x] = taps[reach] * centre[x]
+        centre = rows[y]
         for k in range(0, pairs, 4):
-            m = y + reach
-            _folded(line, span, rows[m - away[k]], rows[m + away[k]], rows[m - away[k + 1]], rows[m + away[k + 1]],
-                    rows[m - away[k + 2]], rows[m + away[k + 2]], rows[m - away[k + 3]], rows[m + away[k + 3]],
-                    weight[k : k + 4])  # fmt: skip
-        for x in range(width * 3):
-            total[x] = taps[reach] * line[x + reach * 3]
+            p, q, r, s = weight[k], weight[k + 1], weight[k + 2], weight[k + 3]
+            a, b = rows[max(y - away[k], 0)], rows[min(y + away[k], height - 1)]
+            c, d = rows[max(y - away[k + 1], 0)], rows[min(y + away[k + 1], height - 1)]
+            e, f = rows[max(y - away[k + 2], 0)], rows[min(y + away[k + 2], height - 1)]
+            g, h = rows[max(y - away[k + 3], 0)], rows[min(y + away[k + 3], height - 1)]
+            if k == 0:
+                for x in range(span):
+                    line[x] = middle * centre[x] + _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
+            else:
+                for x in range(span):
+                    line[x] += _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
+        blurred, centre = result[y], line[margin:]
         for k in range(0, pairs, 4):
-            i, j, m, n = away[k] * 3, away[k + 1] * 3, away[k + 2] * 3, away[k + 3] * 3
-            o = reach * 3
-            _folded(total, width * 3, line[o - i :], line[o + i :], line[o - j :], line[o + j :],
-                    line[o - m :], line[o + m :], line[o - n :], line[o + n :], weight[k : k + 4])  # fmt: skip
-        _drop_fraction(total, result[y])
+            p, q, r, s = weight[k], weight[k + 1], weight[k + 2], weight[k + 3]
+            a, b = line[margin - 3 * away[k] :], line[margin + 3 * away[k] :]
+            c, d = line[margin - 3 * away[k + 1] :], line[margin + 3 * away[k + 1] :]
+            e, f = line[margin - 3 * away[k + 2] :], line[margin + 3 * away[k + 2] :]
+            g, h = line[margin - 3 * away[k + 3] :], line[margin + 3 * away[k + 3] :]
+            # The last four are added on the way to the frame.
+            if k + 4 < pairs:
+                if k == 0:
+                    for x in range(n):
+                        total[x] = middle * centre[x] + _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
+                else:
+                    for x in range(n):
+                        total[x] += _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
+            elif k == 0:
+                for x in range(n):
+                    level = middle * centre[x] + _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
+                    blurred[x] = np.uint8(np.int32(level + HAIR))
+            else:
+                for x in range(n):
+                    level = total[x] + _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
+                    blurred[x] = np.uint8(np.int32(level + HAIR))
+
+
+@kernel
+def _floats(rows: Frame, border: int) -> Array:
+    """Rows in single precision, with their first and last pixel repeated."""
+    height, n = rows.shape
+    margin = 3 * border
+    out = np.empty((height, n + 2 * margin), np.float32)
+    for y in range(height):
+        clean, line = rows[y], out[y]
+        inner, after = line[margin:], line[margin + n :]
+        for x in range(n):
+            inner[x] = np.float32(clean[x])
+        for c in range(3):
+            left, right = np.float32(clean[c]), np.float32(clean[n - 3 + c])
+            for x in range(border):
+                line[3 * x + c] = left
+                after[3 * x + c] = right
+    return out
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""What weather does pixel by pixel, against the same written plainly."""
+"""Rain, against the same written plainly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from jostle.corruptions.weather import STREAK, _pour
+from jostle.corruptions.kernels.streaks import STREAK, pour
 
 
 @pytest.mark.parametrize("size", [(1, 1), (1, 6), (5, 1), (2, 2), (9, 14), (40, 31)])
@@ -28,5 +28,4 @@ def test_rain_is_laid_on_as_written_plainly(size: tuple[int, int], covered: floa
 
     out = np.empty_like(frame)
     frame.setflags(write=False)
-    _pour(frame.reshape(size[0], -1), mask, out.reshape(size[0], -1), cover, left)
-    assert np.array_equal(out, expected)
+    assert np.array_equal(pour(frame, mask, 0.7, out), expected)
