@@ -59,7 +59,9 @@ def test_struck_frames_are_found_and_clean_ones_left_alone(film: Frames, causal:
     assert not found.struck[65:].any()
     assert found.struck[60:65].any()
     assert found.probabilities[60:65].mean() > 5 * np.delete(found.probabilities, range(60, 65)).mean()
-    told = jostle.inspect(struck, inspector=inspector, causal=causal)
+    done: list[tuple[int, int]] = []
+    told = jostle.inspect(struck, inspector=inspector, causal=causal, progress=lambda *at: done.append(at))
+    assert done == [(number, 120) for number in range(1, 121)]
     assert told.shape == (120,)
     assert told.dtype == np.float64
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tracemalloc
 from collections.abc import Iterator
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 from jostle.errors import CheckpointError
-from jostle.models.glance import CELLS, CHANNELS, DETAIL, LIGHT, glance, glances
+from jostle.models.glance import CELLS, CHANNELS, DETAIL, LIGHT, glance, glances, glances_ahead
 from jostle.models.inspector import AT_ONCE, SIDES, BothWays, Inspector, inspector_of, reflected
 from jostle.types.clip import Frames
 
@@ -48,9 +49,25 @@ def test_a_stream_is_told_what_the_whole_video_is(networks: BothWays, count: int
 def test_threads_that_glance_change_nothing(networks: BothWays, count: int) -> None:
     inspector = Inspector(networks, THRESHOLDS, name="x")
     frames = film(count) if count else np.zeros((0, 36, 50, 3), np.uint8)
-    told = list(inspector.inspect(iter(frames), jobs=3))
-    assert told == list(inspector.inspect(frames))
+    told = list(inspector.inspect(frames))
+    assert list(inspector.inspect(iter(frames), jobs=3)) == told
+    assert list(inspector.inspect(frames, jobs=3)) == told  # of an array they take more at once
     assert len(told) == count
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_gpu_says_the_same_however_many_frames_it_is_shown_at_once(
+    networks: BothWays, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)  # all digits, so that little may differ
+    frames = film(1300)
+    frames[400:407] = 255
+    inspector = Inspector(copy.deepcopy(networks), THRESHOLDS, name="x")
+    told = np.array(list(inspector.inspect(frames, causal=causal)))
+    for asked in ({}, {"at_once": 512, "jobs": 4}):
+        on_gpu = np.array(list(inspector.to("cuda").inspect(frames, causal=causal, **asked)))
+        assert np.abs(on_gpu - told).max() < 1e-4
 
 
 def test_of_no_frames_nothing_is_told(networks: BothWays) -> None:
@@ -125,6 +142,14 @@ def test_a_frame_of_any_size_is_looked_at(size: tuple[int, int]) -> None:
     assert (frame == before).all()
     assert (glance(frame) == seen).all()
     assert (glance(np.repeat(frame, 2, axis=1)[:, ::2]) == seen).all()  # not contiguous
+
+
+def test_frames_of_an_array_are_glanced_at_as_by_themselves() -> None:
+    frames = film(20, (60, 90))
+    assert (glances(frames) == np.stack([glance(frame) for frame in frames])).all()
+    assert (glances(frames[::3, 5:, ::2]) == glances(iter(frames[::3, 5:, ::2]))).all()
+    parts = list(glances_ahead(frames, 2))
+    assert (np.concatenate(parts) == glances(frames)).all()
 
 
 def test_glances_say_what_they_mean() -> None:

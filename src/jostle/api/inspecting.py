@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from jostle.models.inspector import Inspector
 
 TALL = 120  # rows of the small copies, or a little more
-GLANCING = 8  # threads at most: with more, what they hand over is what takes the time
+DECODED = 8  # threads at most that glance at frames of a file: one decodes them, and many are held meanwhile
+GPU_AT_ONCE = 512  # frames that a GPU looks at together
 
 
 def inspect(
@@ -73,25 +74,25 @@ def inspection(
     if threshold is not None and not 0 <= threshold <= 1:
         raise BadValue(f"a threshold is a probability from 0 to 1, got {threshold}")
     one = load_inspector(inspector, device=device) if isinstance(inspector, str | Path) else inspector
-    threads = min(cores(), GLANCING) if one.device.type == "cuda" else 1  # a CPU is busy with the network itself
     if isinstance(frames, str | Path):
         from jostle.media.decode import Reader
 
         with Reader(single_video(frames), fps=fps) as reader:
-            passed = _Passed(reader, len(reader), pictures, progress)
-            told = np.fromiter(one.inspect(passed, causal=causal, jobs=threads), np.float64)
-            pts, rate = reader.pts, reader.fps
+            passed = _Passed(reader, len(reader), pictures)
+            told = _told(one, passed, len(reader), causal, min(cores(), DECODED), progress)
+            pts, rate, small, blank = reader.pts, reader.fps, passed.small, passed.blank
     else:
         clip = frames if isinstance(frames, Clip) else None
         known = checked_frames(frames) if clip is None else clip.frames
-        passed = _Passed(known, len(known), pictures, progress)
-        told = np.fromiter(one.inspect(passed, causal=causal, jobs=threads), np.float64)
+        told = _told(one, known, len(known), causal, cores(), progress)
         rate = checked_rate(30 if fps is None else fps) if clip is None else clip.fps
         pts = times_at_rate(len(known), rate) if clip is None else clip.pts
-    if passed.blank and one.blank_rule and not causal:  # it has no scene to come back; live, nobody knows what follows
+        small = [_small(known[number]) for number in sorted(_spread(len(known), pictures))]
+        blank = all(map(_is_blank, known))
+    if blank and one.blank_rule and not causal:  # it has no scene to come back; live, nobody knows what follows
         told[:] = 1.0
     least = one.threshold(causal=causal) if threshold is None else threshold
-    return Inspection(told, least, pts, rate, causal, one.name, one.fingerprint, tuple(passed.small))
+    return Inspection(told, least, pts, rate, causal, one.name, one.fingerprint, tuple(small))
 
 
 def draw_inspection(found: Inspection, out: str | Path, *, title: str = "") -> Path:
@@ -105,28 +106,56 @@ def draw_inspection(found: Inspection, out: str | Path, *, title: str = "") -> P
     return draw(found, Path(out), title=title)
 
 
+def _told(
+    inspector: Inspector, frames: Iterable[Frame], total: int, causal: bool, threads: int, progress: Progress | None
+) -> npt.NDArray[np.float64]:
+    """(T,) probabilities; before a GPU, threads glance at frames and more of them are looked at together."""
+    if inspector.device.type == "cuda":
+        coming = inspector.inspect(frames, causal=causal, at_once=GPU_AT_ONCE, jobs=threads)
+    else:
+        coming = inspector.inspect(frames, causal=causal)  # a CPU is busy with the network itself
+
+    def counted() -> Iterator[float]:
+        for number, probability in enumerate(coming, 1):
+            yield probability
+            if progress is not None:
+                progress(number, total)
+
+    return np.fromiter(counted(), np.float64)
+
+
 class _Passed:
-    """Frames on their way past: counted, and some of them kept as small copies.
+    """Frames on their way past, some of them kept as small copies.
 
     Attributes:
         blank: whether nothing was to be seen in any of them.
     """
 
-    def __init__(self, frames: Iterable[Frame], total: int, pictures: int, progress: Progress | None) -> None:
-        self._frames, self._total, self._progress = frames, total, progress
-        self._wanted = {(2 * i + 1) * total // (2 * pictures) for i in range(pictures)}
+    def __init__(self, frames: Iterable[Frame], total: int, pictures: int) -> None:
+        self._frames, self._wanted = frames, _spread(total, pictures)
         self.small: list[Frame] = []
         self.blank = True
 
     def __iter__(self) -> Iterator[Frame]:
-        from jostle.models.blank_frames import are_blank
-        from jostle.models.glance import glances
-
         for number, frame in enumerate(self._frames):
-            self.blank = self.blank and bool(are_blank(glances([frame]))[0])
+            self.blank = self.blank and _is_blank(frame)
             if number in self._wanted:
-                step = max(1, min(frame.shape[:2]) // TALL)
-                self.small.append(np.array(frame[::step, ::step]))
+                self.small.append(_small(frame))
             yield frame
-            if self._progress is not None:
-                self._progress(number + 1, self._total)
+
+
+def _spread(total: int, pictures: int) -> set[int]:
+    """So many frames, evenly spread."""
+    return {(2 * i + 1) * total // (2 * pictures) for i in range(pictures)} if total else set()
+
+
+def _small(frame: Frame) -> Frame:
+    step = max(1, min(frame.shape[:2]) // TALL)
+    return np.array(frame[::step, ::step])
+
+
+def _is_blank(frame: Frame) -> bool:
+    from jostle.models.blank_frames import are_blank
+    from jostle.models.glance import glance
+
+    return bool(are_blank(glance(frame)[None])[0])

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from jostle.models.glance import COLOUR, DETAIL, LIGHT, Glances
+from jostle.models.glance import CELLS, COLOUR, DETAIL, LIGHT, Glances
 
 BLANK = 4  # grey levels that the parts of a picture of one colour may differ by, once a codec was at it
 SMOOTH = 25  # and how much detail it may have: a quarter of a grey level,
@@ -35,10 +35,13 @@ def are_blank(seen: Glances) -> Mask:
     >>> are_blank(glances(np.stack([np.zeros((90, 160, 3), np.uint8), np.full((90, 160, 3), 200, np.uint8)]))).tolist()
     [True, True]
     """
-    light, colour = seen[:, LIGHT], seen[:, COLOUR]
-    same_light = light.max((1, 2, 3)) - light.min((1, 2, 3)) <= BLANK
+    lights = seen[:, LIGHT].reshape(len(seen), LIGHT.stop * CELLS * CELLS)
+    blank = np.asarray(lights.max(1) - lights.min(1) <= BLANK)
+    near = seen[blank]  # few are looked at more closely
+    colour = near[:, COLOUR]
     same_colour = (colour.max((2, 3)) - colour.min((2, 3)) <= BLANK).all(1)
-    return np.asarray(same_light & same_colour & ((seen[:, DETAIL] > SMOOTH).any(1).sum((1, 2)) <= ROUGH))
+    blank[blank] = same_colour & ((near[:, DETAIL] > SMOOTH).any(1).sum((1, 2)) <= ROUGH)
+    return blank
 
 
 def lost_frames(blank: Mask, seen: Callable[[int, int], Seen]) -> Mask:

@@ -15,7 +15,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from jostle.types.clip import Frame
+from jostle.types.clip import Frame, Frames
 
 CELLS = 12  # along each side
 PATCH = 8  # native pixels along each side of what is looked at closely in a cell
@@ -24,7 +24,8 @@ LIGHT, COLOUR, DETAIL = slice(0, 4), slice(4, 6), slice(6, 11)  # channels
 CHANNELS = 11
 FINEST = 4  # detail is kept as log(1 + FINEST * v), v in grey levels
 TOP = float(255 / np.log1p(FINEST * 255))
-TASK = 8  # frames that a thread glances at in one go
+TASK = 8  # frames that a thread glances at in one go,
+ARRAY_TASK = 32  # and of an array, which is there already
 
 Glance = npt.NDArray[np.uint8]  # (CHANNELS, CELLS, CELLS)
 Glances = npt.NDArray[np.uint8]  # (T, CHANNELS, CELLS, CELLS)
@@ -43,36 +44,50 @@ def glance(frame: Frame) -> Glance:
     >>> glance(np.full((90, 160, 3), 200, np.uint8))[:, 0, 0].tolist()
     [200, 200, 200, 200, 128, 128, 0, 0, 0, 0, 0]
     """
-    from jostle.models.glance_kernels import look  # compiled; networks are trained where no compiler is
-
-    seen = frame.view()
-    seen.flags.writeable = False  # the kernel is compiled anew for arrays that may be written to
-    out = np.empty((CHANNELS, CELLS, CELLS), np.uint8)
-    look(seen, *_places(*frame.shape[:2]), _LOG, out)
-    return out
+    one: Glance = _of_block(frame[None])[0]
+    return one
 
 
 def glances(frames: Iterable[Frame]) -> Glances:
     """(T, CHANNELS, CELLS, CELLS) of frames."""
+    if isinstance(frames, np.ndarray):
+        return _of_block(frames)
     made = [glance(frame) for frame in frames]
     return np.stack(made) if made else np.zeros((0, CHANNELS, CELLS, CELLS), np.uint8)
 
 
-def glances_ahead(frames: Iterable[Frame], jobs: int) -> Iterator[Glance]:
-    """Glances in order, made by threads: two tasks each are under way, so that memory does not grow."""
-    coming = iter(frames)
+def glances_ahead(frames: Iterable[Frame], jobs: int) -> Iterator[Glances]:
+    """Glances of some frames at a time, in order, made by threads.
+
+    Two tasks each are under way, so that memory does not grow. Frames in one array are not taken out of it one by one,
+    and threads hardly ever wait for each other.
+    """
     with ThreadPoolExecutor(jobs) as pool:
-        under_way: deque[Future[list[Glance]]] = deque()
-        while some := list(islice(coming, TASK)):
-            under_way.append(pool.submit(_each, some))
+        under_way: deque[Future[Glances]] = deque()
+        for some in _tasks(frames):
+            under_way.append(pool.submit(glances, some))
             if len(under_way) > 2 * jobs:
-                yield from under_way.popleft().result()
+                yield under_way.popleft().result()
         for task in under_way:
-            yield from task.result()
+            yield task.result()
 
 
-def _each(frames: list[Frame]) -> list[Glance]:
-    return [glance(frame) for frame in frames]
+def _tasks(frames: Iterable[Frame]) -> Iterator[Frames | list[Frame]]:
+    if isinstance(frames, np.ndarray):
+        yield from (frames[lo : lo + ARRAY_TASK] for lo in range(0, len(frames), ARRAY_TASK))
+        return
+    coming = iter(frames)
+    while some := list(islice(coming, TASK)):
+        yield some
+
+
+def _of_block(frames: Frames) -> Glances:
+    from jostle.compiled import fixed  # compiled; networks are trained where no compiler is
+    from jostle.models.glance_kernels import look
+
+    out = np.empty((len(frames), CHANNELS, CELLS, CELLS), np.uint8)
+    look(fixed(frames), *_places(*frames.shape[1:3]), _LOG, out)
+    return out
 
 
 @lru_cache(32)

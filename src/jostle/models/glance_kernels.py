@@ -1,57 +1,89 @@
-"""The compiled part of a glance: sums over points and patches of a frame."""
+"""The compiled part of glances: sums over points and patches of frames."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
-from jostle.models.glance import CELLS, PATCH, POINTS, Glance, Places
-from jostle.types.clip import Frame
+from jostle.compiled import inlined, kernel
+from jostle.models.glance import CELLS, PATCH, POINTS, Glances, Places
+from jostle.types.clip import Frames
+
+SIDE = 2 * CELLS * POINTS  # points along each side of a frame
 
 
 @kernel
 def look(
-    frame: Frame, rows: Places, columns: Places, top: Places, left: Places, log: npt.NDArray[np.uint8], out: Glance
+    frames: Frames, rows: Places, columns: Places, top: Places, left: Places, log: npt.NDArray[np.uint8], out: Glances
 ) -> None:
-    for i in range(2 * CELLS):
-        for j in range(2 * CELLS):
-            red, green, blue = np.int64(0), np.int64(0), np.int64(0)
+    down, across = min(PATCH, frames.shape[1]), min(PATCH, frames.shape[2])
+    reds, greens, blues = np.empty(SIDE, np.int32), np.empty(SIDE, np.int32), np.empty(SIDE, np.int32)
+    close = np.zeros((PATCH, PATCH), np.int32)
+    for n in range(len(frames)):
+        for i in range(2 * CELLS):
+            reds[:] = 0
+            greens[:] = 0
+            blues[:] = 0
             for y in rows[POINTS * i : POINTS * (i + 1)]:
-                for x in columns[POINTS * j : POINTS * (j + 1)]:
-                    red += frame[y, x, 0]
-                    green += frame[y, x, 1]
-                    blue += frame[y, x, 2]
-            light = (77 * red + 150 * green + 29 * blue) // (256 * POINTS * POINTS)
-            out[2 * (i % 2) + j % 2, i // 2, j // 2] = light
-            if i % 2 == 0 and j % 2 == 0:  # colours change slowly: a quarter of the cell tells them
-                out[4, i // 2, j // 2] = (blue // (POINTS * POINTS) - light) // 2 + 128
-                out[5, i // 2, j // 2] = (red // (POINTS * POINTS) - light) // 2 + 128
-    down, across = min(PATCH, frame.shape[0]), min(PATCH, frame.shape[1])
-    close = np.empty((down, across), np.int64)
-    for i in range(CELLS):
-        for j in range(CELLS):
-            total, low, high = np.int64(0), np.int64(255), np.int64(0)
-            for y in range(down):
-                for x in range(across):
-                    pixel = frame[top[i] + y, left[j] + x]
-                    grey = (77 * np.int64(pixel[0]) + 150 * np.int64(pixel[1]) + 29 * np.int64(pixel[2])) // 256
-                    close[y, x] = grey
-                    total += grey
-                    low, high = min(low, grey), max(high, grey)
-            mean = total // (down * across)
-            right, below, bend, apart = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-            for y in range(down):
-                for x in range(across):
-                    apart += abs(close[y, x] - mean)
-                    if x + 1 < across:
-                        right += abs(close[y, x + 1] - close[y, x])
-                    if y + 1 < down:
-                        below += abs(close[y + 1, x] - close[y, x])
-                    if 0 < x < across - 1:
-                        bend += abs(2 * close[y, x] - close[y, x - 1] - close[y, x + 1])
-            out[6, i, j] = log[64 * right // max(down * (across - 1), 1)]
-            out[7, i, j] = log[64 * below // max((down - 1) * across, 1)]
-            out[8, i, j] = log[32 * bend // max(down * (across - 2), 1)]
-            out[9, i, j] = log[64 * apart // (down * across)]
-            out[10, i, j] = log[64 * (high - low)]
+                for k in range(SIDE):
+                    x = columns[k]
+                    reds[k] += frames[n, y, x, 0]
+                    greens[k] += frames[n, y, x, 1]
+                    blues[k] += frames[n, y, x, 2]
+            for j in range(2 * CELLS):
+                red, green, blue = np.int64(0), np.int64(0), np.int64(0)
+                for k in range(POINTS * j, POINTS * (j + 1)):
+                    red += reds[k]
+                    green += greens[k]
+                    blue += blues[k]
+                light = (77 * red + 150 * green + 29 * blue) // (256 * POINTS * POINTS)
+                out[n, 2 * (i % 2) + j % 2, i // 2, j // 2] = light
+                if i % 2 == 0 and j % 2 == 0:  # colours change slowly: a quarter of the cell tells them
+                    out[n, 4, i // 2, j // 2] = (blue // (POINTS * POINTS) - light) // 2 + 128
+                    out[n, 5, i // 2, j // 2] = (red // (POINTS * POINTS) - light) // 2 + 128
+        for i in range(CELLS):
+            for j in range(CELLS):
+                total, y0, x0 = np.int32(0), top[i], left[j]
+                for y in range(down):
+                    for x in range(across):
+                        seen = frames[n, y0 + y, x0 + x, 0], frames[n, y0 + y, x0 + x, 1], frames[n, y0 + y, x0 + x, 2]
+                        grey = (77 * np.int32(seen[0]) + 150 * np.int32(seen[1]) + 29 * np.int32(seen[2])) >> 8
+                        close[y, x] = grey
+                        total += grey
+                # Written out for the usual size, in which every loop has a length that the compiler knows.
+                if down == PATCH and across == PATCH:
+                    right, below, bend, apart, span = _detail(close, total, PATCH, PATCH)
+                else:
+                    right, below, bend, apart, span = _detail(close, total, down, across)
+                out[n, 6, i, j] = log[64 * right // max(down * (across - 1), 1)]
+                out[n, 7, i, j] = log[64 * below // max((down - 1) * across, 1)]
+                out[n, 8, i, j] = log[32 * bend // max(down * (across - 2), 1)]
+                out[n, 9, i, j] = log[64 * apart // (down * across)]
+                out[n, 10, i, j] = log[64 * span]
+
+
+@inlined
+def _detail(close: npt.NDArray[np.int32], total: np.int32, down: int, across: int) -> tuple[np.int32, ...]:
+    """Sums of steps to the right and down, of bends, of what is apart from the mean; and from darkest to lightest."""
+    mean = np.int32(total // (down * across))
+    right, below, bend, apart, low, high = (
+        np.int32(0),
+        np.int32(0),
+        np.int32(0),
+        np.int32(0),
+        np.int32(255),
+        np.int32(0),
+    )
+    for y in range(down):
+        for x in range(across):
+            grey = close[y, x]
+            apart += abs(grey - mean)
+            low, high = min(low, grey), max(high, grey)
+        for x in range(across - 1):
+            right += abs(close[y, x + 1] - close[y, x])
+        for x in range(1, across - 1):
+            bend += abs(2 * close[y, x] - close[y, x - 1] - close[y, x + 1])
+    for y in range(down - 1):
+        for x in range(across):
+            below += abs(close[y + 1, x] - close[y, x])
+    return right, below, bend, apart, high - low

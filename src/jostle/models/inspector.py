@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -19,7 +20,7 @@ from torch.nn import functional as F
 
 from jostle.errors import CheckpointError
 from jostle.models.blank_frames import BESIDE, LONGEST, are_blank, lost_frames
-from jostle.models.glance import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Glance, Glances, glance, glances_ahead
+from jostle.models.glance import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Glances, glance, glances_ahead
 from jostle.models.identity import tensors_fingerprint
 from jostle.models.threads import one_thread
 from jostle.shapes import differences
@@ -183,11 +184,13 @@ class Inspector:
             frames: (H, W, 3) uint8 RGB.
             causal: from what came before a frame alone.
             at_once: frames that are looked at together; with `causal`, 1 answers each frame as it comes.
-            jobs: threads that glance at frames, which are then taken some ahead of what is answered; not for live use.
+            jobs: threads that glance at frames, which are then taken further ahead of what is answered, by `at_once`
+                and some more; not for live use.
         """
-        stream = _Stream(self._networks[SIDES[causal]], self.device, at_once, self.blank_rule and not causal)
-        for one in map(glance, frames) if jobs <= 1 else glances_ahead(frames, jobs):
-            yield from stream.told(one)
+        network, rule = self._networks[SIDES[causal]], self.blank_rule and not causal
+        stream = _Stream(network, self.device, at_once, blank_rule=rule, waits=jobs > 1)
+        for some in glances_ahead(frames, jobs) if jobs > 1 else (glance(frame)[None] for frame in frames):
+            yield from stream.told(some)
         yield from stream.rest()
 
     def __repr__(self) -> str:
@@ -195,41 +198,49 @@ class Inspector:
 
 
 class _Stream:
-    """One video on its way through a network: as few glances and embedded frames are kept as later ones need."""
+    """One video on its way through a network: as few glances and embedded frames are kept as later ones need.
 
-    def __init__(self, network: nn.Module, device: torch.device, at_once: int, blank_rule: bool) -> None:
+    Args:
+        waits: whether answers are fetched when the next ones are on their way, so that a GPU and what feeds it need not
+            wait for each other.
+    """
+
+    def __init__(
+        self, network: nn.Module, device: torch.device, at_once: int, *, blank_rule: bool, waits: bool
+    ) -> None:
         assert isinstance(network, InspectorNetwork)
-        self._network, self._device, self._at_once = network, device, at_once
+        self._network, self._device, self._at_once, self._waits = network, device, at_once, waits
         self._ahead = 0 if network.causal else AROUND + BLOCK
         self._behind = (2 if network.causal else 1) * AROUND + BLOCK
         self._glances = torch.zeros(0, CHANNELS, CELLS, CELLS, dtype=torch.uint8, device=device)  # from `_first` on
-        self._coming: list[Glance] = []  # behind them
+        self._coming: list[Glances] = []  # behind them
         self._first, self._count, self._embedded, self._done = 0, 0, 0, 0
         self._frames = torch.zeros(0, DIM, device=device)  # what the network made of the last ones up to `_embedded`
-        self._usual: dict[int, Tensor] = {}  # the median of the block that begins at a frame
+        self._usual = torch.zeros(0, CELLS, CELLS, CHANNELS, device=device)  # medians of blocks, from `_block` on
+        self._block = 0
         self._lately = _Lately() if blank_rule else None
+        self._answers: deque[_Answer] = deque()
 
-    def told(self, one: Glance) -> list[float]:
-        """The probabilities that another frame makes known."""
-        self._coming.append(one)
-        self._count += 1
-        if self._count - self._ahead < self._embedded + self._at_once:
-            return []
-        return self._advanced(self._embedded + self._at_once, ended=False)
+    def told(self, some: Glances) -> list[float]:
+        """The probabilities that further frames make known."""
+        self._coming.append(some)
+        self._count += len(some)
+        while self._count - self._ahead >= self._embedded + self._at_once:
+            self._advance(self._embedded + self._at_once, ended=False)
+        return self._fetched(all_of_them=not self._waits)
 
     def rest(self) -> list[float]:
         """The probabilities of the last frames."""
-        found: list[float] = []
         while self._embedded < self._count:
-            found += self._advanced(min(self._embedded + self._at_once, self._count), ended=True)
-        return found
+            self._advance(min(self._embedded + self._at_once, self._count), ended=True)
+        return self._fetched(all_of_them=True)
 
     @torch.inference_mode()
-    def _advanced(self, hi: int, *, ended: bool) -> list[float]:
+    def _advance(self, hi: int, *, ended: bool) -> None:
         network = self._network
         if self._coming:
-            coming = np.stack(self._coming)
-            self._glances = torch.cat([self._glances, torch.from_numpy(coming).to(self._device)])
+            coming = np.concatenate(self._coming)
+            self._glances = torch.cat([self._glances, self._sent(torch.from_numpy(coming))])
             self._coming = []
             if self._lately is not None:
                 self._lately.add(coming)
@@ -239,41 +250,68 @@ class _Stream:
             ready = hi - self._done
             after = 0 if network.causal or (ended and hi == self._count) else network.reach
             if ready <= after:
-                return []
+                return
             logits = network.joined(self._frames[None], before=len(self._frames) - ready, after=after)
-            found: list[float] = logits.sigmoid()[0].cpu().tolist()
-        if self._lately is not None:
-            for number in self._lately.lost(self._done, self._done + len(found)):
-                found[number] = 1.0
-        self._done += len(found)
+            lost = [] if self._lately is None else self._lately.lost(self._done, hi - after)
+            self._answers.append(_Answer(logits.sigmoid()[0], lost))
+        self._done = hi - after
         self._forget()
+
+    def _fetched(self, *, all_of_them: bool) -> list[float]:
+        """Answers in order; of the last one, nothing as yet if it may still be on its way."""
+        found: list[float] = []
+        while len(self._answers) > (0 if all_of_them else 1):
+            found += self._answers.popleft().probabilities()
         return found
 
     def _compared(self, lo: int, hi: int) -> Tensor:
         """Frames beside others, as the network is shown them in `forward`."""
         network, times = self._network, torch.arange(lo, hi)
-        first = times // BLOCK * BLOCK
-        new = sorted({*first.tolist()} - {*self._usual})
-        if new:
-            medians = self._at(network.around(torch.tensor(new), self._count)).median(1).values
-            self._usual.update(zip(new, scaled(medians), strict=True))
-        usual = torch.stack([self._usual[block] for block in first.tolist()])
+        new = torch.arange(self._block + len(self._usual), -(-hi // BLOCK)) * BLOCK
+        if len(new):
+            medians = self._at(network.around(new, self._count)).median(1).values
+            self._usual = torch.cat([self._usual, scaled(medians)])
+        usual = self._usual[self._sent(times // BLOCK - self._block)]
         where = torch.cat([times[:, None], network.beside(times, self._count)], 1)
         own, *others = scaled(self._at(where)).unbind(1)
         return compared(own, others, usual)
 
     def _at(self, where: Tensor) -> Tensor:
-        return self._glances[(where - self._first).to(self._device)]
+        return self._glances[self._sent(where - self._first)]
+
+    def _sent(self, values: Tensor) -> Tensor:
+        """On the device: from memory that a GPU reads by itself, or it would have to be through with its work first."""
+        on_gpu = self._device.type == "cuda"
+        return (values.pin_memory() if on_gpu else values).to(self._device, non_blocking=on_gpu)
 
     def _forget(self) -> None:
         reach = (2 if self._network.causal else 1) * self._network.reach
         self._frames = self._frames[max(len(self._frames) - (self._embedded - self._done) - reach, 0) :]
-        begin = self._embedded // BLOCK * BLOCK
-        self._usual = {block: usual for block, usual in self._usual.items() if block >= begin}
-        drop = max(begin - self._behind, 0) - self._first
+        block = self._embedded // BLOCK
+        self._usual, self._block = self._usual[block - self._block :], block
+        drop = max(block * BLOCK - self._behind, 0) - self._first
         if drop > 0:
             self._glances = self._glances[drop:]
             self._first += drop
+
+
+class _Answer:
+    """Probabilities on their way from a device, and which of them a rule knows better."""
+
+    def __init__(self, told: Tensor, lost: Sequence[int]) -> None:
+        self._lost, self._arrived = lost, None
+        self._told = told.to("cpu", non_blocking=True)
+        if told.is_cuda:
+            self._arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._arrived.record()
+
+    def probabilities(self) -> list[float]:
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        found: list[float] = self._told.tolist()
+        for number in self._lost:
+            found[number] = 1.0
+        return found
 
 
 class _Lately:
