@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from jostle.models import inspected_video
-from jostle.models.glance import CELLS, CHANNELS, glances
-from jostle.models.inspected_video import InspectedVideo, median
+from jostle.models.glance import CELLS, glances
+from jostle.models.inspected_video import InspectedVideo
 from jostle.models.inspector import BothWays, Inspector
 from jostle.types.clip import Frames
 
@@ -81,13 +81,6 @@ def test_only_what_a_change_can_reach_is_looked_at_again(inspector: Inspector, m
     assert same[: 300 - reach].all()
     assert same[303 + reach :].all()
     assert not same[290:310].any()
-
-
-def test_medians_are_those_of_sorting() -> None:
-    values = np.random.default_rng(0).integers(0, 256, (5, 33, 40, CHANNELS), np.uint8)
-    values[0] = 255
-    values[1, :17] = 0
-    assert np.array_equal(median(values), np.sort(values, 1)[:, 16])
 
 
 def test_another_number_of_cells_would_be_told_of(inspector: Inspector) -> None:

@@ -71,6 +71,29 @@ def lost_in_video(blank: Mask, seen: Callable[[int, int], Seen]) -> Mask:
     return blank if blank.all() else lost_frames(blank, seen)
 
 
+class Lately:
+    """The last frames of a stream, and which of them show nothing: as many as the rule needs."""
+
+    def __init__(self) -> None:
+        self._seen = np.zeros((0, COLOUR.stop, CELLS, CELLS), np.uint8)  # from `_first` on; light and colours
+        self._blank = np.zeros(0, np.bool_)
+        self._first = 0
+
+    def add(self, coming: Glances) -> None:
+        self._seen = np.concatenate([self._seen, coming[:, : COLOUR.stop]])
+        self._blank = np.concatenate([self._blank, are_blank(coming)])
+
+    def lost(self, lo: int, hi: int) -> list[int]:
+        """Which of the frames from `lo` up to `hi` stand where a picture was lost, counted from `lo`."""
+        drop = lo - LONGEST - BESIDE - self._first
+        if drop > 0:
+            self._seen, self._blank, self._first = self._seen[drop:], self._blank[drop:], self._first + drop
+        if not self._blank.any():
+            return []
+        lost = lost_frames(self._blank, lambda a, b: self._seen[a:b])
+        return np.flatnonzero(lost[lo - self._first : hi - self._first]).tolist()
+
+
 def _comes_back(before: Seen, after: Seen) -> bool:
     """Whether a scene goes on behind a stretch, which it left and came back from at once.
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from jostle.models.blank_frames import Mask, are_blank, lost_in_video
+from jostle.models.byte_median import median
 from jostle.models.glance import CELLS, CHANNELS, Glances
 from jostle.models.inspector import (
     BLOCK,
@@ -162,18 +163,3 @@ def laid(glances: Glances) -> Laid:
     """Glances cell by cell, in the order that the network joins them in."""
     flat = glances.reshape(len(glances), CHANNELS, CELLS * CELLS)
     return np.ascontiguousarray(flat[:, :, _ORDER].transpose(0, 2, 1))
-
-
-def median(values: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The middle one of an odd number of bytes along the second axis, bit by bit: no sorting, no rounding.
-
-    >>> median(np.array([[[3], [200], [7]]], np.uint8)).tolist()
-    [[7]]
-    """
-    half = values.shape[1] // 2
-    found = np.zeros((len(values), *values.shape[2:]), np.uint8)
-    for bit in (128, 64, 32, 16, 8, 4, 2, 1):
-        tried = found | np.uint8(bit)
-        above = np.add.reduce(values >= tried[:, None], axis=1, dtype=np.uint8)
-        np.copyto(found, tried, where=above > half)
-    return found

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jostle.errors import CheckpointError
-from jostle.models.blank_frames import BESIDE, LONGEST, are_blank, lost_frames
+from jostle.models.blank_frames import Lately
+from jostle.models.byte_median import median
 from jostle.models.glance import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Glances, glance, glances_ahead
 from jostle.models.identity import tensors_fingerprint
 from jostle.models.threads import one_thread
@@ -218,7 +219,7 @@ class _Stream:
         self._frames = torch.zeros(0, DIM, device=device)  # what the network made of the last ones up to `_embedded`
         self._usual = torch.zeros(0, CELLS, CELLS, CHANNELS, device=device)  # medians of blocks, from `_block` on
         self._block = 0
-        self._lately = _Lately() if blank_rule else None
+        self._lately = Lately() if blank_rule else None
         self._answers: deque[_Answer] = deque()
 
     def told(self, some: Glances) -> list[float]:
@@ -269,7 +270,8 @@ class _Stream:
         network, times = self._network, torch.arange(lo, hi)
         new = torch.arange(self._block + len(self._usual), -(-hi // BLOCK)) * BLOCK
         if len(new):
-            medians = self._at(network.around(new, self._count)).median(1).values
+            around = self._at(network.around(new, self._count))
+            medians = around.median(1).values if around.is_cuda else torch.from_numpy(median(around.numpy()))
             self._usual = torch.cat([self._usual, scaled(medians)])
         usual = self._usual[self._sent(times // BLOCK - self._block)]
         where = torch.cat([times[:, None], network.beside(times, self._count)], 1)
@@ -312,29 +314,6 @@ class _Answer:
         for number in self._lost:
             found[number] = 1.0
         return found
-
-
-class _Lately:
-    """The last frames, and which of them show nothing: as many as the rule for those needs."""
-
-    def __init__(self) -> None:
-        self._seen = np.zeros((0, COLOUR.stop, CELLS, CELLS), np.uint8)  # from `_first` on; light and colours
-        self._blank = np.zeros(0, np.bool_)
-        self._first = 0
-
-    def add(self, coming: Glances) -> None:
-        self._seen = np.concatenate([self._seen, coming[:, : COLOUR.stop]])
-        self._blank = np.concatenate([self._blank, are_blank(coming)])
-
-    def lost(self, lo: int, hi: int) -> list[int]:
-        """Which of the frames from `lo` up to `hi` stand where a picture was lost, counted from `lo`."""
-        drop = lo - LONGEST - BESIDE - self._first
-        if drop > 0:
-            self._seen, self._blank, self._first = self._seen[drop:], self._blank[drop:], self._first + drop
-        if not self._blank.any():
-            return []
-        lost = lost_frames(self._blank, lambda a, b: self._seen[a:b])
-        return np.flatnonzero(lost[lo - self._first : hi - self._first]).tolist()
 
 
 def inspector_of(
