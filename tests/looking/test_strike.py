@@ -74,7 +74,7 @@ def test_bytes_are_those_of_the_cores(cell: Cell, order: Order) -> None:
         wanted = np.concatenate([footage.under(cell).block(t, t + 1) for t in row.tolist()])
         if not Striking().strikes(cell.specs[0]):
             pytest.skip("order of frames is the cores' business")
-        made = footage.strike(cell.specs[0], cell, row).done_to(torch.from_numpy(clean)[None])
+        made = footage.striking(cell)(row[None]).done_to(torch.from_numpy(clean)[None])
     assert np.array_equal(made[0].numpy(), wanted)
     assert not np.array_equal(wanted, clean)
 
@@ -105,7 +105,7 @@ def test_a_model_strikes_on_a_gpu_only() -> None:
 
 def test_clips_are_looked_at_together_whatever_is_done_to_each() -> None:
     frames = np.zeros((1, 4, 8, 8, 3), np.uint8)
-    row = np.arange(4)
+    row = np.arange(4)[None]
     noisy = Strike("gaussian_noise:3", 1, "a", numbers=row, times=row / 30, struck=row >= 0)
     assert _kind_of(remote._show, (frames, noisy)) == _kind_of(remote._show, (frames, UNTOUCHED))
 
@@ -122,6 +122,6 @@ def test_a_recogniser_on_a_gpu_scores_what_it_strikes_as_what_it_is_sent(order: 
         for cell in CELLS[1:-2]:
             assert strike.strikes(model, cell.specs[0])
             struck = footage.under(cell).block(0, 16)[None].copy()
-            parts = [(clean, footage.strike(cell.specs[0], cell, row)), (struck, UNTOUCHED)]
+            parts = [(clean, footage.striking(cell)(row[None])), (struck, UNTOUCHED)]
             there, here = remote._show_together(look, parts)
             assert there.tolist() == here.tolist()

@@ -11,11 +11,10 @@ from jostle.benchmarks.recipe import Cell
 from jostle.cache import cache_folder, codec_quota
 from jostle.corrupting.apply import masks_for
 from jostle.corrupting.placement import Timeline
-from jostle.corrupting.scene import Mask
 from jostle.corrupting.stages import Source, chain
 from jostle.errors import MediaError
 from jostle.extraction.frames import KEEP_BYTES, KeptFrames
-from jostle.looking.strike import Indices, Strike
+from jostle.looking.strike import Strike, Striking
 from jostle.looking.work import Order
 from jostle.media.decode import Reader
 from jostle.media.packet_store import KeptStreams, PacketStore
@@ -40,7 +39,6 @@ class Footage:
         self._opened, self._order = opened, order
         self.clean, self.end_s = KeptFrames(opened, keep_bytes), opened.end_s
         self._timeline = Timeline.of(opened.pts, opened.fps, order.segments, seed=order.seed, video_id=order.name)
-        self._masks: dict[Cell, Mask] = {}
         # A stream can only be damaged in place of its file if every frame of it was read.
         self._path: Path | None = None if opened.damage else opened.coded_path
         self._bit_rate = opened.facts.bit_rate
@@ -68,11 +66,10 @@ class Footage:
             streams=self._streams,
         )
 
-    def strike(self, spec: str, cell: Cell, row: Indices) -> Strike:
-        """What a cell of one corruption does to the frames `row`."""
-        if cell not in self._masks:
-            (self._masks[cell],) = masks_for(cell.parsed, cell.placement, self._timeline)
-        return Strike.on(spec, self.clean, self._masks[cell], row, self._order.seed, self._order.name)
+    def striking(self, cell: Cell) -> Striking:
+        """What a cell of one corruption does to clips of this video, for where it is done elsewhere."""
+        (mask,) = masks_for(cell.parsed, cell.placement, self._timeline)
+        return partial(Strike.on, cell.specs[0], self.clean, mask, self._order.seed, self._order.name)
 
     def number_of(self, frame: str) -> int:
         """The place of a frame `<video>/<name>`: in a folder of images by its file, in a video by its number."""

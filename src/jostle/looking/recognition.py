@@ -20,7 +20,7 @@ from jostle.extraction.made import Cost
 from jostle.looking.class_match import ClassMatch, Scores
 from jostle.looking.footage import Footage, footage_of
 from jostle.looking.shown_frames import ClipSpec, shown_frames
-from jostle.looking.strike import UNTOUCHED, Strike
+from jostle.looking.strike import UNTOUCHED, Strike, Striking
 from jostle.looking.work import Looked, Order, asked
 from jostle.mending.finding import Mending
 from jostle.seeds import rng_for
@@ -79,11 +79,10 @@ class Recognising:
                     struck = finding.struck(top, every)
                     taken = nearest_sound(struck)[rows]
                     mended[cell.name] = Mended(struck, bool(struck.all()))
-                spec = self._struck_there(cell) if finding is None else ""
-                came_from, belt = every[taken], Belt(footage.clean if spec else top, taken)
+                striking = footage.striking(cell) if finding is None and self._struck_there(cell) else None
+                came_from, belt = every[taken], Belt(top if striking is None else footage.clean, taken)
                 for number, row in enumerate(taken):
-                    strike = footage.strike(spec, cell, row) if spec else UNTOUCHED
-                    scoring.want((cell.name, number), came_from[number], row, belt, strike)
+                    scoring.want((cell.name, number), came_from[number], row, belt, striking)
                 if cell.name == CLEAN:
                     scoring.finish()
                     clean = scoring.cost(footage.decoded)
@@ -98,12 +97,12 @@ class Recognising:
             cells = scoring.cost(footage.decoded, clean)
             return Looked(found, clean, cells, shown=shown, mended=None if finding is None else mended)
 
-    def _struck_there(self, cell: Cell) -> str:
-        """The corruption of a cell, if it is one and clips are struck where the model is; otherwise nothing."""
+    def _struck_there(self, cell: Cell) -> bool:
+        """Whether a cell is one corruption, and clips are struck by it where the model is."""
         there = getattr(self.model, "strikes", None)
         if there is None or len(cell.specs) != 1 or not cell.parsed[0].severity:
-            return ""
-        return cell.specs[0] if there(cell.specs[0]) else ""
+            return False
+        return bool(there(cell.specs[0]))
 
     def _rows(self, footage: Footage, order: Order) -> Indices:
         """(clips, frames) numbers of the frames shown."""
@@ -124,18 +123,23 @@ class Scoring(Generic[Answer]):
         self._slot: dict[tuple[str, int], int] = {}
         self._known: dict[bytes, int] = {}
         self._answers: list[Answer | None] = []
-        self._waiting: list[tuple[int, Frames]] = []
-        self._strike = UNTOUCHED  # of all that wait
+        self._waiting: list[tuple[int, Frames, Indices]] = []
+        self._striking: Striking | None = None  # of all that wait
         self._looking: list[tuple[list[int], Later[Answer]]] = []
         self._clips = self._frames = 0
 
     def want(
-        self, place: tuple[str, int], came_from: Indices, row: Indices, belt: Belt, strike: Strike = UNTOUCHED
+        self,
+        place: tuple[str, int],
+        came_from: Indices,
+        row: Indices,
+        belt: Belt,
+        striking: Striking | None = None,
     ) -> None:
         """Have the clip of frames `row` scored; `came_from` says which untouched frames they are.
 
         Args:
-            strike: what is done to it where the model is.
+            striking: what is done to it where the model is; the belt's frames are untouched then.
         """
         key = came_from.tobytes() if (came_from != MADE).all() else None
         if key is not None and key in self._known:
@@ -146,10 +150,10 @@ class Scoring(Generic[Answer]):
         if key is not None:
             self._known[key] = slot
         clip = belt.take(row)
-        if strike is not self._strike:
+        if striking is not self._striking:
             self.finish()
-            self._strike = strike
-        self._waiting.append((slot, clip))
+            self._striking = striking
+        self._waiting.append((slot, clip, row))
         if len(self._waiting) >= self._batch or len(self._waiting) * clip.nbytes >= BATCH_BYTES:
             self.finish()
 
@@ -157,10 +161,10 @@ class Scoring(Generic[Answer]):
         """Have what waits looked at."""
         if not self._waiting:
             return
-        clips = np.stack([clip for _, clip in self._waiting]) if len(self._waiting) > 1 else self._waiting[0][1][None]
-        self._looking.append(
-            ([slot for slot, _ in self._waiting], asked(self._video, lambda: self._look(clips, self._strike)))
-        )
+        slots, some, rows = zip(*self._waiting, strict=True)
+        clips = np.stack(some) if len(some) > 1 else some[0][None]
+        strike = UNTOUCHED if self._striking is None else self._striking(np.stack(rows))
+        self._looking.append((list(slots), asked(self._video, lambda: self._look(clips, strike))))
         self._clips += len(clips)
         self._frames += clips.shape[0] * clips.shape[1]
         self._waiting.clear()

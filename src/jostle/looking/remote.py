@@ -20,6 +20,8 @@ from jostle.looking.strike import UNTOUCHED, Strike, strikes, struck_parts
 from jostle.types.clip import Frames
 from jostle.types.segments import Segments
 
+TOGETHER = 4  # clips of a worker in one question: they are struck in one go, and two questions fill a batch
+
 
 class Ask(Protocol):
     """Has something done where a look with its models was loaded.
@@ -111,7 +113,7 @@ def _with_stand_ins(look: Any, ask: Ask) -> Any:
             most = getattr(look, "batch", 1)
             new[part] = DistantModel(ask, getattr(model, "name", ""), Shown.of(getattr(model, "spec", None)), most)
         elif part == "batch" and ask.gathers:
-            new[part] = 1
+            new[part] = min(model, TOGETHER)
     return replace(look, **new)
 
 

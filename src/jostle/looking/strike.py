@@ -5,7 +5,7 @@ A core takes ten to a hundred times as long for most corruptions, and a run on a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from jostle.corrupting.scene import Scene
+from jostle.corrupting.scene import Mask, Scene
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import Source
 from jostle.types.clip import Frames
@@ -23,11 +23,11 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Strike:
-    """What is done to the frames of a clip before a model sees them.
+    """What is done to some clips of a video before a model sees them.
 
     Attributes:
         spec: as it is written; empty for nothing.
-        numbers: of the clip's frames in their video.
+        numbers: (B, T) of the clips' frames in their video.
         times: when they are shown, in seconds.
         struck: which of them the corruption strikes.
         kind: what all have in common: clips are looked at together whatever is done to each.
@@ -43,9 +43,9 @@ class Strike:
     kind: ClassVar[str] = "strike"
 
     @classmethod
-    def on(cls, spec: str, video: Source, mask: npt.NDArray[np.bool_], row: Indices, seed: int, name: str) -> Strike:
-        """On the frames `row` of a video, where the mask of its frames says so."""
-        return cls(spec, seed, name, video.fps, row, video.pts[row], mask[row])
+    def on(cls, spec: str, video: Source, mask: Mask, seed: int, name: str, rows: Indices) -> Strike:
+        """On clips of the frames `rows` of a video, where the mask of its frames says so."""
+        return cls(spec, seed, name, video.fps, rows, video.pts[rows], mask[rows])
 
     def done_to(self, clips: Any) -> Any:
         """Tensors of clips (B, T, H, W, 3), struck."""
@@ -57,10 +57,11 @@ class Strike:
         times[self.numbers], mask[self.numbers] = self.times, self.struck
         size = (int(clips.shape[2]), int(clips.shape[3]))
         scene = Scene(spec.corruption.name, size, times, self.fps, mask, seed=self.seed, video_id=self.video_id)
-        return struck_frames(clips.flatten(0, 1), self.numbers, spec, scene).view_as(clips)
+        return struck_frames(clips.flatten(0, 1), self.numbers.ravel(), spec, scene).view_as(clips)
 
 
 UNTOUCHED = Strike()
+Striking = Callable[[Indices], Strike]  # what a cell does to clips of these frames
 
 
 def strikes(model: Any, spec: str) -> bool:

@@ -18,7 +18,10 @@ def held(table: npt.NDArray[Any], device: torch.device) -> Tensor:
     key = id(table), device
     found = _kept.get(key)
     if found is None or found[0] is not table:  # the table is kept along, so that no other takes its identity
-        found = _kept[key] = table, torch.from_numpy(table.copy()).to(device)
+        found = table, torch.from_numpy(table.copy()).to(device)
+        if device.type == "cuda":
+            torch.cuda.current_stream(device).synchronize()  # other threads use it, on streams of their own
+        _kept[key] = found
         while len(_kept) > KEPT:
             _kept.popitem(last=False)
     _kept.move_to_end(key)
