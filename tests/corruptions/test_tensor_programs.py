@@ -77,10 +77,7 @@ POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     "filter_program.trail": [([BYTES, BYTES, WHOLE, FLOATS], {"SIZE": 256})],
     "filter_program.zoomed": [([BYTES, BYTES, LONG, FLOATS, LONG, FLOATS], {"SIZE": 256})],
     "filter_program.disc_means": [([BYTES, FLOATS, LONG], {"SIZE": 256, **less}) for less in ({}, {"around": 1})],
-    "filter_program.softened": [
-        ([FLOATS, BYTES, BYTES, FLOATS, LONG, LONG, FLOATS], {"TAPS": taps, "SIZE": 256, **less})
-        for taps, less in ((3, {}), (5, {}), (3, {"boxes": 1}))
-    ],
+    "filter_program.softened": [([FLOATS, BYTES, FLOATS], {"TAPS": taps, "SIZE": 256}) for taps in (3, 5)],
     "filter_program.coarse": [([BYTES, BYTES, *[LONG] * 6], {"SIZE": 256})],
     "weather_program.halve": [([FLOATS, FLOATS, LONG], {"SIZE": 256, **less}) for less in ({}, {"count": 1})],
     "weather_program.lay_fog": [([BYTES, BYTES, FLOATS, FLOATS, FLOATS, BYTES], {"SIZE": 256})],

@@ -27,8 +27,9 @@ def gaussian_blur(frames: Tensor, sigma: float, at: Moments) -> Tensor:
 def defocus_blur(frames: Tensor, disc: tuple[int, float], at: Moments, *, fair: bool = True) -> Tensor:
     """Whole sums over the rows of a disc, then a soft rim, then what the original's kernel has beyond."""
     halves, soft, (box_row, box_half, box_weight) = own._disc(*disc, fair)
-    if runs_on(frames) and len(halves) - 1 + len(soft) // 2 < min(frames.shape[1:3]):
-        return _disc_by_program(frames, halves, soft, (box_row, box_half, box_weight))
+    # The program softens a disc and no more; the original's two strongest kernels have something beyond that.
+    if runs_on(frames) and len(box_weight) == 1 and len(halves) - 1 + len(soft) // 2 < min(frames.shape[1:3]):
+        return _disc_by_program(frames, halves, soft)
     height, width = frames.shape[1:3]
     radius, around = len(halves) - 1, len(soft) // 2
     border = radius + around
@@ -87,7 +88,7 @@ def _trail_by_program(frames: Tensor, moves: Any, weight: Any) -> Tensor:
     return out
 
 
-def _disc_by_program(frames: Tensor, halves: Any, soft: Any, boxes: tuple[Any, Any, Any]) -> Tensor:
+def _disc_by_program(frames: Tensor, halves: Any, soft: Any) -> Tensor:
     from jostle.corruptions.tensors.filter_program import disc_means, softened
 
     count, height, width = frames.shape[:3]
@@ -95,14 +96,13 @@ def _disc_by_program(frames: Tensor, halves: Any, soft: Any, boxes: tuple[Any, A
     area = int((2 * halves + 1).sum() * 2 - (2 * halves[0] + 1))
     scale = float(np.float32(1) / np.float32(area))
     tall, wide = height + 2 * around, (width + 2 * around) * 3
-    half, taps, row, box, weight = (held(part, frames.device) for part in (halves, soft, *boxes))
+    half, taps = held(halves, frames.device), held(soft, frames.device)
     means = torch.empty((count, tall, wide), dtype=torch.float32, device=frames.device)
     grid, ways = strips(count * tall, wide)
     disc_means[grid](frames, means, half, radius, around, height, width * 3, scale, **ways)
     out = torch.empty_like(frames)
     grid, ways = strips(count * height, width * 3)
-    tables = (taps, row, box, weight, len(weight))
-    softened[grid](means, frames, out, *tables, height, width * 3, TAPS=len(soft), **ways)
+    softened[grid](means, out, taps, height, width * 3, TAPS=len(soft), **ways)
     return out
 
 

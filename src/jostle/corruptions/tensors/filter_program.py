@@ -142,21 +142,8 @@ def disc_means(frames, out, halves, radius, around, height, values, scale, SIZE:
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def softened(  # type: ignore[no-untyped-def, unused-ignore]
-    means,
-    frames,
-    out,
-    soft,
-    rows,
-    halves,
-    weights,
-    boxes,
-    height,
-    values,
-    TAPS: tl.constexpr,
-    SIZE: tl.constexpr,
-):
-    """Means over discs smoothed down, then across, then what the wanted kernel has beyond that."""
+def softened(means, out, soft, height, values, TAPS: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Means over discs smoothed down, then across."""
     frame, y, x, start = placed(values, height, SIZE)
     inside = x < values
     wide = values + 3 * (TAPS - 1)
@@ -167,17 +154,6 @@ def softened(  # type: ignore[no-untyped-def, unused-ignore]
         for j in tl.static_range(1, TAPS):
             smooth += tl.load(there + j * wide + 3 * i, mask=inside, other=0) * tl.load(soft + j)
         total += smooth * tl.load(soft + i)
-    here = frames + start
-    pixel, channel = x // 3, x % 3
-    for box in range(1, boxes):
-        far, half = tl.load(rows + box), tl.load(halves + box)
-        upper, lower = here + mirrored(y - far, height) * values, here + mirrored(y + far, height) * values
-        whole = tl.zeros([SIZE], tl.int32)
-        for beside in range(-half, half + 1):
-            column = 3 * mirrored(pixel + beside, values // 3) + channel
-            whole += tl.load(upper + column, mask=inside, other=0).to(tl.int32)
-            whole += tl.load(lower + column, mask=inside, other=0).to(tl.int32)
-        total += whole.to(tl.float32) * tl.load(weights + box)
     tl.store(out + start + y * values + x, without_fraction(total), mask=inside)
 
 
