@@ -18,7 +18,8 @@ from jostle.compiled import kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corrupting.stages import Span
-from jostle.corruptions.kernels.filters import HAIR, boxes_of, correlate_disc, correlate_taps, gaussian, motion_trail
+from jostle.corruptions.kernels.discs import boxes_of, correlate_disc
+from jostle.corruptions.kernels.filters import HAIR, correlate_taps, gaussian, motion_trail
 from jostle.corruptions.kernels.frame_draws import Draws
 from jostle.corruptions.kernels.streams import draw
 from jostle.corruptions.kernels.sway import OverTime, sway, texture_key

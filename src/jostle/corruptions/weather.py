@@ -53,12 +53,12 @@ def fog(
     side = covering_side(frame.shape[:2], side)
     key = texture_key(at, over_time)
     out = at.canvas(frame)
-    # Fog that stays is spread over the channels once for the clip; fog that is redrawn, row by row as it is used.
+    # Fog that stays is brought to 0..1 once for the clip; fog that is redrawn, where it is used.
     if over_time == "redrawn":
         _lay_fog(rows_of(frame), rows_of(out), *raw_cloud(side, decay, key), np.float32(thickness))
         return out
     dy, dx = drift(at, side, over_time)
-    _lay_spread_fog(rows_of(frame), rows_of(out), _spread_cloud(side, decay, key), dy, dx, np.float32(thickness))
+    _lay_kept_fog(rows_of(frame), rows_of(out), _kept_cloud(side, decay, key), dy, dx, np.float32(thickness))
     return out
 
 
@@ -107,14 +107,15 @@ def snow(frame: Frame, fall: tuple[float, ...], at: Moment, *, over_time: OverTi
     height, width = frame.shape[:2]
     key = texture_key(at, over_time)
     flakes = _flakes(height, width, *fall[:6], key=key)
-    turned = flakes[::-1, ::-1]
     if over_time == "moving":
         speed = height * 0.6 * at.time_s
         wind = width * 0.08 * sway(at, "wind", 0.2)
-        flakes = np.roll(flakes, (int(speed), int(wind)), (0, 1))
-        turned = np.roll(turned, (int(speed * 0.7), int(wind * 0.6)), (0, 1))
+        turned = np.roll(flakes[::-1, ::-1], (int(speed * 0.7), int(wind * 0.6)), (0, 1))
+        fallen = np.roll(flakes, (int(speed), int(wind)), (0, 1)) + turned
+    else:
+        fallen = _with_turned(flakes)
     out = at.canvas(frame)
-    _lay_snow(np.ascontiguousarray(frame), out, flakes + turned, np.float32(fall[6]))
+    _lay_snow(rows_of(frame), rows_of(out), fallen, np.float32(fall[6]))
     return out
 
 
@@ -163,15 +164,15 @@ def spatter(frame: Frame, splash: tuple[float, ...], at: Moment, *, over_time: O
     mean, sd, blur, threshold, gain, is_mud = splash
     drawn = mud if is_mud else water
     plane = drawn(height, width, mean, sd, float(blur), threshold, gain, key=texture_key(at, over_time))
-    colour = np.tile(np.array(MUD if is_mud else WATER, np.float32), width)
+    colour = np.array(MUD if is_mud else WATER, np.float32)
     out = at.canvas(frame)
     _cover(rows_of(frame), rows_of(out), plane, colour, np.float32(is_mud))
     return out
 
 
 @lru_cache(4)
-def _spread_cloud(side: int, decay: float, key: int) -> Plane:
-    return _spread_over(cloud(side, decay, key))
+def _kept_cloud(side: int, decay: float, key: int) -> Plane:
+    return cloud(side, decay, key)
 
 
 def _fixed_streaks(count: int, length: int, height: int, width: int, draws: Draws) -> Array:
@@ -218,30 +219,15 @@ def _flakes(
     # Only the middle of the layer survives the zoom, so only that is drawn.
     small = normal_plane(math.ceil(height / zoom), math.ceil(width / zoom), key, mean, sd)
     layer = stretched(small, height, width, zoom)
-    layer[layer < threshold] = 0
+    _leave_flakes(layer, np.float32(threshold))
     angle = Draws(key_for(key, "fall")).uniform(-135, -45)
-    layer = correlate_plane(np.clip(layer, 0, 1), *motion_trail(radius, sigma, angle))
+    layer = correlate_plane(layer, *motion_trail(radius, sigma, angle))
     return np.asarray(np.rint(layer * 255), np.float32)
 
 
-# What varies by pixel is first spread over the three channels of a row. The loop over the row is then the same for
-# every value, and the compiler does many at once; a loop over channels inside one over pixels is five times slower.
-
-
-@inlined
-def _spread(line: Array, values: Array) -> None:
-    for x in range(len(values)):
-        line[3 * x] = values[x]
-        line[3 * x + 1] = values[x]
-        line[3 * x + 2] = values[x]
-
-
-@kernel
-def _spread_over(plane: Plane) -> Plane:
-    out = np.empty((plane.shape[0], plane.shape[1] * 3), np.float32)
-    for y in range(len(plane)):
-        _spread(out[y], plane[y])
-    return out
+# What varies by pixel is worked out once for its three channels, which are written out: the compiler then takes the
+# channels of many pixels apart at once and puts them together again. A loop over channels is five times slower, and to
+# spread what varies over rows of values first takes twice as long.
 
 
 @inlined
@@ -258,54 +244,75 @@ def _fog_gain(rows: Frame, thickness: np.float32) -> tuple[np.float32, np.float3
 
 @kernel
 def _lay_fog(rows: Frame, out: Frame, raw: Plane, low: np.float32, span: np.float32, thickness: np.float32) -> None:
-    height, width = rows.shape
     gain, lift = _fog_gain(rows, thickness)
-    bank, line = np.empty(width // 3, np.float32), np.empty(width, np.float32)
-    for y in range(height):
-        source, clean, fogged = raw[y], rows[y], out[y]
-        for x in range(width // 3):
+    bank = np.empty(rows.shape[1] // 3, np.float32)
+    for y in range(len(rows)):
+        source = raw[y]
+        for x in range(len(bank)):
             bank[x] = (source[x] - low) / span
-        _spread(line, bank)
-        for x in range(width):
-            level = np.float32(clean[x]) * gain + line[x] * lift
-            fogged[x] = np.uint8(np.int32(min(level, np.float32(255))))
+        _fogged(rows[y], out[y], bank, gain, lift)
 
 
 @kernel
-def _lay_spread_fog(rows: Frame, out: Frame, plane: Plane, dy: int, dx: int, thickness: np.float32) -> None:
-    height, width = rows.shape
+def _lay_kept_fog(rows: Frame, out: Frame, plane: Plane, dy: int, dx: int, thickness: np.float32) -> None:
     gain, lift = _fog_gain(rows, thickness)
-    side = len(plane)
-    for y in range(height):
+    width, side = rows.shape[1] // 3, len(plane)
+    # The plane is a torus: a row that leaves it on the right comes in again on the left.
+    seam = min(width, side - dx)
+    for y in range(len(rows)):
         source = plane[(y + dy) % side]
-        # The plane is a torus: a row that leaves it on the right comes in again on the left.
-        seam = min(width, (side - dx) * 3)
-        for first, last, shift in ((0, seam, dx * 3), (seam, width, -seam)):
-            clean, fogged, fog_line = rows[y, first:last], out[y, first:last], source[first + shift :]
-            for x in range(last - first):
-                level = np.float32(clean[x]) * gain + fog_line[x] * lift
-                fogged[x] = np.uint8(np.int32(min(level, np.float32(255))))
+        _fogged(rows[y, : 3 * seam], out[y], source[dx:], gain, lift)
+        _fogged(rows[y, 3 * seam :], out[y, 3 * seam :], source, gain, lift)
+
+
+@inlined
+def _fogged(clean: Frame, out: Frame, bank: Plane, gain: np.float32, lift: np.float32) -> None:
+    # The gain keeps this below 256.
+    for x in range(len(clean) // 3):
+        fog_level = bank[x] * lift
+        out[3 * x] = np.uint8(np.int32(np.float32(clean[3 * x]) * gain + fog_level))
+        out[3 * x + 1] = np.uint8(np.int32(np.float32(clean[3 * x + 1]) * gain + fog_level))
+        out[3 * x + 2] = np.uint8(np.int32(np.float32(clean[3 * x + 2]) * gain + fog_level))
 
 
 @kernel
-def _lay_snow(frame: Frame, out: Frame, fallen: Plane, mix: np.float32) -> None:
-    height, width, _ = frame.shape
-    rest = np.float32(1) - mix
-    whitened = np.empty(width, np.float32)
-    white = np.empty(width * 3, np.float32)
-    flakes = np.empty(width * 3, np.float32)
-    rows, result = frame.reshape(height, width * 3), out.reshape(height, width * 3)
+def _leave_flakes(layer: Plane, threshold: np.float32) -> None:
+    """Nothing where it is below the threshold, and 1 at most."""
+    for y in range(len(layer)):
+        line = layer[y]
+        for x in range(len(line)):
+            line[x] = min(line[x], np.float32(1)) if line[x] >= threshold else np.float32(0)
+
+
+@kernel
+def _with_turned(flakes: Plane) -> Plane:
+    """The flakes, and as many turned upside down."""
+    height, width = flakes.shape
+    out = np.empty((height, width), np.float32)
     for y in range(height):
+        line, turned, both = flakes[y], flakes[height - 1 - y], out[y]
         for x in range(width):
-            red, green, blue = np.float32(frame[y, x, 0]), np.float32(frame[y, x, 1]), np.float32(frame[y, x, 2])
+            both[x] = line[x] + turned[width - 1 - x]
+    return out
+
+
+@kernel
+def _lay_snow(rows: Frame, out: Frame, fallen: Plane, mix: np.float32) -> None:
+    rest = np.float32(1) - mix
+    for y in range(len(rows)):
+        clean, snowed, flakes = rows[y], out[y], fallen[y]
+        for x in range(len(flakes)):
+            red, green, blue = np.float32(clean[3 * x]), np.float32(clean[3 * x + 1]), np.float32(clean[3 * x + 2])
             grey = np.float32(0.299) * red + np.float32(0.587) * green + np.float32(0.114) * blue
-            whitened[x] = grey * np.float32(1.5) + np.float32(127.5)
-        _spread(white, whitened)
-        _spread(flakes, fallen[y])
-        for x in range(width * 3):
-            level = np.float32(rows[y, x])
-            level = mix * level + rest * max(level, white[x]) + flakes[x]
-            result[y, x] = np.uint8(np.int32(min(level, np.float32(255))))
+            white = grey * np.float32(1.5) + np.float32(127.5)
+            snowed[3 * x] = _cut(mix * red + rest * max(red, white) + flakes[x])
+            snowed[3 * x + 1] = _cut(mix * green + rest * max(green, white) + flakes[x])
+            snowed[3 * x + 2] = _cut(mix * blue + rest * max(blue, white) + flakes[x])
+
+
+@inlined
+def _cut(level: np.float32) -> np.uint8:
+    return np.uint8(np.int32(min(level, np.float32(255))))
 
 
 @kernel
@@ -323,11 +330,11 @@ def _blend(rows: Frame, texture: Frame, out: Frame, share: np.int32, texture_sha
 @kernel
 def _cover(rows: Frame, out: Frame, plane: Plane, colour: Array, opaque: np.float32) -> None:
     """Add a colour in proportion to `plane`; what is opaque hides the frame in the same proportion."""
-    height, width = rows.shape
-    line = np.empty(width, np.float32)
-    for y in range(height):
-        _spread(line, plane[y])
-        clean, covered = rows[y], out[y]
-        for x in range(width):
-            level = np.float32(clean[x]) * (np.float32(1) - opaque * line[x]) + line[x] * colour[x]
-            covered[x] = np.uint8(np.int32(min(level, np.float32(255))))
+    red, green, blue = colour[0], colour[1], colour[2]
+    for y in range(len(rows)):
+        clean, covered, cover = rows[y], out[y], plane[y]
+        for x in range(len(cover)):
+            seen = np.float32(1) - opaque * cover[x]
+            covered[3 * x] = _cut(np.float32(clean[3 * x]) * seen + cover[x] * red)
+            covered[3 * x + 1] = _cut(np.float32(clean[3 * x + 1]) * seen + cover[x] * green)
+            covered[3 * x + 2] = _cut(np.float32(clean[3 * x + 2]) * seen + cover[x] * blue)

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -23,6 +22,7 @@ Array = npt.NDArray[Any]
 
 # Added before the fraction is dropped, so that a flat area keeps its value in spite of rounding.
 HAIR = np.float32(1e-3)
+STRETCH = 4096  # values of a plane that are summed at once
 
 
 def rows_of(frame: Frame) -> Frame:
@@ -58,11 +58,9 @@ def correlate_taps(frame: Frame, dy: Array, dx: Array, weight: Array, out: Frame
 
 def correlate_plane(plane: Array, dy: Array, dx: Array, weight: Array) -> Array:
     """The same for a plane of single precision numbers, which stay that."""
-    border = int(np.abs(dx).max())
-    padded = np.asarray(cv2.copyMakeBorder(plane, 0, 0, border, border, cv2.BORDER_REPLICATE), np.float32)
-    total = np.empty(plane.shape, np.float32)
-    _taps_of_plane(padded, total, dy, dx + border, weight)
-    return total
+    out = np.empty(plane.shape, np.float32)
+    _taps_of_plane(plane, out, dy, dx, weight)
+    return out
 
 
 def motion_trail(radius: int, sigma: float, angle: float) -> tuple[Array, Array, Array]:
@@ -94,36 +92,9 @@ def _trail(radius: int, sigma: float) -> tuple[Array, Array]:
     return np.pad(offset, rest), np.pad(weight / weight.sum(), rest).astype(np.float32)
 
 
-def correlate_disc(frame: Frame, halves: Array, soft: Array, boxes: tuple[Array, Array, Array], out: Frame) -> Frame:
-    """The mean over a disc whose rim is softened, with mirrored borders.
-
-    Args:
-        halves: half the width of the disc in the rows at distance 0, 1, 2 ... from its centre.
-        soft: taps, summing to 1, by which the disc is smoothed along both axes.
-        boxes: what the wanted kernel has beyond that, from `boxes_of`.
-    """
-    border = len(halves) - 1 + len(soft) // 2
-    padded = cv2.copyMakeBorder(frame, border, border, border, border, cv2.BORDER_REFLECT_101)
-    _disc(np.asarray(padded, np.uint8), out, halves, soft, *boxes)
-    return out
-
-
-def boxes_of(weights: Array) -> tuple[Array, Array, Array]:
-    """A kernel, symmetric both ways, as boxes one row high: distance of the row, half width, weight."""
-    centre = weights.shape[0] // 2
-    rows, halves, parts = [0], [0], [0.0]
-    for j in range(centre + 1):
-        line = weights[centre + j, centre:]
-        steps = line - np.append(line[1:], 0)
-        for half in np.flatnonzero(np.abs(steps) > 1e-9):
-            rows.append(j)
-            halves.append(int(half))
-            parts.append(steps[half] / (2 if j == 0 else 1))  # row 0 is added from above and from below
-    return np.array(rows), np.array(halves), np.array(parts, np.float32)
-
-
 @inlined
-def _drop_fraction(total: Array, out: Frame) -> None:
+def drop_fraction(total: Array, out: Frame) -> None:
+    """Sums as bytes."""
     for x in range(len(out)):
         out[x] = np.uint8(np.int32(min(max(total[x] + HAIR, np.float32(0)), np.float32(255))))
 
@@ -135,7 +106,7 @@ def _moved(rows: Array, y: int, dy: int, first: int) -> Array:
 
 @inlined
 def _add_taps(total: Array, out: Frame, rows: Array, y: int, dy: Array, first: Array, weight: Array) -> None:
-    """The sum of moved rows; without its fraction to `out`, unless that is empty.
+    """The sum of moved rows, without its fraction.
 
     Taps come in eights. Where only the first of the last eight weighs anything, it is added alone, to the same sum.
     """
@@ -150,13 +121,10 @@ def _add_taps(total: Array, out: Frame, rows: Array, y: int, dy: Array, first: A
         if i == 0:
             for x in range(n):
                 total[x] = _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
-        elif i == last and q == 0 and len(out) == 0:
-            for x in range(n):
-                total[x] += p * a[x]
         elif i == last and q == 0:
             for x in range(n):
                 out[x] = np.uint8(np.int32((total[x] + p * a[x]) + HAIR))
-        elif i < last or len(out) == 0:
+        elif i < last:
             for x in range(n):
                 total[x] += _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
         else:
@@ -164,7 +132,7 @@ def _add_taps(total: Array, out: Frame, rows: Array, y: int, dy: Array, first: A
                 level = total[x] + _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
                 out[x] = np.uint8(np.int32(level + HAIR))
     if last == 0:
-        _drop_fraction(total, out)
+        drop_fraction(total, out)
 
 
 @inlined
@@ -184,9 +152,45 @@ def _taps_of_bytes(frame: Frame, out: Frame, dy: Array, dx: Array, weight: Array
 
 
 @kernel
-def _taps_of_plane(rows: Array, out: Array, dy: Array, first: Array, weight: Array) -> None:
-    for y in range(len(out)):
-        _add_taps(out[y], np.empty(0, np.uint8), rows, y, dy, first, weight)
+def _taps_of_plane(plane: Array, out: Array, dy: Array, dx: Array, weight: Array) -> None:
+    """With a border all around, a move is a step in memory, and a stretch as long as the fastest cache allows."""
+    height, width = plane.shape
+    top, side = np.abs(dy).max(), np.abs(dx).max()
+    stride = width + 2 * side
+    padded = np.empty((height + 2 * top) * stride, np.float32)
+    for y in range(height + 2 * top):
+        source, line = plane[min(max(y - top, 0), height - 1)], padded[y * stride : (y + 1) * stride]
+        inner = line[side:]
+        for x in range(width):
+            inner[x] = source[x]
+        line[:side] = source[0]
+        line[side + width :] = source[width - 1]
+    total = np.empty(height * stride, np.float32)
+    step = (dy + top) * stride + dx + side
+    last = len(weight) - 8
+    for begin in range(0, len(total) - 2 * side, STRETCH):
+        n = max(min(len(total) - 2 * side - begin, STRETCH), 0)
+        here = total[begin:]
+        for i in range(0, len(weight), 8):
+            p, q, r, s = weight[i], weight[i + 1], weight[i + 2], weight[i + 3]
+            t, u, v, z = weight[i + 4], weight[i + 5], weight[i + 6], weight[i + 7]
+            a, b = padded[begin + step[i] :], padded[begin + step[i + 1] :]
+            c, d = padded[begin + step[i + 2] :], padded[begin + step[i + 3] :]
+            e, f = padded[begin + step[i + 4] :], padded[begin + step[i + 5] :]
+            g, h = padded[begin + step[i + 6] :], padded[begin + step[i + 7] :]
+            if i == 0:
+                for x in range(n):
+                    here[x] = _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
+            elif i == last and q == 0:
+                for x in range(n):
+                    here[x] += p * a[x]
+            else:
+                for x in range(n):
+                    here[x] += _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
+    for y in range(height):
+        made, line = total[y * stride :], out[y]
+        for x in range(width):
+            line[x] = made[x]
 
 
 @inlined
@@ -271,91 +275,6 @@ def _floats(rows: Frame, border: int) -> Array:
                 line[3 * x + c] = left
                 after[3 * x + c] = right
     return out
-
-
-@kernel
-def _disc(padded: Frame, out: Frame, halves: Array, soft: Array, box_row: Array, box_half: Array, box_weight: Array,
-          ) -> None:  # fmt: skip
-    height, width, _ = out.shape
-    radius, around = len(halves) - 1, len(soft) // 2
-    border = radius + around
-    span = (width + 2 * border) * 3
-    rows = padded.reshape(height + 2 * border, span)
-    area = 2 * halves[0] + 1
-    for j in range(1, radius + 1):
-        area += 2 * (2 * halves[j] + 1)
-    scale = np.float32(1) / np.float32(area)
-    n = (width + 2 * around) * 3
-    change = np.empty(n - 3, np.int16)
-    total = np.empty(n, np.int32)
-    discs = np.empty((len(soft), n), np.float32)  # the last few rows of means over the disc
-    smooth = np.empty(n, np.float32)
-    rest = np.empty(width * 3, np.float32)
-    result = out.reshape(height, width * 3)
-    sums = _running_sums(rows) if len(box_weight) > 1 else np.empty((1, 1), np.int32)
-    for y in range(height + 2 * around):
-        # From one pixel to the next, every row of the disc gains a pixel on the right and loses one on the left.
-        for j in range(radius + 1):
-            gained, lost = (radius + halves[j] + 1) * 3, (radius - halves[j]) * 3
-            upper, lower = rows[y + radius - j], rows[y + radius + j]
-            a, b, c, d = upper[gained:], upper[lost:], lower[gained:], lower[lost:]
-            if j == 0:
-                for x in range(n - 3):
-                    change[x] = np.int16(a[x]) - np.int16(b[x])
-            else:
-                for x in range(n - 3):
-                    change[x] += (np.int16(a[x]) - np.int16(b[x])) + (np.int16(c[x]) - np.int16(d[x]))
-        for c in range(3):
-            first = np.int32(0)
-            for j in range(-radius, radius + 1):
-                half = halves[abs(j)]
-                for x in range(radius - half, radius + half + 1):
-                    first += np.int32(rows[y + radius + j, 3 * x + c])
-            total[c] = first
-        for x in range(n - 3):
-            total[x + 3] = total[x] + change[x]
-        line = discs[y % len(soft)]
-        for x in range(n):
-            line[x] = np.float32(total[x]) * scale
-        if y < 2 * around:
-            continue
-        top = y - 2 * around
-        taps = len(soft)
-        _three(smooth, discs[top % taps], discs[(top + 1) % taps], discs[(top + 2) % taps], soft)
-        for k in range(3, taps):
-            line = discs[(top + k) % taps]
-            for x in range(n):
-                smooth[x] += soft[k] * line[x]
-        _three(rest, smooth, smooth[3:], smooth[6:], soft)
-        for k in range(3, taps):
-            line = smooth[k * 3 :]
-            for x in range(width * 3):
-                rest[x] += soft[k] * line[x]
-        for i in range(1, len(box_weight)):
-            first_x, last_x = (border - box_half[i]) * 3, (border + box_half[i] + 1) * 3
-            e, f = sums[top + border - box_row[i], first_x:], sums[top + border - box_row[i], last_x:]
-            g, h = sums[top + border + box_row[i], first_x:], sums[top + border + box_row[i], last_x:]
-            for x in range(width * 3):
-                rest[x] += box_weight[i] * np.float32((f[x] - e[x]) + (h[x] - g[x]))
-        _drop_fraction(rest, result[top])
-
-
-@kernel
-def _three(out: Array, a: Array, b: Array, c: Array, weight: Array) -> None:
-    p, q, r = weight[0], weight[1], weight[2]
-    for x in range(len(out)):
-        out[x] = (p * a[x] + q * b[x]) + r * c[x]
-
-
-@kernel
-def _running_sums(rows: Frame) -> Array:
-    """Sums from the left end of each row, which turn the sum over any stretch of it into one difference."""
-    height, width = rows.shape
-    sums = np.zeros((height, width + 3), np.int32)
-    for y in range(height):
-        for x in range(width):
-            sums[y, x + 3] = sums[y, x] + np.int32(rows[y, x])
-    return sums
 
 
 @kernel
