@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
-from jostle.corruptions.kernels.filters import drop_fraction
+from jostle.compiled import inlined, kernel
+from jostle.corruptions.kernels.filters import HAIR
 from jostle.types.clip import Frame
 
 Array = npt.NDArray[Any]
@@ -107,7 +107,7 @@ def _disc(padded: Frame, out: Frame, halves: Array, soft: Array, box_row: Array,
             g, h = sums[top + border + box_row[i], first_x:], sums[top + border + box_row[i], last_x:]
             for x in range(width * 3):
                 rest[x] += box_weight[i] * np.float32((f[x] - e[x]) + (h[x] - g[x]))
-        drop_fraction(rest, result[top])
+        _drop_fraction(rest, result[top])
 
 
 @kernel
@@ -126,3 +126,9 @@ def _running_sums(rows: Frame) -> Array:
         for x in range(width):
             sums[y, x + 3] = sums[y, x] + np.int32(rows[y, x])
     return sums
+
+
+@inlined
+def _drop_fraction(total: Array, out: Frame) -> None:
+    for x in range(len(out)):
+        out[x] = np.uint8(np.int32(min(max(total[x] + HAIR, np.float32(0)), np.float32(255))))

@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 # Added before the fraction is dropped, so that a flat area keeps its value in spite of rounding.
 HAIR = np.float32(1e-3)
-STRETCH = 4096  # values of a plane that are summed at once
+STRETCH = 4096  # values that are summed at once: their sums stay in the fastest cache
 
 
 def rows_of(frame: Frame) -> Frame:
@@ -92,47 +92,80 @@ def _trail(radius: int, sigma: float) -> tuple[Array, Array]:
     return np.pad(offset, rest), np.pad(weight / weight.sum(), rest).astype(np.float32)
 
 
-@inlined
-def drop_fraction(total: Array, out: Frame) -> None:
-    """Sums as bytes."""
-    for x in range(len(out)):
-        out[x] = np.uint8(np.int32(min(max(total[x] + HAIR, np.float32(0)), np.float32(255))))
+@kernel
+def _taps_of_bytes(frame: Frame, out: Frame, dy: Array, dx: Array, weight: Array) -> None:
+    height, n = out.shape
+    padded, stride, step = _surrounded(frame, dy, dx, 3)
+    block = max(STRETCH // stride, 1)
+    total = np.empty(block * stride, np.float32)
+    for first in range(0, height, block):
+        count = min(block, height - first)
+        _sum_taps(total[: (count - 1) * stride + n], padded[first * stride :], step, weight)
+        for y in range(count):
+            # Weights are shares of 1: nothing is to be cut off.
+            sums, blurred = total[y * stride :], out[first + y]
+            for x in range(n):
+                blurred[x] = np.uint8(np.int32(sums[x] + HAIR))
 
 
-@inlined
-def _moved(rows: Array, y: int, dy: int, first: int) -> Array:
-    return rows[min(max(y + dy, 0), len(rows) - 1), first:]
+@kernel
+def _taps_of_plane(plane: Array, out: Array, dy: Array, dx: Array, weight: Array) -> None:
+    height, n = out.shape
+    padded, stride, step = _surrounded(plane, dy, dx, 1)
+    block = max(STRETCH // stride, 1)
+    total = np.empty(block * stride, np.float32)
+    for first in range(0, height, block):
+        count = min(block, height - first)
+        _sum_taps(total[: (count - 1) * stride + n], padded[first * stride :], step, weight)
+        for y in range(count):
+            sums, line = total[y * stride :], out[first + y]
+            for x in range(n):
+                line[x] = sums[x]
 
 
-@inlined
-def _add_taps(total: Array, out: Frame, rows: Array, y: int, dy: Array, first: Array, weight: Array) -> None:
-    """The sum of moved rows, without its fraction.
+@kernel
+def _surrounded(rows: Array, dy: Array, dx: Array, channels: int) -> tuple[Array, int, Array]:
+    """Rows in single precision, edges repeated as far as taps reach: a move is then a step in memory, whatever its row.
 
-    Taps come in eights. Where only the first of the last eight weighs anything, it is added alone, to the same sum.
+    Also the length of a row, and the step of each tap.
     """
+    height, n = rows.shape
+    top, bottom, left, right = max(-dy.min(), 0), max(dy.max(), 0), max(-dx.min(), 0), max(dx.max(), 0)
+    margin = left * channels
+    stride = n + margin + right * channels
+    padded = np.empty((height + top + bottom) * stride, np.float32)
+    for y in range(height + top + bottom):
+        source, line = rows[min(max(y - top, 0), height - 1)], padded[y * stride :]
+        inner, after = line[margin:], line[margin + n :]
+        for x in range(n):
+            inner[x] = np.float32(source[x])
+        for c in range(channels):
+            first, last = np.float32(source[c]), np.float32(source[n - channels + c])
+            for x in range(left):
+                line[channels * x + c] = first
+            for x in range(right):
+                after[channels * x + c] = last
+    return padded, stride, (dy + top) * stride + (dx + left) * channels
+
+
+@inlined
+def _sum_taps(total: Array, padded: Array, step: Array, weight: Array) -> None:
+    """Taps come in eights. If only the first of the last eight weighs anything, it is added alone, to the same sum."""
     n, last = len(total), len(weight) - 8
     for i in range(0, len(weight), 8):
         p, q, r, s = weight[i], weight[i + 1], weight[i + 2], weight[i + 3]
         t, u, v, z = weight[i + 4], weight[i + 5], weight[i + 6], weight[i + 7]
-        a, b = _moved(rows, y, dy[i], first[i]), _moved(rows, y, dy[i + 1], first[i + 1])
-        c, d = _moved(rows, y, dy[i + 2], first[i + 2]), _moved(rows, y, dy[i + 3], first[i + 3])
-        e, f = _moved(rows, y, dy[i + 4], first[i + 4]), _moved(rows, y, dy[i + 5], first[i + 5])
-        g, h = _moved(rows, y, dy[i + 6], first[i + 6]), _moved(rows, y, dy[i + 7], first[i + 7])
+        a, b, c, d = padded[step[i] :], padded[step[i + 1] :], padded[step[i + 2] :], padded[step[i + 3] :]
+        e, f, g, h = padded[step[i + 4] :], padded[step[i + 5] :], padded[step[i + 6] :], padded[step[i + 7] :]
         if i == 0:
             for x in range(n):
                 total[x] = _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
         elif i == last and q == 0:
             for x in range(n):
-                out[x] = np.uint8(np.int32((total[x] + p * a[x]) + HAIR))
-        elif i < last:
-            for x in range(n):
-                total[x] += _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
+                total[x] += p * a[x]
         else:
             for x in range(n):
-                level = total[x] + _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
-                out[x] = np.uint8(np.int32(level + HAIR))
-    if last == 0:
-        drop_fraction(total, out)
+                total[x] += _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
 
 
 @inlined
@@ -140,57 +173,6 @@ def _eight(x: int, a: Array, b: Array, c: Array, d: Array, e: Array, f: Array, g
            p: np.float32, q: np.float32, r: np.float32, s: np.float32,
            t: np.float32, u: np.float32, v: np.float32, z: np.float32) -> Any:  # fmt: skip
     return ((p * a[x] + q * b[x]) + (r * c[x] + s * d[x])) + ((t * e[x] + u * f[x]) + (v * g[x] + z * h[x]))
-
-
-@kernel
-def _taps_of_bytes(frame: Frame, out: Frame, dy: Array, dx: Array, weight: Array) -> None:
-    border = np.abs(dx).max()
-    rows, first = _floats(frame, border), (dx + border) * 3
-    total = np.empty(out.shape[1], np.float32)
-    for y in range(len(out)):
-        _add_taps(total, out[y], rows, y, dy, first, weight)
-
-
-@kernel
-def _taps_of_plane(plane: Array, out: Array, dy: Array, dx: Array, weight: Array) -> None:
-    """With a border all around, a move is a step in memory, and a stretch as long as the fastest cache allows."""
-    height, width = plane.shape
-    top, side = np.abs(dy).max(), np.abs(dx).max()
-    stride = width + 2 * side
-    padded = np.empty((height + 2 * top) * stride, np.float32)
-    for y in range(height + 2 * top):
-        source, line = plane[min(max(y - top, 0), height - 1)], padded[y * stride : (y + 1) * stride]
-        inner = line[side:]
-        for x in range(width):
-            inner[x] = source[x]
-        line[:side] = source[0]
-        line[side + width :] = source[width - 1]
-    total = np.empty(height * stride, np.float32)
-    step = (dy + top) * stride + dx + side
-    last = len(weight) - 8
-    for begin in range(0, len(total) - 2 * side, STRETCH):
-        n = max(min(len(total) - 2 * side - begin, STRETCH), 0)
-        here = total[begin:]
-        for i in range(0, len(weight), 8):
-            p, q, r, s = weight[i], weight[i + 1], weight[i + 2], weight[i + 3]
-            t, u, v, z = weight[i + 4], weight[i + 5], weight[i + 6], weight[i + 7]
-            a, b = padded[begin + step[i] :], padded[begin + step[i + 1] :]
-            c, d = padded[begin + step[i + 2] :], padded[begin + step[i + 3] :]
-            e, f = padded[begin + step[i + 4] :], padded[begin + step[i + 5] :]
-            g, h = padded[begin + step[i + 6] :], padded[begin + step[i + 7] :]
-            if i == 0:
-                for x in range(n):
-                    here[x] = _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
-            elif i == last and q == 0:
-                for x in range(n):
-                    here[x] += p * a[x]
-            else:
-                for x in range(n):
-                    here[x] += _eight(x, a, b, c, d, e, f, g, h, p, q, r, s, t, u, v, z)
-    for y in range(height):
-        made, line = total[y * stride :], out[y]
-        for x in range(width):
-            line[x] = made[x]
 
 
 @inlined
