@@ -10,10 +10,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
+from jostle.compiled import fixed, kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corrupting.stages import Span
+from jostle.corruptions.kernels.filters import rows_of
+from jostle.corruptions.kernels.frame_draws import Draws
 from jostle.corruptions.kernels.sway import OverTime, texture_key
 from jostle.corruptions.kernels.textures import Plane, uniform_plane
 from jostle.types.clip import Frame, Frames
@@ -74,25 +76,24 @@ def block_loss(frames: Frames, blocks: int, span: Span, *, scaled: bool = True) 
         scaled: sizes are for a frame 256 pixels high and grow with it; otherwise they are pixels, as released, and the
             same damage is milder on a larger frame.
     """
-    struck = range(span.lo, span.hi)
-    return np.stack([patched(frames[t - span.first], t, frames, blocks, span, scaled=scaled) for t in struck])
+    out = np.empty((span.hi - span.lo, *frames.shape[1:]), np.uint8)
+    for t, place in enumerate(out, span.lo):
+        patched(frames[t - span.first], t, frames, blocks, span, place, scaled=scaled)
+    return out
 
 
-def patched(frame: Frame, t: int, frames: Frames, blocks: int, span: Span, *, scaled: bool = True) -> Frame:
+def patched(frame: Frame, t: int, frames: Frames, blocks: int, span: Span, out: Frame, *, scaled: bool = True) -> Frame:
     """Block loss on one frame, shown at `t`; `frames` are the clean ones that the strips come from."""
     height, width = frame.shape[:2]
     unit = height / STRIP_HEIGHT if scaled else 1.0
     before = frames[max(t - STRIP_DISTANCE, 0) - span.first]
     after = frames[min(t + STRIP_DISTANCE, len(span.scene) - 1) - span.first]
-    rng = span.scene.at(t).rng()
-    strips = _corners(rng, 20, height, width, unit, least=0)
-    spots = _corners(rng, blocks, height, width, unit, least=1)
-    out = frame.copy()
-    for i, (y, x) in enumerate(strips.tolist()):
-        rows = slice(int(y * unit), int((y + y % 15 + 10) * unit))
-        columns = slice(int(x * unit), int((x + x % 50 + 150) * unit))
-        out[rows, columns] = (before if i % 2 else after)[rows, columns]
-    _patch(out.copy(), out, spots, unit)
+    draws = Draws(span.scene.at(t).key())
+    strips = _corners(draws, 20, height, width, unit, least=0)
+    spots = _corners(draws, blocks, height, width, unit, least=1)
+    lined = np.array(frame)
+    _lay_strips(rows_of(lined), fixed(rows_of(before)), fixed(rows_of(after)), strips, unit)
+    _lay_spots(rows_of(lined), rows_of(out), spots, unit)
     return out
 
 
@@ -132,12 +133,10 @@ def _cells(size: int, small: int) -> tuple[Array, Array, Array]:
     return first, stop, shown
 
 
-def _corners(
-    rng: np.random.Generator, count: int, height: int, width: int, unit: float, *, least: int
-) -> npt.NDArray[np.int64]:
+def _corners(draws: Draws, count: int, height: int, width: int, unit: float, *, least: int) -> npt.NDArray[np.int64]:
     # Sizes follow from the position, modulo, so both are drawn in the units of the published frame.
     tall, wide = max(int(height / unit), least + 2), max(int(width / unit), least + 2)
-    return np.stack([rng.integers(least, tall - least, count), rng.integers(least, wide - least, count)], 1)
+    return np.stack([draws.integers(least, tall - least, count), draws.integers(least, wide - least, count)])
 
 
 @kernel
@@ -201,15 +200,33 @@ def _pixelate(frame: Frame, out: Frame, top: Array, bottom: Array, row: Array, l
 
 
 @kernel
-def _patch(still: Frame, out: Frame, spots: Array, unit: float) -> None:
-    height, width, _ = out.shape
-    for i in range(len(spots)):
-        y, x = spots[i, 0], spots[i, 1]
-        top, left = min(int(y * unit), height - 1), min(int(x * unit), width - 1)
+def _lay_strips(out: Frame, before: Frame, after: Frame, strips: Array, unit: float) -> None:
+    height, n = out.shape
+    for i in range(strips.shape[1]):
+        y, x = strips[0, i], strips[1, i]
+        left, right = min(3 * int(x * unit), n), min(3 * int((x + x % 50 + 150) * unit), n)
+        for v in range(int(y * unit), min(int((y + y % 15 + 10) * unit), height)):
+            line, source = out[v, left:right], (before if i % 2 else after)[v, left:right]
+            for u in range(len(line)):
+                line[u] = source[u]
+
+
+@kernel
+def _lay_spots(still: Frame, out: Frame, spots: Array, unit: float) -> None:
+    height, n = out.shape
+    for v in range(height):
+        line, source = out[v], still[v]
+        for u in range(n):
+            line[u] = source[u]
+    for i in range(spots.shape[1]):
+        y, x = spots[0, i], spots[1, i]
+        top, left = min(int(y * unit), height - 1), min(3 * int(x * unit), n - 3)
         bottom = min(int((y + y % 10) * unit), height)
-        right = min(int((x + x % 10) * unit), width)
+        right = min(3 * int((x + x % 10) * unit), n)
+        red, green, blue = still[top, left], still[top, left + 1], still[top, left + 2]
         for v in range(top, bottom):
-            for u in range(left, right):
-                out[v, u, 0] = still[top, left, 0]
-                out[v, u, 1] = still[top, left, 1]
-                out[v, u, 2] = still[top, left, 2]
+            line = out[v]
+            for u in range(left, right, 3):
+                line[u] = red
+                line[u + 1] = green
+                line[u + 2] = blue

@@ -73,7 +73,7 @@ def _strike(
     added, trail, hand, blocks = strength
     extra = options.get(kind, {})
     if kind == "block_loss":
-        return patched(frame, t, frames, blocks, span, **extra)
+        return patched(frame, t, frames, blocks, span, np.empty(frame.shape, np.uint8), **extra)
     function, value = {
         "black_frame": (black_frame, 0),
         "motion_blur": (motion_blur, trail),
