@@ -10,12 +10,13 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import fixed, kernel
+from jostle.compiled import fixed, inlined, kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corrupting.stages import Span
 from jostle.corruptions.kernels.filters import rows_of
 from jostle.corruptions.kernels.frame_draws import Draws
+from jostle.corruptions.kernels.pixels import four_bytes, put_four_bytes
 from jostle.corruptions.kernels.sway import OverTime, texture_key
 from jostle.corruptions.kernels.textures import Plane, uniform_plane
 from jostle.types.clip import Frame, Frames
@@ -146,57 +147,74 @@ def _pixelate(frame: Frame, out: Frame, top: Array, bottom: Array, row: Array, l
     wide = len(left)
     n = width * 3
     rows, result = frame.reshape(height, n), out.reshape(height, n)
-    # Pillow rounds to whole levels after each direction, across first. Cells are mostly two or three pixels wide: means
-    # of these are taken at every place of the row, which is done for many at once, and then picked.
-    squeezed = np.empty((height, wide * 3), np.uint8)
-    two, three = np.empty(n, np.uint8), np.empty(n, np.uint8)
+    # Pillow rounds to whole levels after each direction, across first. Most cells are one to four pixels wide: means of
+    # so many are taken at every place of the row, which is done for many at once, and then picked.
+    squeezed = np.empty((height, wide * 3 + 1), np.uint8)
+    means = np.empty((4, n + 1), np.uint8)
+    picked = means.reshape(4 * (n + 1))
+    place = np.empty(wide, np.int64)
+    used = np.zeros(5, np.bool_)
+    for i in range(wide):
+        count = min(right[i] - left[i], 5)
+        used[count - 1] = True
+        place[i] = (count - 1) * (n + 1) + left[i] * 3 if count < 5 else 0
     for y in range(height):
-        line, after, beyond, short = rows[y], rows[y, 3:], rows[y, 6:], squeezed[y]
-        for x in range(n - 3):
-            two[x] = np.uint8(np.uint16(np.uint16(line[x]) + np.uint16(after[x]) + np.uint16(1)) >> np.uint16(1))
-        for x in range(n - 6):
-            total = np.uint32(np.uint32(line[x]) + np.uint32(after[x]) + np.uint32(beyond[x]))
-            three[x] = np.uint8(np.uint32((2 * total + 3) * np.uint32(10923)) >> np.uint32(16))  # a sixth
+        line, short = rows[y], squeezed[y]
+        for count in range(1, 5):
+            if used[count - 1]:
+                span = max(n - 3 * (count - 1), 0)
+                _mean_of(means[count - 1, :span], line, line[3:], line[6:], line[9:], count)
         for i in range(wide):
-            at, count = left[i] * 3, right[i] - left[i]
-            if count == 2 or count == 3:
-                means = two if count == 2 else three
-                short[3 * i] = means[at]
-                short[3 * i + 1] = means[at + 1]
-                short[3 * i + 2] = means[at + 2]
-                continue
-            for c in range(3):
-                total = np.uint32(0)
-                for x in range(count):
-                    total += np.uint32(line[at + 3 * x + c])
-                short[3 * i + c] = np.uint8((2 * total + count) // (2 * count))
-    totals = np.empty(wide * 3, np.int32)
-    cells = np.empty(wide * 3, np.uint8)
+            put_four_bytes(short, 3 * i, four_bytes(picked, place[i]))
+        if used[4]:
+            for i in range(wide):
+                count = right[i] - left[i]
+                if count > 4:
+                    for c in range(3):
+                        total = 0
+                        for x in range(count):
+                            total += line[3 * (left[i] + x) + c]
+                        short[3 * i + c] = np.uint8((2 * total + count) // (2 * count))
+    cells, coarse = np.empty(wide * 3 + 1, np.uint8), np.empty(n + 1, np.uint8)
     done = -1
     for y in range(height):
         j = row[y]
-        coarse = result[y]
-        if j == done:
-            above = result[y - 1]
-            for x in range(n):
-                coarse[x] = above[x]
-            continue
-        done = j
-        count = np.int32(bottom[j] - top[j])
-        totals[:] = 0
-        for v in range(top[j], bottom[j]):
-            line = squeezed[v]
-            for i in range(wide * 3):
-                totals[i] += np.int32(line[i])
-        scale = np.float32(1) / np.float32(2 * count)
-        for i in range(wide * 3):
-            # A quarter keeps exact quotients on the right side of the cut.
-            cells[i] = np.uint8(np.int32((np.float32(2 * totals[i] + count) + np.float32(0.25)) * scale))
-        for x in range(width):
-            i = 3 * column[x]
-            coarse[3 * x] = cells[i]
-            coarse[3 * x + 1] = cells[i + 1]
-            coarse[3 * x + 2] = cells[i + 2]
+        if j != done:
+            done, count, first = j, bottom[j] - top[j], top[j]
+            if count < 5:
+                a, b = squeezed[first], squeezed[min(first + 1, height - 1)]
+                c, d = squeezed[min(first + 2, height - 1)], squeezed[min(first + 3, height - 1)]
+                _mean_of(cells, a, b, c, d, count)
+            else:
+                for i in range(wide * 3):
+                    total = 0
+                    for v in range(first, bottom[j]):
+                        total += squeezed[v, i]
+                    cells[i] = np.uint8((2 * total + count) // (2 * count))
+            for x in range(width):
+                put_four_bytes(coarse, 3 * x, four_bytes(cells, column[x] * 3))
+        shown = result[y]
+        for x in range(n):
+            shown[x] = coarse[x]
+
+
+@inlined
+def _mean_of(out: Array, a: Array, b: Array, c: Array, d: Array, count: int) -> None:
+    """The means of the first `count` of four rows, to the nearest whole number, a half upwards."""
+    if count == 1:
+        for x in range(len(out)):
+            out[x] = a[x]
+    elif count == 2:
+        for x in range(len(out)):
+            out[x] = np.uint8(np.uint16(np.uint16(a[x]) + np.uint16(b[x]) + np.uint16(1)) >> np.uint16(1))
+    elif count == 3:
+        for x in range(len(out)):
+            total = np.uint16(np.uint16(a[x]) + np.uint16(b[x]) + np.uint16(c[x]) + np.uint16(1))
+            out[x] = np.uint8(np.uint32(np.uint32(total) * np.uint32(21846)) >> np.uint32(16))  # a third
+    else:
+        for x in range(len(out)):
+            total = np.uint16(np.uint16(a[x]) + np.uint16(b[x]) + np.uint16(c[x]) + np.uint16(d[x]) + np.uint16(2))
+            out[x] = np.uint8(total >> np.uint16(2))
 
 
 @kernel
