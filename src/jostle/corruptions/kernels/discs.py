@@ -63,25 +63,37 @@ def _disc(padded: Frame, out: Frame, halves: Array, soft: Array, box_row: Array,
     rest = np.empty(width * 3, np.float32)
     result = out.reshape(height, width * 3)
     sums = _running_sums(rows) if len(box_weight) > 1 else np.empty((1, 1), np.int32)
+    plain = len(soft) == 3 and len(box_weight) == 1  # then nothing is added to three taps, and nothing is to be cut off
+    first = np.zeros(3, np.int32)
     for y in range(height + 2 * around):
         # From one pixel to the next, every row of the disc gains a pixel on the right and loses one on the left.
-        for j in range(radius + 1):
-            gained, lost = (radius + halves[j] + 1) * 3, (radius - halves[j]) * 3
-            upper, lower = rows[y + radius - j], rows[y + radius + j]
-            a, b, c, d = upper[gained:], upper[lost:], lower[gained:], lower[lost:]
-            if j == 0:
-                for x in range(n - 3):
-                    change[x] = np.int16(a[x]) - np.int16(b[x])
-            else:
-                for x in range(n - 3):
-                    change[x] += (np.int16(a[x]) - np.int16(b[x])) + (np.int16(c[x]) - np.int16(d[x]))
-        for c in range(3):
-            first = np.int32(0)
-            for j in range(-radius, radius + 1):
-                half = halves[abs(j)]
-                for x in range(radius - half, radius + half + 1):
-                    first += np.int32(rows[y + radius + j, 3 * x + c])
-            total[c] = first
+        a, b = _ends(rows, y, radius, 0, halves[0])
+        for x in range(n - 3):
+            change[x] = np.int16(a[x]) - np.int16(b[x])
+        for j in range(1, radius, 2):
+            (a, b), (c, d) = _ends(rows, y, radius, -j, halves[j]), _ends(rows, y, radius, j, halves[j])
+            (e, f), (g, h) = _ends(rows, y, radius, -j - 1, halves[j + 1]), _ends(rows, y, radius, j + 1, halves[j + 1])
+            for x in range(n - 3):
+                one = (np.int16(a[x]) - np.int16(b[x])) + (np.int16(c[x]) - np.int16(d[x]))
+                two = (np.int16(e[x]) - np.int16(f[x])) + (np.int16(g[x]) - np.int16(h[x]))
+                change[x] += one + two
+        if radius % 2:
+            half = halves[radius]
+            (a, b), (c, d) = _ends(rows, y, radius, -radius, half), _ends(rows, y, radius, radius, half)
+            for x in range(n - 3):
+                change[x] += (np.int16(a[x]) - np.int16(b[x])) + (np.int16(c[x]) - np.int16(d[x]))
+        # From one row to the next, every column of it gains one below and loses one above.
+        for x in range(-radius, radius + 1):
+            half, place = halves[abs(x)], 3 * (radius + x)
+            for i in range(3):
+                if y == 0:
+                    for v in range(radius - half, radius + half + 1):
+                        first[i] += np.int32(rows[v, place + i])
+                else:
+                    first[i] += np.int32(rows[y + radius + half, place + i])
+                    first[i] -= np.int32(rows[y - 1 + radius - half, place + i])
+        for i in range(3):
+            total[i] = first[i]
         for x in range(n - 3):
             total[x + 3] = total[x] + change[x]
         line = discs[y % len(soft)]
@@ -96,6 +108,9 @@ def _disc(padded: Frame, out: Frame, halves: Array, soft: Array, box_row: Array,
             line = discs[(top + k) % taps]
             for x in range(n):
                 smooth[x] += soft[k] * line[x]
+        if plain:
+            _three_bytes(result[top], smooth, smooth[3:], smooth[6:], soft)
+            continue
         _three(rest, smooth, smooth[3:], smooth[6:], soft)
         for k in range(3, taps):
             line = smooth[k * 3 :]
@@ -115,6 +130,20 @@ def _three(out: Array, a: Array, b: Array, c: Array, weight: Array) -> None:
     p, q, r = weight[0], weight[1], weight[2]
     for x in range(len(out)):
         out[x] = (p * a[x] + q * b[x]) + r * c[x]
+
+
+@kernel
+def _three_bytes(out: Frame, a: Array, b: Array, c: Array, weight: Array) -> None:
+    p, q, r = weight[0], weight[1], weight[2]
+    for x in range(len(out)):
+        out[x] = np.uint8(np.int32(((p * a[x] + q * b[x]) + r * c[x]) + HAIR))
+
+
+@inlined
+def _ends(rows: Frame, y: int, radius: int, down: int, half: int) -> tuple[Array, Array]:
+    """What one row of the disc gains and loses, from its first place in a row of the frame on."""
+    line = rows[y + radius + down]
+    return line[3 * (radius + half + 1) :], line[3 * (radius - half) :]
 
 
 @kernel
