@@ -19,7 +19,7 @@ from jostle.compiled import kernel
 from jostle.corrupting.corruption import corruption
 from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.filters import rows_of
-from jostle.corruptions.kernels.streams import draw, pick_folded, start, step, upper_quantiles
+from jostle.corruptions.kernels.streams import draw_two, pick_folded, start, step, upper_quantiles
 from jostle.types.clip import Frame
 
 Table = npt.NDArray[Any]
@@ -99,11 +99,13 @@ def _poisson_quantile(rate: float, share: Table) -> Table:
 @kernel
 def _add(rows: Frame, out: Frame, noise: Table, key: np.uint64) -> None:
     height, width = rows.shape
-    words = np.empty((width + 3) // 4, np.uint64)
-    chance = words.view(np.uint16)
+    words = np.empty((2, (width + 3) // 4), np.uint64)
+    chances = words.view(np.uint16)
     added = np.empty(width, np.uint8)
     for y in range(height):
-        draw(words, key, y)
+        if y % 2 == 0:
+            draw_two(words, key, y)
+        chance = chances[y % 2]
         pick_folded(added, chance, noise)
         clean, noisy = rows[y], out[y]
         for x in range(width):
@@ -115,11 +117,13 @@ def _add(rows: Frame, out: Frame, noise: Table, key: np.uint64) -> None:
 @kernel
 def _scale(rows: Frame, out: Frame, gains: Table, key: np.uint64) -> None:
     height, width = rows.shape
-    words = np.empty((width + 3) // 4, np.uint64)
-    chance = words.view(np.uint16)
+    words = np.empty((2, (width + 3) // 4), np.uint64)
+    chances = words.view(np.uint16)
     gain = np.empty(width, np.int16)
     for y in range(height):
-        draw(words, key, y)
+        if y % 2 == 0:
+            draw_two(words, key, y)
+        chance = chances[y % 2]
         pick_folded(gain, chance, gains)
         clean, noisy = rows[y], out[y]
         for x in range(width):
@@ -168,10 +172,12 @@ def _look_up(rows: Frame, out: Frame, table: Table, key: np.uint64) -> None:
 @kernel
 def _salt_and_pepper(rows: Frame, out: Frame, salt: np.uint16, either: np.uint16, key: np.uint64) -> None:
     height, width = rows.shape
-    words = np.empty((width + 3) // 4, np.uint64)
-    chance = words.view(np.uint16)
+    words = np.empty((2, (width + 3) // 4), np.uint64)
+    chances = words.view(np.uint16)
     for y in range(height):
-        draw(words, key, y)
+        if y % 2 == 0:
+            draw_two(words, key, y)
+        chance = chances[y % 2]
         clean, noisy = rows[y], out[y]
         for x in range(width):
             # As masks: a choice between the pixel and a constant is not made for many values at once.

@@ -49,6 +49,18 @@ def draw(words: npt.NDArray[np.uint64], key: np.uint64, row: int) -> None:
         a, b = step(a, b)
 
 
+@kernel
+def draw_two(words: npt.NDArray[np.uint64], key: np.uint64, row: int) -> None:
+    """Fill two lines of `words` from the streams of this row and the next; each word waits for the one before it."""
+    (a, b), (c, d) = start(key, row), start(key, row + 1)
+    line, other = words[0], words[1]
+    for i in range(len(line)):
+        line[i] = a + b
+        other[i] = c + d
+        a, b = step(a, b)
+        c, d = step(c, d)
+
+
 @inlined
 def pick_folded(line: npt.NDArray[Any], chance: npt.NDArray[np.uint16], table: npt.NDArray[Any]) -> None:
     """Fill `line` by random bits, from the 32,768 values above the middle of a symmetric table.
