@@ -130,8 +130,7 @@ def _by_range(frame: Frame, out: Frame, table: Table) -> None:
     height, width, _ = frame.shape
     rows, result = frame.reshape(height, width * 3), out.reshape(height, width * 3)
     factors = table.reshape(table.size)
-    place = np.empty(width, np.uint16)
-    factor, top = np.empty(width * 3, np.float32), np.empty(width * 3, np.float32)
+    place, factor = np.empty(width, np.uint16), np.empty(width, np.float32)
     for y in range(height):
         # Only the look-ups are done one by one, in a loop of their own.
         clean, vivid = rows[y], result[y]
@@ -139,19 +138,22 @@ def _by_range(frame: Frame, out: Frame, table: Table) -> None:
             red, green, blue = clean[3 * x], clean[3 * x + 1], clean[3 * x + 2]
             most, least = max(red, max(green, blue)), min(red, min(green, blue))
             place[x] = np.uint16(np.uint16(most) * np.uint16(256)) + np.uint16(least)
-            top[3 * x] = top[3 * x + 1] = top[3 * x + 2] = np.float32(most)
         grey = False
         for x in range(width):
-            found = factors[place[x]]
-            grey |= found < 0
-            factor[3 * x] = factor[3 * x + 1] = factor[3 * x + 2] = found
-        for x in range(width * 3):
+            factor[x] = factors[place[x]]
+            grey |= factor[x] < 0
+        for x in range(width):
+            red, green, blue = np.float32(clean[3 * x]), np.float32(clean[3 * x + 1]), np.float32(clean[3 * x + 2])
+            top = max(red, max(green, blue))
             # A hair above, so that a result that is a whole number is not cut to the one below by rounding.
-            level = (top[x] + np.float32(1e-3)) - (top[x] - np.float32(clean[x])) * factor[x]
-            vivid[x] = np.uint8(np.int32(max(level, np.float32(0))))
+            above = top + np.float32(1e-3)
+            vivid[3 * x] = np.uint8(np.int32(above - (top - red) * factor[x]))
+            vivid[3 * x + 1] = np.uint8(np.int32(above - (top - green) * factor[x]))
+            vivid[3 * x + 2] = np.uint8(np.int32(above - (top - blue) * factor[x]))
         if grey:
-            for x in range(0, width * 3, 3):
+            for x in range(width):
                 if factor[x] < 0:
-                    other = np.uint8(top[x] * (np.float32(1) + factor[x]) + np.float32(1e-3))
-                    vivid[x] = clean[x]
-                    vivid[x + 1] = vivid[x + 2] = other
+                    red = np.float32(clean[3 * x])
+                    other = np.uint8(red * (np.float32(1) + factor[x]) + np.float32(1e-3))
+                    vivid[3 * x] = clean[3 * x]
+                    vivid[3 * x + 1] = vivid[3 * x + 2] = other
