@@ -10,6 +10,7 @@ import pytest
 
 from jostle.corruptions.kernels.filters import (
     HAIR,
+    channel_sums,
     correlate_plane,
     correlate_taps,
     gaussian,
@@ -79,3 +80,9 @@ def test_trails(size: tuple[int, int], radius: int, angle: float) -> None:
     assert np.array_equal(correlate_taps(frame, *trail, np.empty_like(frame)), expected)
     plane = np.random.default_rng(1).random(size, np.float32)
     assert np.array_equal(correlate_plane(plane, *trail), summed(plane, *trail))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (7, 5), (256, 2), (257, 3), (700, 4)])
+def test_sums_of_channels(size: tuple[int, int]) -> None:
+    for frame in (noise(size), np.full((*size, 3), 255, np.uint8)):
+        assert channel_sums(frame.reshape(size[0], -1)).tolist() == frame.sum(axis=(0, 1), dtype=np.int64).tolist()

@@ -261,14 +261,31 @@ def _floats(rows: Frame, border: int) -> Array:
 
 @kernel
 def _towards_mean(rows: Frame, out: Frame, factor: np.float32) -> None:
-    height, width = rows.shape
-    columns = np.zeros(width, np.int32)
-    for y in range(height):
-        for x in range(width):
-            columns[x] += np.int32(rows[y, x])
-    lift = np.empty(width, np.float32)
+    height, n = rows.shape
+    lift = np.empty(3, np.float32)
+    sums = channel_sums(rows)
     for c in range(3):
-        lift[c::3] = (1 - np.float64(factor)) * columns[c::3].sum() / (height * width // 3)
+        lift[c] = (1 - np.float64(factor)) * sums[c] / (height * n // 3)
+    red, green, blue = lift[0], lift[1], lift[2]
     for y in range(height):
-        for x in range(width):
-            out[y, x] = np.uint8(np.int32(np.float32(rows[y, x]) * factor + lift[x]))
+        clean, flat = rows[y], out[y]
+        for x in range(n // 3):
+            flat[3 * x] = np.uint8(np.int32(np.float32(clean[3 * x]) * factor + red))
+            flat[3 * x + 1] = np.uint8(np.int32(np.float32(clean[3 * x + 1]) * factor + green))
+            flat[3 * x + 2] = np.uint8(np.int32(np.float32(clean[3 * x + 2]) * factor + blue))
+
+
+@kernel
+def channel_sums(rows: Frame) -> Array:
+    """The sum of each channel. 256 rows at a time are summed with 16 bits, which do twice as many columns at once."""
+    height, n = rows.shape
+    total, part = np.zeros(n, np.int64), np.empty(n, np.uint16)
+    for first in range(0, height, 256):
+        part[:] = 0
+        for y in range(first, min(first + 256, height)):
+            line = rows[y]
+            for x in range(n):
+                part[x] += np.uint16(line[x])
+        for x in range(n):
+            total[x] += part[x]
+    return np.array([total[0::3].sum(), total[1::3].sum(), total[2::3].sum()])

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.compiled import kernel
-from jostle.corruptions.kernels.filters import rows_of
+from jostle.corruptions.kernels.filters import channel_sums, rows_of
 from jostle.types.clip import Frame
 
 Array = npt.NDArray[Any]
@@ -29,16 +29,12 @@ def _pour(rows: Frame, mask: Frame, out: Frame, cover: np.float32, left: np.floa
     Few pixels are under a streak. Those are found once and done one by one, all others together.
     """
     height, width = mask.shape
-    columns = np.zeros(width * 3, np.uint32)
+    total = channel_sums(rows).astype(np.float64)
     wet = np.empty(rows.shape, np.uint8)
     for y in range(height):
         clean, line = rows[y], wet[y]
         for x in range(width * 3):
-            columns[x] += np.uint32(clean[x])
             line[x] = clean[x]
-    total = np.empty(3, np.float64)
-    for c in range(3):
-        total[c] = columns[c::3].sum()
     # The columns of pixels under streaks, row after row, and where each row begins.
     found, first = np.empty(mask.size, np.uint32), np.empty(height + 1, np.int64)
     count = 0
