@@ -184,14 +184,11 @@ def _fold(x: int, a: Array, b: Array, c: Array, d: Array, e: Array, f: Array, g:
 @kernel
 def _separable(frame: Frame, out: Frame, taps: Array) -> None:
     height, width, _ = out.shape
-    reach = len(taps) // 2
-    margin = reach * 3
     n = width * 3
-    span = n + 2 * margin
-    rows = _floats(frame.reshape(height, n), reach)
+    reach = len(taps) // 2
     result = out.reshape(height, n)
-    line = np.empty(span, np.float32)
-    total = np.empty(n, np.float32)
+    corner = np.array([-reach, reach])
+    padded, stride, _ = _surrounded(frame.reshape(height, n), corner, corner, 3)
     # Taps come in equal pairs about the centre: pair k is k + 1 away. Four pairs are added at once; pairs beyond the
     # last have weight 0 and point at the centre.
     pairs = max((reach + 3) // 4 * 4, 4)
@@ -200,63 +197,38 @@ def _separable(frame: Frame, out: Frame, taps: Array) -> None:
     for k in range(reach):
         weight[k] = taps[reach + 1 + k]
         away[k] = k + 1
-    middle = taps[reach]
-    for y in range(height):
-        centre = rows[y]
-        for k in range(0, pairs, 4):
-            p, q, r, s = weight[k], weight[k + 1], weight[k + 2], weight[k + 3]
-            a, b = rows[max(y - away[k], 0)], rows[min(y + away[k], height - 1)]
-            c, d = rows[max(y - away[k + 1], 0)], rows[min(y + away[k + 1], height - 1)]
-            e, f = rows[max(y - away[k + 2], 0)], rows[min(y + away[k + 2], height - 1)]
-            g, h = rows[max(y - away[k + 3], 0)], rows[min(y + away[k + 3], height - 1)]
-            if k == 0:
-                for x in range(span):
-                    line[x] = middle * centre[x] + _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
-            else:
-                for x in range(span):
-                    line[x] += _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
-        blurred, centre = result[y], line[margin:]
-        for k in range(0, pairs, 4):
-            p, q, r, s = weight[k], weight[k + 1], weight[k + 2], weight[k + 3]
-            a, b = line[margin - 3 * away[k] :], line[margin + 3 * away[k] :]
-            c, d = line[margin - 3 * away[k + 1] :], line[margin + 3 * away[k + 1] :]
-            e, f = line[margin - 3 * away[k + 2] :], line[margin + 3 * away[k + 2] :]
-            g, h = line[margin - 3 * away[k + 3] :], line[margin + 3 * away[k + 3] :]
-            # The last four are added on the way to the frame.
-            if k + 4 < pairs:
-                if k == 0:
-                    for x in range(n):
-                        total[x] = middle * centre[x] + _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
-                else:
-                    for x in range(n):
-                        total[x] += _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
-            elif k == 0:
-                for x in range(n):
-                    level = middle * centre[x] + _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
-                    blurred[x] = np.uint8(np.int32(level + HAIR))
-            else:
-                for x in range(n):
-                    level = total[x] + _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
-                    blurred[x] = np.uint8(np.int32(level + HAIR))
+    block = max(STRETCH // stride, 1)
+    lines, total = np.empty(block * stride, np.float32), np.empty(block * stride, np.float32)
+    margin = 3 * reach
+    for first in range(0, height, block):
+        count = min(block, height - first)
+        _fold_pairs(lines[: count * stride], padded, (first + reach) * stride, stride, away, weight, taps[reach])
+        _fold_pairs(total[: count * stride - 2 * margin], lines, margin, 3, away, weight, taps[reach])
+        for y in range(count):
+            # Weights are shares of 1: nothing is to be cut off.
+            sums, blurred = total[y * stride :], result[first + y]
+            for x in range(n):
+                blurred[x] = np.uint8(np.int32(sums[x] + HAIR))
 
 
-@kernel
-def _floats(rows: Frame, border: int) -> Array:
-    """Rows in single precision, with their first and last pixel repeated."""
-    height, n = rows.shape
-    margin = 3 * border
-    out = np.empty((height, n + 2 * margin), np.float32)
-    for y in range(height):
-        clean, line = rows[y], out[y]
-        inner, after = line[margin:], line[margin + n :]
-        for x in range(n):
-            inner[x] = np.float32(clean[x])
-        for c in range(3):
-            left, right = np.float32(clean[c]), np.float32(clean[n - 3 + c])
-            for x in range(border):
-                line[3 * x + c] = left
-                after[3 * x + c] = right
-    return out
+@inlined
+def _fold_pairs(
+    total: Array, values: Array, centre: int, step: int, away: Array, weight: Array, middle: np.float32
+) -> None:
+    """What lies at the centre and, by pairs, so many steps before and after it."""
+    n, here = len(total), values[centre:]
+    for k in range(0, len(away), 4):
+        p, q, r, s = weight[k], weight[k + 1], weight[k + 2], weight[k + 3]
+        a, b = values[centre - away[k] * step :], values[centre + away[k] * step :]
+        c, d = values[centre - away[k + 1] * step :], values[centre + away[k + 1] * step :]
+        e, f = values[centre - away[k + 2] * step :], values[centre + away[k + 2] * step :]
+        g, h = values[centre - away[k + 3] * step :], values[centre + away[k + 3] * step :]
+        if k == 0:
+            for x in range(n):
+                total[x] = middle * here[x] + _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
+        else:
+            for x in range(n):
+                total[x] += _fold(x, a, b, c, d, e, f, g, h, p, q, r, s)
 
 
 @kernel
