@@ -139,7 +139,7 @@ def _three_bytes(out: Frame, a: Array, b: Array, c: Array, weight: Array) -> Non
         out[x] = np.uint8(np.int32(((p * a[x] + q * b[x]) + r * c[x]) + HAIR))
 
 
-@inlined
+@kernel
 def _ends(rows: Frame, y: int, radius: int, down: int, half: int) -> tuple[Array, Array]:
     """What one row of the disc gains and loses, from its first place in a row of the frame on."""
     line = rows[y + radius + down]

@@ -130,7 +130,9 @@ def _surrounded(rows: Array, dy: Array, dx: Array, channels: int) -> tuple[Array
     Also the length of a row, and the step of each tap.
     """
     height, n = rows.shape
-    top, bottom, left, right = max(-dy.min(), 0), max(dy.max(), 0), max(-dx.min(), 0), max(dx.max(), 0)
+    top = bottom = left = right = 0
+    for i in range(len(dy)):
+        top, bottom, left, right = max(top, -dy[i]), max(bottom, dy[i]), max(left, -dx[i]), max(right, dx[i])
     margin = left * channels
     stride = n + margin + right * channels
     padded = np.empty((height + top + bottom) * stride, np.float32)
@@ -145,10 +147,13 @@ def _surrounded(rows: Array, dy: Array, dx: Array, channels: int) -> tuple[Array
                 line[channels * x + c] = first
             for x in range(right):
                 after[channels * x + c] = last
-    return padded, stride, (dy + top) * stride + (dx + left) * channels
+    step = np.empty(len(dy), np.int64)
+    for i in range(len(dy)):
+        step[i] = (dy[i] + top) * stride + (dx[i] + left) * channels
+    return padded, stride, step
 
 
-@inlined
+@kernel
 def _sum_taps(total: Array, padded: Array, step: Array, weight: Array) -> None:
     """Taps come in eights. If only the first of the last eight weighs anything, it is added alone, to the same sum."""
     n, last = len(total), len(weight) - 8
@@ -199,11 +204,11 @@ def _separable(frame: Frame, out: Frame, taps: Array) -> None:
         away[k] = k + 1
     block = max(STRETCH // stride, 1)
     lines, total = np.empty(block * stride, np.float32), np.empty(block * stride, np.float32)
-    margin = 3 * reach
+    margin, pixel = 3 * reach, n // width  # no literal, for which the sums would be compiled once more
     for first in range(0, height, block):
         count = min(block, height - first)
         _fold_pairs(lines[: count * stride], padded, (first + reach) * stride, stride, away, weight, taps[reach])
-        _fold_pairs(total[: count * stride - 2 * margin], lines, margin, 3, away, weight, taps[reach])
+        _fold_pairs(total[: count * stride - 2 * margin], lines, margin, pixel, away, weight, taps[reach])
         for y in range(count):
             # Weights are shares of 1: nothing is to be cut off.
             sums, blurred = total[y * stride :], result[first + y]
@@ -211,7 +216,7 @@ def _separable(frame: Frame, out: Frame, taps: Array) -> None:
                 blurred[x] = np.uint8(np.int32(sums[x] + HAIR))
 
 
-@inlined
+@kernel
 def _fold_pairs(
     total: Array, values: Array, centre: int, step: int, away: Array, weight: Array, middle: np.float32
 ) -> None:
@@ -260,4 +265,7 @@ def channel_sums(rows: Frame) -> Array:
                 part[x] += np.uint16(line[x])
         for x in range(n):
             total[x] += part[x]
-    return np.array([total[0::3].sum(), total[1::3].sum(), total[2::3].sum()])
+    sums = np.zeros(3, np.int64)
+    for x in range(n):
+        sums[x % 3] += total[x]
+    return sums
