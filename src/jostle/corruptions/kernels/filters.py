@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import inlined, kernel
+from jostle.compiled import fixed, inlined, kernel
 from jostle.types.clip import Frame
 
 Array = npt.NDArray[Any]
@@ -38,7 +38,7 @@ def towards_mean(frame: Frame, factor: float, out: Frame) -> Frame:
 
 def gaussian(frame: Frame, sigma: float, out: Frame) -> Frame:
     """Gaussian blur with edge replication and support of four sigma."""
-    _separable(np.ascontiguousarray(frame), out, gaussian_taps(sigma))
+    _separable(fixed(np.ascontiguousarray(frame)), out, gaussian_taps(sigma))
     return out
 
 
@@ -52,7 +52,7 @@ def gaussian_taps(sigma: float) -> Array:
 
 def correlate_taps(frame: Frame, dy: Array, dx: Array, weight: Array, out: Frame) -> Frame:
     """The weighted sum of copies of the frame moved by whole pixels, edges replicated; taps come in eights."""
-    _taps_of_bytes(rows_of(frame), rows_of(out), dy, dx, weight)
+    _taps_of_bytes(fixed(rows_of(frame)), rows_of(out), dy, dx, weight)
     return out
 
 
