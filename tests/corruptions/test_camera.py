@@ -8,6 +8,7 @@ import pytest
 
 from jostle.corruptions.camera import _turned
 from jostle.corruptions.kernels.enlarging import enlarged
+from jostle.errors import BadValue
 
 SIZES = [(1, 1), (1, 7), (5, 1), (2, 2), (9, 14), (40, 31), (224, 224)]
 
@@ -32,6 +33,12 @@ def test_a_frame_is_turned_as_pillow_turns_it(size: tuple[int, int], degrees: fl
     assert np.array_equal(_turned(frame, degrees, out), np.asarray(image.fromarray(frame).rotate(degrees)))
     assert np.all(guard[:4] == 7)
     assert np.all(guard[-4:] == 7)
+
+
+def test_a_frame_too_large_for_its_places_is_refused() -> None:
+    strip = np.broadcast_to(np.zeros(3, np.uint8), (1, 1 << 16, 3))
+    with pytest.raises(BadValue, match="65536 x 1 pixels"):
+        _turned(strip, 10.0, np.empty((1, 1, 3), np.uint8))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -14,12 +14,14 @@ from jostle.corrupting.scene import Moment
 from jostle.corruptions.kernels.enlarging import enlarged
 from jostle.corruptions.kernels.pixels import four_bytes, put_four_bytes
 from jostle.corruptions.kernels.sway import OverTime, sway
+from jostle.errors import BadValue
 from jostle.types.clip import Frame
 
 Bytes = npt.NDArray[np.uint8]
 
 # The published translation cuts a 224-pixel window out of a larger picture; the strongest moves it by 40 pixels.
 WINDOW, ROOM = 224, 40
+LARGEST = 1 << 16  # places in a frame that is turned are whole numbers of 32 bits, half of them binary places
 
 
 @corruption(level="frame", scale=(7.5, 15.0, 30.0, 45.0, 90.0), cites="schiappa2023")
@@ -77,6 +79,8 @@ def _warped(
 def _turned(frame: Frame, degrees: float, out: Frame) -> Frame:
     """Rotation as Pillow does it: nearest pixel, same canvas, about the middle of the picture."""
     height, width = frame.shape[:2]
+    if max(height, width) >= LARGEST or frame.size >= LARGEST**2:
+        raise BadValue(f"a frame of {width} x {height} pixels is too large to be turned; make it smaller first")
     theta = -math.radians(degrees)
     cosine, sine = round(math.cos(theta), 15), round(math.sin(theta), 15)
     middle_x, middle_y = width / 2, height / 2
@@ -95,8 +99,8 @@ def _fixed(value: float) -> int:
 def _nearest(values: Bytes, out: Frame, cosine: int, sine: int, first_x: int, first_y: int) -> None:
     height, width, _ = out.shape
     result = out.reshape(height, width * 3)
-    # How far a step to the right goes across and down. What lies within the frame is below 2**32 for sides of less than
-    # 2**16, whatever is passed on the way there.
+    # How far a step to the right goes across and down. What lies within the frame is below 2**32, whatever is passed on
+    # the way there.
     right, up, place = np.empty(width, np.uint32), np.empty(width, np.uint32), np.empty(width, np.uint32)
     for x in range(width):
         right[x] = np.uint32((x * cosine) & 0xFFFFFFFF)
