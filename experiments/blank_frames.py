@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from experiments.inspector_films import draw_film
 from jostle.models.blank_frames import LONGEST, are_blank, lost_frames
-from jostle.models.glance import Glances, glances
+from jostle.models.glance import glances
+from jostle.models.glance_layout import Glances
 from jostle.training.film_bank import read_bank
 
 GREYS = (0, 128, 255)

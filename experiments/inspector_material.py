@@ -19,7 +19,8 @@ import numpy as np
 from experiments.inspector_films import NAMED, RATE, Picture, coded, draw_film
 from jostle.corrupting.spec import Spec
 from jostle.media.decode import Reader
-from jostle.models.glance import CHANNELS, COLOUR, DETAIL, LIGHT, Glances, glances
+from jostle.models.glance import glances
+from jostle.models.glance_layout import CHANNELS, COLOUR, DETAIL, LIGHT, Glances
 from jostle.progress import Meter
 from jostle.puppets.film import untrimmed
 from jostle.puppets.splits import CASTS

@@ -11,7 +11,7 @@ from experiments.mending_unseen import bank_without
 
 from jostle.benchmarks.thumos14_c import CORRUPTIONS
 from jostle.corrupting.spec import Spec
-from jostle.models.glance import CELLS, CHANNELS
+from jostle.models.glance_layout import CELLS, CHANNELS
 from jostle.training.film_bank import FilmBank, Struck
 from jostle.training.striking import every_picture
 

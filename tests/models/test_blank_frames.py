@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from jostle.models.blank_frames import BESIDE, LONGEST, are_blank, lost_frames, lost_in_video
-from jostle.models.glance import CELLS, CHANNELS, Glances, glances
+from jostle.models.glance import glances
+from jostle.models.glance_layout import CELLS, CHANNELS, Glances
 from jostle.types.clip import Frames
 
 

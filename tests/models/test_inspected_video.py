@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from jostle.models import inspected_video
-from jostle.models.glance import CELLS, glances
+from jostle.models.glance import glances
+from jostle.models.glance_layout import CELLS
 from jostle.models.inspected_video import InspectedVideo
 from jostle.models.inspector import BothWays, Inspector
 from jostle.types.clip import Frames

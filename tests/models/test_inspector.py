@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from jostle.errors import CheckpointError
-from jostle.models.glance import CELLS, CHANNELS, DETAIL, LIGHT, glance, glances, glances_ahead
+from jostle.models.glance import glance, glances, glances_ahead
+from jostle.models.glance_layout import CELLS, CHANNELS, DETAIL, LIGHT
 from jostle.models.inspector import AT_ONCE, SIDES, BothWays, Inspector, inspector_of, reflected
 from jostle.types.clip import Frames
 

@@ -14,7 +14,7 @@ from jostle.corrupting.stages import MADE, Source, origins, stretches
 from jostle.mending.pictures import Mask
 
 if TYPE_CHECKING:
-    from jostle.models.glance import Glances
+    from jostle.models.glance_layout import Glances
     from jostle.models.inspected_video import InspectedVideo
     from jostle.models.inspector import Inspector
 

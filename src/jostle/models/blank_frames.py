@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from jostle.models.glance import CELLS, COLOUR, DETAIL, LIGHT, Glances
+from jostle.models.glance_layout import CELLS, COLOUR, DETAIL, LIGHT, Glances
 
 BLANK = 4  # grey levels that the parts of a picture of one colour may differ by, once a codec was at it
 SMOOTH = 25  # and how much detail it may have: a quarter of a grey level,

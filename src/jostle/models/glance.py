@@ -13,23 +13,12 @@ from functools import lru_cache
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
+from jostle.models.glance_layout import CELLS, CHANNELS, FINEST, PATCH, POINTS, TOP, Glance, Glances, Places
 from jostle.types.clip import Frame, Frames
 
-CELLS = 12  # along each side
-PATCH = 8  # native pixels along each side of what is looked at closely in a cell
-POINTS = 4  # along each side of a quarter of a cell, spread over it, for the small copy
-LIGHT, COLOUR, DETAIL = slice(0, 4), slice(4, 6), slice(6, 11)  # channels
-CHANNELS = 11
-FINEST = 4  # detail is kept as log(1 + FINEST * v), v in grey levels
-TOP = float(255 / np.log1p(FINEST * 255))
 TASK = 8  # frames that a thread glances at in one go,
 ARRAY_TASK = 32  # and of an array, which is there already
-
-Glance = npt.NDArray[np.uint8]  # (CHANNELS, CELLS, CELLS)
-Glances = npt.NDArray[np.uint8]  # (T, CHANNELS, CELLS, CELLS)
-Places = npt.NDArray[np.int64]
 
 # Detail in 64ths of a grey level becomes a byte by this table: steps that a processor's logarithm cannot move.
 _LOG = np.floor(np.log1p(FINEST * np.arange(256 * 64 + 1) / 64) * TOP + 0.5 + 1e-9).astype(np.uint8)

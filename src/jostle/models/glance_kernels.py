@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.compiled import inlined, kernel
-from jostle.models.glance import CELLS, PATCH, POINTS, Glances, Places
+from jostle.models.glance_layout import CELLS, PATCH, POINTS, Glances, Places
 from jostle.types.clip import Frames
 
 SIDE = 2 * CELLS * POINTS  # points along each side of a frame

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from jostle.models.blank_frames import Mask, are_blank, lost_in_video
 from jostle.models.byte_median import median
-from jostle.models.glance import CELLS, CHANNELS, Glances
+from jostle.models.glance_layout import CELLS, CHANNELS, Glances
 from jostle.models.inspector import (
     BLOCK,
     DIFFERENCES,

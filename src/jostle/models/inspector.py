@@ -21,7 +21,8 @@ from torch.nn import functional as F
 from jostle.errors import CheckpointError
 from jostle.models.blank_frames import Lately
 from jostle.models.byte_median import median
-from jostle.models.glance import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Glances, glance, glances_ahead
+from jostle.models.glance import glance, glances_ahead
+from jostle.models.glance_layout import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Glances
 from jostle.models.identity import tensors_fingerprint
 from jostle.models.threads import one_thread
 from jostle.shapes import differences

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from jostle.errors import DataError
 from jostle.filing.writing import write_bytes
-from jostle.models.glance import CELLS, CHANNELS, Glances
+from jostle.models.glance_layout import CELLS, CHANNELS, Glances
 
 FORMAT = 1
 PACKED = 1  # of lzma: fast, for glances are noisy and hardly pack better

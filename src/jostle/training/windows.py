@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from jostle.models.glance import CELLS, DETAIL, FINEST, TOP
+from jostle.models.glance_layout import CELLS, DETAIL, FINEST, TOP
 from jostle.training.film_bank import Film, FilmBank, Strike
 
 Rng = np.random.Generator
