@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 import jostle
-from experiments.cells import PUPPETS_C
+from experiments.cells import CORRUPTIONS, PUPPETS_C
 from experiments.measuring import Record, end_with, measure_all
 from experiments.mending_cells import ALONE, GROUPS, UNSEEN
-from experiments.mending_features import EXTRACTOR, KNOWN, inspector_file, make_mended, read_mended
+from experiments.mending_features import EXTRACTOR, KNOWN, inspector_file, make_mended, plan_of, read_mended
 from experiments.puppets import MAIN, NETWORKS, SHIPPED, train_networks
 from experiments.runs import TIOUS, Place, profile_of
 from experiments.runs import Run as Training
@@ -74,6 +74,9 @@ def main() -> None:
     parser.add_argument("--treatments", nargs="+", default=TREATMENTS)
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     parser.add_argument("--networks", type=int, nargs="+", choices=NETWORKS, default=NETWORKS)
+    parser.add_argument(
+        "--kinds", nargs="+", choices=CORRUPTIONS, default=CORRUPTIONS, help="of `lengths` and `unseen`"
+    )
     parser.add_argument("--films", type=int, help="so many of the test films, evenly spread over all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that strike and look")
     parser.add_argument("--at-once", type=int, default=6, help="runs that share the GPU")
@@ -103,7 +106,8 @@ def main() -> None:
     runs = [run for group in given.groups for run in runs_of(group, chosen)]
     if "cells" in given.steps:
         for group, number in dict.fromkeys((run.group, run.network) for run in runs):
-            make_mended(data, group, place, number, inspectors=given.work / "inspectors", jobs=given.jobs)
+            plan = plan_of(group, given.work / "inspectors", given.kinds)
+            make_mended(data, group, place, number, plan=plan, jobs=given.jobs)
     if "study" in given.steps:
         look = partial(measure, place=place, names=tuple(data.videos))
         results = given.results or given.work / "mending.jsonl"

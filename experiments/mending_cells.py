@@ -85,6 +85,7 @@ GROUPS: dict[str, tuple[StruckCell, ...]] = {
     "background": tuple(_cell(f"{PROFILE}/{kind}:1", f"background:{OUTSIDE}") for kind in CORRUPTIONS),
 }
 UNSEEN = "unseen"  # the main cells before inspectors that never met their kind
+BLANK = "black_frame"  # the kind that the rule beside the inspector's network is for
 EVERYTHING = "with all"
 ALONE = ", alone"  # behind the name of an inspector whose network speaks without the rule beside it
 

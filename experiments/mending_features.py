@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -63,21 +63,28 @@ def inspector_file(folder: Path, name: str) -> Path:
     return folder / (name.replace(" ", "-") + ".safetensors")
 
 
-def plan_of(group: str, inspectors: Path) -> Plan:
-    """What is made of a film in a group of cells; the clean cell is in all."""
-    main = GROUPS["main"]
+def plan_of(group: str, inspectors: Path, kinds: Collection[str] = CORRUPTIONS) -> Plan:
+    """What is made of a film in a group of cells; the clean cell is in all.
+
+    Args:
+        kinds: of stretches of all lengths, and of kinds never met, only these.
+    """
+    of_kind = {
+        kind: tuple(cell for cell in GROUPS["main" if group == UNSEEN else group] if f"/{kind}:" in cell.name)
+        for kind in kinds
+    }
+    main = tuple(cell for own in of_kind.values() for cell in own)
     if group != UNSEEN:
-        cells = GROUPS[group]
+        cells = main if group == "lengths" else GROUPS[group]
         return [(AS_IS, None, cells), (KNOWN, "known", cells), (MENDED, "jostle", cells)]
     plan: Plan = [(KNOWN, "known", main), (EVERYTHING, str(inspector_file(inspectors, EVERYTHING)), main)]
-    for kind in CORRUPTIONS:
-        own = tuple(cell for cell in main if f"/{kind}:" in cell.name)
+    for kind, own in of_kind.items():
         file = str(inspector_file(inspectors, without(kind)))
         plan += [(without(kind), file, own), (without(kind) + ALONE, file, own)]
     return plan
 
 
-def make_mended(data: Dataset, group: str, place: Place, number: int, *, inspectors: Path, jobs: int) -> None:
+def make_mended(data: Dataset, group: str, place: Place, number: int, *, plan: Plan, jobs: int) -> None:
     """Write what a network makes of each film in a group of cells, where it is not there yet."""
     truth, orders, folder = data.truth, [], place.films(number)
     for row, name in enumerate(truth.videos):
@@ -88,7 +95,7 @@ def make_mended(data: Dataset, group: str, place: Place, number: int, *, inspect
             orders.append(_Order(name, Path(data.videos[name]), actions, _file(folder, CLEAN, name), out))
     (folder / group).mkdir(parents=True, exist_ok=True)
     (folder / CLEAN).mkdir(parents=True, exist_ok=True)
-    maker = partial(_maker, place.network(number), plan_of(group, inspectors))
+    maker = partial(_maker, place.network(number), plan)
     for count, _ in enumerate(worked(maker, orders, jobs), 1):
         print(f"{group}: {count} of {len(orders)} films", flush=True)
 
@@ -127,8 +134,8 @@ def _finder(mend: str, device: str, *, alone: bool) -> Mending:
 
     made = AskedMending(mend).get(device)
     if alone:
-        inspector: Any = made.inspector
-        inspector.blank_rule = False
+        assert made.inspector is not None
+        made.inspector.blank_rule = False
     return made
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from experiments.mending import TREATED, TREATMENTS, TWICE, study
-from experiments.mending_cells import GROUPS, LENGTHS, STRENGTHS, length_cell
-from experiments.mending_features import counts
+from experiments.mending_cells import ALONE, BLANK, GROUPS, LENGTHS, STRENGTHS, UNSEEN, length_cell, without
+from experiments.mending_features import counts, plan_of
 from experiments.mending_unseen import bank_without
 
 from jostle.benchmarks.thumos14_c import CORRUPTIONS
@@ -63,3 +65,13 @@ def test_robust_detectors_are_measured_where_clean_ones_are_compared_with_them(g
 def test_the_second_extractor_is_measured_where_the_page_compares_the_two(group: str) -> None:
     networks = {run.network for run in study(group)}
     assert networks == ({0, 1} if group in TWICE else {0})
+
+
+def test_one_kind_of_those_never_met_can_be_asked_for(tmp_path: Path) -> None:
+    plan = plan_of(UNSEEN, tmp_path, [BLANK])
+    assert [way for way, _, _ in plan] == ["known", "with all", without(BLANK), without(BLANK) + ALONE]
+    assert {len(cells) for _, _, cells in plan} == {3}
+    for group in GROUPS:
+        asked = [cell.name for cell in plan_of(group, tmp_path, [BLANK])[0][2]]
+        assert asked == [cell.name for cell in GROUPS[group] if group != "lengths" or f"/{BLANK}:" in cell.name]
+    assert all(plan_of(group, tmp_path)[0][2] == GROUPS[group] for group in GROUPS)
