@@ -58,7 +58,7 @@ def test_detectors_of_frames_were_run_on_all_films_in_every_cell(results: Result
 
 def test_the_sample_of_recognition_is_as_large_as_the_page_says(results: Results) -> None:
     (recogniser, found) = results.recognition
-    assert (recogniser["clips"], recogniser["run"]["recogniser"]) == (16, "puppet_c3d")
+    assert (recogniser["clips"], recogniser["run"]["recogniser"]) == (160, "puppet_c3d")
     assert all(list(scores) == list(found["found"]) for scores in recogniser["scores"].values())
 
 
