@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import threading
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -89,11 +90,13 @@ class Desk:
     def __init__(self, beginning: bytes, instead: str) -> None:
         self._beginning, self._instead = beginning, instead
         self._work: Callable[[Any], Any] | None = None
+        self._beginning_once = threading.Lock()  # orders may come in several threads
 
     def begin(self) -> None:
         """Call what was packed to begin with, once; it gives the function that does the work."""
-        if self._work is None:
-            self._work = unpacked(self._beginning, self._instead)()
+        with self._beginning_once:
+            if self._work is None:
+                self._work = unpacked(self._beginning, self._instead)()
 
     def reply_to(self, order: bytes) -> bytes:
         """Do the work of one packed item, and pack what came of it."""

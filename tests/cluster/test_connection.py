@@ -11,15 +11,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "feeding"))
+
+import small_serving
 
 import small_work
-from jostle.cluster import crew
+from jostle.cluster import crew, serving
 from jostle.cluster.connection import Cluster
 from jostle.errors import BadValue, MissingExtra, ResourceError, SourceChanged
 from jostle.workers import worked
+
+LANES = small_serving.OneLane()
+PICTURE = np.full((1, 200, 400, 3), 5, np.uint8)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,11 +138,11 @@ def test_a_cluster_without_room_is_not_waited_for(nodes: Any, monkeypatch: pytes
 def test_models_in_few_places(nodes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crew, "PATIENCE_S", 60.0)
     with Cluster(nodes.address) as cluster:
-        with pytest.raises(ResourceError, match="the cluster has 0 GPUs"), cluster.serving(small_work.Counter):
+        with pytest.raises(ResourceError, match="the cluster has 0 GPUs"), cluster.serving(small_work.Counter, LANES):
             pass
         nodes.add_node(num_cpus=0, num_gpus=2, object_store_memory=80 * 2**20)  # as far as Ray can tell
         nodes.wait_for_nodes()
-        with cluster.serving(small_work.Counter) as served:
+        with cluster.serving(small_work.Counter, LANES) as served:
             assert len(served.names) == 2
             found = dict(cluster.worked(partial(small_work.asking, served), range(20), 2))
             assert {item: result for item, (_, result) in found.items()} == {item: item * 10 for item in range(20)}
@@ -146,8 +153,48 @@ def test_models_in_few_places(nodes: Any, tmp_path: Path, monkeypatch: pytest.Mo
             assert [served(small_work.ask_counter, k)[1] for k in range(4)] == [0, 10, 20, 30]
         with pytest.raises(ResourceError, match="no process with the models answers"):
             served(small_work.ask_counter, 1)
-        with pytest.raises(SourceChanged, match="no weights"), cluster.serving(small_work.failing_to_start):
+        with pytest.raises(SourceChanged, match="no weights"), cluster.serving(small_work.failing_to_start, LANES):
             pass
+
+
+@pytest.mark.slow
+def test_who_is_on_the_machine_of_a_model_asks_as_on_one_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frames go through shared memory and are answered together; when the process dies, Ray knows the next one."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'jostle[ray]'")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    through_ray: list[object] = []
+    sent = serving.Served._through_ray
+    monkeypatch.setattr(serving.Served, "_through_ray", lambda *asked: through_ray.append(1) or sent(*asked))
+    with Cluster(jobs=1) as cluster, cluster.serving(small_serving.adder, LANES, count=1, gpus_each=0) as served:
+        answers = [served.later(small_serving.add, PICTURE + np.uint8(n), together=4) for n in range(12)]
+        assert [int(answer()[0, 0, 0, 0]) for answer in answers] == [6 + n for n in range(12)]
+        assert max(served(small_serving.how_many_together)) > 1
+        assert dict(cluster.worked(partial(small_serving.asking, served), range(3), 1)) == {0: 1, 1: 2, 2: 3}
+        assert not through_ray
+        with pytest.raises(SourceChanged, match="gone"):
+            served(small_serving.fail, "gone")
+
+        before = served(small_serving.who)
+        waiting = [served.later(small_serving.add, PICTURE, together=4) for _ in range(3)]
+        assert served(small_serving.die_once, PICTURE, tmp_path / "died") == PICTURE.sum()
+        assert all((answer() == 6).all() for answer in waiting)
+        assert through_ray
+        through_ray.clear()
+        assert served(small_serving.who) != before  # it is on this machine again
+        assert not through_ray
+
+
+@pytest.mark.slow
+def test_what_comes_through_ray_is_answered_together(nodes: Any) -> None:
+    nodes.add_node(num_cpus=0, num_gpus=1, object_store_memory=80 * 2**20)  # no worker is there
+    nodes.wait_for_nodes()
+    with Cluster(nodes.address) as cluster, cluster.serving(small_serving.adder, LANES) as served:
+        found = dict(cluster.worked(partial(small_serving.asking, served), range(4), 2))
+        assert found == {n: n + 1 for n in range(4)}
+        assert max(served(small_serving.how_many_together)) > 1
 
 
 @pytest.mark.slow

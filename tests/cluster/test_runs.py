@@ -19,6 +19,7 @@ import tiny_run
 from jostle.benchmarks.selection import select_cells
 from jostle.cluster.connection import Cluster
 from jostle.looking.remote import look_from_afar
+from jostle.models.lanes import Lanes
 from jostle.running.check import check_run
 from jostle.running.runner import run_benchmark
 from jostle.runs.events import VideoKept
@@ -35,7 +36,7 @@ def test_a_run_on_a_cluster(nodes: Any, tmp_path: Path) -> None:
 
     with Cluster(nodes.address) as cluster:
         there = small_run.contestant(delay_s=0.1)
-        with cluster.serving(there.load, count=1, gpus_each=0) as served:
+        with cluster.serving(there.load, Lanes("cpu"), count=1, gpus_each=0) as served:
             afar = replace(there, load=partial(look_from_afar, served))
             run_benchmark(small_run.RECIPE, data, afar, tmp_path / "afar", engine=cluster.worked, **usual)
         assert tiny_run.content(tmp_path / "afar") == known

@@ -63,7 +63,6 @@ class Elsewhere:
     """Asks a look in this process, but all that goes to and fro is packed on the way."""
 
     load: Callable[[], Any]
-    gathers: bool = True
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
         question = packed((function, arguments), "")

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
 from small_recognition import SAMPLING, Weigher, write_videos
 
 from jostle.benchmarks.recipe import CLEAN_CELL, Cell
-from jostle.feeding.asking import _kind_of
+from jostle.feeding.asking import kind_of
 from jostle.looking import remote, strike
 from jostle.looking.class_match import ClassMatch
 from jostle.looking.footage import footage_of
@@ -107,7 +107,7 @@ def test_clips_are_looked_at_together_whatever_is_done_to_each() -> None:
     frames = np.zeros((1, 4, 8, 8, 3), np.uint8)
     row = np.arange(4)[None]
     noisy = Strike("gaussian_noise:3", 1, "a", numbers=row, times=row / 30, struck=row >= 0)
-    assert _kind_of(remote._show, (frames, noisy)) == _kind_of(remote._show, (frames, UNTOUCHED))
+    assert kind_of(remote._show, (frames, noisy), 8) == kind_of(remote._show, (frames, UNTOUCHED), 8)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

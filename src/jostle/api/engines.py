@@ -54,7 +54,9 @@ class Place:
     def serving(self, load: Callable[[], Any]) -> Iterator[Ask | None]:
         """What asks processes that have loaded something; None where every worker loads it."""
         if self.cluster is not None and self.device != "cpu":
-            with self.cluster.serving(load) as served:
+            from jostle.models.lanes import Lanes
+
+            with self.cluster.serving(load, Lanes(self.device)) as served:
                 yield served
         elif self.processes:
             from jostle.feeding.processes import serving

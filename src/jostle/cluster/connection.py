@@ -18,6 +18,7 @@ from jostle.cluster.crew import Crew, results_of
 from jostle.cluster.serving import Served, serve
 from jostle.cluster.slots import INSTEAD
 from jostle.errors import BadValue, MissingExtra, ResourceError
+from jostle.feeding.answering import Lanes
 from jostle.parcels import packed
 from jostle.workers import cores
 
@@ -96,11 +97,14 @@ class Cluster:
             crew.dismiss()
 
     @contextlib.contextmanager
-    def serving(self, load: Callable[[], Any], *, count: int | None = None, gpus_each: float = 1) -> Iterator[Served]:
+    def serving(
+        self, load: Callable[[], Any], lanes: Lanes, *, count: int | None = None, gpus_each: float = 1
+    ) -> Iterator[Served]:
         """Have something loaded once a GPU, for the processes of `worked` to ask.
 
         Args:
             load: gives what is asked, such as models on a GPU.
+            lanes: how its device is used.
             count: how many; by default as many as GPUs suffice for.
             gpus_each: the share of a GPU that each is given.
 
@@ -110,7 +114,7 @@ class Cluster:
         many = count if count is not None else int(self.gpus / gpus_each) if gpus_each else 1
         if many < 1:
             raise ResourceError(f"the cluster has {self.gpus} GPUs, too few to load anything on; use --device cpu")
-        with serve(self._ray, packed(load, INSTEAD), many, gpus_each) as served:
+        with serve(self._ray, packed(load, INSTEAD), lanes, many, gpus_each) as served:
             yield served
 
     def close(self) -> None:

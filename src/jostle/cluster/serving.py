@@ -1,4 +1,8 @@
-"""Things that are loaded in few places of a cluster, such as models on its GPUs, and asked from many."""
+"""Things that are loaded in few places of a cluster, such as models on its GPUs, and asked from many.
+
+Whoever works on the same machine asks as workers of a single machine do, through memory that both share; whoever works
+on another asks through Ray. All questions wait in one row, and are answered together where they are alike.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,27 @@ import contextlib
 import itertools
 import math
 import os
+import sys
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, ClassVar
+from typing import Any
 
 from jostle.cluster import crew
 from jostle.cluster.crew import reason
 from jostle.cluster.slots import INSTEAD, Slot, environment, likeness, machine
 from jostle.errors import ResourceError
+from jostle.feeding import asking
+from jostle.feeding.answering import Asked, Lanes, answering
 from jostle.parcels import opened, packed, unpacked
 
 RESTARTS = 3  # of one that serves; it loads again then, if need be on another machine
 _turn = itertools.count(os.getpid())  # so that not all processes ask the same one first
-UNDER_WAY = 2  # questions of a process: while one is answered, the next is made ready
+UNDER_WAY = 2  # questions of a process through Ray: while one is answered, the next is made ready
+AT_ONCE = 64  # questions through Ray that one of those that serve takes in
 _silent_at: dict[str, float] = {}
 _under_way: deque[_Asked] = deque()
 
@@ -31,18 +39,20 @@ _under_way: deque[_Asked] = deque()
 class Served:
     """Asks one of those that serve. It may travel: a process of the same cluster finds them by their names.
 
-    A caller has few questions under way, and waits for answers before it asks more. One on the caller's own machine is
-    asked first: frames then need no network.
+    One on the caller's own machine is asked first. Through Ray, a caller has few questions under way, and waits for
+    answers before it asks more.
 
     Attributes:
         names: of those that serve.
         machines: that they were started on.
+        addresses: where each listens on its machine; empty where it does not.
+        key: by which they know their own.
     """
 
     names: tuple[str, ...]
     machines: tuple[str, ...]
-
-    gathers: ClassVar[bool] = False  # what many ask is not put together there
+    addresses: tuple[str, ...]
+    key: bytes = field(repr=False)
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
         """What `function(thing, *arguments)` gives there, where `thing` is what was loaded.
@@ -55,14 +65,43 @@ class Served:
         return self.later(function, *arguments)()
 
     def later(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
-        """Ask, and go on; what is given back waits for the answer. Few questions of a process are under way.
+        """Ask, and go on; what is given back waits for the answer.
 
         Args:
-            together: is not made use of here.
+            together: items, which are the rows of the first argument, that `function.together` answers at once, of
+                this and of other questions like it.
         """
+        through_ray = partial(self._through_ray, function, arguments, together)
+        near = self.near(machine())
+        if not near.addresses:
+            return through_ray()
+        try:
+            answer = near.later(function, *arguments, together=together)
+        except ResourceError:  # it is not there any more, and Ray knows where it is started again
+            return through_ray()
+
+        def answered() -> Any:
+            try:
+                return answer()
+            except ResourceError:
+                return through_ray()()
+
+        return answered
+
+    def near(self, place: str) -> asking.Served:
+        """Those that were started on a machine, as asked there. Ray starts them again elsewhere: nobody waits there."""
+        here = tuple(
+            address for address, own in zip(self.addresses, self.machines, strict=True) if own == place and address
+        )
+        return asking.Served(here, self.key, patience_s=0.0)
+
+    def _through_ray(
+        self, function: Callable[..., Any], arguments: tuple[object, ...], together: int
+    ) -> Callable[[], Any]:
         while len(_under_way) >= UNDER_WAY:
             _under_way.popleft().settle()
-        asked = _Asked(self, packed((function, arguments), INSTEAD))
+        told: Asked = (function, arguments, *asking.kind_of(function, arguments, together))
+        asked = _Asked(self, packed(told, INSTEAD))
         _under_way.append(asked)
         return asked.answer
 
@@ -132,26 +171,32 @@ def _found(name: str) -> Any:
     return ray.get_actor(name)
 
 
-def _answering(beginning: bytes) -> Callable[[tuple[Callable[..., Any], tuple[object, ...]]], Any]:
-    thing = unpacked(beginning, INSTEAD)()
-    return lambda question: question[0](thing, *question[1])
+def _answering(load: bytes, lanes: Lanes, address: str, key: bytes) -> Callable[[Asked], Any]:
+    return answering(unpacked(load, INSTEAD), lanes, address, key)
 
 
 @contextlib.contextmanager
-def serve(ray: Any, load: bytes, count: int, gpus_each: float) -> Iterator[Served]:
+def serve(ray: Any, load: bytes, lanes: Lanes, count: int, gpus_each: float) -> Iterator[Served]:
     """Start processes that load something and answer questions about it, until the context ends.
+
+    Args:
+        lanes: how they use their device.
 
     Raises:
         ResourceError: if the cluster has no room for them.
     """
-    beginning = ray.put(packed(partial(_answering, load), INSTEAD))
+    key = os.urandom(32)
     pool = uuid.uuid4().hex
     names = tuple(f"jostle-{pool}-{number}" for number in range(count))
+    # A name that lies in no folder, and goes with the process, is something that Linux has.
+    addresses = tuple(f"\0{name}" if sys.platform == "linux" else "" for name in names)
     options: dict[str, Any] = {"num_cpus": 0, "num_gpus": gpus_each, "max_restarts": RESTARTS, "max_task_retries": 0}
-    options["runtime_env"] = environment()
+    options |= {"runtime_env": environment(), "max_concurrency": AT_ONCE}
     servers: list[Any] = []
+    served: Served | None = None
     try:
-        for name in names:
+        for name, address in zip(names, addresses, strict=True):
+            beginning = packed(partial(_answering, load, lanes, address, key), INSTEAD)
             servers.append(ray.remote(Slot).options(name=name, **options).remote(beginning, *likeness()))
         begun = [server.begin.remote() for server in servers]
         done, late = ray.wait(begun, num_returns=len(begun), timeout=crew.PATIENCE_S)
@@ -166,7 +211,10 @@ def serve(ray: Any, load: bytes, count: int, gpus_each: float) -> Iterator[Serve
                 opened(ray.get(reply))
             except ray.exceptions.RayActorError as error:
                 raise ResourceError(f"the models cannot be loaded: {reason(error)}", fault="F70") from None
-        yield Served(names, tuple(ray.get([server.machine.remote() for server in servers])))
+        served = Served(names, tuple(ray.get([server.machine.remote() for server in servers])), addresses, key)
+        yield served
     finally:
+        if served is not None:
+            asking.leave(served.near(machine()))
         for server in servers:
             ray.kill(server)

@@ -1,13 +1,12 @@
 """A process that holds a model: it takes questions of many workers and answers them, several at once where it can.
 
-Questions wait in one row. Those that are alike are answered together, so that a network's batches are full as soon as
-there is enough to do; the model fills up the rest, and answers do not depend on the company. On a GPU two threads take
-turns: while one waits for its answers, the other has its frames copied.
+Questions wait in one row, whichever way they came. Those that are alike are answered together, so that a network's
+batches are full as soon as there is enough to do; the model fills up the rest, and answers do not depend on company. On
+a GPU two threads take turns: while one waits for its answers, the other has its frames copied.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import mmap
 import os
@@ -25,12 +24,16 @@ from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any, Protocol
 
 from jostle.feeding.segments import Segment
-from jostle.parcels import reply_of
+from jostle.parcels import opened, reply_of
 
 NUMBER = struct.Struct("<Q")  # of a question, before its answer
 BOARD = struct.Struct("<QQ")  # items that wait, and nanoseconds that something was computed
 BACKLOG = 256  # workers that may knock at once
 KNOWN = pickle.dumps(None)
+
+# The function and its arguments, and of a question that may be answered together with others what those have in common,
+# how many items it is about, and how many are answered at once.
+Asked = tuple[Callable[..., Any], tuple[Any, ...], bytes | None, int, int]
 
 
 class Lanes(Protocol):
@@ -50,6 +53,13 @@ class Lanes(Protocol):
         """Let the device read this memory by itself; gives what ends that."""
 
 
+class Waiting(Protocol):
+    """Whoever asked."""
+
+    def answer(self, number: int, reply: bytes) -> None:
+        """Tell it."""
+
+
 @dataclass(frozen=True)
 class Question:
     """What one worker wants to know.
@@ -60,7 +70,7 @@ class Question:
         most: items that are answered together.
     """
 
-    asker: Asker
+    asker: Waiting
     number: int
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
@@ -133,6 +143,24 @@ class Asker:
             self._line.close()
 
 
+class Caller:
+    """One whose question came another way than by a connection of ours; it waits in a thread of this process."""
+
+    def __init__(self) -> None:
+        self._answered = threading.Event()
+        self._reply = b""
+
+    def answer(self, number: int, reply: bytes) -> None:
+        """Tell it."""
+        self._reply = reply
+        self._answered.set()
+
+    def wait(self) -> Any:
+        """The answer, as soon as it is there; an error is raised as it was raised where the model is."""
+        self._answered.wait()
+        return opened(self._reply)
+
+
 class Row:
     """Questions that wait, and for all to see how many there are and how long something was at work.
 
@@ -186,19 +214,33 @@ class Row:
         self.board.filled([memoryview(BOARD.pack(self._items, self._busy_ns))])
 
 
-def answering(load: Callable[[], Any], lanes: Lanes, address: str, key: bytes) -> Callable[[object], None]:
-    """Load something and answer questions about it from now on, beside whatever the process does. Called in a child."""
+def answering(load: Callable[[], Any], lanes: Lanes, address: str, key: bytes) -> Callable[[Asked], Any]:
+    """Load something and answer questions about it from now on, beside whatever the process does.
+
+    Args:
+        address: where workers of this machine come to; empty if nobody is to.
+        key: by which they are known.
+
+    Returns:
+        What answers a question that came another way.
+    """
     lanes.begin()
     thing = load()
-    listener = Listener(address, "AF_UNIX", BACKLOG, key)
+    listener = Listener(address, "AF_UNIX", BACKLOG, key) if address else None
     row = Row()
-    atexit.register(os._exit, 0)  # nothing is left to be tidied, and threads in a library would not let it end
     begun = threading.Barrier(lanes.count + 1)
     for _ in range(lanes.count):
         threading.Thread(target=_work, args=(thing, lanes, row, begun), daemon=True).start()
     begun.wait()
-    threading.Thread(target=_receive, args=(listener, lanes, row), daemon=True).start()
-    return lambda order: None
+    if listener is not None:
+        threading.Thread(target=_receive, args=(listener, lanes, row), daemon=True).start()
+
+    def answered(asked: Asked) -> Any:
+        caller = Caller()
+        row.join(Question(caller, 0, *asked))
+        return caller.wait()
+
+    return answered
 
 
 def _receive(listener: Listener, lanes: Lanes, row: Row) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, wait
 from multiprocessing.reduction import recv_handle, send_handle
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from jostle.parcels import opened, packed_apart
 
 INSTEAD = "keep the model in the workers, --model-processes 0"
 TRIES = 3  # processes with the model that may die of a question
-PATIENCE_S = 300.0  # for one that is started again, and loads the model again
+PATIENCE_S = 300.0
 PAUSE_S = 0.05
 SMALL_BYTES = 2**16  # goes through the socket
 MOST_SEGMENTS, FEWEST_SEGMENTS = 16, 2  # questions of a worker that wait for an answer
@@ -38,11 +38,12 @@ class Served:
     Attributes:
         addresses: where they listen.
         key: by which they know their own.
+        patience_s: for one that is started again, and loads the model again.
     """
 
     addresses: tuple[str, ...]
     key: bytes = field(repr=False)
-    gathers: ClassVar[bool] = True
+    patience_s: float = PATIENCE_S
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
         """What `function(thing, *arguments)` gives there, where `thing` is what was loaded.
@@ -164,9 +165,8 @@ class _Desk:
 
     def ask(self, function: Callable[..., Any], arguments: tuple[object, ...], together: int) -> Answer:
         body, parts = packed_apart((function, arguments), INSTEAD)
-        kind, count = _kind_of(function, arguments) if together > 1 else (None, 1)
         number, self._next = self._next, self._next + 1
-        head = (number, kind, count, together, body)
+        head = (number, *kind_of(function, arguments, together), body)
         if (room := room_for(parts)) > SMALL_BYTES:
             segment = self._room(room)
             asked = _Asked((*head, segment, self._segments[segment].filled(parts)), segment)
@@ -177,7 +177,7 @@ class _Desk:
         return _Later(self, number)
 
     def busy_s(self) -> float:
-        self._connect(time.monotonic() + PATIENCE_S)
+        self._connect(time.monotonic() + self._served.patience_s)
         return sum(line.busy_s for line in self._lines.values())
 
     def answer(self, number: int) -> Any:
@@ -221,7 +221,7 @@ class _Desk:
             self._listen()
 
     def _send(self, asked: _Asked) -> None:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + self._served.patience_s
         while True:
             self._connect(deadline)
             place = self._least_busy()
@@ -295,20 +295,24 @@ class _Desk:
                 raise given_up
             if time.monotonic() > deadline:
                 raise ResourceError(
-                    f"no process with the model answered for {PATIENCE_S:g} s; run again, and what is done is not done "
-                    "again",
+                    f"no process with the model answered for {self._served.patience_s:g} s; run again, and what is "
+                    "done is not done again",
                     fault="F70",
                 )
             time.sleep(PAUSE_S)
 
 
-def _kind_of(function: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[bytes, int]:
-    """What questions have in common that are answered together, and how many items this one has.
+def kind_of(
+    function: Callable[..., Any], arguments: tuple[object, ...], together: int
+) -> tuple[bytes | None, int, int]:
+    """What questions have in common that are answered together, how many items this one has, and how many are at once.
 
     Other arguments than the items are the same for all, but for those that say by `kind` what they have in common.
     """
+    if together == 1:
+        return None, 1, 1
     items = arguments[0]
     assert isinstance(items, np.ndarray)
     others = tuple(getattr(argument, "kind", argument) for argument in arguments[1:])
     own = (function.__module__, function.__qualname__, items.shape[1:], items.dtype.str, others)
-    return repr(own).encode(), len(items)
+    return repr(own).encode(), len(items), together

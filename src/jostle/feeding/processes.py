@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import pickle
@@ -52,7 +53,7 @@ def serving(load: Callable[[], Any], lanes: Lanes, environments: Sequence[Mappin
         end.callback(held.dismiss)
         end.callback(leave, served)
         keepers = [
-            _Keeper(packed(partial(answering, load, lanes, address, key), INSTEAD), address, key, held, environment)
+            _Keeper(packed(partial(_answering, load, lanes, address, key), INSTEAD), address, key, held, environment)
             for address, environment in zip(served.addresses, environments, strict=True)
         ]
         for keeper in keepers:  # they load side by side
@@ -62,6 +63,13 @@ def serving(load: Callable[[], Any], lanes: Lanes, environments: Sequence[Mappin
         for keeper in keepers:
             threading.Thread(target=keeper.keep, daemon=True).start()
         yield served
+
+
+def _answering(load: Callable[[], Any], lanes: Lanes, address: str, key: bytes) -> Callable[[object], None]:
+    """Called in a process that does nothing else; questions come by its connections alone."""
+    answering(load, lanes, address, key)
+    atexit.register(os._exit, 0)  # nothing is left to be tidied, and threads in a library would not let it end
+    return lambda order: None
 
 
 class _Held:

@@ -27,13 +27,7 @@ class Ask(Protocol):
     """Has something done where a look with its models was loaded.
 
     `jostle.feeding.asking.Served` does that on this machine, `jostle.cluster.serving.Served` on a cluster.
-
-    Attributes:
-        gathers: whether questions of many are put together there.
     """
-
-    @property
-    def gathers(self) -> bool: ...
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
         """What `function(look, *arguments)` gives there."""
@@ -112,7 +106,7 @@ def _with_stand_ins(look: Any, ask: Ask) -> Any:
         elif part == "model":
             most = getattr(look, "batch", 1)
             new[part] = DistantModel(ask, getattr(model, "name", ""), Shown.of(getattr(model, "spec", None)), most)
-        elif part == "batch" and ask.gathers:
+        elif part == "batch":
             new[part] = min(model, TOGETHER)
     return replace(look, **new)
 
@@ -252,12 +246,7 @@ class DistantModel:
         return self.ask(_call, frames, facts)
 
     def strikes(self, spec: str) -> bool:
-        """Whether clips are struck by this corruption where the model is, and are to go there untouched.
-
-        Each goes by itself then, so questions must be put together there.
-        """
-        if not self.ask.gathers:
-            return False
+        """Whether clips are struck by this corruption where the model is, and are to go there untouched."""
         if spec not in self._strikes:
             self._strikes[spec] = self.ask(_strikes, spec)
         return self._strikes[spec]
