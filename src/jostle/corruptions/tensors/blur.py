@@ -16,7 +16,10 @@ from jostle.corruptions.kernels.sway import OverTime
 from jostle.corruptions.tensors.filters import dropped, padded, separable, taps_of
 from jostle.corruptions.tensors.holding import held, sent
 from jostle.corruptions.tensors.moments import Moments
-from jostle.corruptions.tensors.programs import runs_on, strips
+from jostle.corruptions.tensors.programs import has_triton, runs_on, strips
+
+if has_triton():
+    from jostle.corruptions.tensors.filter_program import disc_means, softened, trail, zoomed
 
 
 def gaussian_blur(frames: Tensor, sigma: float, at: Moments) -> Tensor:
@@ -78,8 +81,6 @@ def _headings(at: Moments, over_time: OverTime) -> list[float]:
 
 
 def _trail_by_program(frames: Tensor, moves: Any, weight: Any) -> Tensor:
-    from jostle.corruptions.tensors.filter_program import trail
-
     height, values = frames.shape[1], frames.shape[2] * 3
     there = sent(moves.astype(np.int32), frames.device)
     out = torch.empty_like(frames)
@@ -89,8 +90,6 @@ def _trail_by_program(frames: Tensor, moves: Any, weight: Any) -> Tensor:
 
 
 def _disc_by_program(frames: Tensor, halves: Any, soft: Any) -> Tensor:
-    from jostle.corruptions.tensors.filter_program import disc_means, softened
-
     count, height, width = frames.shape[:3]
     radius, around = len(halves) - 1, len(soft) // 2
     area = int((2 * halves + 1).sum() * 2 - (2 * halves[0] + 1))
@@ -125,8 +124,6 @@ def zoom_blur(frames: Tensor, zoom: tuple[float, float], at: Moments, *, trim: b
 
 
 def _zoom_by_program(frames: Tensor, taps: tuple[Tensor, ...], scale: float) -> Tensor:
-    from jostle.corruptions.tensors.filter_program import zoomed
-
     height, values = frames.shape[1], frames.shape[2] * 3
     out = torch.empty_like(frames)
     grid, ways = strips(len(frames) * height, values)

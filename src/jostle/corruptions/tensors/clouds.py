@@ -8,8 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jostle.corruptions.tensors.programs import EXACT
+from jostle.corruptions.tensors.programs import EXACT, has_triton
 from jostle.corruptions.tensors.streams import chances, words_of
+
+if has_triton():
+    from jostle.corruptions.tensors.weather_program import halve
 
 POINTS = 256  # of a cloud, for one program
 
@@ -34,8 +37,6 @@ def clouds(side: int, decay: float, keys: Tensor) -> Tensor:
 
 def raw_clouds(side: int, decay: float, keys: Tensor) -> Tensor:
     """The same by programs, before they are brought to 0..1."""
-    from jostle.corruptions.tensors.weather_program import halve
-
     rows = 3 * (side - 1)
     words = words_of(keys, range(rows), side // 2)
     known = torch.zeros((len(keys), 1, 1), device=keys.device)

@@ -10,7 +10,10 @@ from torch import Tensor
 from jostle.corruptions import digital as own
 from jostle.corruptions.tensors.holding import held
 from jostle.corruptions.tensors.moments import Moments
-from jostle.corruptions.tensors.programs import runs_on, strips
+from jostle.corruptions.tensors.programs import has_triton, runs_on, strips
+
+if has_triton():
+    from jostle.corruptions.tensors.filter_program import coarse
 
 
 def pixelate(frames: Tensor, share: float, at: Moments) -> Tensor:
@@ -27,8 +30,6 @@ def pixelate(frames: Tensor, share: float, at: Moments) -> Tensor:
 
 def _by_program(frames: Tensor, rows: tuple[Any, Any, Any], columns: tuple[Any, Any, Any]) -> Tensor:
     """Each pixel computes the cell it shows, of which there are few pixels."""
-    from jostle.corruptions.tensors.filter_program import coarse
-
     height, values = frames.shape[1], frames.shape[2] * 3
     tables = [held(table, frames.device) for table in (*rows, *columns)]
     most = [int((stop - first).max()) for first, stop, _ in (rows, columns)]

@@ -11,7 +11,10 @@ from torch import Tensor
 
 from jostle.corruptions.kernels.filters import HAIR
 from jostle.corruptions.tensors.holding import held
-from jostle.corruptions.tensors.programs import runs_on, strips
+from jostle.corruptions.tensors.programs import has_triton, runs_on, strips
+
+if has_triton():
+    from jostle.corruptions.tensors.filter_program import along
 
 Floats = npt.NDArray[np.float32]
 
@@ -42,8 +45,6 @@ def separable(frames: Tensor, taps: Floats) -> Tensor:
 
 
 def _separable_by_program(frames: Tensor, taps: Floats) -> Tensor:
-    from jostle.corruptions.tensors.filter_program import along
-
     height, values = frames.shape[1], frames.shape[2] * 3
     weight, away = (held(part, frames.device) for part in _pairs(taps.tobytes()))
     line = torch.empty(frames.shape, dtype=torch.float32, device=frames.device)

@@ -9,7 +9,10 @@ from torch import Tensor
 from jostle.corruptions import light as own
 from jostle.corruptions.tensors.holding import held
 from jostle.corruptions.tensors.moments import Moments
-from jostle.corruptions.tensors.programs import EXACT, runs_on
+from jostle.corruptions.tensors.programs import EXACT, has_triton, runs_on
+
+if has_triton():
+    from jostle.corruptions.tensors.light_program import add_up, by_table, towards_mean
 
 FOURS = 256  # four pixels each, for one program
 OF_A_FRAME = 512  # likewise, where a program has to know which frame it works on
@@ -18,7 +21,7 @@ OF_A_FRAME = 512  # likewise, where a program has to know which frame it works o
 def brightness(frames: Tensor, added: float, at: Moments) -> Tensor:
     """A table over a value and the brightest of its pixel."""
     table = held(own._brightness_table(added), frames.device)
-    if runs_on(frames) and _in_fours(frames):
+    if runs_on(frames) and _in_fours(frames, frames.numel()):
         return _by_table("brightness", frames, table)
     return table.flatten()[frames.amax(3, keepdim=True).to(torch.int32) * 256 + frames]
 
@@ -26,7 +29,7 @@ def brightness(frames: Tensor, added: float, at: Moments) -> Tensor:
 def saturate(frames: Tensor, factors: tuple[float, float], at: Moments) -> Tensor:
     """What the distance from the brightest channel is multiplied by, from a table."""
     table = held(own._saturation_table(*factors), frames.device)
-    if runs_on(frames) and _in_fours(frames):
+    if runs_on(frames) and _in_fours(frames, frames.numel()):
         return _by_table("saturate", frames, table)
     most, least = frames.amax(3, keepdim=True), frames.amin(3, keepdim=True)
     factor = table.flatten()[most.to(torch.int32) * 256 + least]
@@ -42,7 +45,7 @@ def contrast(frames: Tensor, factor: float, at: Moments) -> Tensor:
     """Towards the mean, which is a sum of whole numbers."""
     kept = float(np.float32(factor))
     height, width = frames.shape[1:3]
-    if runs_on(frames) and _in_fours(frames[0]):
+    if runs_on(frames) and _in_fours(frames, height * width * 3):
         return _towards_mean(frames, kept)
     total = frames.sum((1, 2), dtype=torch.int64).double()
     lift = (total * (1 - kept) / (height * width)).float()
@@ -59,29 +62,24 @@ def black_frame(frames: Tensor, level: int, at: Moments) -> Tensor:
     return torch.full_like(frames, level)
 
 
-def _in_fours(frames: Tensor) -> bool:
-    """Whether pixels can be taken four at a time."""
-    return frames.numel() % 12 == 0 and frames.data_ptr() % 4 == 0
+def _in_fours(frames: Tensor, values: int) -> bool:
+    """Whether the pixels of so many values can be taken four at a time."""
+    return values % 12 == 0 and frames.data_ptr() % 4 == 0
 
 
 def _by_table(kind: str, frames: Tensor, table: Tensor) -> Tensor:
-    from jostle.corruptions.tensors.light_program import by_table
-
     out = torch.empty_like(frames)
     fours = frames.numel() // 12
-    given, made = (part.view(-1).view(torch.int32) for part in (frames, out))
-    by_table[(-(-fours // FOURS),)](given, made, table, fours, KIND=kind, SIZE=FOURS, **EXACT)
+    by_table[(-(-fours // FOURS),)](frames, out, table, fours, KIND=kind, SIZE=FOURS, **EXACT)
     return out
 
 
 def _towards_mean(frames: Tensor, kept: float) -> Tensor:
-    from jostle.corruptions.tensors.light_program import add_up, towards_mean
-
+    count, height, width = frames.shape[:3]
     out = torch.empty_like(frames)
-    totals = torch.zeros((len(frames), 3), dtype=torch.int64, device=frames.device)
-    fours = frames[0].numel() // 12
-    given, made = (part.view(-1).view(torch.int32) for part in (frames, out))
-    grid = (len(frames), -(-fours // OF_A_FRAME))
-    add_up[grid](given, totals, fours, SIZE=OF_A_FRAME)
-    towards_mean[grid](given, made, totals, kept, fours, SIZE=OF_A_FRAME, **EXACT)
+    totals = torch.zeros((count, 3), dtype=torch.int64, device=frames.device)
+    fours = height * width // 4
+    grid = (count, -(-fours // OF_A_FRAME))
+    add_up[grid](frames, totals, fours, SIZE=OF_A_FRAME)
+    towards_mean[grid](frames, out, totals, kept, fours, SIZE=OF_A_FRAME, **EXACT)
     return out

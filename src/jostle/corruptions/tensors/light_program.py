@@ -12,7 +12,7 @@ def by_table(frames, out, table, fours, KIND: tl.constexpr, SIZE: tl.constexpr):
     four = tl.program_id(0) * SIZE + tl.arange(0, SIZE)
     inside = four < fours
     place = 3 * four.to(tl.int64)
-    a, b, c = twelve(frames + place, inside)
+    a, b, c = twelve(frames, place, inside)
     x = tl.zeros([SIZE], tl.uint32)
     y = tl.zeros([SIZE], tl.uint32)
     z = tl.zeros([SIZE], tl.uint32)
@@ -35,24 +35,26 @@ def by_table(frames, out, table, fours, KIND: tl.constexpr, SIZE: tl.constexpr):
         x, y, z = with_byte(x, y, z, red, 3 * i)
         x, y, z = with_byte(x, y, z, green, 3 * i + 1)
         x, y, z = with_byte(x, y, z, blue, 3 * i + 2)
-    put_twelve(out + place, x, y, z, inside)
+    put_twelve(out, place, x, y, z, inside)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def twelve(frames, inside):  # type: ignore[no-untyped-def, unused-ignore]
-    """Twelve bytes for each thread, in three numbers."""
-    a = tl.load(frames, mask=inside, other=0).to(tl.uint32, bitcast=True)
-    b = tl.load(frames + 1, mask=inside, other=0).to(tl.uint32, bitcast=True)
-    c = tl.load(frames + 2, mask=inside, other=0).to(tl.uint32, bitcast=True)
+def twelve(frames, place, inside):  # type: ignore[no-untyped-def, unused-ignore]
+    """Twelve bytes for each thread, in three numbers, from a place on that is counted in such numbers."""
+    there = frames.to(tl.pointer_type(tl.uint32)) + place
+    a = tl.load(there, mask=inside, other=0)
+    b = tl.load(there + 1, mask=inside, other=0)
+    c = tl.load(there + 2, mask=inside, other=0)
     return a, b, c
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def put_twelve(out, a, b, c, inside):  # type: ignore[no-untyped-def, unused-ignore]
+def put_twelve(out, place, a, b, c, inside):  # type: ignore[no-untyped-def, unused-ignore]
     """Twelve bytes of each thread, written."""
-    tl.store(out, a.to(tl.int32, bitcast=True), mask=inside)
-    tl.store(out + 1, b.to(tl.int32, bitcast=True), mask=inside)
-    tl.store(out + 2, c.to(tl.int32, bitcast=True), mask=inside)
+    there = out.to(tl.pointer_type(tl.uint32)) + place
+    tl.store(there, a, mask=inside)
+    tl.store(there + 1, b, mask=inside)
+    tl.store(there + 2, c, mask=inside)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
@@ -94,7 +96,7 @@ def add_up(frames, totals, fours, SIZE: tl.constexpr):  # type: ignore[no-untype
     four = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
     inside = four < fours
     place = 3 * (frame.to(tl.int64) * fours + four)
-    a, b, c = twelve(frames + place, inside)
+    a, b, c = twelve(frames, place, inside)
     red = (byte_of(a, b, c, 0) + byte_of(a, b, c, 3)) + (byte_of(a, b, c, 6) + byte_of(a, b, c, 9))
     green = (byte_of(a, b, c, 1) + byte_of(a, b, c, 4)) + (byte_of(a, b, c, 7) + byte_of(a, b, c, 10))
     blue = (byte_of(a, b, c, 2) + byte_of(a, b, c, 5)) + (byte_of(a, b, c, 8) + byte_of(a, b, c, 11))
@@ -116,7 +118,7 @@ def towards_mean(frames, out, totals, kept, fours, SIZE: tl.constexpr):  # type:
     red = (tl.load(totals + 3 * frame).to(tl.float64) * rest / pixels).to(tl.float32)
     green = (tl.load(totals + 3 * frame + 1).to(tl.float64) * rest / pixels).to(tl.float32)
     blue = (tl.load(totals + 3 * frame + 2).to(tl.float64) * rest / pixels).to(tl.float32)
-    a, b, c = twelve(frames + place, inside)
+    a, b, c = twelve(frames, place, inside)
     x = tl.zeros([SIZE], tl.uint32)
     y = tl.zeros([SIZE], tl.uint32)
     z = tl.zeros([SIZE], tl.uint32)
@@ -124,7 +126,7 @@ def towards_mean(frames, out, totals, kept, fours, SIZE: tl.constexpr):  # type:
         x, y, z = with_byte(x, y, z, drawn_to(byte_of(a, b, c, 3 * i), kept, red), 3 * i)
         x, y, z = with_byte(x, y, z, drawn_to(byte_of(a, b, c, 3 * i + 1), kept, green), 3 * i + 1)
         x, y, z = with_byte(x, y, z, drawn_to(byte_of(a, b, c, 3 * i + 2), kept, blue), 3 * i + 2)
-    put_twelve(out + place, x, y, z, inside)
+    put_twelve(out, place, x, y, z, inside)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]

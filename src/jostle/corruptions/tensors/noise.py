@@ -12,8 +12,11 @@ from jostle.corruptions import noise as own
 from jostle.corruptions.tensors.holding import held
 from jostle.corruptions.tensors.keys import keys_on
 from jostle.corruptions.tensors.moments import Moments
-from jostle.corruptions.tensors.programs import EXACT, runs_on
+from jostle.corruptions.tensors.programs import EXACT, has_triton, runs_on
 from jostle.corruptions.tensors.streams import chances
+
+if has_triton():
+    from jostle.corruptions.tensors.noise_program import noise
 
 ROWS = 32  # of frames, for one program: few, so that all of a GPU is busy with few frames
 SPAN = 8  # numbers of a row that a thread takes at a time
@@ -64,16 +67,15 @@ def impulse_noise(frames: Tensor, share: float, at: Moments) -> Tensor:
 
 def _by_program(kind: str, frames: Tensor, at: Moments, table: Tensor, this: int = 0, that: int = 0) -> Tensor:
     """By a program that draws and lays on in one pass; the two numbers are what it says of the kind."""
-    from jostle.corruptions.tensors.noise_program import noise
-
-    streams, values = frames.shape[0] * frames.shape[1], frames.shape[2] * 3
+    count, height, width = frames.shape[:3]
+    streams, values = count * height, width * 3
     out = torch.empty_like(frames)
     fours = values % 4 == 0 and frames.data_ptr() % 4 == 0
-    given: Any = [part.view(-1).view(torch.int32) if fours else part for part in (frames, out)]
     many = values // 4 if fours else values
-    size = (streams, frames.shape[1], many // gcd(many, SPAN))
-    ways = {"KIND": kind, "FOURS": fours, "GRAIN": gcd(many, SPAN), "ROWS": ROWS, "num_warps": 1}
-    noise[(-(-streams // ROWS),)](*given, keys_on(frames, at), table, *size, this, that, **ways, **EXACT)
+    grain = gcd(many, SPAN)
+    ways: dict[str, Any] = {"KIND": kind, "FOURS": fours, "GRAIN": grain, "ROWS": ROWS, "num_warps": 1}
+    given = (frames, out, keys_on(frames, at), table, streams, height, many // grain, this, that)
+    noise[(-(-streams // ROWS),)](*given, **ways, **EXACT)
     return out
 
 

@@ -27,14 +27,16 @@ def noise(  # type: ignore[no-untyped-def, unused-ignore]
     """Each thread has a row of a frame and takes eight numbers of it at a time, as memory hands out 32 bytes at once.
 
     Args:
-        frames: rows of four bytes in one number, or of bytes.
         table: what is looked up; impulse noise has none.
         streams: rows of all frames.
-        grains: numbers of a row, in units of `GRAIN`, by which it is known that they lie well.
+        grains: numbers that a row is read in, in units of `GRAIN`, by which it is known that they lie well.
         this: share of salt, bits of a gain, or slices of a row of the table, by kind.
         that: share of salt and pepper, the gain of 1, or values that are rare, by kind.
-        FOURS: whether rows are of four bytes in one number.
+        FOURS: whether rows are read in numbers of four bytes, or in bytes.
     """
+    if FOURS:
+        frames = frames.to(tl.pointer_type(tl.int32))
+        out = out.to(tl.pointer_type(tl.int32))
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = row < streams
     a, b = begun(tl.load(keys + row // height, mask=inside, other=0), row % height)

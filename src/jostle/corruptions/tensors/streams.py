@@ -10,7 +10,10 @@ import torch
 from torch import Tensor
 
 from jostle.corruptions.kernels.streams import GOLDEN
-from jostle.corruptions.tensors.programs import runs_on
+from jostle.corruptions.tensors.programs import has_triton, runs_on
+
+if has_triton():
+    from jostle.corruptions.tensors.stream_program import follow
 
 ROWS = 128  # streams of one program on a GPU
 
@@ -28,8 +31,6 @@ def words_of(keys: Tensor, rows: range, count: int) -> Tensor:
     many, streams = (count + 3) // 4, len(keys) * len(rows)
     out = torch.empty((many, streams), dtype=torch.int64, device=keys.device)
     if runs_on(keys):
-        from jostle.corruptions.tensors.stream_program import follow
-
         follow[(-(-streams // ROWS),)](keys, out, streams, len(rows), rows.start, many, ROWS=ROWS)
         return out
     a, b = _starts(keys, rows)

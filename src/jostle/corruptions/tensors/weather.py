@@ -18,7 +18,10 @@ from jostle.corruptions.tensors.clouds import clouds, raw_clouds
 from jostle.corruptions.tensors.holding import held, sent
 from jostle.corruptions.tensors.keys import keys_on
 from jostle.corruptions.tensors.moments import Moments
-from jostle.corruptions.tensors.programs import runs_on, strips
+from jostle.corruptions.tensors.programs import has_triton, runs_on, strips
+
+if has_triton():
+    from jostle.corruptions.tensors.weather_program import blend, lay_fog, lay_plane
 
 SHARE_BITS = 14
 
@@ -59,8 +62,6 @@ def _drifted(moment: Moment, side: int, decay: float, over_time: OverTime, frame
 
 
 def _fog_by_program(frames: Tensor, thickness: float, clouds: Tensor) -> Tensor:
-    from jostle.corruptions.tensors.weather_program import lay_fog
-
     height, values = frames.shape[1], frames.shape[2] * 3
     low, high = clouds.flatten(1).aminmax(dim=1)
     brightest = frames.flatten(1).amax(1)
@@ -74,8 +75,6 @@ def _fog_by_program(frames: Tensor, thickness: float, clouds: Tensor) -> Tensor:
 def _drifting_fog_by_program(
     frames: Tensor, bank: tuple[float, float], at: Moments, side: int, over_time: OverTime
 ) -> Tensor:
-    from jostle.corruptions.tensors.weather_program import lay_plane
-
     thickness, decay = bank
     height, values = frames.shape[1], frames.shape[2] * 3
     planes = [held(_cloud(side, decay, scene.key("texture")), frames.device) for scene in at.scenes]
@@ -108,8 +107,6 @@ def frost(frames: Tensor, blend: tuple[float, float], at: Moments, *, over_time:
 
 
 def _frost_by_program(frames: Tensor, ice: Tensor, begins: Any, share: int, other: int) -> Tensor:
-    from jostle.corruptions.tensors.weather_program import blend
-
     height, values = frames.shape[1], frames.shape[2] * 3
     there = sent(begins, frames.device)
     out = torch.empty_like(frames)
