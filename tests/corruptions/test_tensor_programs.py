@@ -38,6 +38,14 @@ for size in ((4, 8), (3, 5)):
 """
 
 
+def interpreted(script: str, *given: str) -> None:
+    """Run a script by Triton's interpreter, which a process has from its start or not at all."""
+    told = subprocess.run(
+        [sys.executable, "-c", script, *given], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True
+    )
+    assert told.returncode == 0, told.stderr.decode()[-2000:]
+
+
 @pytest.mark.parametrize(
     "specs",
     [
@@ -48,8 +56,32 @@ for size in ((4, 8), (3, 5)):
     ],
 )
 def test_programs_give_the_bytes_of_the_kernels(specs: list[str]) -> None:
+    interpreted(SCRIPT, *specs)
+
+
+# Of one block and of several, with numbers of one letter and of more.
+KEYS = """
+import numpy as np, torch
+from jostle.corruptions.tensors.keys import keys_on
+from jostle.corruptions.tensors.moments import Moments, Places, everywhere
+
+videos = ["", "clip 12", "x" * 90, "\\udc80ü" * 20]
+some = np.array([0, 9, 10, 99, 100, 12345, 99_999_999])
+placed = Places([np.empty(10**8, np.bool_)] * 4, np.arange(7) % 4, some)
+for seed, places, parts in (
+    (0, placed, ()),
+    (-(10**19), placed, ("a", 2.5, "long" * 10)),
+    (3, everywhere(4, 11), ("texture",)),
+):
+    at = Moments("fog#2", seed, videos, places, list)
+    made = keys_on(torch.empty(0), at, *parts).numpy().view(np.uint64)
+    assert np.array_equal(made, at.keys(*parts)), (seed, parts)
+"""
+
+
+def test_a_program_spells_and_hashes_what_the_kernels_do() -> None:
     told = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *specs], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True
+        [sys.executable, "-c", KEYS], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True
     )
     assert told.returncode == 0, told.stderr.decode()[-2000:]
 
@@ -58,18 +90,22 @@ BYTES, FLOATS, WHOLE, SHORT, LONG = "*u8", "*fp32", "*i32", "*i16", "*i64"
 # What the first arguments of each program point to; the others are numbers, whole unless they are named below.
 POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     "stream_program.follow": [([LONG, LONG], {"ROWS": 128})],
-    "key_program.hash_messages": [([LONG, LONG, WHOLE, LONG], {"LANES": 32})],
+    "key_program.hash_frames": [
+        ([LONG] * 4, {"EVERY": every, "LANES": 32, **less})
+        for every in (True, False)
+        for less in ({}, {"count": 1, "frames": 1})
+    ],
     "noise_program.noise": [
-        ([unit, unit, LONG, table], {"KIND": kind, "FOURS": unit == WHOLE, "GRAIN": grain, "ROWS": 32})
+        ([BYTES, BYTES, LONG, table], {"KIND": kind, "FOURS": fours, "GRAIN": grain, "ROWS": 32})
         for kind, table in (("gaussian", BYTES), ("shot", BYTES), ("speckle", SHORT), ("impulse", BYTES))
-        for unit, grain in ((WHOLE, 8), (WHOLE, 1), (BYTES, 1))
+        for fours, grain in ((True, 8), (True, 1), (False, 1))
     ],
     "light_program.by_table": [
-        ([WHOLE, WHOLE, table], {"KIND": kind, "SIZE": 256})
+        ([BYTES, BYTES, table], {"KIND": kind, "SIZE": 256})
         for kind, table in (("brightness", BYTES), ("saturate", FLOATS))
     ],
-    "light_program.add_up": [([WHOLE, LONG], {"SIZE": 512})],
-    "light_program.towards_mean": [([WHOLE, WHOLE, LONG], {"SIZE": 512})],
+    "light_program.add_up": [([BYTES, LONG], {"SIZE": 512})],
+    "light_program.towards_mean": [([BYTES, BYTES, LONG], {"SIZE": 512})],
     "filter_program.along": [
         ([BYTES, FLOATS, FLOATS, WHOLE], {"DOWN": True, "SIZE": 256}),
         ([FLOATS, BYTES, FLOATS, WHOLE], {"DOWN": False, "SIZE": 256}),

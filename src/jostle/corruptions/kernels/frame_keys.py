@@ -59,14 +59,28 @@ def frame_keys(
 
 def messages(seed: int, name: str, video_ids: Sequence[str], clip: Array, index: Array, *parts: Part) -> Array:
     """(N, words) what is hashed for each frame, and zeros behind it; the last of its words is its size in bytes."""
-    first, second, after = spelt(seed), spelt(name, "frame"), spelt(*parts)
-    before = [first + _named(video_id) + second for video_id in video_ids]
-    lengths = np.array([len(one) for one in before])
-    most = -(-int(lengths.max()) // 8) * 8
-    padded = np.frombuffer(b"".join([one.ljust(most, b"\0") for one in before]), np.uint64).reshape(len(before), -1)
-    room = -(-(most + LONGEST + len(after)) // BLOCK) * BLOCK
+    first, after = (np.frombuffer(letters, np.uint8) for letters in (spelt(seed), spelt(*parts)))
+    videos = spelt_videos(name, tuple(video_ids))
+    room = -(-(len(first) + 8 * videos.shape[1] + LONGEST + len(after)) // BLOCK) * BLOCK
     words = np.zeros((len(index), room // 8 + 1), np.uint64)
-    _spell(padded, lengths, clip, index, np.frombuffer(after, np.uint8), words, words.view(np.uint8))
+    _spell(first, videos, videos.view(np.uint8), clip, index, after, words, words.view(np.uint8))
+    return words
+
+
+@lru_cache(64)
+def spelt_videos(name: str, video_ids: tuple[str, ...]) -> npt.NDArray[np.uint64]:
+    """(videos, words) what is hashed of each between the seed and a frame's number, and zeros behind it.
+
+    The last word is its size in bytes. The same clips come again with other seeds and severities, so it is kept.
+    """
+    behind = spelt(name, "frame")
+    each = [_named(video_id) + behind for video_id in video_ids]
+    sizes = [len(one) for one in each]
+    room = -(-max(sizes) // 8) * 8 + 8
+    words = np.frombuffer(bytearray().join([one.ljust(room, b"\0") for one in each]), np.uint64)
+    words = words.reshape(len(each), -1)
+    words[:, -1] = sizes
+    words.flags.writeable = False
     return words
 
 
@@ -78,18 +92,22 @@ def _named(video_id: str) -> bytes:
 
 @kernel
 def _spell(
-    before: Array, lengths: Array, clip: Array, index: Array, after: Array, words: Array, letters: Array
+    first: Array, videos: Array, named: Array, clip: Array, index: Array, after: Array, words: Array, letters: Array
 ) -> None:
-    """`letters` are the words' own bytes."""
+    """`named` and `letters` are the bytes of `videos` and `words`."""
     for n in range(len(index)):
         own = clip[n]
-        for i in range(before.shape[1]):
-            words[n, i] = before[own, i]
+        size = np.int64(len(first))
+        for i in range(size):
+            letters[n, i] = first[i]
+        more = np.int64(videos[own, -1])
+        for i in range(more):
+            letters[n, size + i] = named[own, i]
+        size += more
         digits, rest = 1, index[n] // 10
         while rest:
             digits += 1
             rest //= 10
-        size = lengths[own]
         letters[n, size] = digits  # the other seven bytes of its length are 0
         size += 8 + digits
         rest = index[n]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,9 +22,9 @@ from jostle.corrupting.placement import Placement, Timeline
 from jostle.corrupting.scene import Mask, Scene
 from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource, chain, checked_order
-from jostle.corruptions.tensors.moments import Moments, Numbers
+from jostle.corruptions.tensors.moments import Moments, Numbers, Places, everywhere
 from jostle.errors import BadValue
-from jostle.types.clip import Clip
+from jostle.types.clip import Clip, Times, checked_rate, even_times
 from jostle.types.segments import Segments
 
 Form = Callable[..., Tensor]
@@ -64,14 +66,15 @@ def corrupted_tensor(
     """
     clips = _checked(frames)
     batch = clips if clips.ndim == 5 else clips[None]
+    count = batch.shape[0]
     if isinstance(video_ids, str):
-        if len(batch) > 1 and video_ids:
-            raise BadValue(f"{len(batch)} clips cannot share the video id {video_ids!r}: give one each")
-        video_ids = [video_ids] * len(batch)
-    actions = [None] * len(batch) if segments is None else list(segments)
+        if count > 1 and video_ids:
+            raise BadValue(f"{count} clips cannot share the video id {video_ids!r}: give one each")
+        video_ids = [video_ids] * count
+    actions = [None] * count if segments is None else list(segments)
     for what, given in (("video ids", video_ids), ("lists of actions", actions)):
-        if len(given) != len(batch):
-            raise BadValue(f"{len(batch)} clips and {len(given)} {what}; give one each")
+        if len(given) != count:
+            raise BadValue(f"{count} clips and {len(given)} {what}; give one each")
     if not batch.is_cuda:
         # A CPU has kernels of its own, which are faster there.
         made = []
@@ -80,8 +83,11 @@ def corrupted_tensor(
             ways: dict[str, Any] = {"placement": placement, "segments": own, "jobs": jobs}
             made.append(corrupted_frames(single, specs, seed=seed, video_id=name, **ways))
         return torch.from_numpy(np.stack(made)).view_as(clips)
-    with torch.cuda.device(batch.device):  # programs are started on the current one
-        return corrupted_batch(batch, specs, seed, list(video_ids), placement, actions, fps).view_as(clips)
+    # Programs are started on the current device. To make it so takes a while even where it is so already.
+    here = batch.get_device() == torch.cuda.current_device()
+    with nullcontext() if here else torch.cuda.device(batch.device):
+        done = corrupted_batch(batch, specs, seed, list(video_ids), placement, actions, fps)
+    return done if clips is batch else done[0]
 
 
 def corrupted_batch(
@@ -96,54 +102,45 @@ def corrupted_batch(
     """(B, T, H, W, 3) by forms for tensors, whatever the device."""
     done = frames
     seen: dict[str, int] = {}
-    size = (int(frames.shape[2]), int(frames.shape[3]))
-    blank = Clip.at_rate(np.empty((frames.shape[1], 1, 1, 3), np.uint8), fps)
-    masks = _masks(specs, placement, blank, segments, seed, video_ids)
-    for number, spec in enumerate(specs):
+    length, height, width = frames.shape[1:4]
+    rate = checked_rate(fps)
+    times = even_times(length, rate.numerator, rate.denominator)
+    places = _places(specs, placement, times, rate, segments, seed, video_ids)
+    for spec, where in zip(specs, places, strict=True):
         if spec.severity == 0:
             continue
         name = spec.corruption.name
         ordinal = seen[name] = seen.get(name, 0) + 1
         called = name if ordinal == 1 else f"{name}#{ordinal}"
-        struck = [own[number] for own in masks]
 
-        def scenes(called: str = called, struck: Sequence[Mask] = struck) -> list[Scene]:
+        def scenes(called: str = called, masks: Sequence[Mask] = where.masks) -> list[Scene]:
             return [
-                Scene(called, size, blank.pts, blank.fps, mask, seed=seed, video_id=name)
-                for mask, name in zip(struck, video_ids, strict=True)
+                Scene(called, (height, width), times, rate, mask, seed=seed, video_id=name)
+                for mask, name in zip(masks, video_ids, strict=True)
             ]
 
-        done = _struck(done, spec, Moments(called, seed, video_ids, *_places(struck), scenes), ordinal)
+        done = _struck(done, spec, Moments(called, seed, video_ids, where, scenes), ordinal)
     return done
 
 
-def _masks(
+def _places(
     specs: Sequence[Spec],
     placement: str | Placement | None,
-    blank: Clip,
+    times: Times,
+    rate: Fraction,
     segments: Sequence[Segments | None],
     seed: int,
     video_ids: Sequence[str],
-) -> list[list[Mask]]:
-    """For each clip one mask a spec."""
+) -> list[Places]:
+    """For each spec which frames it strikes."""
     placed = {spec.placement for spec in specs} if placement is None else {str(placement)}
     if placed == {EVERYWHERE}:  # which is the same for all clips, whatever their actions
-        return [masks_for(specs, placement, Timeline(len(blank), None))] * len(video_ids)
+        return [everywhere(len(video_ids), len(times))] * len(specs)
     lines = (
-        Timeline.of(blank.pts, blank.fps, own, seed=seed, video_id=name)
-        for own, name in zip(segments, video_ids, strict=True)
+        Timeline.of(times, rate, own, seed=seed, video_id=name) for own, name in zip(segments, video_ids, strict=True)
     )
-    return [masks_for(specs, placement, line) for line in lines]
-
-
-def _places(masks: Sequence[Mask]) -> tuple[Numbers, Numbers]:
-    """Of each struck frame of all clips, the number of its clip and its own number there."""
-    first = masks[0]
-    if all(mask is first for mask in masks):  # as they are, unless frames are placed by actions
-        struck = np.flatnonzero(first)
-        return np.repeat(np.arange(len(masks)), len(struck)), np.tile(struck, len(masks))
-    clip, index = np.nonzero(np.stack(masks))
-    return clip, index
+    masks = [masks_for(specs, placement, line) for line in lines]
+    return [Places.of(struck) for struck in zip(*masks, strict=True)]
 
 
 def _struck(frames: Tensor, spec: Spec, at: Moments, ordinal: int) -> Tensor:
@@ -154,8 +151,7 @@ def _struck(frames: Tensor, spec: Spec, at: Moments, ordinal: int) -> Tensor:
     form = form_of(spec)
     if form is None:
         return _by_way_of_the_cpu(frames, spec, at.scenes, ordinal)
-    rows = at.clip * frames.shape[1] + at.index
-    return _some_struck(frames.flatten(0, 1), rows, form, spec, at).view_as(frames)
+    return _some_struck(frames.flatten(0, 1), at.places.rows, form, spec, at).view_as(frames)
 
 
 def struck_frames(frames: Tensor, numbers: Numbers, spec: Spec, scene: Scene) -> Tensor:
@@ -174,7 +170,7 @@ def _some_struck(frames: Tensor, rows: Numbers, form: Form, spec: Spec, at: Mome
     """Frames of which some, by their places, are struck."""
     if not len(rows):
         return frames
-    if len(rows) == len(frames):
+    if len(rows) == frames.shape[0]:
         return form(frames, spec.value, at, **spec.entry.options)
     places = torch.from_numpy(rows).to(frames.device)
     out = frames.clone()
@@ -211,8 +207,9 @@ def _by_way_of_the_cpu(frames: Tensor, spec: Spec, scenes: Sequence[Scene], ordi
 
 
 def _checked(frames: Any) -> Tensor:
-    if frames.dtype != torch.uint8 or frames.ndim not in (4, 5) or frames.shape[-1] != 3 or 0 in frames.shape:
-        shape = tuple(frames.shape)
-        raise BadValue(f"a tensor of frames is (T, H, W, 3) or (B, T, H, W, 3) uint8 RGB, not {shape} {frames.dtype}")
+    shape = frames.shape
+    if frames.dtype != torch.uint8 or len(shape) not in (4, 5) or shape[-1] != 3 or 0 in shape:
+        given = f"{tuple(shape)} {frames.dtype}"
+        raise BadValue(f"a tensor of frames is (T, H, W, 3) or (B, T, H, W, 3) uint8 RGB, not {given}")
     made: Tensor = frames
     return made.contiguous()

@@ -3,16 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from jostle.corrupting.scene import Moment, Scene
-from jostle.corruptions.kernels.frame_keys import frame_keys, messages
+from jostle.corrupting.scene import Mask, Moment, Scene
+from jostle.corruptions.kernels.frame_keys import frame_keys
 from jostle.seeds import Part
 
 Numbers = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Which frames of clips are struck.
+
+    Attributes:
+        masks: one a clip, all as long.
+        clip: of each struck frame, the number of its clip.
+        index: of each struck frame, its number in its clip.
+        every: whether these are all frames of all clips, in their order.
+    """
+
+    masks: Sequence[Mask]
+    clip: Numbers
+    index: Numbers
+    every: bool = False
+
+    @classmethod
+    def of(cls, masks: Sequence[Mask]) -> Places:
+        """Those that masks say."""
+        clip, index = np.nonzero(np.stack(masks))
+        return cls(masks, clip, index)
+
+    @property
+    def frames(self) -> int:
+        """Of a clip, struck or not."""
+        return len(self.masks[0])
+
+    @cached_property
+    def rows(self) -> Numbers:
+        """Of each struck frame, its number among the frames of all clips."""
+        return np.asarray(self.clip * self.frames + self.index, np.intp)
+
+
+@lru_cache(16)
+def everywhere(clips: int, frames: int) -> Places:
+    """All frames, which most calls strike: made once."""
+    clip, index = np.divmod(np.arange(clips * frames), frames)
+    return Places([np.ones(frames, np.bool_)] * clips, clip, index, every=True)
 
 
 class Moments:
@@ -21,8 +62,6 @@ class Moments:
     Args:
         name: of the corruption, as `Scene` has it.
         video_ids: one a clip.
-        clip: of each frame, the number of its clip.
-        index: of each frame, its number in its clip.
         make_scenes: makes the scenes, one a clip, for those who want more than keys.
     """
 
@@ -31,18 +70,18 @@ class Moments:
         name: str,
         seed: int,
         video_ids: Sequence[str],
-        clip: Numbers,
-        index: Numbers,
+        places: Places,
         make_scenes: Callable[[], Sequence[Scene]],
     ) -> None:
         self.name, self.seed, self.video_ids = name, seed, video_ids
-        self.clip, self.index = clip, index
+        self.places, self.clip, self.index = places, places.clip, places.index
         self._make_scenes = make_scenes
 
     @classmethod
     def of(cls, scene: Scene, index: Numbers) -> Moments:
         """Of frames of one clip."""
-        return cls(scene.name, scene.seed, [scene.video_id], np.zeros_like(index), index, lambda: [scene])
+        places = Places([scene.mask], np.zeros_like(index), index)
+        return cls(scene.name, scene.seed, [scene.video_id], places, lambda: [scene])
 
     def __len__(self) -> int:
         return len(self.index)
@@ -59,10 +98,6 @@ class Moments:
     def keys(self, *parts: Part) -> npt.NDArray[np.uint64]:
         """What `Moment.key` says of each."""
         return frame_keys(self.seed, self.name, self.video_ids, self.clip, self.index, *parts)
-
-    def messages(self, *parts: Part) -> npt.NDArray[np.uint64]:
-        """What is hashed for these keys."""
-        return np.asarray(messages(self.seed, self.name, self.video_ids, self.clip, self.index, *parts), np.uint64)
 
     def scene_keys(self) -> npt.NDArray[np.uint64]:
         """What `Scene.key` says of the scene of each."""
