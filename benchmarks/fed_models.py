@@ -161,7 +161,6 @@ def looking(name: str, device: str, precision: str, clips: int = 4) -> Any:
             return DetectingByFeatures(NoFeatures(_puppet_spec()), NoDetector())
         return Recognising(Nothing(fed, struck_there=kind == NOTHING["cuda"]), Sampling(clips=clips), match)
     from jostle.models.precision import computing
-    from jostle.models.recogniser import CLIPS_AT_ONCE
 
     guard = partial(computing, device, precision)
     if fed.task == "detection":
@@ -170,7 +169,8 @@ def looking(name: str, device: str, precision: str, clips: int = 4) -> Any:
 
         detector: Any = load_detector("temporalmaxer_puppets", weights="clean").to(device)
         return DetectingByFeatures(load_extractor("puppet_net", device=device), detector, guard)
-    return Recognising(recogniser(model).to(device), Sampling(clips=clips), match, CLIPS_AT_ONCE[device], guard)
+    loaded = recogniser(model).to(device)
+    return Recognising(loaded, Sampling(clips=clips), match, loaded.at_once, guard)
 
 
 def _puppet_spec() -> Shown:
@@ -184,21 +184,21 @@ def _puppet_spec() -> Shown:
 def batch(fed: Fed, device: str) -> int:
     """Items that a network is given at once."""
     from jostle.models.extractor import FRAMES_AT_ONCE
-    from jostle.models.recogniser import CLIPS_AT_ONCE
+    from jostle.models.recogniser import CROPS_AT_ONCE
 
-    return (CLIPS_AT_ONCE if fed.task == "recognition" else FRAMES_AT_ONCE)[device]
+    return (CROPS_AT_ONCE if fed.task == "recognition" else FRAMES_AT_ONCE)[device]
 
 
 def own_rate(fed: Fed, device: str, precision: str) -> float:
     """Items a second of the network alone, on a batch that is prepared and on the device."""
     import torch
 
-    from jostle.models.precision import computing
+    from jostle.models.precision import computing, inferring
 
     size = batch(fed, device)
     look = looking(fed.name, device, precision)
     rng = np.random.default_rng(0)
-    with computing(device, precision), torch.inference_mode():
+    with computing(device, precision), inferring():
         compute: Callable[[], object]
         if fed.task == "recognition":
             clip = torch.from_numpy(rng.integers(0, 256, (fed.frames, 256, 340, 3), np.uint8)).to(device)

@@ -40,6 +40,7 @@ from jostle.benchmarks.sampling import Sampling  # noqa: E402
 from jostle.datasets.dataset import Dataset  # noqa: E402
 from jostle.looking.work import Look, Order  # noqa: E402
 from jostle.media.encode import Writer  # noqa: E402
+from jostle.puppets import actions  # noqa: E402
 from jostle.running.runner import Contestant, run_benchmark  # noqa: E402
 from jostle.types.segments import Segments  # noqa: E402
 from jostle.types.truth import Truth  # noqa: E402
@@ -97,7 +98,9 @@ def data_of(task: str, videos: dict[str, Path]) -> Dataset:
         count = np.arange(len(names))
         truth: Any = VideoLabels(names, CLASSES, count, count % 2)
     else:
-        truth = Truth.from_segments({name: Segments([1.0], [4.0], [0], None, ("wave",)) for name in names})
+        every = range(len(actions.CLASSES))
+        found = Segments([1.0 + n / 10 for n in every], [4.0 + n / 10 for n in every], every, None, actions.CLASSES)
+        truth = Truth.from_segments(dict.fromkeys(names, found))
     return Dataset("folder", "test", Path("data"), (truth,), videos)
 
 

@@ -29,7 +29,7 @@ from torch import Tensor, nn  # noqa: E402
 
 from benchmarks.timing import Clock, by_turns  # noqa: E402
 from jostle.models.networks.frame_convolution import FrameConvolution  # noqa: E402
-from jostle.models.recogniser import CLIPS_AT_ONCE, recognisers  # noqa: E402
+from jostle.models.recogniser import CROPS_AT_ONCE, recognisers  # noqa: E402
 
 CLIPS = {  # frames and size
     "slow_r50": (8, 224), "c2d_r50": (8, 224), "i3d_r50": (8, 224), "r2plus1d_r50": (16, 112),
@@ -105,7 +105,7 @@ def compiled(name: str, repeats: int) -> CompiledRow:
     network = recognisers[name].load("random", {"frames": frames, "size": size}).network
     assert isinstance(network, nn.Module)
     network.to("cuda")
-    shape = (CLIPS_AT_ONCE["cuda"], 3, frames, size, size)
+    shape = (CROPS_AT_ONCE["cuda"], 3, frames, size, size)
     clips = torch.randn(shape, generator=torch.Generator().manual_seed(0)).to("cuda")
     faster = torch.compile(network, dynamic=False)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import MissingExtra, ResourceError, SourceChanged, UnknownName
+from jostle.workers import give_way
 
 
 class Odd(Exception):
@@ -34,6 +35,11 @@ ERRORS: dict[str, Callable[[], Exception]] = {
 
 def squaring() -> Callable[[int], int]:
     return lambda number: number * number
+
+
+def giving_way() -> Callable[[object], int]:
+    give_way()
+    return lambda item: os.nice(0)
 
 
 def telling() -> Callable[[object], tuple[int, int]]:

@@ -80,6 +80,12 @@ def test_each_process_starts_once_and_all_take_part() -> None:
     assert all(counts == list(range(len(counts))) for counts in by_process.values())
 
 
+def test_workers_may_give_way_and_this_process_does_not() -> None:
+    rank = os.nice(0)
+    assert dict(worked(small_work.giving_way, [1, 2], 2)) == dict.fromkeys([1, 2], min(rank + workers.GIVES_WAY, 19))
+    assert dict(worked(small_work.giving_way, [1, 2], 1)) == {1: rank, 2: rank}
+
+
 def test_items_and_results_may_be_large() -> None:
     items = [bytes([k]) * 3_000_000 + b"." for k in range(6)]
     assert sorted(worked(small_work.reversing, items, 2)) == [(item, item[::-1]) for item in items]

@@ -34,6 +34,8 @@ GRACE_S = 10.0  # for a process that was told to leave; it has files to remove, 
 SHOWN = 100  # characters of an item in a message
 TRIES = 2  # processes that may die of an item
 INSTEAD = "use one job"
+GIVES_WAY = 5  # ranks, of the nineteen that there are below the usual one
+_serving = False  # whether this process is a child that works for another
 
 # Ctrl-C reaches the whole group of processes, and the parent decides what comes of it: from the first moment on.
 _CHILD = """
@@ -253,8 +255,16 @@ def _limit(error: OSError) -> str:
     return f", the limit of {name} is {resource.getrlimit(number)[0]}"
 
 
+def give_way() -> None:
+    """Let others of ours go first where cores are few. The process that somebody started keeps its rank."""
+    if _serving:
+        os.nice(GIVES_WAY)
+
+
 def serve(handle: int, parent: int) -> None:
     """Work for the process at the other end of the socket, until it is gone or wants no more. Called in a child."""
+    global _serving
+    _serving = True
     signal.signal(signal.SIGTERM, _leave)
     pipe = Connection(handle)
     os.set_inheritable(handle, False)  # nobody we start holds the socket open

@@ -13,7 +13,7 @@ from jostle import names
 from jostle.errors import BadValue, CheckpointError, DataError, UnknownName
 from jostle.models import InputSpec, Recogniser, load_recogniser, recognisers
 from jostle.models.extractor import ExtractorKind
-from jostle.models.recogniser import CLIPS_AT_ONCE, changed, with_weights
+from jostle.models.recogniser import CROPS_AT_ONCE, changed, with_weights
 
 SPEC = InputSpec(frames=4, stride=4, resize=20, size=16, mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4))
 
@@ -67,12 +67,12 @@ def test_logits_are_averaged_as_they_are_where_the_spec_wants_it(clips: np.ndarr
 def test_a_clip_scores_the_same_in_any_company(clips: np.ndarray, rows: list[int], at_once: int) -> None:
     model = Recogniser(with_weights("small", small, SPEC, "random", head="5.bias", classes=5).network, SPEC)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(CLIPS_AT_ONCE, "cpu", at_once)
+        patch.setitem(CROPS_AT_ONCE, "cpu", at_once)
         assert np.array_equal(model(clips[rows]), model(clips)[rows])
 
 
 def test_parts_share_batches_and_score_as_if_alone(clips: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(CLIPS_AT_ONCE, "cpu", 3)
+    monkeypatch.setitem(CROPS_AT_ONCE, "cpu", 3)
     model = Recogniser(with_weights("small", small, SPEC, "random", head="5.bias", classes=5).network, SPEC)
     parts = [clips[:1], clips[:2], clips[1:2], clips[:2]]
     for together, part in zip(model.together(parts), parts, strict=True):

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import BadValue
-from jostle.workers import cores, worked
+from jostle.workers import cores, give_way, worked
 
 if TYPE_CHECKING:
     from jostle.looking.remote import Ask
@@ -46,9 +46,7 @@ class Place:
             if served is None:
                 yield contestant
                 return
-            from jostle.looking.remote import look_from_afar
-
-            yield replace(contestant, load=partial(look_from_afar, served), apart=True)
+            yield replace(contestant, load=partial(_looking_from_afar, served), apart=True)
 
     @contextmanager
     def serving(self, load: Callable[[], Any]) -> Iterator[Ask | None]:
@@ -107,6 +105,13 @@ def place_of(
     with Cluster(jobs=jobs) as cluster:
         there = device if device != "auto" else "cuda" if cluster.gpus else "cpu"
         yield Place(cluster.worked, there, jobs or max(cluster.cpus, 1), there == "cpu", cluster)
+
+
+def _looking_from_afar(served: Ask) -> Any:
+    from jostle.looking.remote import look_from_afar
+
+    give_way()  # a GPU stands still while the process with the model waits for a core
+    return look_from_afar(served)
 
 
 def _processes(device: str, count: int | None) -> tuple[dict[str, str], ...]:

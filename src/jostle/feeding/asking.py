@@ -26,7 +26,7 @@ PATIENCE_S = 300.0
 PAUSE_S = 0.05
 SMALL_BYTES = 2**16  # goes through the socket
 MOST_SEGMENTS, FEWEST_SEGMENTS = 16, 2  # questions of a worker that wait for an answer
-MOST_BYTES = 128 * 2**20  # that they share, unless the fewest need more
+MOST_BYTES = 64 * 2**20  # that they share, unless the fewest need more; a GPU takes its time to get to know memory
 
 Answer = Callable[[], Any]
 

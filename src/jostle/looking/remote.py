@@ -20,7 +20,7 @@ from jostle.looking.strike import UNTOUCHED, Strike, strikes, struck_parts
 from jostle.types.clip import Frames
 from jostle.types.segments import Segments
 
-TOGETHER = 4  # clips of a worker in one question: they are struck in one go, and two questions fill a batch
+TOGETHER = 4  # clips of a worker in one question: they are struck in one go, and few questions fill a batch
 
 
 class Ask(Protocol):

@@ -76,7 +76,13 @@ def strikes(model: Any, spec: str) -> bool:
 
 
 def struck_parts(model: Any, questions: Sequence[tuple[Frames, Strike]]) -> list[Any]:
-    """Clips as the model is to see them, on its device where they were struck there."""
-    from jostle.models.lanes import on_device
+    """Clips as the model is to see them, on its device where any of them are struck there."""
+    if not any(strike.spec for _, strike in questions):
+        return [clips for clips, _ in questions]
+    from jostle.models.lanes import on_device, turn
 
-    return [strike.done_to(on_device(clips, model.device)) if strike.spec else clips for clips, strike in questions]
+    with turn(model.device):
+        there = [on_device(clips, model.device) for clips, _ in questions]
+        return [
+            strike.done_to(clips) if strike.spec else clips for clips, (_, strike) in zip(there, questions, strict=True)
+        ]

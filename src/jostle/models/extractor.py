@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.flow import Flow, flow_between
 from jostle.models.input_spec import Frames, InputSpec
-from jostle.models.lanes import on_device
+from jostle.models.lanes import in_batches, on_device, on_its_way, one_ahead, turn
+from jostle.models.precision import inferring
 from jostle.models.recogniser import changed, fill
 from jostle.registry import Registry
 from jostle.shipped.places import offer, place_of
@@ -199,22 +200,33 @@ class Extractor:
             return self._with_flow(clips, self._own_flow(clips) if flow is None else np.asarray(flow))
         network = cast(WindowNetwork, self.network)
         features = np.empty((len(clips), self.dim), np.float32)
-        with torch.inference_mode():
-            # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
-            for i, clip in enumerate(clips if self.kind.picks is None else clips[:, self.kind.picks]):
+
+        def begun(clip: Frames) -> Callable[[], Tensor]:
+            with turn(self._device):
                 crops = self.spec.prepare(on_device(np.ascontiguousarray(clip), self._device))
-                features[i] = network.features(crops).mean(0).float().cpu().numpy()
+                return on_its_way(network.features(crops).mean(0).float())
+
+        # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
+        every = map(begun, clips if self.kind.picks is None else clips[:, self.kind.picks])
+        with inferring():
+            for i, finish in enumerate(one_ahead(every)):
+                features[i] = finish().numpy()
         return features
 
     def _with_flow(self, clips: Frames, flow: Flow) -> Features:
         network = cast(FlowNetwork, self.network)
         features = np.empty((len(clips), self.dim), np.float32)
-        with torch.inference_mode():
-            for i, (clip, moved) in enumerate(zip(clips, flow, strict=True)):
+
+        def begun(clip: Frames, moved: Flow) -> Callable[[], Tensor]:
+            with turn(self._device):
                 crops = [self.spec.prepare_flow(on_device(moved, self._device))]
                 if self.kind.sees == "both":
                     crops.insert(0, self.spec.prepare(on_device(clip, self._device)))
-                features[i] = network.features(*crops).mean(0).float().cpu().numpy()
+                return on_its_way(network.features(*crops).mean(0).float())
+
+        with inferring():
+            for i, finish in enumerate(one_ahead(map(begun, clips, flow))):
+                features[i] = finish().numpy()
         return features
 
     def _own_flow(self, clips: Frames) -> Flow:
@@ -253,21 +265,22 @@ class Extractor:
     def _in_batches(
         self, parts: Sequence[npt.NDArray[Any]], size: int, dim: int, compute: Callable[[Tensor], Tensor]
     ) -> list[Features]:
-        ends = np.cumsum([len(part) for part in parts])
-        made = np.empty((int(ends[-1]), dim), np.float32)
-        with torch.inference_mode():
-            for lo in range(0, len(made), size):
-                here = min(size, len(made) - lo)
-                # What of each part is in this batch; an empty slice of those that are before or after it.
-                pieces = [
-                    part[max(lo - begin, 0) : max(lo + size - begin, 0)]
-                    for part, begin in zip(parts, (0, *ends[:-1].tolist()), strict=True)
-                ]
-                batch = [on_device(piece, self._device) for piece in pieces if len(piece)]
+        def begun(pieces: Sequence[npt.NDArray[Any]]) -> Callable[[], Tensor]:
+            here = sum(map(len, pieces))
+            with turn(self._device):
+                batch = [on_device(piece, self._device) for piece in pieces]
                 if here < size:
                     batch.append(batch[0].new_zeros(size - here, *batch[0].shape[1:]))
                 done = compute(torch.cat(batch) if len(batch) > 1 else batch[0])
-                made[lo : lo + here] = done[:here].float().cpu().numpy()
+                return on_its_way(done[:here].float())
+
+        ends = np.cumsum([len(part) for part in parts])
+        made, first = np.empty((int(ends[-1]), dim), np.float32), 0
+        with inferring():
+            for finish in one_ahead(map(begun, in_batches(parts, size))):
+                rows = finish()
+                made[first : first + len(rows)] = rows
+                first += len(rows)
         return np.split(made, ends[:-1])
 
     def _in_two_parts(self) -> nn.Module:

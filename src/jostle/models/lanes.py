@@ -1,21 +1,31 @@
-"""How a device is fed: threads that take turns on it, and memory that it reads by itself."""
+"""How a device is fed: threads that take turns on it, memory that it reads by itself, answers that are awaited later.
+
+On a GPU networks compute one behind the other, while frames are copied beside that. The next batch is started before
+the last is done, so that there is no pause between them.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+Begun = TypeVar("Begun")
+Items = TypeVar("Items", bound=Any)  # an array or a tensor, a row an item
 WAIT_ASLEEP = 4  # CU_CTX_SCHED_BLOCKING_SYNC
-LANES = {"cpu": 1, "cuda": 2}  # while one waits for its answers, the other copies and computes
+LANES = {"cpu": 1, "cuda": 3}  # while one waits for its answers, another has begun, and the third begins
+_starting = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,69 @@ def _nothing() -> None:
     pass
 
 
+@contextmanager
+def turn(device: torch.device) -> Iterator[None]:
+    """The right to start networks on a device, which on a GPU one thread has at a time.
+
+    Several that started them at once would wait for each other between any two operations, as only one runs Python. And
+    what the first of them makes for all, such as weights in fewer digits, is done before anybody needs it.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    with _starting, torch.cuda.stream(torch.cuda.default_stream(device)):
+        yield
+
+
 def on_device(items: npt.NDArray[Any], device: torch.device) -> Tensor:
     """Items on a device. On a GPU the copy goes on beside other work, and what is computed next here waits for it."""
-    shareable = device.type != "cpu" and items.flags.writeable and items.flags.c_contiguous
-    return torch.from_numpy(items if shareable else np.array(items, order="C")).to(device, non_blocking=True)
+    if device.type != "cuda":
+        return torch.from_numpy(np.array(items, order="C")).to(device)
+    shareable = items.flags.writeable and items.flags.c_contiguous
+    here, beside = torch.cuda.current_stream(device), _copying(device)
+    with torch.cuda.stream(beside):
+        there = torch.from_numpy(items if shareable else np.array(items, order="C")).to(device, non_blocking=True)
+    here.wait_stream(beside)
+    there.record_stream(here)
+    return there
+
+
+@cache
+def _copying(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def on_its_way(values: Tensor) -> Callable[[], Tensor]:
+    """Values on their way from a device; what is given back waits for them, and for nothing that was begun later."""
+    if not values.is_cuda:
+        return lambda: values
+    here = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+    here.copy_(values, non_blocking=True)
+    arrived = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+    arrived.record()
+
+    def awaited() -> Tensor:
+        arrived.synchronize()
+        return here
+
+    return awaited
+
+
+def in_batches(parts: Sequence[Items], size: int) -> Iterator[list[Items]]:
+    """The items of all parts, `size` at a time: what of each part is in a batch, as far as something is."""
+    begins = [0, *itertools.accumulate(map(len, parts))]
+    for lo in range(0, begins[-1], size):
+        pieces = (
+            part[max(lo - begin, 0) : max(lo + size - begin, 0)] for part, begin in zip(parts, begins, strict=False)
+        )
+        yield [piece for piece in pieces if len(piece)]
+
+
+def one_ahead(begun: Iterable[Begun]) -> Iterator[Begun]:
+    """What is to be finished, each when the one after it has been begun."""
+    before: list[Begun] = []
+    for one in begun:
+        before.append(one)
+        if len(before) > 1:
+            yield before.pop(0)
+    yield from before

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import torch
 
@@ -24,6 +25,16 @@ def check_precision(precision: str, device: str) -> None:
         raise UnknownName("precision", precision, PRECISIONS)
     if precision == "tf32" and not device.startswith("cuda"):
         raise BadValue("tf32 is a precision of GPUs, and the networks run on the CPU; leave it out, or take bfloat16")
+
+
+def inferring() -> AbstractContextManager[Any]:
+    """Without gradients.
+
+    Weights that are used in fewer digits are then converted once, as long as `computing` lasts. In inference mode that
+    would be done with every batch.
+    """
+    fewer = torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu")
+    return torch.no_grad() if fewer else torch.inference_mode()
 
 
 @contextmanager

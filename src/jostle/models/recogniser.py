@@ -14,14 +14,17 @@ from torch import Tensor, nn
 
 from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.models.input_spec import Frames, InputSpec
-from jostle.models.lanes import on_device
+from jostle.models.lanes import in_batches, on_device, on_its_way, one_ahead, turn
+from jostle.models.precision import inferring
 from jostle.registry import Registry
 from jostle.settings import fit_changes
 from jostle.shapes import differences
 from jostle.shipped.places import Place, offer, place_of
 
 # Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.
-CLIPS_AT_ONCE = {"cpu": 1, "cuda": 8}
+# Of a clip that is cut several times fewer fit.
+CROPS_AT_ONCE = {"cpu": 1, "cuda": 16}
+CROPS = {"centre": 1, "three": 3, "ten": 10}
 
 Scores = npt.NDArray[np.float32]
 Weights = Mapping[str, Tensor] | str | PathLike[str]
@@ -80,16 +83,19 @@ class Recogniser:
     def together(self, parts: Sequence[Frames | Tensor]) -> list[Scores]:
         """Scores of the clips of each part, as if each were alone; they share batches. Some may be on its device."""
         every = [self._checked(part) for part in parts]
-        with torch.inference_mode():
+        with inferring():
             if self.spec is None:
-                return [self._scores(self.network(clips), len(clips)).numpy() for clips in every]
-            size = CLIPS_AT_ONCE["cuda" if self.device.type == "cuda" else "cpu"]
-            clips = [clip for part in every for clip in part]
-            made = np.concatenate(
-                [self._some(clips[lo : lo + size], size, self.spec) for lo in range(0, len(clips), size)]
-            )
-        ends = np.cumsum([len(part) for part in every])
-        return np.split(made, ends[:-1])
+                return [self._scores(self._rows(self.network(clips), len(clips))).numpy() for clips in every]
+            begun = (self._begun(pieces, self.spec) for pieces in in_batches(every, self.at_once))
+            made = np.concatenate([finish() for finish in one_ahead(begun)])
+        return np.split(made, np.cumsum([len(part) for part in every])[:-1])
+
+    @property
+    def at_once(self) -> int:
+        """Clips that go through the network together; one where it is not known what company does to a clip."""
+        if self.spec is None:
+            return 1
+        return max(CROPS_AT_ONCE["cuda" if self.device.type == "cuda" else "cpu"] // CROPS[self.spec.crops], 1)
 
     def _checked(self, clip_frames: Frames | Tensor) -> Frames | Tensor:
         if isinstance(clip_frames, Tensor):
@@ -99,34 +105,43 @@ class Recogniser:
             raise BadValue(f"{self.name}: clips must be (B, T, H, W, 3) uint8, not {clips.shape} {clips.dtype}")
         return clips
 
-    def _some(self, clips: Sequence[Frames | Tensor], size: int, spec: InputSpec) -> Scores:
-        there = [clip if isinstance(clip, Tensor) else on_device(clip, self.device) for clip in clips]
-        crops = spec.prepare_clips(there)  # (B, crops, ...)
-        if len(clips) < size:
-            crops = torch.cat([crops, crops.new_zeros(size - len(clips), *crops.shape[1:])])
-        try:
-            raw = self.network(crops.flatten(0, 1))
-        except (RuntimeError, ValueError) as error:
-            if len(clips[0]) == spec.frames or isinstance(error, torch.OutOfMemoryError):
-                raise
-            raise BadValue(
-                f"{self.name}: cannot take a clip of {len(clips[0])} frames; give it {spec.frames} ({error})"
-            ) from error
-        return self._scores(raw, size * crops.shape[1], size, len(clips)).numpy()
+    def _begun(self, pieces: Sequence[Frames | Tensor], spec: InputSpec) -> Callable[[], Scores]:
+        """Scores of no more clips than go through the network together, to be waited for."""
+        size = self.at_once
+        with turn(self.device):
+            there = [piece if isinstance(piece, Tensor) else on_device(piece, self.device) for piece in pieces]
+            clips = [clip for piece in there for clip in piece]
+            crops = spec.prepare_clips(clips)  # (B, crops, ...)
+            if len(clips) < size:
+                crops = torch.cat([crops, crops.new_zeros(size - len(clips), *crops.shape[1:])])
+            try:
+                raw = self.network(crops.flatten(0, 1))
+            except (RuntimeError, ValueError) as error:
+                if len(clips[0]) == spec.frames or isinstance(error, torch.OutOfMemoryError):
+                    raise
+                raise BadValue(
+                    f"{self.name}: cannot take a clip of {len(clips[0])} frames; give it {spec.frames} ({error})"
+                ) from error
+            rows = on_its_way(self._rows(raw, size * crops.shape[1]))
+        return lambda: self._scores(rows(), size, len(clips)).numpy()
 
-    def _scores(self, raw: Any, rows: int, size: int | None = None, kept: int | None = None) -> Tensor:
-        """(B, classes) of the first `kept` clips, from one row a crop."""
+    def _rows(self, raw: Any, count: int) -> Tensor:
+        """(rows, classes) float32, as the network gave them."""
         given = torch.as_tensor(raw)
-        if given.ndim != 2 or given.shape[0] != rows or given.shape[1] < 1:
+        if given.ndim != 2 or given.shape[0] != count or given.shape[1] < 1:
             raise BadValue(
-                f"{self.name}: scores must be ({rows}, classes) for an input of {rows}, not {tuple(given.shape)}"
+                f"{self.name}: scores must be ({count}, classes) for an input of {count}, not {tuple(given.shape)}"
             )
         if self.classes and given.shape[1] != len(self.classes):
             raise BadValue(f"{self.name}: {given.shape[1]} scores for {len(self.classes)} classes")
-        scores = given.detach().float().cpu()
+        return given.detach().float()
+
+    def _scores(self, rows: Tensor, size: int | None = None, kept: int | None = None) -> Tensor:
+        """(B, classes) of the first `kept` clips of `size`, from one row a crop."""
+        scores = rows.cpu()
         if self.outputs == "logits" and (self.spec is None or self.spec.joined == "scores"):
             scores = scores.softmax(1)
-        scores = scores.reshape(size or rows, -1, scores.shape[1]).mean(1)[:kept]
+        scores = scores.reshape(size or len(rows), -1, scores.shape[1]).mean(1)[:kept]
         if not scores.isfinite().all():
             raise DataError(f"{self.name}: the model gave scores that are not finite numbers", fault="F78")
         return scores

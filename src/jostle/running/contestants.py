@@ -334,21 +334,14 @@ def _recognising(get: Callable[[], Recogniser], sampling: Sampling, match: Class
     model = get().to(device)
     # Length and size are settled by the model's InputSpec, where it has one.
     chosen = sampling if model.spec is None else replace(sampling, frames=None)
-    return Recognising(model, chosen, match, _batch(model, device), _one_thread())
+    return Recognising(model, chosen, match, model.at_once, _one_thread())
 
 
 def _seeing_frames(get: Callable[[], Recogniser], match: ClassMatch, device: str) -> SeeingFrames:
     from jostle.looking.frame_recognition import SeeingFrames
 
     model = get().to(device)
-    return SeeingFrames(model, match, _batch(model, device), _one_thread())
-
-
-def _batch(model: Recogniser, device: str) -> int:
-    """Clips at once: as many as the model takes together, and one where other company might give other bits."""
-    from jostle.models.recogniser import CLIPS_AT_ONCE
-
-    return 1 if model.spec is None else CLIPS_AT_ONCE["cuda" if device.startswith("cuda") else "cpu"]
+    return SeeingFrames(model, match, model.at_once, _one_thread())
 
 
 def _frame_classes(recipe: Recipe, data: Dataset) -> ClassMatch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -12,23 +13,43 @@ from torch import Tensor
 
 KEPT = 64
 _lock = Lock()
-_kept: OrderedDict[tuple[int, torch.device], tuple[npt.NDArray[Any], Tensor]] = OrderedDict()
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A table on a device.
+
+    Attributes:
+        table: kept along, so that no other takes its identity.
+        stream: that copied it to a GPU, and when it had done so; None elsewhere.
+    """
+
+    table: npt.NDArray[Any]
+    there: Tensor
+    stream: torch.cuda.Stream | None = None
+    copied: torch.cuda.Event | None = None
+
+
+_kept: OrderedDict[tuple[int, torch.device], _Kept] = OrderedDict()
 
 
 def held(table: npt.NDArray[Any], device: torch.device) -> Tensor:
     """A table, which is never written to, on a device."""
     key = id(table), device
-    with _lock:  # a process with a model corrupts in several threads
+    with _lock:  # a process may corrupt in several threads
         found = _kept.get(key)
-        if found is None or found[0] is not table:  # the table is kept along, so that no other takes its identity
-            found = table, torch.from_numpy(table.copy()).to(device)
-            if device.type == "cuda":
-                torch.cuda.current_stream(device).synchronize()  # the other threads have streams of their own
-            _kept[key] = found
+        if found is None or found.table is not table:
+            there = sent(table.copy(), device)
+            stream = torch.cuda.current_stream(device) if there.is_cuda else None
+            found = _kept[key] = _Kept(table, there, stream, None if stream is None else stream.record_event())
             while len(_kept) > KEPT:
                 _kept.popitem(last=False)
         _kept.move_to_end(key)
-        return found[1]
+    if found.stream is not None and (here := torch.cuda.current_stream(device)) != found.stream:
+        assert found.copied is not None
+        here.wait_event(found.copied)
+        found.there.record_stream(here)
+    return found.there
 
 
 def sent(values: npt.NDArray[Any], device: torch.device) -> Tensor:
