@@ -20,7 +20,6 @@ pytestmark = [
     pytest.mark.skipif(torch.cuda.is_available(), reason="a GPU runs the programs themselves"),
 ]
 
-# Small frames, as the interpreter takes milliseconds for a step: one whose pixels come in fours, one whose do not.
 SCRIPT = """
 import sys
 import numpy as np, torch, jostle
@@ -28,7 +27,7 @@ from jostle.corrupting.spec import Spec
 from jostle.corruptions.tensors.batch import corrupted_batch
 
 rng = np.random.default_rng(0)
-for size in ((4, 8), (3, 5)):
+for size in ({sizes}):
     clips = rng.integers(0, 256, (2, 1, *size, 3)).astype(np.uint8)
     clips[0, 0, 0, :, 1:] = clips[0, 0, 0, :, :1]
     for spec in sys.argv[1:]:
@@ -46,6 +45,10 @@ def interpreted(script: str, *given: str) -> None:
     assert told.returncode == 0, told.stderr.decode()[-2000:]
 
 
+# Small frames, as the interpreter takes milliseconds for a step: one whose pixels come in fours, one whose do not.
+SIZES = "(4, 8), (3, 5)"
+
+
 @pytest.mark.parametrize(
     "specs",
     [
@@ -56,7 +59,11 @@ def interpreted(script: str, *given: str) -> None:
     ],
 )
 def test_programs_give_the_bytes_of_the_kernels(specs: list[str]) -> None:
-    interpreted(SCRIPT, *specs)
+    interpreted(SCRIPT.format(sizes=SIZES), *specs)
+
+
+def test_rare_values_of_shot_noise() -> None:
+    interpreted(SCRIPT.format(sizes="(32, 80),"), "shot_noise:1")
 
 
 # Of one block and of several, with numbers of one letter and of more.

@@ -30,8 +30,8 @@ def noise(  # type: ignore[no-untyped-def, unused-ignore]
         table: what is looked up; impulse noise has none.
         streams: rows of all frames.
         grains: numbers that a row is read in, in units of `GRAIN`, by which it is known that they lie well.
-        this: share of salt, bits of a gain, or slices of a row of the table, by kind.
-        that: share of salt and pepper, the gain of 1, or values that are rare, by kind.
+        this: share of salt, bits of a gain, or bits of a chance that say its slot, by kind.
+        that: share of salt and pepper, the gain of 1, or how many chances at either end have slices of their own.
         FOURS: whether rows are read in numbers of four bytes, or in bytes.
     """
     if FOURS:
@@ -117,9 +117,14 @@ def noised(clean, chance, table, this, that, KIND: tl.constexpr):  # type: ignor
     if KIND == "impulse":
         noisy = tl.where(chance < this, 255, tl.where(chance < that, 0, clean))
     elif KIND == "shot":
-        slot = tl.where(chance < that, this + chance, chance >> 4)
-        slot = tl.where(chance >= 65536 - that, this + that + (chance & (that - 1)), slot)
-        noisy = tl.load(table + clean * (this + 2 * that) + slot).to(tl.int32)
+        entry = tl.load(table.to(tl.pointer_type(tl.int32)) + (clean << this) + (chance >> (16 - this)))
+        place = chance & ((65536 >> this) - 1)
+        noisy = tl.where(place < (entry >> 16), entry, entry >> 8) & 0xFF
+        several = entry < 0
+        split = ((chance + that) & 0xFFFF) < 2 * that
+        slice = tl.where(split, (4096 >> this) + (chance & (that - 1)), place >> 4)
+        exact = tl.load(table + (entry & 0x7FFFFFFF) + slice, mask=several, other=0).to(tl.int32)
+        noisy = tl.where(several, exact, noisy)
     else:
         below = chance < 0x8000
         found = tl.load(table + (tl.where(below, chance ^ 0x7FFF, chance) & 0x7FFF)).to(tl.int32)

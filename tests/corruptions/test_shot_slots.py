@@ -1,0 +1,34 @@
+"""Shot noise by few slots a row gives what its whole table says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from jostle.corrupting.corruption import corruptions
+from jostle.corrupting.profile import profiles
+from jostle.corruptions.noise import SLICES, TAIL, _shot_table
+from jostle.corruptions.tensors.noise import SLOT_BITS, _shot_slots
+
+OTHERS = [entry for table in profiles.values() for entry in table.entries.values() if entry.corruption == "shot_noise"]
+PHOTONS = {*corruptions["shot_noise"].scale, *(photons for entry in OTHERS for photons in entry.values), 0.7, 1000}
+
+
+@pytest.mark.parametrize("photons", sorted(PHOTONS))
+def test_slots_say_what_the_table_says(photons: float) -> None:
+    table, chance = _shot_table(photons), np.arange(65536)
+    wanted = table[:, chance >> 4]
+    wanted[:, :TAIL] = table[:, SLICES : SLICES + TAIL]
+    wanted[:, -TAIL:] = table[:, SLICES + TAIL :]
+    slots = _shot_slots(photons)
+    entry = slots[: 1024 << SLOT_BITS].view(np.int32).reshape(256, -1)[:, chance >> (16 - SLOT_BITS)]
+    place = chance & ((65536 >> SLOT_BITS) - 1)
+    found = np.where(place < entry >> 16, entry, entry >> 8) & 0xFF
+    several = entry < 0
+    split = (chance < TAIL) | (chance >= 65536 - TAIL)
+    piece = np.where(split, (SLICES >> SLOT_BITS) + chance % TAIL, place >> 4)
+    found[several] = slots[((entry & 0x7FFFFFFF) + piece)[several]]
+    assert np.array_equal(found, wanted)
+    assert photons > 250 or np.count_nonzero(several) < 0.15 * several.size  # or it is of little use
