@@ -5,6 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from jostle.corruptions.tensors.filter_program import placed
+
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def halve(known, out, words, streams, rows, row, count, unit, spread, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
@@ -59,34 +61,32 @@ def deviation(own, row, j, streams, unit, spread, inside):  # type: ignore[no-un
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def lay_fog(frames, out, clouds, low, high, brightest, thickness, height, values, side, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
     """A frame behind its cloud, so that its brightest value keeps its level."""
-    line = tl.program_id(0)
-    frame, y = line // height, line % height
-    x = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
+    frame, y, x, start = placed(values, height, SIZE)
     inside = x < values
     gain, lift = share_of(tl.load(brightest + frame), thickness)
     least = tl.load(low + frame)
     span = tl.maximum(tl.load(high + frame) - least, 1e-6)
     raw = tl.load(clouds + frame.to(tl.int64) * side * side + y * side + x // 3, mask=inside, other=0.0)
     bank = tl.div_rn(raw - least, span)
-    there = line.to(tl.int64) * values + x
-    value = tl.load(frames + there, mask=inside, other=0).to(tl.float32)
-    made = tl.minimum(value * gain + bank * lift, 255.0).to(tl.int32).to(tl.uint8)
-    tl.store(out + there, made, mask=inside)
+    behind(frames, out, start + y * values + x, bank, gain, lift, inside)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def lay_plane(frames, out, planes, clip, moves, brightest, thickness, height, values, side, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
     """A frame behind the cloud of its clip, which the wind has moved, and which is a torus."""
-    line = tl.program_id(0)
-    frame, y = line // height, line % height
-    x = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
+    frame, y, x, start = placed(values, height, SIZE)
     inside = x < values
     gain, lift = share_of(tl.load(brightest + frame), thickness)
     row = (y + tl.load(moves + 2 * frame)) % side
     column = (x // 3 + tl.load(moves + 2 * frame + 1)) % side
     plane = planes + tl.load(clip + frame).to(tl.int64) * side * side
     bank = tl.load(plane + row * side + column, mask=inside, other=0.0)
-    there = line.to(tl.int64) * values + x
+    behind(frames, out, start + y * values + x, bank, gain, lift, inside)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def behind(frames, out, there, bank, gain, lift, inside):  # type: ignore[no-untyped-def, unused-ignore]
+    """Values of frames behind a bank of fog, written."""
     value = tl.load(frames + there, mask=inside, other=0).to(tl.float32)
     made = tl.minimum(value * gain + bank * lift, 255.0).to(tl.int32).to(tl.uint8)
     tl.store(out + there, made, mask=inside)
@@ -105,11 +105,9 @@ def blend(  # type: ignore[no-untyped-def, unused-ignore]
     frames, out, textures, begins, share, other, height, values, stride, BITS: tl.constexpr, SIZE: tl.constexpr
 ):
     """Two whole shares, of a frame and of the window of a texture that begins somewhere, added."""
-    line = tl.program_id(0)
-    frame, y = line // height, line % height
-    x = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
+    frame, y, x, start = placed(values, height, SIZE)
     inside = x < values
-    there = line.to(tl.int64) * values + x
+    there = start + y * values + x
     value = tl.load(frames + there, mask=inside, other=0).to(tl.int32)
     ice = tl.load(textures + tl.load(begins + frame) + y * stride + x, mask=inside, other=0).to(tl.int32)
     made = tl.minimum((value * share + ice * other) >> BITS, 255).to(tl.uint8)
