@@ -34,7 +34,7 @@ import numpy as np  # noqa: E402
 
 from benchmarks import fed_models  # noqa: E402
 from benchmarks.fed_models import MODELS, Fed  # noqa: E402
-from jostle.api.engines import place_of  # noqa: E402
+from jostle.api.engines import ENGINES, place_of  # noqa: E402
 from jostle.benchmarks.recipe import Group, Recipe  # noqa: E402
 from jostle.benchmarks.sampling import Sampling  # noqa: E402
 from jostle.datasets.dataset import Dataset  # noqa: E402
@@ -154,7 +154,14 @@ class Rate:
 
 
 def run_rate(
-    fed: Fed, videos: dict[str, Path], clips: int, device: str, jobs: int, processes: int | None, precision: str
+    fed: Fed,
+    videos: dict[str, Path],
+    clips: int,
+    device: str,
+    jobs: int,
+    processes: int | None,
+    precision: str,
+    engine: str = "local",
 ) -> tuple[Rate, dict[str, bytes]]:
     """What `run` does, and what it finds in each cell, as bytes."""
     task, recipe = fed.task, recipe_for(fed.task, clips)
@@ -166,14 +173,15 @@ def run_rate(
         notes.mkdir()
         begin = time.monotonic()
         with (
-            place_of("local", device, jobs, many=True, model_processes=processes) as place,
+            place_of(engine, device, jobs, many=True, model_processes=processes) as place,
             place.with_models(Contestant(load, fed.name)) as contestant,
         ):
             loaded = time.monotonic()
             workers = min(jobs, len(videos))
             timed = replace(contestant, load=Starting(contestant.load, warm, notes, workers))
             out = Path(folder) / "run"
-            done = run_benchmark(recipe, data_of(task, videos), timed, out, cells=recipe.cells, jobs=jobs)
+            usual = {"cells": recipe.cells, "jobs": jobs, "engine": place.engine}
+            done = run_benchmark(recipe, data_of(task, videos), timed, out, **usual)
         whole = time.monotonic() - begin
         lines = [line.split() for file in notes.glob("times-*") for line in file.read_text().splitlines()]
         first = min(float(first) for first, _ in lines)
@@ -211,7 +219,8 @@ def measured(options: argparse.Namespace, videos: dict[str, Path], name: str) ->
     said: dict[str, Any] = {"alone": alone, "batch": fed_models.batch(fed, options.device)}
     if few:
         before, known = run_rate(fed, few, device=options.device, jobs=1, processes=0, **usual)
-        _, same = run_rate(fed, few, device=options.device, jobs=min(4, options.most), processes=1, **usual)
+        own = {"processes": 1 if options.engine == "local" else None, "engine": options.engine}
+        _, same = run_rate(fed, few, device=options.device, jobs=min(4, options.most), **own, **usual)
         said |= {"one_process": before.a_second, "same_bytes": known == same}
         print(f"{name}: alone {alone:.1f}, one process {before.a_second:.1f} a second; ", end="", flush=True)
         print("the same bytes when fed" if known == same else "OTHER BYTES WHEN FED", flush=True)
@@ -220,7 +229,8 @@ def measured(options: argparse.Namespace, videos: dict[str, Path], name: str) ->
         some = dict(list(videos.items())[: jobs * options.rounds])
         plain = {"clips": options.clips, "precision": "float32"}
         can, _ = run_rate(nothing, some, device="cpu", jobs=jobs, processes=0, **plain)
-        did, _ = run_rate(fed, some, device=options.device, jobs=jobs, processes=options.processes, **usual)
+        own = {"processes": options.processes, "engine": options.engine}
+        did, _ = run_rate(fed, some, device=options.device, jobs=jobs, **own, **usual)
         run, whole = did.a_second, did.items / did.whole_s
         able = can.items / can.seconds if fed.task == "recognition" else did.items / can.seconds
         times = (did.load_s, did.start_s)
@@ -257,12 +267,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--clips", type=int, default=4)
     parser.add_argument("--check", type=int, default=2, help="videos whose bytes are compared with one process's")
     parser.add_argument("--processes", type=int, default=None, help="that hold the model; on a CPU at least 1")
+    parser.add_argument("--engine", default="local", choices=ENGINES, help="that shares out the work of `run`")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--strict", action="store_true")
     options = parser.parse_args(arguments)
     options.jobs = [int(one) for one in str(options.jobs).split(",")]
     options.most = max(options.jobs)
-    if options.processes is None and options.device == "cpu":
+    if options.processes is None and options.device == "cpu" and options.engine == "local":
         options.processes = 1
     told: dict[str, Any] = {"device": options.device, "precision": options.precision, "cores": cores()}
     print(f"{options.videos} videos of {options.frames} frames, {SIZE[1]}x{SIZE[0]}, {options.clips} clips, ", end="")

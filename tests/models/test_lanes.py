@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.models.lanes import in_batches, on_device, on_its_way, one_ahead, turn
+from jostle.models.lanes import in_batches, networks, on_device, on_its_way, one_ahead, turn
 from jostle.models.precision import computing, inferring
 
 
@@ -62,7 +62,9 @@ def test_several_threads_on_a_gpu_compute_what_one_does() -> None:
 
             def begun(number: int):
                 with turn(device):
-                    return on_its_way(network(on_device(rows[number], device)).float())
+                    there = on_device(rows[number], device) * 2
+                    with networks(there):
+                        return on_its_way(network(there).float())
 
             for number, finish in zip(mine, one_ahead(map(begun, mine)), strict=True):
                 found[number] = finish().numpy().copy()
@@ -74,4 +76,4 @@ def test_several_threads_on_a_gpu_compute_what_one_does() -> None:
         thread.join()
     with computing("cuda", "bfloat16"), torch.inference_mode():
         for number, row in enumerate(rows):
-            assert np.array_equal(found[number], network(torch.from_numpy(row).to(device)).float().cpu().numpy())
+            assert np.array_equal(found[number], network(torch.from_numpy(row).to(device) * 2).float().cpu().numpy())

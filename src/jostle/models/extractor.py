@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.flow import Flow, flow_between
 from jostle.models.input_spec import Frames, InputSpec
-from jostle.models.lanes import in_batches, on_device, on_its_way, one_ahead, turn
+from jostle.models.lanes import in_batches, networks, on_device, on_its_way, one_ahead, turn
 from jostle.models.precision import inferring
 from jostle.models.recogniser import changed, fill
 from jostle.registry import Registry
@@ -204,7 +204,8 @@ class Extractor:
         def begun(clip: Frames) -> Callable[[], Tensor]:
             with turn(self._device):
                 crops = self.spec.prepare(on_device(np.ascontiguousarray(clip), self._device))
-                return on_its_way(network.features(crops).mean(0).float())
+                with networks(crops):
+                    return on_its_way(network.features(crops).mean(0).float())
 
         # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
         every = map(begun, clips if self.kind.picks is None else clips[:, self.kind.picks])
@@ -222,7 +223,8 @@ class Extractor:
                 crops = [self.spec.prepare_flow(on_device(moved, self._device))]
                 if self.kind.sees == "both":
                     crops.insert(0, self.spec.prepare(on_device(clip, self._device)))
-                return on_its_way(network.features(*crops).mean(0).float())
+                with networks(*crops):
+                    return on_its_way(network.features(*crops).mean(0).float())
 
         with inferring():
             for i, finish in enumerate(one_ahead(map(begun, clips, flow))):
@@ -246,11 +248,8 @@ class Extractor:
     def see_together(self, parts: Sequence[Frames]) -> list[Features]:
         """What is seen of the frames of each part, as if each were alone; they share batches."""
         network = cast(FrameNetwork, self._in_two_parts())
-
-        def seen(batch: Tensor) -> Tensor:
-            return network.see(self.spec.prepare_frames(batch))
-
-        return self._in_batches([np.asarray(part) for part in parts], self.at_once[0], self.frame_dim or 0, seen)
+        every, size = [np.asarray(part) for part in parts], self.at_once[0]
+        return self._in_batches(every, size, self.frame_dim or 0, self.spec.prepare_frames, network.see)
 
     def join(self, seen: Features) -> Features:
         """(B, C) float32 from (B, T, frame_dim): each window by itself, the same bits in any company."""
@@ -260,10 +259,15 @@ class Extractor:
         """The features of the windows of each part, as if each were alone; they share batches."""
         network = cast(FrameNetwork, self._in_two_parts())
         every = [np.asarray(part, np.float32) for part in parts]
-        return self._in_batches(every, self.at_once[1], self.dim, network.join)
+        return self._in_batches(every, self.at_once[1], self.dim, lambda seen: seen, network.join)
 
     def _in_batches(
-        self, parts: Sequence[npt.NDArray[Any]], size: int, dim: int, compute: Callable[[Tensor], Tensor]
+        self,
+        parts: Sequence[npt.NDArray[Any]],
+        size: int,
+        dim: int,
+        prepare: Callable[[Tensor], Tensor],
+        compute: Callable[[Tensor], Tensor],
     ) -> list[Features]:
         def begun(pieces: Sequence[npt.NDArray[Any]]) -> Callable[[], Tensor]:
             here = sum(map(len, pieces))
@@ -271,8 +275,9 @@ class Extractor:
                 batch = [on_device(piece, self._device) for piece in pieces]
                 if here < size:
                     batch.append(batch[0].new_zeros(size - here, *batch[0].shape[1:]))
-                done = compute(torch.cat(batch) if len(batch) > 1 else batch[0])
-                return on_its_way(done[:here].float())
+                ready = prepare(torch.cat(batch) if len(batch) > 1 else batch[0])
+                with networks(ready):
+                    return on_its_way(compute(ready)[:here].float())
 
         ends = np.cumsum([len(part) for part in parts])
         made, first = np.empty((int(ends[-1]), dim), np.float32), 0

@@ -1,7 +1,7 @@
 """How a device is fed: threads that take turns on it, memory that it reads by itself, answers that are awaited later.
 
-On a GPU networks compute one behind the other, while frames are copied beside that. The next batch is started before
-the last is done, so that there is no pause between them.
+On a GPU networks compute one behind the other, while frames are copied and made ready beside that. The next batch is
+started before the last is done, so that there is no pause between them.
 """
 
 from __future__ import annotations
@@ -86,34 +86,46 @@ def _nothing() -> None:
 
 @contextmanager
 def turn(device: torch.device) -> Iterator[None]:
-    """The right to start networks on a device, which on a GPU one thread has at a time.
+    """The right to start work for networks on a device, which on a GPU one thread has at a time.
 
-    Several that started them at once would wait for each other between any two operations, as only one runs Python. And
-    what the first of them makes for all, such as weights in fewer digits, is done before anybody needs it.
+    Several that started it at once would wait for each other between any two operations, as only one runs Python. What
+    is done here on a GPU is done beside the networks of batches before.
     """
     if device.type != "cuda":
         yield
         return
-    with _starting, torch.cuda.stream(torch.cuda.default_stream(device)):
+    with _starting, torch.cuda.stream(_beside(device)):
         yield
+
+
+@contextmanager
+def networks(*ready: Tensor) -> Iterator[None]:
+    """Where networks compute, on what was made ready in the same turn.
+
+    All of it goes one behind the other, so that what the first makes for all, such as weights in fewer digits, is done
+    before anybody needs it.
+    """
+    if not ready[0].is_cuda:
+        yield
+        return
+    device = ready[0].device
+    beside, main = torch.cuda.current_stream(device), torch.cuda.default_stream(device)
+    main.wait_stream(beside)
+    for tensor in ready:
+        tensor.record_stream(main)
+    with torch.cuda.stream(main):
+        yield
+
+
+@cache
+def _beside(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def on_device(items: npt.NDArray[Any], device: torch.device) -> Tensor:
     """Items on a device. On a GPU the copy goes on beside other work, and what is computed next here waits for it."""
-    if device.type != "cuda":
-        return torch.from_numpy(np.array(items, order="C")).to(device)
-    shareable = items.flags.writeable and items.flags.c_contiguous
-    here, beside = torch.cuda.current_stream(device), _copying(device)
-    with torch.cuda.stream(beside):
-        there = torch.from_numpy(items if shareable else np.array(items, order="C")).to(device, non_blocking=True)
-    here.wait_stream(beside)
-    there.record_stream(here)
-    return there
-
-
-@cache
-def _copying(device: torch.device) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    shareable = device.type != "cpu" and items.flags.writeable and items.flags.c_contiguous
+    return torch.from_numpy(items if shareable else np.array(items, order="C")).to(device, non_blocking=True)
 
 
 def on_its_way(values: Tensor) -> Callable[[], Tensor]:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.models.input_spec import Frames, InputSpec
-from jostle.models.lanes import in_batches, on_device, on_its_way, one_ahead, turn
+from jostle.models.lanes import in_batches, networks, on_device, on_its_way, one_ahead, turn
 from jostle.models.precision import inferring
 from jostle.registry import Registry
 from jostle.settings import fit_changes
@@ -114,15 +114,16 @@ class Recogniser:
             crops = spec.prepare_clips(clips)  # (B, crops, ...)
             if len(clips) < size:
                 crops = torch.cat([crops, crops.new_zeros(size - len(clips), *crops.shape[1:])])
-            try:
-                raw = self.network(crops.flatten(0, 1))
-            except (RuntimeError, ValueError) as error:
-                if len(clips[0]) == spec.frames or isinstance(error, torch.OutOfMemoryError):
-                    raise
-                raise BadValue(
-                    f"{self.name}: cannot take a clip of {len(clips[0])} frames; give it {spec.frames} ({error})"
-                ) from error
-            rows = on_its_way(self._rows(raw, size * crops.shape[1]))
+            with networks(crops):
+                try:
+                    raw = self.network(crops.flatten(0, 1))
+                except (RuntimeError, ValueError) as error:
+                    if len(clips[0]) == spec.frames or isinstance(error, torch.OutOfMemoryError):
+                        raise
+                    raise BadValue(
+                        f"{self.name}: cannot take a clip of {len(clips[0])} frames; give it {spec.frames} ({error})"
+                    ) from error
+                rows = on_its_way(self._rows(raw, size * crops.shape[1]))
         return lambda: self._scores(rows(), size, len(clips)).numpy()
 
     def _rows(self, raw: Any, count: int) -> Tensor:
