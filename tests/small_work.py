@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jostle import compiling
 from jostle.errors import MissingExtra, ResourceError, SourceChanged, UnknownName
 from jostle.workers import give_way
 
@@ -40,6 +41,11 @@ def squaring() -> Callable[[int], int]:
 def giving_way() -> Callable[[object], int]:
     give_way()
     return lambda item: os.nice(0)
+
+
+def hearing() -> Callable[[object], bool]:
+    """Whether somebody would be told that this process compiles for long."""
+    return lambda _: compiling.told()
 
 
 def telling() -> Callable[[object], tuple[int, int]]:

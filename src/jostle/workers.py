@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Generic, NoReturn, TypeVar
 
+from jostle import compiling
 from jostle.errors import ResourceError
 from jostle.lifeline import FAREWELL_S, Lifeline
 from jostle.parcels import Desk, opened, packed
@@ -45,7 +46,7 @@ sys.path[:] = {paths!r}
 from jostle.plugins import arrive
 from jostle.workers import serve
 arrive({modules!r})
-serve({handle}, {parent})
+serve({handle}, {parent}, tells={tells})
 """
 
 
@@ -153,7 +154,7 @@ class _Crew:
     def hire(self, count: int) -> None:
         """Start some more."""
         for _ in range(count):
-            worker = Worker()
+            worker = Worker(tells=not self._all)  # one speaks for all: those that do not compile wait for who does
             self._all.append(worker)
             self.idle.append(worker)
             self._hold()
@@ -186,11 +187,12 @@ class Worker:
 
     Args:
         environment: variables that it has besides ours.
+        tells: that it says when it compiles for long, if this process would.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None, *, tells: bool = False) -> None:
         paths = [place or os.getcwd() for place in sys.path]  # it finds modules where we do
-        told = {"paths": paths, "modules": travelling()}
+        told = {"paths": paths, "modules": travelling(), "tells": tells and compiling.told()}
         try:
             self.pipe, theirs = Pipe()
             with theirs:
@@ -261,11 +263,12 @@ def give_way() -> None:
         os.nice(GIVES_WAY)
 
 
-def serve(handle: int, parent: int) -> None:
+def serve(handle: int, parent: int, *, tells: bool) -> None:
     """Work for the process at the other end of the socket, until it is gone or wants no more. Called in a child."""
     global _serving
     _serving = True
     signal.signal(signal.SIGTERM, _leave)
+    compiling.tell(_say if tells else None)
     pipe = Connection(handle)
     os.set_inheritable(handle, False)  # nobody we start holds the socket open
     orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -277,6 +280,11 @@ def serve(handle: int, parent: int) -> None:
             pipe.send_bytes(reply)
         except OSError:
             return
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def _listen(pipe: Connection, orders: queue.SimpleQueue[bytes], parent: int) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from jostle import __version__, plugins
+from jostle import __version__, compiling, plugins
 from jostle.cli import voice
 
 # The verbs in the order of work, as the help lists them.
@@ -57,6 +57,7 @@ def _importing(verb: Verb) -> Verb:
     def importing(*arguments: Any, imports: list[str] | None = None, **named: Any) -> Any:
         if imports:
             plugins.ask(*imports)
+        compiling.tell(None if named.get("quiet") or named.get("as_json") else voice.say)
         return verb(*arguments, **named)
 
     vars(importing)["__signature__"] = signature.replace(parameters=[*own, option])
