@@ -72,10 +72,11 @@ def _tasks(frames: Iterable[Frame]) -> Iterator[Frames | list[Frame]]:
 
 def _of_block(frames: Frames) -> Glances:
     from jostle.compiled import fixed  # compiled; networks are trained where no compiler is
-    from jostle.models.glance_kernels import look
+    from jostle.models.glance_kernels import look, look_at_small
 
     out = np.empty((len(frames), CHANNELS, CELLS, CELLS), np.uint8)
-    look(fixed(frames), *_places(*frames.shape[1:3]), _LOG, out)
+    fits = min(frames.shape[1:3]) >= PATCH
+    (look if fits else look_at_small)(fixed(frames), *_places(*frames.shape[1:3]), _LOG, out)
     return out
 
 

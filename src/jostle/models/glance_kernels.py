@@ -16,7 +16,31 @@ SIDE = 2 * CELLS * POINTS  # points along each side of a frame
 def look(
     frames: Frames, rows: Places, columns: Places, top: Places, left: Places, log: npt.NDArray[np.uint8], out: Glances
 ) -> None:
+    """Frames that patches fit into: every loop has a length that the compiler knows."""
+    _look(frames, rows, columns, top, left, log, out, PATCH, PATCH)
+
+
+@kernel
+def look_at_small(
+    frames: Frames, rows: Places, columns: Places, top: Places, left: Places, log: npt.NDArray[np.uint8], out: Glances
+) -> None:
+    """Frames smaller than a patch. They are rare, and nobody waits for this to be compiled who has none."""
     down, across = min(PATCH, frames.shape[1]), min(PATCH, frames.shape[2])
+    _look(frames, rows, columns, top, left, log, out, down, across)
+
+
+@inlined
+def _look(
+    frames: Frames,
+    rows: Places,
+    columns: Places,
+    top: Places,
+    left: Places,
+    log: npt.NDArray[np.uint8],
+    out: Glances,
+    down: int,
+    across: int,
+) -> None:
     reds, greens, blues = np.empty(SIDE, np.int32), np.empty(SIDE, np.int32), np.empty(SIDE, np.int32)
     close = np.zeros((PATCH, PATCH), np.int32)
     for n in range(len(frames)):
@@ -50,11 +74,7 @@ def look(
                         grey = (77 * np.int32(seen[0]) + 150 * np.int32(seen[1]) + 29 * np.int32(seen[2])) >> 8
                         close[y, x] = grey
                         total += grey
-                # Written out for the usual size, in which every loop has a length that the compiler knows.
-                if down == PATCH and across == PATCH:
-                    right, below, bend, apart, span = _detail(close, total, PATCH, PATCH)
-                else:
-                    right, below, bend, apart, span = _detail(close, total, down, across)
+                right, below, bend, apart, span = _detail(close, total, down, across)
                 out[n, 6, i, j] = log[64 * right // max(down * (across - 1), 1)]
                 out[n, 7, i, j] = log[64 * below // max((down - 1) * across, 1)]
                 out[n, 8, i, j] = log[32 * bend // max(down * (across - 2), 1)]
