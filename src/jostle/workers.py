@@ -227,10 +227,10 @@ class Worker:
         self.pipe.close()
         self._process.terminate()
 
-    def see_off(self) -> None:
-        """Wait until it is gone."""
+    def see_off(self, grace_s: float = GRACE_S) -> None:
+        """Wait until it is gone; one that does not go is killed."""
         try:
-            self._process.wait(GRACE_S)
+            self._process.wait(grace_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

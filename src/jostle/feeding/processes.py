@@ -24,6 +24,7 @@ from jostle.lifeline import Lifeline
 from jostle.parcels import opened, packed, reply_of
 from jostle.workers import Worker
 
+GRACE_S = 1.0  # nothing is left to be tidied there, and libraries have been seen to hold a process up
 RESTARTS = 3  # of one that dies, as a model may be too large for what memory is left at the moment
 
 
@@ -109,7 +110,7 @@ class _Held:
             for worker in leaving:
                 worker.dismiss()
             for worker in leaving:
-                worker.see_off()
+                worker.see_off(GRACE_S)
             self._lifeline.release()
 
     def _hold(self) -> None:
