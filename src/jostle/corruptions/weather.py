@@ -38,6 +38,7 @@ from jostle.types.clip import Frame
 Array = npt.NDArray[Any]
 
 WATER, MUD = (175, 238, 238), (63, 42, 20)
+FALLS = (-135, -45)  # degrees between which flakes fall
 
 
 @corruption(level="frame", scale=((1.5, 2.0), (2.0, 2.0), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4)), cites="hendrycks2019")
@@ -108,15 +109,20 @@ def snow(frame: Frame, fall: tuple[float, ...], at: Moment, *, over_time: OverTi
     key = texture_key(at, over_time)
     flakes = _flakes(height, width, *fall[:6], key=key)
     if over_time == "moving":
-        speed = height * 0.6 * at.time_s
-        wind = width * 0.08 * sway(at, "wind", 0.2)
-        turned = np.roll(flakes[::-1, ::-1], (int(speed * 0.7), int(wind * 0.6)), (0, 1))
-        fallen = np.roll(flakes, (int(speed), int(wind)), (0, 1)) + turned
+        near, far = snowfall(at, height, width)
+        fallen = np.roll(flakes, near, (0, 1)) + np.roll(flakes[::-1, ::-1], far, (0, 1))
     else:
         fallen = _with_turned(flakes)
     out = at.canvas(frame)
     _lay_snow(rows_of(frame), rows_of(out), fallen, np.float32(fall[6]))
     return out
+
+
+def snowfall(at: Moment, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """How far down and to the right flakes have come by now, and those behind them, which are slower."""
+    speed = height * 0.6 * at.time_s
+    wind = width * 0.08 * sway(at, "wind", 0.2)
+    return (int(speed), int(wind)), (int(speed * 0.7), int(wind * 0.6))
 
 
 @corruption(
@@ -220,7 +226,7 @@ def _flakes(
     small = normal_plane(math.ceil(height / zoom), math.ceil(width / zoom), key, mean, sd)
     layer = stretched(small, height, width, zoom)
     _leave_flakes(layer, np.float32(threshold))
-    angle = Draws(key_for(key, "fall")).uniform(-135, -45)
+    angle = Draws(key_for(key, "fall")).uniform(*FALLS)
     layer = correlate_plane(layer, *motion_trail(radius, sigma, angle))
     return np.asarray(np.rint(layer * 255), np.float32)
 

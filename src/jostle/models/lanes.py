@@ -131,7 +131,8 @@ def on_device(items: npt.NDArray[Any], device: torch.device) -> Tensor:
 def on_its_way(values: Tensor) -> Callable[[], Tensor]:
     """Values on their way from a device; what is given back waits for them, and for nothing that was begun later."""
     if not values.is_cuda:
-        return lambda: values
+        there = values.cpu()
+        return lambda: there
     here = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
     here.copy_(values, non_blocking=True)
     arrived = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]

@@ -24,7 +24,7 @@ Plane = npt.NDArray[np.float32]  # (H, W)
 def normal_plane(height: int, width: int, key: int, mean: float, sd: float) -> Plane:
     """Independent normal numbers."""
     out = np.empty((height, width), np.float32)
-    _fill(out, _normals(mean, sd), np.uint64(key))
+    _fill(out, normals(mean, sd), np.uint64(key))
     return out
 
 
@@ -66,12 +66,12 @@ def covering_side(size: tuple[int, ...], asked: int | None) -> int:
 def stretched(small: Plane, height: int, width: int, zoom: float) -> Plane:
     """Bilinear enlargement on a grid that shares its corners, cut to size at the top left."""
     out = np.empty((height, width), np.float32)
-    _stretch(small, out, *_between_points(small.shape[0], height, zoom), *_between_points(small.shape[1], width, zoom))
+    _stretch(small, out, *between_points(small.shape[0], height, zoom), *between_points(small.shape[1], width, zoom))
     return out
 
 
 @lru_cache(8)
-def _between_points(size: int, length: int, zoom: float) -> tuple[Array, Plane]:
+def between_points(size: int, length: int, zoom: float) -> tuple[Array, Plane]:
     """For each place along an axis of an enlargement: the point before it, and how far it is on the way to the next."""
     enlarged = round(size * zoom)
     step = (size - 1) / (enlarged - 1) if enlarged > 1 else 0.0
@@ -81,7 +81,8 @@ def _between_points(size: int, length: int, zoom: float) -> tuple[Array, Plane]:
 
 
 @lru_cache(16)
-def _normals(mean: float, sd: float) -> Plane:
+def normals(mean: float, sd: float) -> Plane:
+    """(65536,) the normal number that each value of 16 random bits stands for."""
     return np.asarray(mean + sd * normal_quantiles().astype(np.float32), np.float32)
 
 

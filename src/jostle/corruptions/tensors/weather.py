@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -15,6 +17,7 @@ from jostle.corruptions.kernels.frame_draws import first_integers
 from jostle.corruptions.kernels.sway import OverTime, drift, texture_key
 from jostle.corruptions.kernels.textures import ICE_TEXTURES, Plane, cloud, covering_side, ice_covering
 from jostle.corruptions.tensors.clouds import clouds, raw_clouds
+from jostle.corruptions.tensors.flakes import flakes
 from jostle.corruptions.tensors.holding import held, sent
 from jostle.corruptions.tensors.keys import keys_on
 from jostle.corruptions.tensors.moments import Moments
@@ -24,6 +27,8 @@ if has_triton():
     from jostle.corruptions.tensors.weather_program import blend, lay_fog, lay_plane
 
 SHARE_BITS = 14
+SNOWED = 128  # frames that snow falls on at a time, as it takes many numbers for each pixel
+GREY = tuple(float(np.float32(share)) for share in (0.299, 0.587, 0.114))
 
 
 def fog(
@@ -86,6 +91,59 @@ def _drifting_fog_by_program(
     size = (float(np.float32(thickness)), height, values, side)
     lay_plane[grid](frames, out, torch.stack(planes), *places, brightest, *size, **ways)
     return out
+
+
+def snow(frames: Tensor, fall: tuple[float, ...], at: Moments, *, over_time: OverTime = "moving") -> Tensor:
+    """Flakes, each clip's or each frame's own, over frames that turn pale; some frames at a time."""
+    size = (int(frames.shape[1]), int(frames.shape[2]))
+    flakes_of = _redrawn_flakes(frames, fall, at) if over_time == "redrawn" else _flakes_of_clips(frames, fall, at)
+    moves = _snowfalls(at, size) if over_time == "moving" else np.zeros((len(at), 2, 2), np.int64)
+    out = torch.empty_like(frames)
+    for lo in range(0, len(at), SNOWED):
+        some = slice(lo, lo + SNOWED)
+        planes = flakes_of(some)
+        fallen = _carried(planes, moves[some, 0]) + _carried(planes.flip((1, 2)), moves[some, 1])
+        out[some] = _snowed(frames[some].float(), fallen[..., None], fall[6])
+    return out
+
+
+def _redrawn_flakes(frames: Tensor, fall: tuple[float, ...], at: Moments) -> Callable[[slice], Tensor]:
+    keys, known = keys_on(frames, at, "texture"), at.keys("texture")
+    return lambda some: flakes(keys[some], known[some], fall, (frames.shape[1], frames.shape[2]))
+
+
+def _flakes_of_clips(frames: Tensor, fall: tuple[float, ...], at: Moments) -> Callable[[slice], Tensor]:
+    height, width = frames.shape[1:3]
+    drawn = [own._flakes(height, width, *fall[:6], key=scene.key("texture")) for scene in at.scenes]
+    planes, clip = sent(np.stack(drawn), frames.device), sent(at.clip, frames.device)
+    return lambda some: planes[clip[some]]
+
+
+def _snowfalls(at: Moments, size: tuple[int, int]) -> npt.NDArray[np.int64]:
+    """(N, 2, 2) how far down and to the right near and far flakes have come."""
+    return np.array([own.snowfall(moment, *size) for moment in at], np.int64)
+
+
+def _carried(planes: Tensor, moves: npt.NDArray[np.int64]) -> Tensor:
+    """Planes, each moved by its own; what leaves at one end comes in again at the other."""
+    if not moves.any():
+        return planes
+    there = sent(moves, planes.device)
+    down, across = (
+        (torch.arange(length, device=planes.device) - there[:, axis, None]) % length
+        for axis, length in enumerate(planes.shape[1:])
+    )
+    number = torch.arange(len(planes), device=planes.device)
+    return planes[number[:, None, None], down[:, :, None], across[:, None, :]]
+
+
+def _snowed(frames: Tensor, flakes: Tensor, mix: float) -> Tensor:
+    kept, rest = float(np.float32(mix)), float(np.float32(1) - np.float32(mix))
+    red, green, blue = (frames[..., channel, None] for channel in range(3))
+    grey = (red * GREY[0] + green * GREY[1]) + blue * GREY[2]
+    white = grey * 1.5 + 127.5
+    level = (frames * kept + torch.maximum(frames, white) * rest) + flakes
+    return level.clamp_(max=255).to(torch.int32).to(torch.uint8)
 
 
 def frost(frames: Tensor, blend: tuple[float, float], at: Moments, *, over_time: OverTime = "still") -> Tensor:
