@@ -2,7 +2,7 @@
 
 Questions wait in one row, whichever way they came. Those that are alike are answered together, so that a network's
 batches are full as soon as there is enough to do; the model fills up the rest, and answers do not depend on company. On
-a GPU two threads take turns: while one waits for its answers, the other has its frames copied.
+a GPU several threads take turns: while one waits for its answers, the next has begun.
 """
 
 from __future__ import annotations
