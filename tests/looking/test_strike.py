@@ -13,16 +13,20 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
 
+from numpy_extractor import TwoParts
 from small_recognition import SAMPLING, Weigher, write_videos
 
 from jostle.benchmarks.recipe import CLEAN_CELL, Cell
+from jostle.extraction.engine import VideoFeatures
+from jostle.extraction.strike import UNTOUCHED, Strike
 from jostle.feeding.asking import kind_of
 from jostle.looking import remote, strike
 from jostle.looking.class_match import ClassMatch
 from jostle.looking.footage import footage_of
 from jostle.looking.recognition import Recognising
-from jostle.looking.strike import UNTOUCHED, Strike
+from jostle.looking.strike import struck
 from jostle.looking.work import Order
 from jostle.types.segments import Segments
 
@@ -61,7 +65,7 @@ class Striking(Weigher):
     def later(self, frames: np.ndarray, strike: Strike = UNTOUCHED) -> Any:
         if strike.spec:
             self.struck.append(strike.spec)
-            frames = pickle.loads(pickle.dumps(strike)).done_to(torch.from_numpy(frames)).numpy()
+            frames = struck(torch.from_numpy(frames), pickle.loads(pickle.dumps(strike))).numpy()
         given = self(frames)
         return lambda: given
 
@@ -74,9 +78,41 @@ def test_bytes_are_those_of_the_cores(cell: Cell, order: Order) -> None:
         wanted = np.concatenate([footage.under(cell).block(t, t + 1) for t in row.tolist()])
         if not Striking().strikes(cell.specs[0]):
             pytest.skip("order of frames is the cores' business")
-        made = footage.striking(cell)(row[None]).done_to(torch.from_numpy(clean)[None])
+        made = struck(torch.from_numpy(clean)[None], footage.striking(cell)(row[None]))
     assert np.array_equal(made[0].numpy(), wanted)
     assert not np.array_equal(wanted, clean)
+
+
+class StrikingExtractor(TwoParts):
+    """The same for one that sees each frame by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.struck: list[str] = []
+
+    def strikes(self, spec: str) -> bool:
+        return Striking().strikes(spec)
+
+    def later(self, what: str, *shown: np.ndarray, strike: Strike = UNTOUCHED) -> Any:
+        if strike.spec:
+            self.struck.append(strike.spec)
+            shown = (struck(torch.from_numpy(shown[0]), pickle.loads(pickle.dumps(strike))).numpy(),)
+        given = self.see(*shown) if what == "see" else self(*shown)
+        return lambda: given
+
+
+@pytest.mark.parametrize("cell", CELLS[1:], ids=lambda cell: cell.name)
+def test_features_are_the_same_wherever_frames_are_struck(cell: Cell, order: Order) -> None:
+    with footage_of(order) as footage:
+        facts = {"seed": order.seed, "video_id": order.name, "segments": order.segments}
+        here = VideoFeatures(footage.clean, TwoParts(), **facts).under(cell.parsed, cell.placement)
+        extractor = StrikingExtractor()
+        there = VideoFeatures(footage.clean, extractor, **facts).under(cell.parsed, cell.placement)
+    assert there.features.tobytes() == here.features.tobytes()
+    assert there.seen is not None
+    assert here.seen is not None
+    assert there.seen.tobytes() == here.seen.tobytes()
+    assert {*extractor.struck} == ({cell.specs[0]} if extractor.strikes(cell.specs[0]) else set())
 
 
 @pytest.mark.parametrize("batch", [1, 4])
@@ -125,3 +161,19 @@ def test_a_recogniser_on_a_gpu_scores_what_it_strikes_as_what_it_is_sent(order: 
             parts = [(clean, footage.striking(cell)(row[None])), (struck, UNTOUCHED)]
             there, here = remote._show_together(look, parts)
             assert there.tolist() == here.tolist()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_an_extractor_on_a_gpu_sees_what_it_strikes_as_what_it_is_sent(order: Order) -> None:
+    from jostle.loading.extractor import load_extractor
+
+    look = remote.Extracting(load_extractor("puppet_net", device="cuda"))
+    with footage_of(order) as footage:
+        numbers = np.arange(40)
+        clean = footage.clean.block(0, 40).copy()
+        for cell in CELLS[1:-2]:
+            assert strike.strikes(look.extractor, cell.specs[0])
+            sent = footage.under(cell).block(0, 40).copy()
+            parts = [(clean, footage.striking(cell)(numbers)), (sent, UNTOUCHED)]
+            there, here = remote._see_together(look, parts)
+            assert there.tobytes() == here.tobytes()

@@ -29,6 +29,7 @@ from jostle.extraction.extractor import FeatureExtractor, Features, FlowExtracto
 from jostle.extraction.flow import KeptFlow
 from jostle.extraction.frames import KEEP_BYTES, Belt, KeptFrames, Recall
 from jostle.extraction.made import Cost, Extraction
+from jostle.extraction.strike import UNTOUCHED, Strike, Striking
 from jostle.extraction.windows import ReleasedFault, Rule, WindowGrid, mean_rate, retimed
 from jostle.stopwatch import spent_on
 from jostle.types.segments import Segments
@@ -156,7 +157,8 @@ class VideoFeatures:
         else:
             seen = clean.seen[came_from]  # rows of made frames hold anything until they are filled in
             made = np.flatnonzero(came_from == MADE)
-            seen[made] = self._recalled(top, made)
+            striking = self._striking(specs, placement)
+            seen[made] = self._recalled(top, made) if striking is None else self._struck_there(made, striking)
             if not self.grid.released_faults:  # those go by what was struck, seen or not
                 struck = (seen.view(np.uint32) != clean.seen.view(np.uint32)).any(1)
             windows, rows = self.grid.patched(self._changed(struck))
@@ -283,6 +285,28 @@ class VideoFeatures:
                 self._recall.put(key, seen)
         return out
 
+    def _striking(self, specs: Sequence[Spec], placement: str | Placement | None) -> Striking | None:
+        """What is done to frames where the extractor is; None where they are struck here."""
+        there = getattr(self._extractor, "strikes", None)
+        if there is None or len(specs) != 1 or not specs[0].severity or not there(str(specs[0])):
+            return None
+        (mask,) = masks_for(specs, placement, self._timeline)
+        return partial(Strike.on, str(specs[0]), self._source, mask, self._seed, self._video_id)
+
+    def _struck_there(self, made: Indices, striking: Striking) -> Features:
+        """What is seen of frames that go to the extractor untouched, and are struck there."""
+        assert self._extractor.frame_dim is not None
+        out = np.empty((len(made), self._extractor.frame_dim), np.float32)
+        step, looking = self._frames_at_once(), []
+        for lo in range(0, len(made), step):
+            some = made[lo : lo + step]
+            clean = np.concatenate([self._source.block(a, b) for a, b in stretches(some)])
+            looking.append((lo, self._see(clean, striking(some))))
+            self._tell(lo + len(some), len(made))
+        for lo, answer in looking:
+            out[lo : lo + step] = answer()
+        return out
+
     def _windows(self, top: Source, which: Indices, came_from: Indices | None = None) -> Features:
         """Features of these windows, of a network that sees them whole."""
         made = np.empty((len(which), self._extractor.dim), np.float32)
@@ -314,15 +338,15 @@ class VideoFeatures:
 
         return look
 
-    def _see(self, frames: npt.NDArray[np.uint8]) -> Callable[[], Features]:
+    def _see(self, frames: npt.NDArray[np.uint8], strike: Strike = UNTOUCHED) -> Callable[[], Features]:
         self._seen += len(frames)
-        return self._later("see", frames)
+        return self._later("see", frames, strike=strike)
 
-    def _later(self, what: str, *shown: npt.NDArray[np.uint8]) -> Callable[[], Features]:
+    def _later(self, what: str, *shown: npt.NDArray[np.uint8], strike: Strike = UNTOUCHED) -> Callable[[], Features]:
         """What an extractor makes of frames, and of their flow, to be waited for where it is elsewhere and says so."""
         with spent_on("model"):
             if hasattr(self._extractor, "later"):
-                return partial(_waited_for, self._extractor.later(what, *shown))
+                return partial(_waited_for, self._extractor.later(what, *shown, strike=strike))
             given = self._extractor.see(*shown) if what == "see" else self._extractor(*shown)
         return lambda: given
 

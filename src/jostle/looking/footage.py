@@ -14,7 +14,7 @@ from jostle.corrupting.placement import Timeline
 from jostle.corrupting.stages import Source, chain
 from jostle.errors import MediaError
 from jostle.extraction.frames import KEEP_BYTES, KeptFrames
-from jostle.looking.strike import Strike, Striking
+from jostle.extraction.strike import Strike, Striking
 from jostle.looking.work import Order
 from jostle.media.decode import Reader
 from jostle.media.packet_store import KeptStreams, PacketStore

@@ -17,10 +17,10 @@ from jostle.corrupting.stages import MADE, Source, origins
 from jostle.extraction.bridging import Mended, nearest_sound
 from jostle.extraction.frames import Belt, KeptFrames
 from jostle.extraction.made import Cost
+from jostle.extraction.strike import UNTOUCHED, Strike, Striking
 from jostle.looking.class_match import ClassMatch, Scores
 from jostle.looking.footage import Footage, footage_of
 from jostle.looking.shown_frames import ClipSpec, shown_frames
-from jostle.looking.strike import UNTOUCHED, Strike, Striking
 from jostle.looking.work import Looked, Order, asked
 from jostle.mending.finding import Mending
 from jostle.seeds import rng_for

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from jostle.extraction.extractor import Features
+from jostle.extraction.strike import UNTOUCHED, Strike
 from jostle.looking.shown_frames import Spread, Starts
-from jostle.looking.strike import UNTOUCHED, Strike, strikes, struck_parts
+from jostle.looking.strike import strikes, struck_parts
 from jostle.types.clip import Frames
 from jostle.types.segments import Segments
 
@@ -28,6 +30,9 @@ class Ask(Protocol):
 
     `jostle.feeding.asking.Served` does that on this machine, `jostle.cluster.serving.Served` on a cluster.
     """
+
+    def __hash__(self) -> int:
+        """What it answers is kept."""
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
         """What `function(look, *arguments)` gives there."""
@@ -149,11 +154,15 @@ class DistantExtractor:
         joined: Features = self.ask.later(_join, seen, together=self.at_once[1])()
         return joined
 
-    def later(self, what: str, *shown: Frames) -> Callable[[], Features]:
-        """What is made of windows, or with `see` of frames, to be waited for."""
+    def later(self, what: str, *shown: Frames, strike: Strike = UNTOUCHED) -> Callable[[], Features]:
+        """What is made of windows, or with `see` of frames that are struck there first, to be waited for."""
         if what == "see":
-            return self.ask.later(_see, *shown, together=self.at_once[0])
+            return self.ask.later(_see, *shown, strike, together=self.at_once[0])
         return self.ask.later(_extract, *shown)
+
+    def strikes(self, spec: str) -> bool:
+        """Whether frames are struck by this corruption where the extractor is, and are to go there untouched."""
+        return _strikes_there(self.ask, "extractor", spec)
 
 
 @dataclass(frozen=True)
@@ -239,7 +248,6 @@ class DistantModel:
     name: str
     spec: Shown | None
     most: int = 1
-    _strikes: dict[str, bool] = field(default_factory=dict, compare=False)
 
     def __call__(self, frames: Frames, **facts: Any) -> Any:
         """What it gives for these frames."""
@@ -247,9 +255,7 @@ class DistantModel:
 
     def strikes(self, spec: str) -> bool:
         """Whether clips are struck by this corruption where the model is, and are to go there untouched."""
-        if spec not in self._strikes:
-            self._strikes[spec] = self.ask(_strikes, spec)
-        return self._strikes[spec]
+        return _strikes_there(self.ask, "model", spec)
 
     def later(self, frames: Frames, strike: Strike = UNTOUCHED) -> Callable[[], Any]:
         """What it gives for frames that are struck there first, to be waited for."""
@@ -268,7 +274,9 @@ def _flow(look: Any, first: Frames, second: Frames) -> Frames:
         return made
 
 
-def _see(look: Any, frames: Frames) -> Features:
+def _see(look: Any, frames: Frames, strike: Strike) -> Features:
+    if strike.spec:
+        return _see_together(look, [(frames, strike)])[0]
     with look.guard():
         seen: Features = look.extractor.see(frames)
         return seen
@@ -280,9 +288,9 @@ def _join(look: Any, seen: Features) -> Features:
         return joined
 
 
-def _see_together(look: Any, questions: Sequence[tuple[Frames]]) -> list[Features]:
+def _see_together(look: Any, questions: Sequence[tuple[Frames, Strike]]) -> list[Features]:
     with look.guard():
-        seen: list[Features] = look.extractor.see_together([frames for (frames,) in questions])
+        seen: list[Features] = look.extractor.see_together(struck_parts(look.extractor, questions))
         return seen
 
 
@@ -325,8 +333,15 @@ def _call(look: Any, frames: Frames, facts: dict[str, Any]) -> Any:
         return accepting(look.model, facts)(frames)
 
 
-def _strikes(look: Any, spec: str) -> bool:
-    return strikes(look.model, spec)
+@lru_cache(1024)
+def _strikes_there(ask: Ask, part: str, spec: str) -> bool:
+    """Asked once for each corruption."""
+    answer: bool = ask(_strikes, part, spec)
+    return answer
+
+
+def _strikes(look: Any, part: str, spec: str) -> bool:
+    return strikes(getattr(look, part), spec)
 
 
 def _show(look: Any, frames: Frames, strike: Strike) -> Any:

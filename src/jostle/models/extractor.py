@@ -202,8 +202,8 @@ class Extractor:
         features = np.empty((len(clips), self.dim), np.float32)
 
         def begun(clip: Frames) -> Callable[[], Tensor]:
-            with turn(self._device):
-                crops = self.spec.prepare(on_device(np.ascontiguousarray(clip), self._device))
+            with turn(self.device):
+                crops = self.spec.prepare(on_device(np.ascontiguousarray(clip), self.device))
                 with networks(crops):
                     return on_its_way(network.features(crops).mean(0).float())
 
@@ -219,10 +219,10 @@ class Extractor:
         features = np.empty((len(clips), self.dim), np.float32)
 
         def begun(clip: Frames, moved: Flow) -> Callable[[], Tensor]:
-            with turn(self._device):
-                crops = [self.spec.prepare_flow(on_device(moved, self._device))]
+            with turn(self.device):
+                crops = [self.spec.prepare_flow(on_device(moved, self.device))]
                 if self.kind.sees == "both":
-                    crops.insert(0, self.spec.prepare(on_device(clip, self._device)))
+                    crops.insert(0, self.spec.prepare(on_device(clip, self.device)))
                 with networks(*crops):
                     return on_its_way(network.features(*crops).mean(0).float())
 
@@ -238,17 +238,17 @@ class Extractor:
     @property
     def at_once(self) -> tuple[int, int]:
         """Frames and windows that go through the network together."""
-        kind = "cuda" if self._device.type == "cuda" else "cpu"
+        kind = "cuda" if self.device.type == "cuda" else "cpu"
         return FRAMES_AT_ONCE[kind], WINDOWS_AT_ONCE[kind]
 
     def see(self, frames: Frames) -> Features:
         """(N, frame_dim) float32 from (N, H, W, 3) uint8: each frame by itself, the same bits in any company."""
         return self.see_together([frames])[0]
 
-    def see_together(self, parts: Sequence[Frames]) -> list[Features]:
-        """What is seen of the frames of each part, as if each were alone; they share batches."""
+    def see_together(self, parts: Sequence[Frames | Tensor]) -> list[Features]:
+        """What is seen of the frames of each part, as if each were alone; they share batches. Some may be there."""
         network = cast(FrameNetwork, self._in_two_parts())
-        every, size = [np.asarray(part) for part in parts], self.at_once[0]
+        every, size = [part if isinstance(part, Tensor) else np.asarray(part) for part in parts], self.at_once[0]
         return self._in_batches(every, size, self.frame_dim or 0, self.spec.prepare_frames, network.see)
 
     def join(self, seen: Features) -> Features:
@@ -263,16 +263,16 @@ class Extractor:
 
     def _in_batches(
         self,
-        parts: Sequence[npt.NDArray[Any]],
+        parts: Sequence[npt.NDArray[Any] | Tensor],
         size: int,
         dim: int,
         prepare: Callable[[Tensor], Tensor],
         compute: Callable[[Tensor], Tensor],
     ) -> list[Features]:
-        def begun(pieces: Sequence[npt.NDArray[Any]]) -> Callable[[], Tensor]:
+        def begun(pieces: Sequence[npt.NDArray[Any] | Tensor]) -> Callable[[], Tensor]:
             here = sum(map(len, pieces))
-            with turn(self._device):
-                batch = [on_device(piece, self._device) for piece in pieces]
+            with turn(self.device):
+                batch = [piece if isinstance(piece, Tensor) else on_device(piece, self.device) for piece in pieces]
                 if here < size:
                     batch.append(batch[0].new_zeros(size - here, *batch[0].shape[1:]))
                 ready = prepare(torch.cat(batch) if len(batch) > 1 else batch[0])
@@ -294,7 +294,8 @@ class Extractor:
         return self.network
 
     @property
-    def _device(self) -> torch.device:
+    def device(self) -> torch.device:
+        """Where the network is."""
         return next(self.network.parameters()).device
 
 
