@@ -105,20 +105,15 @@ def recogniser(name: str) -> Recogniser:
     return Recogniser(network, spec, name=name)
 
 
-class Nothing:
-    """A recogniser that does not look.
+class Blind:
+    """What does not look.
 
     Args:
-        struck_there: whether clips come untouched where a GPU would strike them.
+        struck_there: whether frames come untouched where a GPU would strike them.
     """
 
-    def __init__(self, fed: Fed, *, struck_there: bool) -> None:
-        self.name, self._struck_there = fed.name, struck_there
-        own = {"spread": "span"} if fed.name in ("slowfast_r50", "x3d_m") else {}
-        self.spec = Shown(fed.frames, step=fed.step, **own)  # type: ignore[arg-type]
-
-    def __call__(self, clip_frames: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-        return np.zeros((len(clip_frames), 2), np.float32)
+    def __init__(self, *, struck_there: bool) -> None:
+        self._struck_there = struck_there
 
     def strikes(self, spec: str) -> bool:
         from jostle.corruptions.tensors.batch import form_of
@@ -126,12 +121,26 @@ class Nothing:
         return self._struck_there and form_of(Spec.parse(spec)) is not None
 
 
-class NoFeatures:
+class Nothing(Blind):
+    """A recogniser that does not look."""
+
+    def __init__(self, fed: Fed, *, struck_there: bool) -> None:
+        super().__init__(struck_there=struck_there)
+        self.name = fed.name
+        own = {"spread": "span"} if fed.name in ("slowfast_r50", "x3d_m") else {}
+        self.spec = Shown(fed.frames, step=fed.step, **own)  # type: ignore[arg-type]
+
+    def __call__(self, clip_frames: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        return np.zeros((len(clip_frames), 2), np.float32)
+
+
+class NoFeatures(Blind):
     """An extractor that does not look."""
 
     dim, frame_dim = 4, 4
 
-    def __init__(self, spec: Any) -> None:
+    def __init__(self, spec: Any, *, struck_there: bool) -> None:
+        super().__init__(struck_there=struck_there)
         self.spec = spec
 
     def __call__(self, clip_frames: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
@@ -157,9 +166,10 @@ def looking(name: str, device: str, precision: str, clips: int = 4) -> Any:
     fed = MODELS[model]
     match = ClassMatch("by number", None)
     if kind:
+        there = kind == NOTHING["cuda"]
         if fed.task == "detection":
-            return DetectingByFeatures(NoFeatures(_puppet_spec()), NoDetector())
-        return Recognising(Nothing(fed, struck_there=kind == NOTHING["cuda"]), Sampling(clips=clips), match)
+            return DetectingByFeatures(NoFeatures(_puppet_spec(), struck_there=there), NoDetector())
+        return Recognising(Nothing(fed, struck_there=there), Sampling(clips=clips), match)
     from jostle.models.precision import computing
 
     guard = partial(computing, device, precision)
