@@ -278,7 +278,7 @@ def _see(look: Any, frames: Frames, strike: Strike) -> Features:
     if strike.spec:
         return _see_together(look, [(frames, strike)])[0]
     with look.guard():
-        seen: Features = look.extractor.see(frames)
+        seen: Features = look.extractor.see(frames)  # all that one from elsewhere has
         return seen
 
 

@@ -16,8 +16,10 @@ from jostle.types.clip import Frames
 def strikes(model: Any, spec: str) -> bool:
     """Whether a model's device corrupts faster than the cores do: a GPU with programs for it."""
     device = getattr(model, "device", None)
-    if device is None or device.type != "cuda" or not (hasattr(model, "together") or hasattr(model, "see_together")):
+    if device is None or device.type != "cuda":
         return False
+    if not hasattr(model, "together") and not hasattr(model, "see_together"):
+        return False  # one from elsewhere, which may take arrays alone
     from jostle.corruptions.tensors.batch import form_of
     from jostle.corruptions.tensors.programs import has_triton
 

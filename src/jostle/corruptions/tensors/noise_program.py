@@ -121,6 +121,7 @@ def noised(clean, chance, table, this, that, KIND: tl.constexpr):  # type: ignor
         place = chance & ((65536 >> this) - 1)
         noisy = tl.where(place < (entry >> 16), entry, entry >> 8) & 0xFF
         several = entry < 0
+        # A slot has its part of 4096 slices, each of 16 chances, and behind them the slices of single chances.
         split = ((chance + that) & 0xFFFF) < 2 * that
         slice = tl.where(split, (4096 >> this) + (chance & (that - 1)), place >> 4)
         exact = tl.load(table + (entry & 0x7FFFFFFF) + slice, mask=several, other=0).to(tl.int32)

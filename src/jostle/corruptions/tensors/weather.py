@@ -137,12 +137,12 @@ def _carried(planes: Tensor, moves: npt.NDArray[np.int64]) -> Tensor:
     return planes[number[:, None, None], down[:, :, None], across[:, None, :]]
 
 
-def _snowed(frames: Tensor, flakes: Tensor, mix: float) -> Tensor:
+def _snowed(frames: Tensor, fallen: Tensor, mix: float) -> Tensor:
     kept, rest = float(np.float32(mix)), float(np.float32(1) - np.float32(mix))
     red, green, blue = (frames[..., channel, None] for channel in range(3))
     grey = (red * GREY[0] + green * GREY[1]) + blue * GREY[2]
     white = grey * 1.5 + 127.5
-    level = (frames * kept + torch.maximum(frames, white) * rest) + flakes
+    level = (frames * kept + torch.maximum(frames, white) * rest) + fallen
     return level.clamp_(max=255).to(torch.int32).to(torch.uint8)
 
 
