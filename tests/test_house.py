@@ -15,7 +15,7 @@ PACKAGE = ROOT / "src" / "jostle"
 # An import only goes down, and rooms on one floor do not see each other.
 FLOORS = (
     {"errors", "builds"},
-    {"parcels", "lifeline", "plugins", "showing", "compiling"},
+    {"parcels", "lifeline", "plugins", "showing", "compiling", "programs"},
     {
         "types",
         "registry",

@@ -5,13 +5,11 @@ The bytes are those of Triton's interpreter. On a GPU `test_tensors.py` runs the
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
+from tests.triton_programs import compiled, interpreted
 
 torch = pytest.importorskip("torch")
 
@@ -35,14 +33,6 @@ for size in ({sizes}):
         wanted = [jostle.corrupt(clip, spec, seed=3, video_id=name) for clip, name in zip(clips, "ab")]
         assert np.array_equal(made.numpy(), np.stack(wanted)), (spec, size)
 """
-
-
-def interpreted(script: str, *given: str) -> None:
-    """Run a script by Triton's interpreter, which a process has from its start or not at all."""
-    told = subprocess.run(
-        [sys.executable, "-c", script, *given], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True
-    )
-    assert told.returncode == 0, told.stderr.decode()[-2000:]
 
 
 # Small frames, as the interpreter takes milliseconds for a step: one whose pixels come in fours, one whose do not.
@@ -87,14 +77,11 @@ for seed, places, parts in (
 
 
 def test_a_program_spells_and_hashes_what_the_kernels_do() -> None:
-    told = subprocess.run(
-        [sys.executable, "-c", KEYS], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True
-    )
-    assert told.returncode == 0, told.stderr.decode()[-2000:]
+    interpreted(KEYS)
 
 
 BYTES, FLOATS, WHOLE, SHORT, LONG = "*u8", "*fp32", "*i32", "*i16", "*i64"
-# What the first arguments of each program point to; the others are numbers, whole unless they are named below.
+# What the first arguments of each program point to; the others are numbers.
 POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     "stream_program.follow": [([LONG, LONG], {"ROWS": 128})],
     "key_program.hash_frames": [
@@ -127,24 +114,11 @@ POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     "weather_program.lay_plane": [([BYTES, BYTES, FLOATS, WHOLE, WHOLE, BYTES], {"SIZE": 256})],
     "weather_program.blend": [([BYTES, BYTES, BYTES, LONG], {"BITS": 14, "SIZE": 256})],
 }
-REAL = ("kept", "scale", "unit", "spread", "thickness")
 
 
 @pytest.mark.parametrize("name", POINTERS)
 def test_programs_compile_for_a_gpu_and_nothing_is_fused(name: str) -> None:
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
     module, _, called = name.partition(".")
     program = getattr(__import__(f"jostle.corruptions.tensors.{module}", fromlist=[called]), called)
     for pointers, fixed in POINTERS[name]:
-        types = dict(zip(program.arg_names, pointers, strict=False))
-        signature = {
-            argument: "constexpr" if argument in fixed else types.get(argument, "fp32" if argument in REAL else "i32")
-            for argument in program.arg_names
-        }
-        known = {(program.arg_names.index(argument),): value for argument, value in fixed.items()}
-        source = ASTSource(fn=program, signature=signature, constexprs=known)
-        made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": False})
-        assert "fma" not in made.asm["ptx"]
+        assert "fma" not in compiled(program, pointers, fixed)

@@ -23,7 +23,7 @@ from jostle.detectors.e2e_tad import E2ETAD, E2eTadOutputs
 from jostle.detectors.outputs import Candidates
 from jostle.detectors.overlap_nms import overlap_nms
 from jostle.errors import BadValue, CheckpointError
-from jostle.models.opencv_resize import scaled_by
+from jostle.models.preparing.opencv_resize import scaled_by
 
 TRUNKS = ("slowfast", "tsm18", "tsm50")
 TINY: dict[str, Any] = {

@@ -17,7 +17,8 @@ from jostle.errors import BadValue, CheckpointError, UnknownName
 from jostle.loading.extractor import AskedExtractor
 from jostle.models import extractors, load_extractor
 from jostle.models.i3d import I3dConfig, InceptionI3d, same_padding
-from jostle.models.input_spec import InputSpec, centre_crop, resized, ten_crop
+from jostle.models.input_spec import InputSpec, resized
+from jostle.models.preparing.cropping import centre_crop, cut
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_padding_gives_one_output_for_every_stride(size: int, kernel: int, strid
 
 def test_ten_crops_are_the_corners_the_centre_and_their_mirrors() -> None:
     frame = torch.arange(256 * 340).reshape(1, 1, 256, 340)
-    crops = ten_crop(frame, 224)
+    crops = cut(frame, 224, "ten")
     assert crops.shape == (10, 1, 1, 224, 224)
     places = [(int(c[0, 0, 0, 0]) // 340, int(c[0, 0, 0, 0]) % 340) for c in crops[:5]]
     assert places == [(0, 0), (0, 116), (32, 0), (32, 116), (16, 58)]

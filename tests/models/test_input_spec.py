@@ -8,7 +8,8 @@ import torch
 from torch.nn import functional as F
 
 from jostle.errors import BadValue
-from jostle.models.input_spec import InputSpec, centre_crop, ten_crop, three_crop
+from jostle.models.input_spec import InputSpec
+from jostle.models.preparing.cropping import centre_crop, cut
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,7 @@ def test_a_margin_that_cannot_be_halved(width: int, smaller: int, larger: int, e
     assert centre_crop(frame, 4)[0, 0, 0, 0] == smaller
     assert centre_crop(frame, 4, "larger")[0, 0, 0, 0] == larger
     assert centre_crop(frame, 4, "even")[0, 0, 0, 0] == even
-    assert ten_crop(frame, 4, "even")[4, 0, 0, 0, 0] == even
+    assert cut(frame, 4, "ten", "even")[4, 0, 0, 0, 0] == even
 
 
 def test_what_it_may_be() -> None:
@@ -39,7 +40,7 @@ def test_what_it_may_be() -> None:
 @pytest.mark.parametrize("upright", [False, True])
 def test_three_crops_lie_along_the_long_side(upright: bool) -> None:
     frame = torch.arange(5 * 12).reshape(1, 1, 5, 12)
-    found = three_crop(frame.transpose(2, 3) if upright else frame, 4, "larger")
+    found = cut(frame.transpose(2, 3) if upright else frame, 4, "three", "larger")
     assert found.shape == (3, 1, 1, 4, 4)
     assert found[:, 0, 0, 0, 0].tolist() == [12, 12 + 4, 12 + 8]  # a row was cut off above
     spec = InputSpec(2, 2, None, 4, crops="three")
@@ -51,7 +52,7 @@ def test_the_long_side_is_rounded_to_the_nearest_or_down() -> None:
     for floored, size in ((False, (4, 7)), (True, (4, 6))):
         spec = InputSpec(1, 1, 4, 4, floored=floored)
         assert spec.resized_to(6, 10) == size
-        assert spec._normal(frames).shape[-2:] == size
+        assert spec._normal(torch.from_numpy(frames)).shape[-2:] == size
     assert InputSpec(1, 1, 10, 4, fit="long").resized_to(6, 10) == (6, 10)
     assert InputSpec(1, 1, None, 4).resized_to(6, 10) == (6, 10)
     assert InputSpec(1, 1, (3, 5), 3).resized_to(6, 10) == (3, 5)
@@ -62,7 +63,7 @@ def test_a_crop_is_shrunk_after_it_was_cut() -> None:
     spec = InputSpec(
         2, 2, None, 10, mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4), antialias=False, shrunk=8, crops="three"
     )
-    whole = three_crop(torch.from_numpy(frames).permute(0, 3, 1, 2).float(), 10) / 255
+    whole = cut(torch.from_numpy(frames).permute(0, 3, 1, 2).float(), 10, "three") / 255
     small = F.interpolate(whole.flatten(0, 1), (8, 8), mode="bilinear", align_corners=False).reshape(3, 2, 3, 8, 8)
     by_hand = (small - torch.tensor([0.4, 0.5, 0.6])[:, None, None]) / torch.tensor([0.2, 0.3, 0.4])[:, None, None]
     assert torch.allclose(spec.prepare(frames), by_hand.transpose(1, 2), atol=1e-5)

@@ -8,7 +8,7 @@ import torch
 
 from jostle.errors import BadValue
 from jostle.models.input_spec import InputSpec
-from jostle.models.pillow_resize import BITS, pillow_resized, taps
+from jostle.models.preparing.pillow_resize import BITS, pillow_resized, taps
 
 # As they are, larger and smaller, along one axis only, to a single pixel.
 SIZES = [

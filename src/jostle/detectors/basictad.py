@@ -32,7 +32,8 @@ from jostle.detectors.nms import hard_nms
 from jostle.detectors.outputs import Candidates, Losses
 from jostle.detectors.weighted_nms import weighted_nms
 from jostle.errors import BadValue
-from jostle.models.input_spec import centre_crop, resized
+from jostle.models.input_spec import resized
+from jostle.models.preparing.cropping import centre_crop
 from jostle.types.segments import Segments
 
 LAST_THRESHOLD = 0.3  # IoU of the last suppression of points with softmax

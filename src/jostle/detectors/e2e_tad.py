@@ -32,8 +32,8 @@ from jostle.detectors.frame_scale import imagenet_scaled
 from jostle.detectors.outputs import Candidates, Losses
 from jostle.detectors.overlap_nms import overlap_nms
 from jostle.errors import BadValue
-from jostle.models.input_spec import centre_crop
-from jostle.models.opencv_resize import scaled_by
+from jostle.models.preparing.cropping import centre_crop
+from jostle.models.preparing.opencv_resize import scaled_by
 
 GROUPS = 32  # of the norm before the transformer
 PARTS = 16  # of a segment that its actionness is told from

@@ -17,7 +17,8 @@ from jostle.detectors.config import DetectorConfig
 from jostle.detectors.detector import Detector, need_above_zero
 from jostle.detectors.outputs import Candidates, Losses
 from jostle.errors import BadValue, DataError
-from jostle.models.input_spec import centre_crop, resized
+from jostle.models.input_spec import resized
+from jostle.models.preparing.cropping import centre_crop
 from jostle.types.segments import Segments
 
 Frames = npt.NDArray[np.uint8]

@@ -21,7 +21,7 @@ def strikes(model: Any, spec: str) -> bool:
     if not hasattr(model, "together") and not hasattr(model, "see_together"):
         return False  # one from elsewhere, which may take arrays alone
     from jostle.corruptions.tensors.batch import form_of
-    from jostle.corruptions.tensors.programs import has_triton
+    from jostle.programs import has_triton
 
     return form_of(Spec.parse(spec)) is not None and has_triton()
 

@@ -15,7 +15,7 @@ import torch
 
 from jostle.models.flow_kernels import WARPS, Plane, at_size, linearise, slopes, solve
 from jostle.models.input_spec import Frames
-from jostle.models.pillow_resize import pillow_resized
+from jostle.models.preparing.pillow_resize import pillow_resized
 
 Flow = npt.NDArray[np.uint8]
 

@@ -14,16 +14,16 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jostle.errors import BadValue
-from jostle.models.pillow_resize import pillow_resized
+from jostle.models.preparing.cropping import Crops, OddMargin, centre_crop, crops_of, cut
+from jostle.models.preparing.one_pass import Interpolation, Resize, Scale, in_one_pass
+from jostle.models.preparing.pillow_resize import pillow_resized
+from jostle.programs import runs_on
 
 Frames = npt.NDArray[np.uint8]
-Crops = Literal["centre", "three", "ten"]
 Layout = Literal["CTHW", "TCHW", "THWC"]
-Interpolation = Literal["bilinear", "bicubic"]
 Arithmetic = Literal["exact", "pillow"]
 Fit = Literal["short", "long"]
 Beyond = Literal["black", "mean"]
-OddMargin = Literal["smaller", "larger", "even"]
 Spread = Literal["step", "span", "even", "first"]
 Starts = Literal["ends", "parts"]
 Joined = Literal["scores", "logits"]
@@ -157,13 +157,17 @@ class InputSpec:
 
     def prepare(self, frames: Frames | Tensor) -> Tensor:
         """(crops, 3, T, size, size) float32 from (T, H, W, 3) uint8; the axes after the first as `layout` says."""
-        return self._crops(self._normal(frames))
+        return self.prepare_clips([frames])[0]
 
     def prepare_clips(self, clips: Sequence[Frames | Tensor]) -> Tensor:
         """(B, crops, 3, T, size, size) float32 from B clips (T, H, W, 3) uint8, in few steps if of one shape."""
-        if len(clips) == 1 or any(clip.shape != clips[0].shape for clip in clips):
+        if any(clip.shape != clips[0].shape for clip in clips):
             return torch.stack([self.prepare(clip) for clip in clips])
-        normal = self._normal(torch.cat([torch.as_tensor(clip) for clip in clips]))
+        tensors = [torch.as_tensor(clip) for clip in clips]
+        frames = _checked(tensors[0] if len(tensors) == 1 else torch.cat(tensors))
+        if self._fits_one_pass(frames):
+            return self._in_one_pass(frames, len(clips[0]), self.crops, self.layout)
+        normal = self._normal(frames)
         return torch.stack([self._crops(video) for video in torch.unflatten(normal, 0, (len(clips), -1))])
 
     def prepare_flow(self, flow: Frames | Tensor) -> Tensor:
@@ -191,13 +195,8 @@ class InputSpec:
         return round(height * to / short), round(width * to / short)
 
     def _crops(self, video: Tensor) -> Tensor:
-        if self.crops == "ten":
-            cut = ten_crop(video, self.size, self.odd_margin)
-        elif self.crops == "three":
-            cut = three_crop(video, self.size, self.odd_margin)
-        else:
-            cut = centre_crop(video, self.size, self.odd_margin)[None]
-        return self.shrink(cut).permute(AXES[self.layout]).contiguous()
+        squares = cut(video, self.size, self.crops, self.odd_margin)
+        return self.shrink(squares).permute(AXES[self.layout]).contiguous()
 
     def shrink(self, crops: Tensor) -> Tensor:
         """(..., 3, H, W) crops at the size that they are to have in the end."""
@@ -209,14 +208,32 @@ class InputSpec:
 
     def prepare_frames(self, frames: Frames | Tensor) -> Tensor:
         """(T, 3, size, size) float32 from (T, H, W, 3) uint8: the centre of each frame, colours beside each other."""
-        centre = self.shrink(centre_crop(self._normal(frames), self.size, self.odd_margin))
+        given = _checked(torch.as_tensor(frames))
+        if self._fits_one_pass(given):
+            return self._in_one_pass(given, 1, "centre", "THWC").flatten(0, 2).permute(0, 3, 1, 2)
+        centre = self.shrink(centre_crop(self._normal(given), self.size, self.odd_margin))
         return centre.contiguous(memory_format=torch.channels_last)
 
-    def _normal(self, frames: Frames | Tensor) -> Tensor:
+    def _fits_one_pass(self, frames: Tensor) -> bool:
+        """Whether a program can do all of it: on a GPU, and nothing rounded on the way, bordered or shrunk again."""
+        bordered = self.beyond is not None and min(self.resized_to(*frames.shape[1:3])) < self.size
+        return runs_on(frames) and self.arithmetic == "exact" and self.shrunk is None and not bordered
+
+    def _in_one_pass(self, frames: Tensor, length: int, crops: Crops, layout: Layout) -> Tensor:
+        to = self.resized_to(*frames.shape[1:3])
+        return in_one_pass(
+            frames,
+            length,
+            Resize(to, self.interpolation, self.antialias),
+            crops_of(*to, self.size, crops, self.odd_margin),
+            self.size,
+            Scale(self.mean, self.std),
+            bgr=self.colours == "bgr",
+            axes=AXES[layout],
+        )
+
+    def _normal(self, video: Tensor) -> Tensor:
         """(T, 3, H, W) resized, in the model's scale of values."""
-        video = torch.as_tensor(frames)
-        if video.ndim != 4 or video.shape[-1] != 3 or video.dtype != torch.uint8:
-            raise BadValue(f"frames must be (T, H, W, 3) uint8, not {tuple(video.shape)} {video.dtype}")
         if self.colours == "bgr":
             video = video.flip(-1)
         video = self._bordered(self._resized(video.permute(0, 3, 1, 2)))
@@ -241,6 +258,12 @@ class InputSpec:
         made = made.repeat(len(video), 1, height, width)
         made[..., above : height - below, left : width - right] = video
         return made
+
+
+def _checked(frames: Tensor) -> Tensor:
+    if frames.ndim != 4 or frames.shape[-1] != 3 or frames.dtype != torch.uint8:
+        raise BadValue(f"frames must be (T, H, W, 3) uint8, not {tuple(frames.shape)} {frames.dtype}")
+    return frames
 
 
 @lru_cache(maxsize=64)
@@ -268,41 +291,3 @@ def resized(
         return video
     made = F.interpolate(video, to, mode=how, align_corners=False, antialias=antialias)
     return made.clamp_(0, 255) if how == "bicubic" else made  # cubics overshoot at edges, and pixels cannot
-
-
-def centre_crop(video: Tensor, size: int, odd: OddMargin = "smaller") -> Tensor:
-    """(..., size, size) from the middle; see `InputSpec` for a margin that cannot be halved."""
-    top, left = (_half(margin, odd) for margin in _margins(video, size))
-    return video[..., top : top + size, left : left + size]
-
-
-def three_crop(video: Tensor, size: int, odd: OddMargin = "smaller") -> Tensor:
-    """(3, ..., size, size): left, centre and right of the long side, or top, centre and bottom."""
-    down, across = _margins(video, size)
-    if across >= down:
-        places = [(_half(down, odd), left) for left in (0, _half(across, odd), across)]
-    else:
-        places = [(top, _half(across, odd)) for top in (0, _half(down, odd), down)]
-    return torch.stack([video[..., y : y + size, x : x + size] for y, x in places])
-
-
-def _half(margin: int, odd: OddMargin) -> int:
-    """What is cut off before the centre."""
-    if odd == "even":
-        return round(margin / 2)  # Python rounds a half to the even number
-    return (margin + (odd == "larger")) // 2
-
-
-def ten_crop(video: Tensor, size: int, odd: OddMargin = "smaller") -> Tensor:
-    """(10, ..., size, size): top left, top right, bottom left, bottom right, centre, then their mirror images."""
-    bottom, right = _margins(video, size)
-    corners = [video[..., y : y + size, x : x + size] for y in (0, bottom) for x in (0, right)]
-    five = torch.stack([*corners, centre_crop(video, size, odd)])
-    return torch.cat([five, five.flip(-1)])
-
-
-def _margins(video: Tensor, size: int) -> tuple[int, int]:
-    height, width = video.shape[-2:]
-    if min(height, width) < size:
-        raise BadValue(f"a crop of {size}x{size} does not fit into frames of {width}x{height}; resize them first")
-    return height - size, width - size

@@ -16,7 +16,7 @@ from jostle.corruptions.kernels.sway import OverTime
 from jostle.corruptions.tensors.filters import dropped, padded, separable, taps_of
 from jostle.corruptions.tensors.holding import held, sent
 from jostle.corruptions.tensors.moments import Moments
-from jostle.corruptions.tensors.programs import has_triton, runs_on, strips
+from jostle.programs import has_triton, runs_on, strips
 
 if has_triton():
     from jostle.corruptions.tensors.filter_program import disc_means, softened, trail, zoomed

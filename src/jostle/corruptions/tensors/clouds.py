@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jostle.corruptions.tensors.programs import EXACT, has_triton
 from jostle.corruptions.tensors.streams import chances, words_of
+from jostle.programs import EXACT, has_triton
 
 if has_triton():
     from jostle.corruptions.tensors.weather_program import halve

@@ -10,7 +10,7 @@ from torch import Tensor
 from jostle.corruptions import digital as own
 from jostle.corruptions.tensors.holding import held
 from jostle.corruptions.tensors.moments import Moments
-from jostle.corruptions.tensors.programs import has_triton, runs_on, strips
+from jostle.programs import has_triton, runs_on, strips
 
 if has_triton():
     from jostle.corruptions.tensors.filter_program import coarse

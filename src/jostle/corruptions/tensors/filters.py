@@ -11,7 +11,7 @@ from torch import Tensor
 
 from jostle.corruptions.kernels.filters import HAIR
 from jostle.corruptions.tensors.holding import held
-from jostle.corruptions.tensors.programs import has_triton, runs_on, strips
+from jostle.programs import has_triton, runs_on, strips
 
 if has_triton():
     from jostle.corruptions.tensors.filter_program import along

@@ -12,7 +12,7 @@ from torch import Tensor
 from jostle.corruptions.kernels.frame_keys import BLOCK, HEAD, ORDER, START, spelt_videos
 from jostle.corruptions.tensors.holding import held, sent
 from jostle.corruptions.tensors.moments import Moments
-from jostle.corruptions.tensors.programs import has_triton, runs_on
+from jostle.programs import has_triton, runs_on
 from jostle.seeds import Part, spelt
 
 if has_triton():

@@ -9,7 +9,7 @@ from torch import Tensor
 from jostle.corruptions import light as own
 from jostle.corruptions.tensors.holding import held
 from jostle.corruptions.tensors.moments import Moments
-from jostle.corruptions.tensors.programs import EXACT, has_triton, runs_on
+from jostle.programs import EXACT, has_triton, runs_on
 
 if has_triton():
     from jostle.corruptions.tensors.light_program import add_up, by_table, towards_mean

@@ -15,8 +15,8 @@ from jostle.corruptions import noise as own
 from jostle.corruptions.tensors.holding import held
 from jostle.corruptions.tensors.keys import keys_on
 from jostle.corruptions.tensors.moments import Moments
-from jostle.corruptions.tensors.programs import EXACT, has_triton, runs_on
 from jostle.corruptions.tensors.streams import chances
+from jostle.programs import EXACT, has_triton, runs_on
 
 if has_triton():
     from jostle.corruptions.tensors.noise_program import noise

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jostle.corruptions.kernels.streams import GOLDEN
-from jostle.corruptions.tensors.programs import has_triton, runs_on
+from jostle.programs import has_triton, runs_on
 
 if has_triton():
     from jostle.corruptions.tensors.stream_program import follow

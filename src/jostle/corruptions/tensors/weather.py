@@ -21,7 +21,7 @@ from jostle.corruptions.tensors.flakes import flakes
 from jostle.corruptions.tensors.holding import held, sent
 from jostle.corruptions.tensors.keys import keys_on
 from jostle.corruptions.tensors.moments import Moments
-from jostle.corruptions.tensors.programs import has_triton, runs_on, strips
+from jostle.programs import has_triton, runs_on, strips
 
 if has_triton():
     from jostle.corruptions.tensors.weather_program import blend, lay_fog, lay_plane

@@ -10,15 +10,20 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from importlib.util import find_spec
-from typing import Any, Final
-
-from torch import Tensor
+from typing import Any, Final, Protocol
 
 EXACT: Final = {"enable_fp_fusion": False}
 STRIP = 256  # values of a row for one program
 
 
-def runs_on(frames: Tensor) -> bool:
+class Placed(Protocol):
+    """A tensor, of which nothing matters here but where it lies."""
+
+    @property
+    def is_cuda(self) -> bool: ...
+
+
+def runs_on(frames: Placed) -> bool:
     """Whether programs can work on these; Triton's interpreter, where it is asked for, takes what lies on a CPU."""
     return (frames.is_cuda or _interpreted()) and has_triton()
 

@@ -1,0 +1,1 @@
+"""From frames to what a network is given: resized, cut, and all of it at once on a GPU."""

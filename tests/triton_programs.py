@@ -1,0 +1,42 @@
+"""Triton's programs where there is no GPU: run by its interpreter, and compiled for one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+REAL = ("kept", "scale", "unit", "spread", "thickness")  # numbers that programs are given; all others are whole
+
+
+def interpreted(script: str, *given: str) -> None:
+    """Run a script by Triton's interpreter, which a process has from its start or not at all."""
+    told = subprocess.run(
+        [sys.executable, "-c", script, *given], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True
+    )
+    assert told.returncode == 0, told.stderr.decode()[-2000:]
+
+
+def compiled(program: Any, pointers: Sequence[str], fixed: Mapping[str, Any]) -> str:
+    """What a program is for an H100, in letters.
+
+    Args:
+        pointers: what its first arguments point to; the others are numbers.
+        fixed: arguments that are known when it is compiled.
+    """
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    types = dict(zip(program.arg_names, pointers, strict=False))
+    signature = {
+        argument: "constexpr" if argument in fixed else types.get(argument, "fp32" if argument in REAL else "i32")
+        for argument in program.arg_names
+    }
+    known = {(program.arg_names.index(argument),): value for argument, value in fixed.items()}
+    source = ASTSource(fn=program, signature=signature, constexprs=known)
+    made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": False})
+    letters: str = made.asm["ptx"]
+    return letters
