@@ -9,6 +9,9 @@ Three rates of each model, in clips a second, or for a detector in frames that i
 So two shares: of the model's own rate, and of what the cores can do. The smaller of the two rates is all that there is
 to be had. Videos are drawn and encoded for the purpose. Workers are warm and begin together; the rate is from the first
 one's beginning to the last one's end. A few videos are looked at by one process too, and the bytes are compared.
+
+With several numbers of jobs it is said too how the machine scales by itself: what hashing the same kilobyte over and
+over, which leaves memory alone, gets of a core when all cores do it.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from benchmarks.timing import ask_for_one_thread
 ask_for_one_thread()  # before anything below loads a thread pool
 
 import argparse  # noqa: E402
+import hashlib  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
 import platform  # noqa: E402
@@ -193,6 +197,25 @@ def run_rate(
     return Rate(items, seconds, whole, loaded - begin, first - loaded), found
 
 
+def machine_scaling(jobs: int, rounds: int = 2) -> float:
+    """What of its speed alone a core has when so many work, at something that touches no memory."""
+    alone = min(dict(worked(_hashing, [0], 1)).popitem()[1] for _ in range(rounds))
+    together = min(max(taken for _, taken in worked(_hashing, list(range(jobs)), jobs)) for _ in range(rounds))
+    return alone / together
+
+
+def _hashing() -> Callable[[int], float]:
+    kilobyte = bytes(1024)
+
+    def hashed(_: int) -> float:
+        begin = time.perf_counter()
+        for _ in range(1_500_000):
+            hashlib.blake2b(kilobyte)
+        return time.perf_counter() - begin
+
+    return hashed
+
+
 @dataclass(frozen=True)
 class Row:
     """What was measured with so many jobs, in items a second; `bound` is the smaller of the two others."""
@@ -279,6 +302,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{options.videos} videos of {options.frames} frames, {SIZE[1]}x{SIZE[0]}, {options.clips} clips, ", end="")
     print(f"{len(CELLS)} cells and clean; {cores()} cores of {platform.machine()}, ", end="")
     print(fed_models.device_name(options.device))
+    if len(options.jobs) > 1:
+        told["machine_scaling"] = machine_scaling(options.most)
+        print(f"hashing on {options.most} cores, each does {told['machine_scaling']:.2f} of what it does alone")
     missed = False
     with tempfile.TemporaryDirectory() as folder:
         videos = write_videos(Path(folder), options.videos, options.frames, cores())
