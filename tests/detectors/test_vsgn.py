@@ -38,7 +38,7 @@ def test_long_videos_are_seen_in_windows(small: Make, rows: Make) -> None:
     assert made.windows(500) == [(0, 320), (80, 320), (160, 320), (240, 260), (320, 180), (400, 100), (480, 20)]
     found = made.candidates(video)
     with torch.inference_mode():
-        parts = [made.decode(made._outputs(video[a : a + n]))[0] for a, n in made.windows(500)]
+        parts = [made.decode(made._outputs([video[a : a + n]]))[0] for a, n in made.windows(500)]
     assert len(found) == sum(map(len, parts))
     assert found.segments.min() >= 0
     assert found.segments.max() <= 499

@@ -22,7 +22,10 @@ from small_run import NAMES, RECIPE, TRUTH
 from test_clip_detection import detector_of
 
 from jostle.benchmarks.selection import select_cells
+from jostle.detectors.detector import load_detector
+from jostle.detectors.feature_detector import VIDEOS_AT_ONCE
 from jostle.errors import JostleError
+from jostle.feeding.asking import kind_of
 from jostle.looking.detecting import DetectingByClips, DetectingByFeatures, DetectingByFrames
 from jostle.looking.remote import look_from_afar
 from jostle.looking.work import Attempting, Order
@@ -150,3 +153,45 @@ def test_no_model_travels() -> None:
     stand_in = look_from_afar(Elsewhere(heavy_look))
     assert (stand_in.extractor.dim, stand_in.extractor.frame_dim) == (4, None)
     assert stand_in.extractor.spec.stride == look().extractor.spec.stride
+
+
+Waiting = tuple[bytes | None, tuple[object, ...], list[Any]]  # kind, arguments, and where the answer is to be put
+waiting: list[Waiting] = []
+sizes: list[int] = []
+
+
+@dataclass(frozen=True)
+class Gathering(Elsewhere):
+    """Keeps questions until somebody waits, and has those that are alike answered together."""
+
+    def later(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
+        if together == 1:
+            return partial(self, function, *arguments)
+        own: Waiting = (kind_of(function, arguments, together)[0], arguments, [])
+        waiting.append(own)
+
+        def awaited() -> Any:
+            if not own[2]:
+                some = [one for one in waiting if one[0] == own[0]][:together]
+                waiting[:] = [one for one in waiting if not any(one is other for other in some)]
+                given = [unpacked(packed(one[1], ""), "") for one in some]
+                answers = function.together(self.load(), given)  # type: ignore[attr-defined]
+                sizes.append(len(some))
+                for one, answer in zip(some, answers, strict=True):
+                    one[2].append(answer)
+            return own[2][0]
+
+        return awaited
+
+
+@cache
+def network_look() -> DetectingByFeatures:
+    return replace(look(), detector=load_detector("temporalmaxer", input_dim=look().extractor.dim, dim=16))
+
+
+def test_states_of_a_video_are_detected_together(orders: list[Order], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(VIDEOS_AT_ONCE, "cpu", 4)
+    near = told(worked(Attempting(network_look), orders[:1], 1))
+    assert told(worked(Attempting(partial(look_from_afar, Gathering(network_look))), orders[:1], 1)) == near
+    assert max(sizes) == 4
+    assert not waiting

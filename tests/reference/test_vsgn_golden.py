@@ -196,7 +196,7 @@ def test_windows_and_segments(form: str, detector: VSGN) -> None:
         if ambiguous[i]:
             continue
         with torch.inference_mode():
-            outputs = detector._outputs(rows[first : first + count])
+            outputs = detector._outputs([rows[first : first + count]])
         assert isinstance(outputs, VsgnOutputs)
         for name, found in (("loc", outputs.boxes), ("adjusted", outputs.adjusted)):
             np.testing.assert_allclose(found[0], wanted[f"w{i}_{name}"], rtol=5e-5, atol=5e-4)
@@ -240,7 +240,7 @@ def test_proposals_of_activitynet(form: str, detector: VSGN, anet_copies: dict[i
     for number, (video, steps) in enumerate((("v_c", 256), ("v_d", 102)), 2):
         rows, scores = streams(video, steps), rng.random(200)
         with torch.inference_mode():
-            outputs = detector._outputs(rows)
+            outputs = detector._outputs([rows])
         assert isinstance(outputs, VsgnOutputs)
         likely = outputs.logits[0, :, 0].sigmoid().numpy()
         order = np.argsort(-likely, kind="stable")

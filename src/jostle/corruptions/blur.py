@@ -24,6 +24,7 @@ from jostle.corruptions.kernels.frame_draws import Draws
 from jostle.corruptions.kernels.streams import draw
 from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
 from jostle.errors import BadValue
+from jostle.seeds import key_for
 from jostle.types.clip import Frame, Frames
 
 Array = npt.NDArray[Any]
@@ -127,7 +128,14 @@ def heading(at: Moment, over_time: OverTime) -> float:
     """The direction of a trail at a moment, in degrees."""
     if over_time == "redrawn":
         return Draws(at.key()).uniform(*HEADINGS)
-    return Draws(at.scene.key()).uniform(*HEADINGS) + (10 * sway(at, "angle", 0.5) if over_time == "moving" else 0)
+    own = _heading(at.scene.seed, at.scene.video_id, at.scene.name)
+    return own + (10 * sway(at, "angle", 0.5) if over_time == "moving" else 0)
+
+
+@lru_cache(64)
+def _heading(seed: int, video_id: str, name: str) -> float:
+    """The direction of the trails of a clip."""
+    return Draws(key_for(seed, video_id, name)).uniform(*HEADINGS)
 
 
 @lru_cache(16)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar, final
 
 import numpy as np
@@ -17,10 +17,15 @@ from jostle.detectors.decoding import in_seconds
 from jostle.detectors.detector import Detector, need_above_zero
 from jostle.detectors.outputs import Candidates, Outputs
 from jostle.errors import BadValue, DataError
+from jostle.models.lanes import behind_networks, networks, turn
+from jostle.models.precision import inferring
 from jostle.types.segments import Segments
 
 C = TypeVar("C", bound=DetectorConfig)
 Array = npt.NDArray[Any]
+# Videos go through a network in batches of one size, filled up where there are fewer, so that company does not change
+# the bits. On a GPU it takes as long to start the work for one as for four.
+VIDEOS_AT_ONCE = {"cpu": 1, "cuda": 4}
 
 
 class FeatureDetector(Detector[C]):
@@ -93,8 +98,8 @@ class FeatureDetector(Detector[C]):
             raise BadValue(
                 f"{len(rows)} rows are more than the {self.config.max_length} of a window; give raw one window"
             )
-        with torch.inference_mode():
-            outputs = self._outputs(rows)
+        with inferring():
+            outputs = self._outputs([rows])
             columns = {"cls": outputs.logits[0], "offsets": self.every_offset(outputs)[0], "mask": outputs.mask[0]}
         sizes = list(outputs.points.sizes)
         return {
@@ -102,20 +107,32 @@ class FeatureDetector(Detector[C]):
             for name, column in columns.items()
         }
 
+    @property
+    def at_once(self) -> int:
+        """Videos that go through the network together."""
+        return VIDEOS_AT_ONCE["cuda" if self.device.type == "cuda" else "cpu"]
+
     @final
     def candidates(self, features: npt.ArrayLike) -> Candidates:
         """Segments of one video before they are suppressed together, on the grid that the network sees."""
-        rows = self._checked(features)
-        found = []
-        with torch.inference_mode():
-            for first, count in self.windows(len(rows)):
-                part = self.decode(self._outputs(rows[first : first + count]))[0]
-                found.append(Candidates(part.segments + np.float32(first), part.scores, part.labels))
-        return Candidates(
-            np.concatenate([part.segments for part in found]),
-            np.concatenate([part.scores for part in found]),
-            np.concatenate([part.labels for part in found]),
-        )
+        return self._candidates([self._checked(features)])[0]
+
+    def _candidates(self, videos: Sequence[npt.NDArray[np.float32]]) -> list[Candidates]:
+        """The candidates of each of at most `at_once` videos with as many rows each."""
+        found: list[list[Candidates]] = [[] for _ in videos]
+        with inferring():
+            for first, count in self.windows(len(videos[0])):
+                parts = self.decode(self._outputs([rows[first : first + count] for rows in videos]))
+                for own, part in zip(found, parts, strict=False):  # not of what fills up the batch
+                    own.append(Candidates(part.segments + np.float32(first), part.scores, part.labels))
+        return [
+            Candidates(
+                np.concatenate([part.segments for part in own]),
+                np.concatenate([part.scores for part in own]),
+                np.concatenate([part.labels for part in own]),
+            )
+            for own in found
+        ]
 
     def detect(
         self,
@@ -137,9 +154,35 @@ class FeatureDetector(Detector[C]):
             window: frames that a row has seen.
             video_scores: (classes,) scores of the whole video by a classifier, for class-agnostic detectors.
         """
-        need_above_zero(fps=fps, duration=duration, stride=stride, window=window)
-        found = self.candidates(features)
-        rows = len(np.asarray(features))
+        facts = {"fps": fps, "duration": duration, "stride": stride, "window": window, "video_scores": video_scores}
+        return self.detect_together([features], [facts])[0]
+
+    def detect_together(self, videos: Sequence[npt.ArrayLike], facts: Sequence[Mapping[str, Any]]) -> list[Segments]:
+        """What `detect` finds in each of at most `at_once` videos that have as many rows each, to the same bits.
+
+        Args:
+            facts: of each what `detect` is told beside its features, all but `video_scores` in any case.
+        """
+        for own in facts:
+            need_above_zero(**{name: own[name] for name in ("fps", "duration", "stride", "window")})
+        every = [self._checked(video) for video in videos]
+        return [
+            self._segments(found, len(every[0]), **own)
+            for found, own in zip(self._candidates(every), facts, strict=True)
+        ]
+
+    def _segments(
+        self,
+        found: Candidates,
+        rows: int,
+        *,
+        fps: float,
+        duration: float,
+        stride: float,
+        window: float,
+        video_scores: npt.ArrayLike | None = None,
+    ) -> Segments:
+        """What suppression leaves of the candidates of a video with so many rows; see `detect`."""
         if self.config.stretches or (len(self.windows(rows)) == 1 and self.steps(rows) != rows):
             # The rows were stretched, so each stands for other frames, and sees only those.
             stride = window = ((rows - 1) * stride + window) / self.steps(rows)
@@ -166,19 +209,25 @@ class FeatureDetector(Detector[C]):
 
     def _stacked(self, videos: Sequence[npt.NDArray[np.float32]]) -> tuple[Tensor, Tensor]:
         rows = [torch.from_numpy(video) for video in videos]
-        features = torch.zeros(len(rows), self.config.input_dim, max(len(x) for x in rows))
+        pinned = self.device.type == "cuda"  # a GPU takes it from there while other work goes on
+        features = torch.zeros(len(rows), self.config.input_dim, max(len(x) for x in rows), pin_memory=pinned)
         for i, x in enumerate(rows):
             features[i, :, : len(x)] = x.T
-        return features.to(self.device), torch.tensor([len(x) for x in rows], device=self.device)
+        lengths = torch.tensor([len(x) for x in rows], pin_memory=pinned)
+        return features.to(self.device, non_blocking=True), lengths.to(self.device, non_blocking=True)
 
-    def _outputs(self, rows: npt.NDArray[np.float32]) -> Outputs:
-        x, lengths = self._stacked([rows])
-        steps = self.steps(len(rows))
-        if steps != len(rows) or self.config.stretches:
-            x = F.interpolate(x, steps, mode="linear", align_corners=self.aligned_ends)
-            lengths = torch.full_like(lengths, steps)
-        run, x = self.compiled_for(x)
-        made: Outputs = self.infer(run, x, lengths)
+    def _outputs(self, videos: Sequence[npt.NDArray[np.float32]]) -> Outputs:
+        """Of videos with as many rows each, and of what fills up their batch."""
+        steps, count = self.steps(len(videos[0])), len(videos[0])
+        with turn(self.device):
+            x, lengths = self._stacked([*videos, *[np.zeros_like(videos[0])] * (self.at_once - len(videos))])
+            if steps != count or self.config.stretches:
+                x = F.interpolate(x, steps, mode="linear", align_corners=self.aligned_ends)
+                lengths = torch.full_like(lengths, steps)
+            run, x = self.compiled_for(x)
+            with networks(x, lengths):
+                made: Outputs = self.infer(run, x, lengths)
+        behind_networks(self.device)
         return made
 
     def _checked(self, features: npt.ArrayLike) -> npt.NDArray[np.float32]:

@@ -193,7 +193,22 @@ def find_segments(
     duration: float | None,
     video_scores: VideoScores | None = None,
 ) -> Segments:
-    """What a detector finds in the features of one video.
+    """What a detector finds in the features of one video; see `segments_later`."""
+    later = segments_later(detector, features, grid, name=name, fps=fps, duration=duration, video_scores=video_scores)
+    return later()
+
+
+def segments_later(
+    detector: FeatureDetector,
+    features: npt.NDArray[np.float32],
+    grid: Grid,
+    *,
+    name: str,
+    fps: float,
+    duration: float | None,
+    video_scores: VideoScores | None = None,
+) -> Callable[[], Segments]:
+    """What a detector finds in the features of one video: found here and now, or elsewhere, and then to be waited for.
 
     Args:
         duration: seconds; None for as far as the features reach.
@@ -206,7 +221,11 @@ def find_segments(
     extra: dict[str, Any] = {} if video_scores is None else {"video_scores": video_scores.of(name)}
     features.flags.writeable = False  # a detector that writes into its input would spoil the next one's
     facts = {"fps": fps, "duration": duration or reach, "stride": grid.stride, "window": grid.window}
-    return asked(name, lambda: checked_segments(detector.detect(features, **facts, **extra)), "detector")
+    if hasattr(detector, "later"):
+        later = detector.later(features, **facts, **extra)
+        return lambda: asked(name, lambda: checked_segments(later()), "detector")
+    found = asked(name, lambda: checked_segments(detector.detect(features, **facts, **extra)), "detector")
+    return lambda: found
 
 
 def _noted(source: Path) -> dict[str, Entry]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -105,7 +105,7 @@ def _with_stand_ins(look: Any, ask: Ask) -> Any:
         elif part == "detector" and hasattr(model, "seen_of"):
             new[part] = DistantClipDetector(ask, ClipLength(model.config.max_length))
         elif part == "detector":
-            new[part] = DistantDetector(ask)
+            new[part] = DistantDetector(ask, getattr(model, "at_once", 1))
         elif part == "mending" and model is not None:
             new[part] = model.on("cpu")  # it looks at frames where they are corrupted
         elif part == "model":
@@ -166,10 +166,23 @@ class DistantExtractor:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What a detector is told of a video beside its features; it need not be the same of those it looks at together."""
+
+    told: dict[str, Any]
+    kind: ClassVar[str] = ""
+
+
+@dataclass(frozen=True)
 class DistantDetector:
-    """Stands in for a detector."""
+    """Stands in for a detector.
+
+    Attributes:
+        at_once: videos that it looks at together.
+    """
 
     ask: Ask
+    at_once: int = 1
 
     def detect(
         self,
@@ -183,8 +196,11 @@ class DistantDetector:
     ) -> Segments:
         """What it finds."""
         facts = {"fps": fps, "duration": duration, "stride": stride, "window": window, "video_scores": video_scores}
-        found: Segments = self.ask(_detect, np.asarray(features), facts)
-        return found
+        return self.later(features, **facts)()
+
+    def later(self, features: npt.ArrayLike, **facts: Any) -> Callable[[], Segments]:
+        """What it finds, to be waited for."""
+        return self.ask.later(_detect, np.asarray(features)[None], Facts(facts), together=self.at_once)
 
 
 @dataclass(frozen=True)
@@ -304,10 +320,20 @@ _see.together = _see_together  # type: ignore[attr-defined]
 _join.together = _join_together  # type: ignore[attr-defined]
 
 
-def _detect(look: Any, features: Features, facts: dict[str, Any]) -> Segments:
+def _detect(look: Any, features: Features, facts: Facts) -> Segments:
     with look.guard():
-        found: Segments = look.detector.detect(features, **facts)
+        found: Segments = look.detector.detect(features[0], **facts.told)
         return found
+
+
+def _detect_together(look: Any, questions: Sequence[tuple[Features, Facts]]) -> list[Segments]:
+    with look.guard():
+        videos, facts = zip(*((features[0], facts.told) for features, facts in questions), strict=True)
+        found: list[Segments] = look.detector.detect_together(videos, facts)
+        return found
+
+
+_detect.together = _detect_together  # type: ignore[attr-defined]
 
 
 def _of_detector(look: Any, method: str, arguments: tuple[Any, ...]) -> Any:

@@ -15,7 +15,7 @@ from jostle.extraction.extractor import FeatureExtractor
 from jostle.extraction.frames import KeptFrames
 from jostle.extraction.made import Cost
 from jostle.extraction.windows import ReleasedFault, Rule
-from jostle.looking.detection import FeatureDetector, Grid, find_segments
+from jostle.looking.detection import FeatureDetector, Grid, segments_later
 from jostle.looking.footage import opened
 from jostle.looking.work import Looked, Order
 from jostle.mending.finding import Mending
@@ -93,6 +93,7 @@ class Loading:
 def _look(order: Order, models: Models) -> LookedTogether:
     grid = Grid(models.extractor.spec.stride, models.extractor.spec.frames)
     found: dict[str, ByDetector] = {cell.name: {} for cell in order.cells}
+    later: dict[tuple[str, str], Callable[[], Segments]] = {}
     mended: dict[str, dict[str, Mended]] = {}
     clean, others = Cost(), Cost()
     with opened(order) as reader:
@@ -121,9 +122,11 @@ def _look(order: Order, models: Models) -> LookedTogether:
                     others += done.cost
                 for name in names:
                     features = np.array(done.features)
-                    found[cell.name][name] = find_segments(
+                    later[cell.name, name] = segments_later(
                         models.detectors[name], features, grid, name=order.name, fps=video.fps, duration=reader.end_s
                     )
                     if done.mended is not None:
                         mended.setdefault(name, {})[cell.name] = done.mended
+    for (cell_name, name), finish in later.items():
+        found[cell_name][name] = finish()
     return LookedTogether(found, clean, others, mended_for=mended)

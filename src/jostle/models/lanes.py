@@ -117,6 +117,12 @@ def networks(*ready: Tensor) -> Iterator[None]:
         yield
 
 
+def behind_networks(device: torch.device) -> None:
+    """Have what this thread does next on a device wait for the networks that were started."""
+    if device.type == "cuda":
+        torch.cuda.current_stream(device).wait_stream(torch.cuda.default_stream(device))
+
+
 @cache
 def _beside(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from jostle.corrupting.scene import Moment
-from jostle.seeds import Part, rng_for
+from jostle.seeds import Part, key_for, rng_for
 
 # How the random part of a corruption behaves from frame to frame.
 OverTime = Literal["redrawn", "still", "moving"]
@@ -21,16 +21,17 @@ def sway(at: Moment, what: str, hz: float) -> float:
     It is a sum of three sines whose frequencies and phases are drawn once for the clip, so any moment can be asked for
     by itself.
     """
+    time_s = at.time_s
     return sum(
-        weight * math.sin(2 * math.pi * hz * pace * at.time_s + phase)
-        for weight, pace, phase in _waves(at.scene.key("sway", what))
+        weight * math.sin(2 * math.pi * hz * pace * time_s + phase)
+        for weight, pace, phase in _waves(at.scene.seed, at.scene.video_id, at.scene.name, what)
     )
 
 
 @lru_cache(64)
-def _waves(key: int) -> tuple[tuple[float, float, float], ...]:
-    """Weight, pace and phase of each sine."""
-    rng = rng_for(key, "waves")
+def _waves(seed: int, video_id: str, name: str, what: str) -> tuple[tuple[float, float, float], ...]:
+    """Weight, pace and phase of each sine of a clip."""
+    rng = rng_for(key_for(seed, video_id, name, "sway", what), "waves")
     pace = rng.uniform(0.5, 1.5, 3) * np.array([0.5, 1.0, 1.7])
     phase = rng.uniform(0, 2 * math.pi, 3)
     return tuple(zip((0.6875, 0.375, 0.1875), pace.tolist(), phase.tolist(), strict=True))
