@@ -23,12 +23,12 @@ def test_slots_say_what_the_table_says(photons: float) -> None:
     wanted[:, :TAIL] = table[:, SLICES : SLICES + TAIL]
     wanted[:, -TAIL:] = table[:, SLICES + TAIL :]
     slots = _shot_slots(photons)
-    entry = slots[: 1024 << SLOT_BITS].view(np.int32).reshape(256, -1)[:, chance >> (16 - SLOT_BITS)]
+    entry = slots[: 1024 << SLOT_BITS].view(np.uint32).reshape(256, -1)[:, chance >> (16 - SLOT_BITS)]
     place = chance & ((65536 >> SLOT_BITS) - 1)
-    found = np.where(place < entry >> 16, entry, entry >> 8) & 0xFF
-    several = entry < 0
-    split = (chance < TAIL) | (chance >= 65536 - TAIL)
-    piece = np.where(split, (SLICES >> SLOT_BITS) + chance % TAIL, place >> 4)
-    found[several] = slots[((entry & 0x7FFFFFFF) + piece)[several]]
+    found = np.where(place <= entry >> (16 + SLOT_BITS), entry, entry >> 8) & 0xFF
+    marked = (1 << 32) - (1 << (16 + SLOT_BITS))
+    several = entry >= marked
+    pieces = entry.astype(np.int64) - marked + (place >> (entry & 7))
+    found[several] = slots[pieces[several]]
     assert np.array_equal(found, wanted)
     assert photons > 250 or np.count_nonzero(several) < 0.15 * several.size  # or it is of little use

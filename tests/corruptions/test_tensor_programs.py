@@ -37,12 +37,13 @@ for size in ({sizes}):
 
 # Small frames, as the interpreter takes milliseconds for a step: one whose pixels come in fours, one whose do not.
 SIZES = "(4, 8), (3, 5)"
+NOISE = ["gaussian_noise:3", "shot_noise:5", "impulse_noise:2", "speckle_noise:5"]
 
 
 @pytest.mark.parametrize(
     "specs",
     [
-        ["gaussian_noise:3", "shot_noise:5", "impulse_noise:2", "speckle_noise:5"],
+        NOISE,
         ["brightness:3", "saturate:5", "contrast:4"],
         ["imagenet-c/fog:3", "kinetics-c/fog:3", "fog:2", "imagenet-c/frost:3", "frost:2", "pixelate:4"],
         ["imagenet-c/motion_blur:1", "gaussian_blur:1", "zoom_blur:1"],
@@ -52,8 +53,8 @@ def test_programs_give_the_bytes_of_the_kernels(specs: list[str]) -> None:
     interpreted(SCRIPT.format(sizes=SIZES), *specs)
 
 
-def test_rare_values_of_shot_noise() -> None:
-    interpreted(SCRIPT.format(sizes="(32, 80),"), "shot_noise:1")
+def test_rare_values_of_noise_and_rows_that_are_read_whole() -> None:
+    interpreted(SCRIPT.format(sizes="(34, 96),"), *NOISE, "shot_noise:1", "gaussian_noise:5")
 
 
 # Of one block and of several, with numbers of one letter and of more.
@@ -90,8 +91,13 @@ POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
         for less in ({}, {"count": 1, "frames": 1})
     ],
     "noise_program.noise": [
-        ([BYTES, BYTES, LONG, table], {"KIND": kind, "FOURS": fours, "GRAIN": grain, "ROWS": 32})
-        for kind, table in (("gaussian", BYTES), ("shot", BYTES), ("speckle", SHORT), ("impulse", BYTES))
+        ([BYTES, BYTES, LONG, table], {"KIND": kind, "BITS": bits, "FOURS": fours, "GRAIN": grain, "ROWS": 32})
+        for kind, table, bits in (
+            ("gaussian", WHOLE, 6),
+            ("shot", BYTES, 6),
+            ("speckle", SHORT, 13),
+            ("impulse", BYTES, 0),
+        )
         for fours, grain in ((True, 8), (True, 1), (False, 1))
     ],
     "light_program.by_table": [

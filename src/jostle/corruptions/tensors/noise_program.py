@@ -1,4 +1,8 @@
-"""The program that draws noise and lays it on in one pass; see `jostle.corruptions.noise`. It needs Triton."""
+"""The program that draws noise and lays it on in one pass; see `jostle.corruptions.noise`. It needs Triton.
+
+What it waits for is its instructions, not memory. So bytes stay four to a number wherever one instruction then does
+for all of them, and chances are compared where they stand in a word.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import triton.language as tl
 from jostle.corruptions.tensors.stream_program import begun, stepped
 
 
-@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+@triton.jit(do_not_specialize=["salt", "either"])  # type: ignore[untyped-decorator, unused-ignore]
 def noise(  # type: ignore[no-untyped-def, unused-ignore]
     frames,
     out,
@@ -17,9 +21,10 @@ def noise(  # type: ignore[no-untyped-def, unused-ignore]
     streams,
     height,
     grains,
-    this,
-    that,
+    salt,
+    either,
     KIND: tl.constexpr,
+    BITS: tl.constexpr,
     FOURS: tl.constexpr,
     GRAIN: tl.constexpr,
     ROWS: tl.constexpr,
@@ -28,110 +33,125 @@ def noise(  # type: ignore[no-untyped-def, unused-ignore]
 
     Args:
         table: what is looked up; impulse noise has none.
-        streams: rows of all frames.
+        streams: rows of all frames. A thread behind the last does that one again, which spares all of them a mask.
         grains: numbers that a row is read in, in units of `GRAIN`, by which it is known that they lie well.
-        this: share of salt, bits of a gain, or bits of a chance that say its slot, by kind.
-        that: share of salt and pepper, the gain of 1, or how many chances at either end have slices of their own.
+        salt: how many of 65,536 chances give white, for impulse noise.
+        either: how many give white or black.
+        BITS: of a gain, of a chance that say its slot, or of a chance as a real number that do so, by kind.
         FOURS: whether rows are read in numbers of four bytes, or in bytes.
     """
     if FOURS:
-        frames = frames.to(tl.pointer_type(tl.int32))
-        out = out.to(tl.pointer_type(tl.int32))
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    inside = row < streams
-    a, b = begun(tl.load(keys + row // height, mask=inside, other=0), row % height)
+        frames = frames.to(tl.pointer_type(tl.uint32))
+        out = out.to(tl.pointer_type(tl.uint32))
+    row = tl.minimum(tl.program_id(0) * ROWS + tl.arange(0, ROWS), streams - 1)
+    a, b = begun(tl.load(keys + row // height), row % height)
     many = grains * GRAIN
-    column = tl.arange(0, 8)
-    place = (row.to(tl.int64) * grains * GRAIN)[:, None] + column[None, :]
+    column = tl.arange(0, 4)[None, :]
+    # In halves: a thread reads 16 bytes at once, and of wider ones threads would have to hand parts to each other.
+    near = (row.to(tl.int64) * grains * GRAIN)[:, None] + column
+    far = near + 4
     for start in range(0, many, 8):
-        known = inside[:, None] & (column + start < many)[None, :]
-        if FOURS:
-            given = tl.load(frames + place + start, mask=known, other=0)
+        if GRAIN == 8:
+            x, y = tl.load(frames + near + start), tl.load(frames + far + start)
         else:
-            given = tl.load(frames + place + start, mask=known, other=0).to(tl.int32)
-        p, q, r, s, t, u, v, w = apart(given, ROWS)
-        if FOURS:
-            p, a, b = four(p, a, b, table, this, that, KIND)
-            q, a, b = four(q, a, b, table, this, that, KIND)
-            r, a, b = four(r, a, b, table, this, that, KIND)
-            s, a, b = four(s, a, b, table, this, that, KIND)
-            t, a, b = four(t, a, b, table, this, that, KIND)
-            u, a, b = four(u, a, b, table, this, that, KIND)
-            v, a, b = four(v, a, b, table, this, that, KIND)
-            w, a, b = four(w, a, b, table, this, that, KIND)
-            tl.store(out + place + start, together(p, q, r, s, t, u, v, w, ROWS), mask=known)
+            x = tl.load(frames + near + start, mask=column + start < many, other=0)
+            y = tl.load(frames + far + start, mask=column + 4 + start < many, other=0)
+        x, a, b = noised(x, a, b, table, salt, either, KIND, BITS, FOURS, ROWS)
+        y, a, b = noised(y, a, b, table, salt, either, KIND, BITS, FOURS, ROWS)
+        if GRAIN == 8:
+            tl.store(out + near + start, x)
+            tl.store(out + far + start, y)
         else:
-            p, q, r, s = one_each(p, q, r, s, a + b, table, this, that, KIND)
-            a, b = stepped(a, b)
-            t, u, v, w = one_each(t, u, v, w, a + b, table, this, that, KIND)
-            a, b = stepped(a, b)
-            tl.store(out + place + start, together(p, q, r, s, t, u, v, w, ROWS).to(tl.uint8), mask=known)
+            tl.store(out + near + start, x, mask=column + start < many)
+            tl.store(out + far + start, y, mask=column + 4 + start < many)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def apart(x, ROWS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """The eight columns of rows."""
-    even, odd = tl.split(tl.reshape(x, [ROWS, 4, 2]))
-    first, third = tl.split(tl.reshape(even, [ROWS, 2, 2]))
-    second, fourth = tl.split(tl.reshape(odd, [ROWS, 2, 2]))
-    p, t = tl.split(first)
-    q, u = tl.split(second)
-    r, v = tl.split(third)
-    s, w = tl.split(fourth)
-    return p, q, r, s, t, u, v, w
-
-
-@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def together(p, q, r, s, t, u, v, w, ROWS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Rows of these eight columns."""
-    even = tl.reshape(tl.join(tl.join(p, t), tl.join(r, v)), [ROWS, 4])
-    odd = tl.reshape(tl.join(tl.join(q, u), tl.join(s, w)), [ROWS, 4])
-    return tl.reshape(tl.join(even, odd), [ROWS, 8])
-
-
-@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def four(x, a, b, table, this, that, KIND: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Four bytes in one number with noise, for which one word is drawn."""
-    x = x.to(tl.uint32, bitcast=True)
-    p, q = (x & 0xFF).to(tl.int32), ((x >> 8) & 0xFF).to(tl.int32)
-    r, s = ((x >> 16) & 0xFF).to(tl.int32), (x >> 24).to(tl.int32)
-    p, q, r, s = one_each(p, q, r, s, a + b, table, this, that, KIND)
+def noised(  # type: ignore[no-untyped-def, unused-ignore]
+    x, a, b, table, salt, either, KIND: tl.constexpr, BITS: tl.constexpr, FOURS: tl.constexpr, ROWS: tl.constexpr
+):
+    """Four numbers of each row with noise, and the state of its stream behind them."""
+    word = a + b
     a, b = stepped(a, b)
-    return p | (q << 8) | (r << 16) | (s << 24), a, b
-
-
-@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def one_each(p, q, r, s, word, table, this, that, KIND: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Four values with noise from a word of 64 bits, the lowest 16 for the first."""
-    low, high = word.to(tl.uint32), (word >> 32).to(tl.uint32)
-    p = noised(p, (low & 0xFFFF).to(tl.int32), table, this, that, KIND)
-    q = noised(q, (low >> 16).to(tl.int32), table, this, that, KIND)
-    r = noised(r, (high & 0xFFFF).to(tl.int32), table, this, that, KIND)
-    s = noised(s, (high >> 16).to(tl.int32), table, this, that, KIND)
-    return p, q, r, s
-
-
-@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def noised(clean, chance, table, this, that, KIND: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Values with noise, from 16 random bits each."""
-    if KIND == "impulse":
-        noisy = tl.where(chance < this, 255, tl.where(chance < that, 0, clean))
-    elif KIND == "shot":
-        entry = tl.load(table.to(tl.pointer_type(tl.int32)) + (clean << this) + (chance >> (16 - this)))
-        place = chance & ((65536 >> this) - 1)
-        noisy = tl.where(place < (entry >> 16), entry, entry >> 8) & 0xFF
-        several = entry < 0
-        # A slot has its part of 4096 slices, each of 16 chances, and behind them the slices of single chances.
-        split = ((chance + that) & 0xFFFF) < 2 * that
-        slice = tl.where(split, (4096 >> this) + (chance & (that - 1)), place >> 4)
-        exact = tl.load(table + (entry & 0x7FFFFFFF) + slice, mask=several, other=0).to(tl.int32)
-        noisy = tl.where(several, exact, noisy)
+    if FOURS:
+        second = a + b
+        a, b = stepped(a, b)
+        third = a + b
+        a, b = stepped(a, b)
+        words = tl.join(tl.join(word, third), tl.join(second, a + b))
+        a, b = stepped(a, b)
+        x = laid_on(x, tl.reshape(words, [ROWS, 4]), table, salt, either, KIND, BITS)
     else:
-        below = chance < 0x8000
-        found = tl.load(table + (tl.where(below, chance ^ 0x7FFF, chance) & 0x7FFF)).to(tl.int32)
-        if KIND == "gaussian":
-            noisy = clean + tl.where(below, -found - 1, found)
-        else:
-            noisy = (clean * (tl.where(below, -found, found) + that)) >> this
-        noisy = tl.minimum(tl.maximum(noisy, 0), 255)
-    return noisy
+        shift = 8 * tl.arange(0, 4)[None, :]
+        x = laid_on(tl.sum(x.to(tl.uint32) << shift, 1), word, table, salt, either, KIND, BITS)
+        x = (x[:, None] >> shift).to(tl.uint8)
+    return x, a, b
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def laid_on(x, word, table, salt, either, KIND: tl.constexpr, BITS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Four bytes in one number with noise, from a word whose lowest 16 bits are the chance of the first."""
+    low, high = word.to(tl.uint32), (word >> 32).to(tl.uint32)
+    if KIND == "impulse":
+        # What stands below a chance in the upper half of a number does not matter to the comparison.
+        salt, either = salt.to(tl.uint32) << 16, either.to(tl.uint32) << 16
+        x = salted(x, low << 16, salt, either, 0)
+        x = salted(x, low, salt, either, 8)
+        x = salted(x, high << 16, salt, either, 16)
+        return salted(x, high, salt, either, 24)
+    even, odd = x & 0x00FF00FF, (x >> 8) & 0x00FF00FF
+    if KIND == "shot":
+        p = counted(even & 0xFF, low << 16, table, BITS)
+        q = counted(odd & 0xFF, low & 0xFFFF0000, table, BITS)
+        r = counted(even >> 16, high << 16, table, BITS)
+        s = counted(odd >> 16, high & 0xFFFF0000, table, BITS)
+        return p | (q << 8) | (r << 16) | (s << 24)
+    if KIND == "gaussian":
+        p = added((even << 16) | (low & 0xFFFF), low << 16, table, BITS)
+        q = added((odd << 16) | (low >> 16), low & 0xFFFF0000, table, BITS)
+        r = added((even & 0xFFFF0000) | (high & 0xFFFF), high << 16, table, BITS)
+        s = added((odd & 0xFFFF0000) | (high >> 16), high & 0xFFFF0000, table, BITS)
+    else:
+        # Products have the byte from the 16th bit on too.
+        even, odd = even << (16 - BITS), odd << (16 - BITS)
+        p = (even & 0xFFFF).to(tl.int32) * tl.load(table + (low & 0xFFFF))
+        q = (odd & 0xFFFF).to(tl.int32) * tl.load(table + (low >> 16))
+        r = (even >> 16).to(tl.int32) * tl.load(table + (high & 0xFFFF))
+        s = (odd >> 16).to(tl.int32) * tl.load(table + (high >> 16))
+    p, q, r, s = within(p), within(q), within(r), within(s)
+    return (p >> 16) | ((q >> 8) & 0xFF00) | (r & 0xFF0000) | ((s << 8) & 0xFF000000)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def salted(x, chance, salt, either, BIT: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Four bytes, of which that from `BIT` on is black, white or kept."""
+    white: tl.constexpr = 0xFF << BIT
+    x = tl.where(chance < either, x & (0xFFFFFFFF - white), x)
+    return tl.where(chance < salt, x | white, x)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def added(x, chance, table, BITS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """From the 16th bit on, values with noise; `x` has them there, and the chance below. See `_gaussian_slots`."""
+    real = chance.to(tl.int32, bitcast=True).to(tl.float32)
+    entry = tl.load(table + (real.to(tl.uint32, bitcast=True) >> (23 - BITS)))
+    return entry + x.to(tl.int32, bitcast=True)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def within(x):  # type: ignore[no-untyped-def, unused-ignore]
+    """Numbers whose byte from the 16th bit on is 0 if they were below 0, and 255 if they were above."""
+    return tl.maximum(tl.minimum(x, 0xFFFFFF), 0).to(tl.uint32)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def counted(x, chance, table, BITS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Values with shot noise, from chances in the upper 16 bits. See `_shot_slots`."""
+    # In bytes from the beginning, which takes fewer instructions than in entries.
+    slot = (x << (BITS + 2)) | ((chance >> (30 - BITS)) & ((4 << BITS) - 4))
+    entry = tl.load((table + slot).to(tl.pointer_type(tl.uint32)))
+    inner = chance << BITS
+    noisy = tl.where(inner <= entry, entry, entry >> 8)
+    several: tl.constexpr = 0x100000000 - (1 << (16 + BITS))
+    piece = (entry - several) + ((inner >> (16 + BITS)) >> (entry & 7))
+    return tl.load(table + piece, mask=entry >= several, other=noisy.to(tl.uint8)).to(tl.uint32)

@@ -1,0 +1,29 @@
+"""Gaussian noise by few slots gives what its whole table says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from jostle.corrupting.corruption import corruptions
+from jostle.corrupting.profile import profiles
+from jostle.corruptions.noise import _gaussian_table
+from jostle.corruptions.tensors.noise import REAL_BITS, _gaussian_slots
+
+OTHERS = [entry for table in profiles.values() for entry in table.entries.values()]
+OTHERS = [entry for entry in OTHERS if entry.corruption == "gaussian_noise"]
+SIGMAS = {*corruptions["gaussian_noise"].scale, *(sigma for entry in OTHERS for sigma in entry.values)}
+
+
+@pytest.mark.parametrize("sigma", sorted({*SIGMAS, 0.001, 0.7, 3.0}))
+def test_slots_say_what_the_table_says(sigma: float) -> None:
+    chance = np.arange(65536)
+    below = chance < 0x8000
+    above = _gaussian_table(sigma).astype(np.int64)[np.where(below, chance ^ 0x7FFF, chance) & 0x7FFF]
+    entries, bits = _gaussian_slots(sigma)
+    real = (chance << 16).astype(np.uint32).view(np.int32).astype(np.float32)
+    found = entries[real.view(np.uint32) >> (23 - bits)].astype(np.int64) + chance
+    assert np.array_equal(found >> 16, np.where(below, ~above, above))
+    assert bits <= REAL_BITS + 1 or sigma not in SIGMAS  # or it is of little use
