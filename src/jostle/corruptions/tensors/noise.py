@@ -111,7 +111,7 @@ def _gaussian_slots(sigma: float) -> tuple[npt.NDArray[np.int32], int]:
 
 @lru_cache(16)
 def _speckle_factors(sigma: float) -> npt.NDArray[np.int16]:
-    """What each of 65,536 chances multiplies by: to fold them would cost a GPU more than that this is twice as long."""
+    """What each of 65,536 chances multiplies by. Whole, as to fold chances takes four instructions a value."""
     above = own._speckle_table(sigma)
     return np.concatenate([-above[::-1], above]) + np.int16(1 << own.GAIN_BITS)
 
@@ -142,7 +142,9 @@ def _shot_slots(photons: float) -> npt.NDArray[np.uint8]:
     return np.concatenate([entries.ravel().view(np.uint8), gap, slices.ravel(), gap, chances.ravel()])
 
 
-def _by_program(kind: str, frames: Tensor, at: Moments, table: Tensor, bits: int, *shares: int) -> Tensor:
+def _by_program(
+    kind: str, frames: Tensor, at: Moments, table: Tensor, bits: int, salt: int = 0, either: int = 0
+) -> Tensor:
     """By a program that draws and lays on in one pass; it says what the numbers are."""
     count, height, width = frames.shape[:3]
     streams, values = count * height, width * 3
@@ -151,7 +153,7 @@ def _by_program(kind: str, frames: Tensor, at: Moments, table: Tensor, bits: int
     many = values // 4 if fours else values
     grain = gcd(many, SPAN)
     ways: dict[str, Any] = {"KIND": kind, "BITS": bits, "FOURS": fours, "GRAIN": grain, "ROWS": ROWS, "num_warps": 1}
-    given = (frames, out, keys_on(frames, at), table, streams, height, many // grain, *(shares or (0, 0)))
+    given = (frames, out, keys_on(frames, at), table, streams, height, many // grain, salt, either)
     noise[(-(-streams // ROWS),)](*given, **ways, **EXACT)
     return out
 

@@ -1,7 +1,7 @@
 """The program that draws noise and lays it on in one pass; see `jostle.corruptions.noise`. It needs Triton.
 
-What it waits for is its instructions, not memory. So bytes stay four to a number wherever one instruction then does
-for all of them, and chances are compared where they stand in a word.
+A copy of the frames leaves time for a dozen instructions a byte. So bytes stay four to a number wherever one
+instruction then does for several, and chances are compared where they stand in a word.
 """
 
 from __future__ import annotations
