@@ -12,7 +12,6 @@ from jostle.detectors.feature_detector import VIDEOS_AT_ONCE
 from jostle.types.segments import Segments
 
 EVERY = ("actionformer", "tridet", "temporalmaxer", "vsgn")
-DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")))
 FACTS = [{"fps": 30.0, "duration": 9.0 + n, "stride": 4, "window": 16, "video_scores": None} for n in range(4)]
 
 
@@ -20,12 +19,11 @@ def told(found: Segments) -> list[bytes]:
     return [np.asarray(getattr(found, part)).tobytes() for part in ("start", "end", "label", "score")]
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="on a CPU each video is alone")
 @pytest.mark.parametrize("name", EVERY)
-def test_company_changes_nothing(name: str, device: str, small: Any, rows: Any, monkeypatch: Any) -> None:
-    monkeypatch.setitem(VIDEOS_AT_ONCE, "cpu", 4)
-    detector = small(name).to(device)
-    videos = [rows(90, 12) * (1 + n / 4) for n in range(4)]
+def test_company_changes_no_bit(name: str, small: Any, rows: Any) -> None:
+    detector = small(name).to("cuda")
+    videos = [rows(90, 12, n) for n in range(4)]
     alone = [told(detector.detect(video, **facts)) for video, facts in zip(videos, FACTS, strict=True)]
     assert len({tuple(one) for one in alone}) == 4
     assert [told(found) for found in detector.detect_together(videos, FACTS)] == alone
@@ -33,13 +31,18 @@ def test_company_changes_nothing(name: str, device: str, small: Any, rows: Any, 
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_what_fills_up_a_batch_says_nothing(name: str, small: Any, rows: Any, monkeypatch: Any) -> None:
-    detector, video = small(name), rows(400, 12)  # more than a window
-    once = detector.candidates(video)
-    monkeypatch.setitem(VIDEOS_AT_ONCE, "cpu", 4)
-    filled = detector.candidates(video)
-    assert len(once) == len(filled) > 0
-    assert np.allclose(np.sort(once.scores), np.sort(filled.scores), atol=1e-5)
+def test_each_is_answered_as_if_alone(name: str, small: Any, rows: Any, monkeypatch: Any) -> None:
+    detector = small(name)
+    videos = [rows(90, 12, n) for n in range(3)]
+    with torch.inference_mode():
+        alone = [detector._outputs([video]) for video in videos]
+        monkeypatch.setitem(VIDEOS_AT_ONCE, "cpu", 4)
+        together = detector._outputs(videos)
+    for i, one in enumerate(alone):
+        assert torch.allclose(together.logits[i], one.logits[0], atol=1e-4)
+        assert torch.allclose(together.offsets[i], one.offsets[0], atol=1e-3)
+        assert not torch.allclose(together.logits[(i + 1) % 3], one.logits[0], atol=1e-2)
+    assert len(detector._candidates(videos)) == 3  # and none of what filled up the batch
 
 
 def test_of_each_it_is_checked_what_is_told(small: Any, rows: Any) -> None:

@@ -40,9 +40,9 @@ def gaussian_noise(frames: Tensor, sigma: float, at: Moments) -> Tensor:
 
 def speckle_noise(frames: Tensor, sigma: float, at: Moments) -> Tensor:
     """Numbers from a table, multiplied."""
-    if runs_on(frames):
-        return _by_program("speckle", frames, at, held(_speckle_factors(sigma), frames.device), own.GAIN_BITS)
     table = held(own._speckle_table(sigma), frames.device)
+    if runs_on(frames):
+        return _by_program("speckle", frames, at, table, own.GAIN_BITS)
     rows, chance = _drawn(frames, at)
     gain, turned = _folded(chance, table)
     factor = ((gain ^ turned) - turned).to(torch.int32) + (1 << own.GAIN_BITS)
@@ -107,13 +107,6 @@ def _gaussian_slots(sigma: float) -> tuple[npt.NDArray[np.int32], int]:
     entries = np.zeros(512 << bits, np.int32)
     entries[slot[starts]] = (highest[starts] << 16) - step
     return entries, bits
-
-
-@lru_cache(16)
-def _speckle_factors(sigma: float) -> npt.NDArray[np.int16]:
-    """What each of 65,536 chances multiplies by. Whole, as to fold chances takes four instructions a value."""
-    above = own._speckle_table(sigma)
-    return np.concatenate([-above[::-1], above]) + np.int16(1 << own.GAIN_BITS)
 
 
 @lru_cache(8)

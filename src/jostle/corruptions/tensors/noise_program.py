@@ -46,24 +46,22 @@ def noise(  # type: ignore[no-untyped-def, unused-ignore]
     row = tl.minimum(tl.program_id(0) * ROWS + tl.arange(0, ROWS), streams - 1)
     a, b = begun(tl.load(keys + row // height), row % height)
     many = grains * GRAIN
-    column = tl.arange(0, 4)[None, :]
-    # In halves: a thread reads 16 bytes at once, and of wider ones threads would have to hand parts to each other.
-    near = (row.to(tl.int64) * grains * GRAIN)[:, None] + column
-    far = near + 4
+    column = tl.arange(0, 8)[None, :]
+    place = (row.to(tl.int64) * grains * GRAIN)[:, None] + column
     for start in range(0, many, 8):
         if GRAIN == 8:
-            x, y = tl.load(frames + near + start), tl.load(frames + far + start)
+            given = tl.load(frames + place + start)
         else:
-            x = tl.load(frames + near + start, mask=column + start < many, other=0)
-            y = tl.load(frames + far + start, mask=column + 4 + start < many, other=0)
+            given = tl.load(frames + place + start, mask=column + start < many, other=0)
+        # What is computed is four numbers at a time. Written are eight: of 16 bytes each, memory takes as long.
+        x, y = tl.split(tl.permute(tl.reshape(given, [ROWS, 2, 4]), (0, 2, 1)))
         x, a, b = noised(x, a, b, table, salt, either, KIND, BITS, FOURS, ROWS)
         y, a, b = noised(y, a, b, table, salt, either, KIND, BITS, FOURS, ROWS)
+        made = tl.reshape(tl.permute(tl.join(x, y), (0, 2, 1)), [ROWS, 8])
         if GRAIN == 8:
-            tl.store(out + near + start, x)
-            tl.store(out + far + start, y)
+            tl.store(out + place + start, made)
         else:
-            tl.store(out + near + start, x, mask=column + start < many)
-            tl.store(out + far + start, y, mask=column + 4 + start < many)
+            tl.store(out + place + start, made, mask=column + start < many)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
@@ -114,10 +112,10 @@ def laid_on(x, word, table, salt, either, KIND: tl.constexpr, BITS: tl.constexpr
     else:
         # Products have the byte from the 16th bit on too.
         even, odd = even << (16 - BITS), odd << (16 - BITS)
-        p = (even & 0xFFFF).to(tl.int32) * tl.load(table + (low & 0xFFFF))
-        q = (odd & 0xFFFF).to(tl.int32) * tl.load(table + (low >> 16))
-        r = (even >> 16).to(tl.int32) * tl.load(table + (high & 0xFFFF))
-        s = (odd >> 16).to(tl.int32) * tl.load(table + (high >> 16))
+        p = (even & 0xFFFF).to(tl.int32) * factor(low & 0xFFFF, table, BITS)
+        q = (odd & 0xFFFF).to(tl.int32) * factor(low >> 16, table, BITS)
+        r = (even >> 16).to(tl.int32) * factor(high & 0xFFFF, table, BITS)
+        s = (odd >> 16).to(tl.int32) * factor(high >> 16, table, BITS)
     p, q, r, s = within(p), within(q), within(r), within(s)
     return (p >> 16) | ((q >> 8) & 0xFF00) | (r & 0xFF0000) | ((s << 8) & 0xFF000000)
 
@@ -136,6 +134,14 @@ def added(x, chance, table, BITS: tl.constexpr):  # type: ignore[no-untyped-def,
     real = chance.to(tl.int32, bitcast=True).to(tl.float32)
     entry = tl.load(table + (real.to(tl.uint32, bitcast=True) >> (23 - BITS)))
     return entry + x.to(tl.int32, bitcast=True)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def factor(chance, table, BITS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """What speckle noise multiplies by. The table is of the upper half of chances: it has to fit into a fast cache."""
+    turned = (chance >> 15).to(tl.int32) - 1
+    gain = tl.load(table + ((chance ^ turned.to(tl.uint32)) & 0x7FFF)).to(tl.int32)
+    return (gain ^ turned) - turned + (1 << BITS)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
