@@ -129,14 +129,14 @@ def test_scores_are_the_same_wherever_clips_are_struck(batch: int, order: Order)
 
 def test_a_model_strikes_on_a_gpu_only() -> None:
     on_gpu, on_cpu = mock.Mock(device=torch.device("cuda")), mock.Mock(device=torch.device("cpu"))
-    with mock.patch("jostle.programs.has_triton", return_value=True):
+    with mock.patch("jostle.programs.builds", return_value=True):
         assert strike.strikes(on_gpu, "fog:2")
         assert not strike.strikes(on_gpu, "glass_blur:2")  # has no form
         assert not strike.strikes(on_gpu, "imagenet-c/snow:3")  # has one that is slow
         assert not strike.strikes(on_gpu, "thumos14-c-i3d/motion_blur:2")  # has none with JPEG
         assert not strike.strikes(on_cpu, "fog:2")
         assert not strike.strikes(Weigher(), "fog:2")
-    with mock.patch("jostle.programs.has_triton", return_value=False):
+    with mock.patch("jostle.programs.builds", return_value=False):
         assert not strike.strikes(on_gpu, "fog:2")
 
 

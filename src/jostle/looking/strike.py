@@ -24,10 +24,10 @@ def strikes(model: Any, spec: str) -> bool:
     if not hasattr(model, "together") and not hasattr(model, "see_together"):
         return False  # one from elsewhere, which may take arrays alone
     from jostle.corruptions.tensors.batch import form_of
-    from jostle.programs import has_triton
+    from jostle.programs import builds
 
     told = Spec.parse(spec)
-    return told.corruption.name not in SLOW and form_of(told) is not None and has_triton()
+    return told.corruption.name not in SLOW and form_of(told) is not None and builds()
 
 
 def struck(frames: Any, strike: Strike) -> Any:
