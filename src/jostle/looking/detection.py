@@ -172,30 +172,16 @@ def detect_features(
         try:
             if length is not None:
                 check_length(features, length, fps, grid.stride, grid.window)
-            found[name] = find_segments(
+            finish = segments_later(
                 detector, features, grid, name=name, fps=fps, duration=length, video_scores=video_scores
             )
+            found[name] = finish()
         except JostleError as error:
             error.add_note(f"in {path}")
             raise
         if progress is not None:
             progress(done, len(files))
     return Predictions.from_segments(found)
-
-
-def find_segments(
-    detector: FeatureDetector,
-    features: npt.NDArray[np.float32],
-    grid: Grid,
-    *,
-    name: str,
-    fps: float,
-    duration: float | None,
-    video_scores: VideoScores | None = None,
-) -> Segments:
-    """What a detector finds in the features of one video; see `segments_later`."""
-    later = segments_later(detector, features, grid, name=name, fps=fps, duration=duration, video_scores=video_scores)
-    return later()
 
 
 def segments_later(

@@ -16,7 +16,7 @@ from jostle.extraction.extractor import FeatureExtractor
 from jostle.extraction.folder import Corrupting, features_of, single_threaded
 from jostle.filing.names import listing
 from jostle.looking.clip_detection import ClipDetector, VideoClips
-from jostle.looking.detection import FeatureDetector, Grid, VideoScores, find_segments
+from jostle.looking.detection import FeatureDetector, Grid, VideoScores, segments_later
 from jostle.looking.footage import footage_of
 from jostle.looking.work import Order, asked
 from jostle.mending.finding import Mending, struck_in
@@ -61,9 +61,10 @@ class ByFeatures:
         if self.on_mended is not None and made.mended is not None:
             self.on_mended(name, made.mended)
         scores, end_s = self.video_scores, reader.end_s
-        return find_segments(
+        finish = segments_later(
             self.detector, made.features, grid, name=name, fps=rate, duration=end_s, video_scores=scores
         )
+        return finish()
 
 
 @dataclass(frozen=True)
