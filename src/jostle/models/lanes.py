@@ -11,7 +11,7 @@ import itertools
 import mmap
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -121,6 +121,15 @@ def behind_networks(device: torch.device) -> None:
     """Have what this thread does next on a device wait for the networks that were started."""
     if device.type == "cuda":
         torch.cuda.current_stream(device).wait_stream(torch.cuda.default_stream(device))
+
+
+def current(frames: Tensor) -> AbstractContextManager[Any]:
+    """The device of frames as the current one, on which programs are started.
+
+    To make it so takes a while even where it is so already.
+    """
+    here = not frames.is_cuda or frames.get_device() == torch.cuda.current_device()
+    return nullcontext() if here else torch.cuda.device(frames.device)
 
 
 @cache

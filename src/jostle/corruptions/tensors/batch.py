@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
@@ -24,6 +23,7 @@ from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource, chain, checked_order
 from jostle.corruptions.tensors.moments import Moments, Numbers, Places, everywhere
 from jostle.errors import BadValue
+from jostle.models.lanes import current
 from jostle.types.clip import Clip, Times, checked_rate, even_times
 from jostle.types.segments import Segments
 
@@ -83,9 +83,7 @@ def corrupted_tensor(
             ways: dict[str, Any] = {"placement": placement, "segments": own, "jobs": jobs}
             made.append(corrupted_frames(single, specs, seed=seed, video_id=name, **ways))
         return torch.from_numpy(np.stack(made)).view_as(clips)
-    # Programs are started on the current device. To make it so takes a while even where it is so already.
-    here = batch.get_device() == torch.cuda.current_device()
-    with nullcontext() if here else torch.cuda.device(batch.device):
+    with current(batch):
         done = corrupted_batch(batch, specs, seed, list(video_ids), placement, actions, fps)
     return done if clips is batch else done[0]
 
