@@ -9,8 +9,8 @@ import pytest
 
 from jostle.corrupting.scene import Scene
 from jostle.corruptions.kernels.frame_draws import Draws, first_integers, first_uniform
-from jostle.corruptions.kernels.frame_keys import frame_keys
-from jostle.seeds import Part
+from jostle.corruptions.kernels.frame_keys import frame_keys, keys_for
+from jostle.seeds import Part, key_for
 
 
 @pytest.mark.parametrize("seed", [0, 3, -(10**19)])
@@ -33,6 +33,11 @@ def generators(keys: np.ndarray) -> list[np.random.Generator]:
 def keys() -> np.ndarray:
     drawn = np.random.default_rng(0).integers(0, 2**64, 400, dtype=np.uint64)
     return np.concatenate([np.array([0, 1, 2**32 - 1, 2**32, 2**64 - 1], np.uint64), drawn])
+
+
+@pytest.mark.parametrize("parts", [(), ("fall",), ("a", 2.5, "long" * 40)])
+def test_keys_for_keys(keys: np.ndarray, parts: tuple[Part, ...]) -> None:
+    assert keys_for(keys, *parts).tolist() == [key_for(key, *parts) for key in keys.tolist()]
 
 
 def test_first_uniform(keys: np.ndarray) -> None:

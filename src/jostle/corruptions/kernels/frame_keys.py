@@ -1,4 +1,4 @@
-"""The keys of many frames at once: what `Moment.key` says of each, without a call for each.
+"""The keys of many frames at once: what `Moment.key` or `key_for` says of each, without a call for each.
 
 BLAKE2b (Saarinen and Aumasson, RFC 7693) of at most a few hundred bytes, with eight bytes as its answer.
 """
@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 BLOCK = 128  # bytes that are hashed at a time
 HEAD = 0x01010008  # no key, one thread, eight bytes wanted
-LONGEST = 8 + 20  # bytes that the number of a frame is spelt with
+LONGEST = 8 + 20  # bytes that a number is spelt with
 
 START = np.array(
     [
@@ -53,6 +53,16 @@ def frame_keys(
     """The keys of frames under a corruption of this name, each by the place of its video's id and its own number."""
     words = messages(seed, name, video_ids, clip, index, *parts)
     keys = np.empty(len(index), np.uint64)
+    _hash(words, keys)
+    return keys
+
+
+def keys_for(seeds: npt.NDArray[np.uint64], *parts: Part) -> npt.NDArray[np.uint64]:
+    """What `key_for` says of each of these seeds, which are keys themselves."""
+    after = np.frombuffer(spelt(*parts), np.uint8)
+    words = np.zeros((len(seeds), -(-(LONGEST + len(after)) // BLOCK) * (BLOCK // 8) + 1), np.uint64)
+    _spell_seeds(seeds, after, words, words.view(np.uint8))
+    keys = np.empty(len(seeds), np.uint64)
     _hash(words, keys)
     return keys
 
@@ -103,20 +113,37 @@ def _spell(
         more = np.int64(videos[own, -1])
         for i in range(more):
             letters[n, size + i] = named[own, i]
-        size += more
-        digits, rest = 1, index[n] // 10
-        while rest:
-            digits += 1
-            rest //= 10
-        letters[n, size] = digits  # the other seven bytes of its length are 0
-        size += 8 + digits
-        rest = index[n]
-        for i in range(digits):
-            letters[n, size - 1 - i] = 48 + rest % 10
-            rest //= 10
+        size = _spell_number(letters[n], size + more, np.uint64(index[n]))
         for i in range(len(after)):
             letters[n, size + i] = after[i]
         words[n, -1] = size + len(after)
+
+
+@kernel
+def _spell_seeds(seeds: Array, after: Array, words: Array, letters: Array) -> None:
+    """`letters` are the bytes of `words`."""
+    for n in range(len(seeds)):
+        size = _spell_number(letters[n], np.int64(0), seeds[n])
+        for i in range(len(after)):
+            letters[n, size + i] = after[i]
+        words[n, -1] = size + len(after)
+
+
+@inlined
+def _spell_number(letters: Array, size: np.int64, number: np.uint64) -> np.int64:
+    """A number behind so many letters, and how many they are then."""
+    ten = np.uint64(10)
+    digits, rest = 1, number // ten
+    while rest:
+        digits += 1
+        rest //= ten
+    letters[size] = digits  # the other seven bytes of its length are 0
+    size += 8 + digits
+    rest = number
+    for i in range(digits):
+        letters[size - 1 - i] = 48 + np.int64(rest % ten)
+        rest //= ten
+    return size
 
 
 @kernel
