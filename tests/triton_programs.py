@@ -8,7 +8,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-REAL = ("kept", "scale", "unit", "spread", "thickness")  # numbers that programs are given; all others are whole
+REAL = (
+    "kept",
+    "rest",
+    "scale",
+    "unit",
+    "spread",
+    "thickness",
+    "threshold",
+)  # numbers that programs are given; all others are whole
 
 
 def interpreted(script: str, *given: str) -> None:

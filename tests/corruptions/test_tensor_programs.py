@@ -23,14 +23,22 @@ import sys
 import numpy as np, torch, jostle
 from jostle.corrupting.spec import Spec
 from jostle.corruptions.tensors.batch import corrupted_batch
+from jostle.corruptions.tensors.flakes import _multiplied_and_added
+from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
+def rounded_once(self, x, y, z):  # as on a GPU; Triton's interpreter rounds a fused product and sum twice
+    given = (torch.from_numpy(np.array(part.data)) for part in (x, y, z))
+    return TensorHandle(_multiplied_and_added(*given).numpy(), z.dtype.scalar)
+
+
+InterpreterBuilder.create_fma = rounded_once
 rng = np.random.default_rng(0)
 for size in ({sizes}):
-    clips = rng.integers(0, 256, (2, 1, *size, 3)).astype(np.uint8)
+    clips = rng.integers(0, 256, (2, {frames}, *size, 3)).astype(np.uint8)
     clips[0, 0, 0, :, 1:] = clips[0, 0, 0, :, :1]
     for spec in sys.argv[1:]:
-        made = corrupted_batch(torch.from_numpy(clips), [Spec.parse(spec)], 3, "ab", None, [None] * 2, 30.0)
-        wanted = [jostle.corrupt(clip, spec, seed=3, video_id=name) for clip, name in zip(clips, "ab")]
+        made = corrupted_batch(torch.from_numpy(clips), [Spec.parse(spec)], 3, "ab", None, [None] * 2, 2.0)
+        wanted = [jostle.corrupt(clip, spec, seed=3, video_id=name, fps=2.0) for clip, name in zip(clips, "ab")]
         assert np.array_equal(made.numpy(), np.stack(wanted)), (spec, size)
 """
 
@@ -50,11 +58,18 @@ NOISE = ["gaussian_noise:3", "shot_noise:5", "impulse_noise:2", "speckle_noise:5
     ],
 )
 def test_programs_give_the_bytes_of_the_kernels(specs: list[str]) -> None:
-    interpreted(SCRIPT.format(sizes=SIZES), *specs)
+    interpreted(SCRIPT.format(sizes=SIZES, frames=1), *specs)
 
 
 def test_rare_values_of_noise_and_rows_that_are_read_whole() -> None:
-    interpreted(SCRIPT.format(sizes="(34, 96),"), *NOISE, "shot_noise:1", "gaussian_noise:5")
+    interpreted(SCRIPT.format(sizes="(34, 96),", frames=1), *NOISE, "shot_noise:1", "gaussian_noise:5")
+
+
+def test_snow_on_frames_smaller_and_larger_than_its_trail() -> None:
+    every = (f"imagenet-c/snow:{severity}" for severity in range(1, 6))
+    interpreted(SCRIPT.format(sizes="(3, 5),", frames=1), *every)
+    # More than one frame, as moving flakes have come no way by the first.
+    interpreted(SCRIPT.format(sizes="(4, 7), (27, 30)", frames=2), "imagenet-c/snow:3", "snow:2")
 
 
 # Of one block and of several, with numbers of one letter and of more.
@@ -110,11 +125,17 @@ POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
         ([BYTES, FLOATS, FLOATS, WHOLE], {"DOWN": True, "SIZE": 256}),
         ([FLOATS, BYTES, FLOATS, WHOLE], {"DOWN": False, "SIZE": 256}),
     ],
-    "filter_program.trail": [([BYTES, BYTES, WHOLE, FLOATS], {"SIZE": 256})],
+    "filter_program.trail": [
+        ([BYTES, BYTES, WHOLE, FLOATS], {"FLAKES": False, "SIZE": 256}),
+        *(([FLOATS, BYTES, WHOLE, FLOATS], {"FLAKES": True, "SIZE": 256, **less}) for less in ({}, {"values": 1})),
+    ],
     "filter_program.zoomed": [([BYTES, BYTES, LONG, FLOATS, LONG, FLOATS], {"SIZE": 256})],
     "filter_program.disc_means": [([BYTES, FLOATS, LONG], {"SIZE": 256, **less}) for less in ({}, {"around": 1})],
     "filter_program.softened": [([FLOATS, BYTES, FLOATS], {"TAPS": taps, "SIZE": 256}) for taps in (3, 5)],
     "filter_program.coarse": [([BYTES, BYTES, *[LONG] * 6], {"SIZE": 256})],
+    "flake_program.lay_flakes": [
+        ([BYTES, BYTES, BYTES, WHOLE], {"SIZE": 256, **less}) for less in ({}, {"height": 1, "width": 1})
+    ],
     "weather_program.halve": [([FLOATS, FLOATS, LONG], {"SIZE": 256, **less}) for less in ({}, {"count": 1})],
     "weather_program.lay_fog": [([BYTES, BYTES, FLOATS, FLOATS, FLOATS, BYTES], {"SIZE": 256})],
     "weather_program.lay_plane": [([BYTES, BYTES, FLOATS, WHOLE, WHOLE, BYTES], {"SIZE": 256})],
@@ -128,3 +149,14 @@ def test_programs_compile_for_a_gpu_and_nothing_is_fused(name: str) -> None:
     program = getattr(__import__(f"jostle.corruptions.tensors.{module}", fromlist=[called]), called)
     for pointers, fixed in POINTERS[name]:
         assert "fma" not in compiled(program, pointers, fixed)
+
+
+def test_flakes_are_enlarged_by_fused_products_alone() -> None:
+    from jostle.corruptions.tensors.flake_program import scatter
+
+    for less in ({}, {"streams": 1, "tall": 1, "wide": 1}, {"height": 1, "width": 1}):
+        letters = compiled(scatter, [LONG, FLOATS, FLOATS, LONG, FLOATS, LONG, FLOATS], {"SIZE": 256, **less})
+        # Two across and one down for each of a thread's two pixels, and no product that is rounded by itself.
+        assert letters.count("fma.rn.f32") == letters.count("fma") == 6
+        assert "mul.f32" not in letters
+        assert "mul.rn.f32" not in letters

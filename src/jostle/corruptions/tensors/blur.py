@@ -85,7 +85,7 @@ def _trail_by_program(frames: Tensor, moves: Any, weight: Any) -> Tensor:
     there = sent(moves.astype(np.int32), frames.device)
     out = torch.empty_like(frames)
     grid, ways = strips(len(frames) * height, values)
-    trail[grid](frames, out, there, held(weight, frames.device), height, values, len(weight), **ways)
+    trail[grid](frames, out, there, held(weight, frames.device), height, values, len(weight), FLAKES=False, **ways)
     return out
 
 

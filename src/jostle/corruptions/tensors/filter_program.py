@@ -22,6 +22,12 @@ def without_fraction(total):  # type: ignore[no-untyped-def, unused-ignore]
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def rounded(level):  # type: ignore[no-untyped-def, unused-ignore]
+    """As bytes, a half to what is even: no fraction has room beside what is added for a moment."""
+    return ((level + 8388608.0) - 8388608.0).to(tl.int32).to(tl.uint8)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def along(frames, out, taps, away, height, values, pairs, DOWN: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
     """Symmetric taps along one axis, edges replicated, four pairs at a time: down to floats, across to bytes."""
     _, y, x, start = placed(values, height, SIZE)
@@ -56,31 +62,37 @@ def pair(frame, taps, away, k, y, x, height, values, inside, DOWN: tl.constexpr)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def trail(frames, out, moves, weights, height, values, taps, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Copies moved by whole pixels, each frame's by its own, eight at a time; edges are replicated."""
+def trail(frames, out, moves, weights, height, values, taps, FLAKES: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Copies moved by whole pixels, each frame's by its own, eight at a time; edges are replicated.
+
+    Frames are pixels of three bytes; flakes are planes of numbers from 0 to 1, which become bytes.
+    """
+    CHANNELS: tl.constexpr = 1 if FLAKES else 3
     frame, y, x, start = placed(values, height, SIZE)
     inside = x < values
     own = moves + frame * 2 * taps
     total = tl.zeros([SIZE], tl.float32)
     for k in range(0, taps, 8):
-        a = moved(frames + start, own, weights, k, y, x, height, values, taps, inside)
-        b = moved(frames + start, own, weights, k + 1, y, x, height, values, taps, inside)
-        c = moved(frames + start, own, weights, k + 2, y, x, height, values, taps, inside)
-        d = moved(frames + start, own, weights, k + 3, y, x, height, values, taps, inside)
-        e = moved(frames + start, own, weights, k + 4, y, x, height, values, taps, inside)
-        f = moved(frames + start, own, weights, k + 5, y, x, height, values, taps, inside)
-        g = moved(frames + start, own, weights, k + 6, y, x, height, values, taps, inside)
-        h = moved(frames + start, own, weights, k + 7, y, x, height, values, taps, inside)
+        a = moved(frames + start, own, weights, k, y, x, height, values, taps, inside, CHANNELS)
+        b = moved(frames + start, own, weights, k + 1, y, x, height, values, taps, inside, CHANNELS)
+        c = moved(frames + start, own, weights, k + 2, y, x, height, values, taps, inside, CHANNELS)
+        d = moved(frames + start, own, weights, k + 3, y, x, height, values, taps, inside, CHANNELS)
+        e = moved(frames + start, own, weights, k + 4, y, x, height, values, taps, inside, CHANNELS)
+        f = moved(frames + start, own, weights, k + 5, y, x, height, values, taps, inside, CHANNELS)
+        g = moved(frames + start, own, weights, k + 6, y, x, height, values, taps, inside, CHANNELS)
+        h = moved(frames + start, own, weights, k + 7, y, x, height, values, taps, inside, CHANNELS)
         total += ((a + b) + (c + d)) + ((e + f) + (g + h))
-    tl.store(out + start + y * values + x, without_fraction(total), mask=inside)
+    made = rounded(total * 255.0) if FLAKES else without_fraction(total)
+    tl.store(out + start + y * values + x, made, mask=inside)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def moved(frame, moves, weights, k, y, x, height, values, taps, inside):  # type: ignore[no-untyped-def, unused-ignore]
+def moved(frame, moves, weights, k, y, x, height, values, taps, inside, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
     """One weighted copy."""
     row = tl.minimum(tl.maximum(y + tl.load(moves + k), 0), height - 1)
-    column = x + 3 * tl.load(moves + taps + k)
-    column = tl.where(column < 0, x % 3, tl.where(column >= values, values - 3 + x % 3, column))
+    column = x + CHANNELS * tl.load(moves + taps + k)
+    first, last = x % CHANNELS, values - CHANNELS + x % CHANNELS
+    column = tl.where(column < 0, first, tl.where(column >= values, last, column))
     return tl.load(frame + row * values + column, mask=inside, other=0).to(tl.float32) * tl.load(weights + k)
 
 

@@ -11,35 +11,63 @@ from torch import Tensor
 
 from jostle.corruptions.kernels.filters import motion_trails
 from jostle.corruptions.kernels.frame_draws import first_uniform
+from jostle.corruptions.kernels.frame_keys import keys_for
 from jostle.corruptions.kernels.textures import between_points, normals
-from jostle.corruptions.tensors.filters import padded, taps_of
+from jostle.corruptions.tensors.filters import Floats, padded, taps_of
 from jostle.corruptions.tensors.holding import held, sent
-from jostle.corruptions.tensors.streams import chances
+from jostle.corruptions.tensors.streams import chances, words_of
 from jostle.corruptions.weather import FALLS
-from jostle.seeds import key_for
+from jostle.programs import has_triton, runs_on, strips
+
+if has_triton():
+    from jostle.corruptions.tensors.filter_program import trail
+    from jostle.corruptions.tensors.flake_program import scatter
+
+Moves = npt.NDArray[np.int64]
 
 
-def flakes(keys: Tensor, known: npt.NDArray[np.uint64], fall: tuple[float, ...], size: tuple[int, int]) -> Tensor:
-    """(N, H, W) float32 of whole numbers from 0 to 255.
+def flakes(
+    keys: npt.NDArray[np.uint64], fall: tuple[float, ...], size: tuple[int, int], device: torch.device
+) -> Tensor:
+    """(N, H, W) bytes, a plane for each key.
 
     Args:
-        keys: of frames, on the device that is to draw.
-        known: the same keys here.
         fall: as `snow` has it.
         size: (height, width) of a frame.
     """
-    mean, sd, zoom, threshold, radius, sigma = fall[:6]
-    height, width = size
-    tall, wide = math.ceil(height / zoom), math.ceil(width / zoom)
-    small = held(normals(mean, sd), keys.device)[chances(keys, range(tall), wide)]
+    # Headings are drawn here, as a GPU's sines may have another last digit.
+    headings = first_uniform(keys_for(keys, "fall"), *FALLS).tolist()
+    dy, dx, weight = motion_trails(int(fall[4]), fall[5], headings)
+    there = sent(keys.view(np.int64), device)
+    if runs_on(there):
+        return _flakes_by_program(there, fall, size, np.stack([dy, dx], 1), weight)
+    mean, sd, zoom, threshold = fall[:4]
+    tall, wide = math.ceil(size[0] / zoom), math.ceil(size[1] / zoom)
+    small = held(normals(mean, sd), device)[chances(there, range(tall), wide)]
     layer = _stretched(small, size, zoom)
     layer = layer.clamp(max=1).masked_fill_(layer < float(np.float32(threshold)), 0)
-    falls = np.array([key_for(key, "fall") for key in known.tolist()], np.uint64)
-    dy, dx, weight = motion_trails(int(radius), sigma, first_uniform(falls, *FALLS).tolist())
     border = int(np.abs(dx).max())
-    down, across = (sent(move, keys.device) for move in (dy, dx + border))
+    down, across = (sent(move, device) for move in (dy, dx + border))
     rows = padded(layer[..., None], 0, border, "replicate")
-    return (taps_of(rows, down, across, weight, size)[..., 0] * 255).round_()
+    return (taps_of(rows, down, across, weight, size)[..., 0] * 255).round_().to(torch.uint8)
+
+
+def _flakes_by_program(
+    keys: Tensor, fall: tuple[float, ...], size: tuple[int, int], moves: Moves, weight: Floats
+) -> Tensor:
+    (mean, sd, zoom, threshold), (height, width), device = fall[:4], size, keys.device
+    tall, wide = math.ceil(height / zoom), math.ceil(width / zoom)
+    words = words_of(keys, range(tall), wide)
+    points = (*between_points(tall, height, zoom), *between_points(wide, width, zoom))
+    tables = (held(table, device) for table in (normals(mean, sd), *points))
+    layer = torch.empty((len(keys), height, width), dtype=torch.float32, device=device)
+    out = torch.empty((len(keys), height, width), dtype=torch.uint8, device=device)
+    grid, ways = strips(len(keys) * height, width)
+    sizes = (words.shape[1], tall, wide, height, width)
+    scatter[grid](words, layer, *tables, float(np.float32(threshold)), *sizes, **ways)
+    there = sent(moves.astype(np.int32), device)
+    trail[grid](layer, out, there, held(weight, device), height, width, len(weight), FLAKES=True, **ways)
+    return out
 
 
 def _stretched(small: Tensor, size: tuple[int, int], zoom: float) -> Tensor:

@@ -99,7 +99,7 @@ class Moments:
         """What `Moment.key` says of each."""
         return frame_keys(self.seed, self.name, self.video_ids, self.clip, self.index, *parts)
 
-    def scene_keys(self) -> npt.NDArray[np.uint64]:
+    def scene_keys(self, *parts: Part) -> npt.NDArray[np.uint64]:
         """What `Scene.key` says of the scene of each."""
-        keys = np.array([scene.key() for scene in self.scenes], np.uint64)
+        keys = np.array([scene.key(*parts) for scene in self.scenes], np.uint64)
         return np.asarray(keys[self.clip], np.uint64)

@@ -30,6 +30,13 @@ def stepped(a, b):  # type: ignore[no-untyped-def, unused-ignore]
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def chance_of(words, place, streams, inside):  # type: ignore[no-untyped-def, unused-ignore]
+    """16 bits as a number, by its place in a stream; four are a word, and `words` is where the stream's first lies."""
+    word = tl.load(words + (place // 4).to(tl.int64) * streams, mask=inside, other=0)
+    return (word >> (16 * (place % 4))) & 0xFFFF
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def follow(keys, out, streams, rows, first, many, ROWS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
     """Write word after word of each stream, of `rows` for each key from row `first` on: those of one place together."""
     stream = tl.program_id(0) * ROWS + tl.arange(0, ROWS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -20,10 +19,11 @@ from jostle.corruptions.tensors.clouds import clouds, raw_clouds
 from jostle.corruptions.tensors.flakes import flakes
 from jostle.corruptions.tensors.holding import held, sent
 from jostle.corruptions.tensors.keys import keys_on
-from jostle.corruptions.tensors.moments import Moments
+from jostle.corruptions.tensors.moments import Moments, Numbers
 from jostle.programs import has_triton, runs_on, strips
 
 if has_triton():
+    from jostle.corruptions.tensors.flake_program import lay_flakes
     from jostle.corruptions.tensors.weather_program import blend, lay_fog, lay_plane
 
 SHARE_BITS = 14
@@ -96,35 +96,45 @@ def _drifting_fog_by_program(
 def snow(frames: Tensor, fall: tuple[float, ...], at: Moments, *, over_time: OverTime = "moving") -> Tensor:
     """Flakes, each clip's or each frame's own, over frames that turn pale; some frames at a time."""
     size = (int(frames.shape[1]), int(frames.shape[2]))
-    flakes_of = _redrawn_flakes(frames, fall, at) if over_time == "redrawn" else _flakes_of_clips(frames, fall, at)
+    keys = at.keys("texture") if over_time == "redrawn" else at.scene_keys("texture")
     moves = _snowfalls(at, size) if over_time == "moving" else np.zeros((len(at), 2, 2), np.int64)
+    lay = _flakes_laid_by_program if runs_on(frames) else _flakes_laid
     out = torch.empty_like(frames)
     for lo in range(0, len(at), SNOWED):
         some = slice(lo, lo + SNOWED)
-        planes = flakes_of(some)
-        fallen = _carried(planes, moves[some, 0]) + _carried(planes.flip((1, 2)), moves[some, 1])
-        out[some] = _snowed(frames[some].float(), fallen[..., None], fall[6])
+        drawn, number = np.unique(keys[some], return_inverse=True)
+        lay(frames[some], out[some], flakes(drawn, fall, size, frames.device), number, moves[some], fall[6])
     return out
 
 
-def _redrawn_flakes(frames: Tensor, fall: tuple[float, ...], at: Moments) -> Callable[[slice], Tensor]:
-    keys, known = keys_on(frames, at, "texture"), at.keys("texture")
-    return lambda some: flakes(keys[some], known[some], fall, (frames.shape[1], frames.shape[2]))
-
-
-def _flakes_of_clips(frames: Tensor, fall: tuple[float, ...], at: Moments) -> Callable[[slice], Tensor]:
-    height, width = frames.shape[1:3]
-    drawn = [own._flakes(height, width, *fall[:6], key=scene.key("texture")) for scene in at.scenes]
-    planes, clip = sent(np.stack(drawn), frames.device), sent(at.clip, frames.device)
-    return lambda some: planes[clip[some]]
-
-
 def _snowfalls(at: Moments, size: tuple[int, int]) -> npt.NDArray[np.int64]:
-    """(N, 2, 2) how far down and to the right near and far flakes have come."""
-    return np.array([own.snowfall(moment, *size) for moment in at], np.int64)
+    """(N, 2, 2) how far down and to the right near and far flakes have come, round the ends of a frame."""
+    ways = np.array([own.snowfall(moment, *size) for moment in at], np.int64)
+    return np.asarray(ways % np.array(size), np.int64)
 
 
-def _carried(planes: Tensor, moves: npt.NDArray[np.int64]) -> Tensor:
+def _flakes_laid(frames: Tensor, out: Tensor, flakes: Tensor, number: Numbers, moves: Numbers, mix: float) -> None:
+    """Planes of flakes, each frame's by its number, laid over frames."""
+    planes = flakes[sent(number, frames.device)].float()
+    fallen = _carried(planes, moves[:, 0]) + _carried(planes.flip((1, 2)), moves[:, 1])
+    out.copy_(_snowed(frames.float(), fallen[..., None], mix))
+
+
+def _flakes_laid_by_program(
+    frames: Tensor, out: Tensor, flakes: Tensor, number: Numbers, moves: Numbers, mix: float
+) -> None:
+    height, width = frames.shape[1:3]
+    falls = sent(np.column_stack([number, moves.reshape(-1, 4)]).astype(np.int32), frames.device)
+    grid, ways = strips(len(frames) * height, width)
+    lay_flakes[grid](frames, out, flakes, falls, *_shares(mix), height, width, **ways)
+
+
+def _shares(mix: float) -> tuple[float, float]:
+    """Of a frame as it is, and as it is when it has turned pale."""
+    return float(np.float32(mix)), float(np.float32(1) - np.float32(mix))
+
+
+def _carried(planes: Tensor, moves: Numbers) -> Tensor:
     """Planes, each moved by its own; what leaves at one end comes in again at the other."""
     if not moves.any():
         return planes
@@ -138,7 +148,7 @@ def _carried(planes: Tensor, moves: npt.NDArray[np.int64]) -> Tensor:
 
 
 def _snowed(frames: Tensor, fallen: Tensor, mix: float) -> Tensor:
-    kept, rest = float(np.float32(mix)), float(np.float32(1) - np.float32(mix))
+    kept, rest = _shares(mix)
     red, green, blue = (frames[..., channel, None] for channel in range(3))
     grey = (red * GREY[0] + green * GREY[1]) + blue * GREY[2]
     white = grey * 1.5 + 127.5

@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 
 from jostle.corruptions.tensors.filter_program import placed
+from jostle.corruptions.tensors.stream_program import chance_of
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
@@ -53,9 +54,8 @@ def centre(here, own, i, j, below, right, count, streams, unit, spread, inside):
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def deviation(own, row, j, streams, unit, spread, inside):  # type: ignore[no-untyped-def, unused-ignore]
-    """What is added to a mean: 16 bits of a word."""
-    word = tl.load(own + (j // 4).to(tl.int64) * streams + row, mask=inside, other=0)
-    return ((word >> (16 * (j % 4))) & 0xFFFF).to(tl.float32) * unit - spread
+    """What is added to a mean."""
+    return chance_of(own + row, j, streams, inside).to(tl.float32) * unit - spread
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
