@@ -72,6 +72,14 @@ def test_snow_on_frames_smaller_and_larger_than_its_trail() -> None:
     interpreted(SCRIPT.format(sizes="(4, 7), (27, 30)", frames=2), "imagenet-c/snow:3", "snow:2")
 
 
+def test_discs_on_frames_smaller_and_larger_than_they_are() -> None:
+    every = [f"{table}defocus_blur:{severity}" for table in ("", "imagenet-c/") for severity in range(1, 6)]
+    interpreted(SCRIPT.format(sizes="(2, 5),", frames=1), *every)
+    # The last is so wide that sums along a row are made in two parts.
+    sizes = "(1, 1), (13, 14), (1, 260)"
+    interpreted(SCRIPT.format(sizes=sizes, frames=1), "defocus_blur:3", "imagenet-c/defocus_blur:5")
+
+
 # Of one block and of several, with numbers of one letter and of more.
 KEYS = """
 import numpy as np, torch
@@ -130,8 +138,15 @@ POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
         *(([FLOATS, BYTES, WHOLE, FLOATS], {"FLAKES": True, "SIZE": 256, **less}) for less in ({}, {"values": 1})),
     ],
     "filter_program.zoomed": [([BYTES, BYTES, LONG, FLOATS, LONG, FLOATS], {"SIZE": 256})],
-    "filter_program.disc_means": [([BYTES, FLOATS, LONG], {"SIZE": 256, **less}) for less in ({}, {"around": 1})],
-    "filter_program.softened": [([FLOATS, BYTES, FLOATS], {"TAPS": taps, "SIZE": 256}) for taps in (3, 5)],
+    "filter_program.sum_rows": [([BYTES, WHOLE, LONG], {"SIZE": 256})],
+    "filter_program.disc_means": [
+        ([WHOLE, FLOATS, LONG, LONG], {"SIZE": 256, **less}) for less in ({}, {"around": 1}, {"around": 1, "height": 1})
+    ],
+    "filter_program.softened": [
+        ([FLOATS, BYTES, FLOATS, WHOLE, LONG, LONG, LONG, FLOATS], {"TAPS": taps, "SIZE": 256, **less})
+        for taps in (3, 5)
+        for less in ({}, {"boxes": 1}, {"height": 1})
+    ],
     "filter_program.coarse": [([BYTES, BYTES, *[LONG] * 6], {"SIZE": 256})],
     "flake_program.lay_flakes": [
         ([BYTES, BYTES, BYTES, WHOLE], {"SIZE": 256, **less}) for less in ({}, {"height": 1, "width": 1})

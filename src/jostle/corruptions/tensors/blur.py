@@ -16,10 +16,12 @@ from jostle.corruptions.kernels.sway import OverTime
 from jostle.corruptions.tensors.filters import dropped, padded, separable, taps_of
 from jostle.corruptions.tensors.holding import held, sent
 from jostle.corruptions.tensors.moments import Moments
-from jostle.programs import has_triton, runs_on, strips
+from jostle.programs import STRIP, has_triton, runs_on, strips
 
 if has_triton():
-    from jostle.corruptions.tensors.filter_program import disc_means, softened, trail, zoomed
+    from jostle.corruptions.tensors.filter_program import disc_means, softened, sum_rows, trail, zoomed
+
+BLURRED = 128  # frames that are out of focus at a time, as sums and means take many times their memory
 
 
 def gaussian_blur(frames: Tensor, sigma: float, at: Moments) -> Tensor:
@@ -29,10 +31,9 @@ def gaussian_blur(frames: Tensor, sigma: float, at: Moments) -> Tensor:
 
 def defocus_blur(frames: Tensor, disc: tuple[int, float], at: Moments, *, fair: bool = True) -> Tensor:
     """Whole sums over the rows of a disc, then a soft rim, then what the original's kernel has beyond."""
+    if runs_on(frames):
+        return _disc_by_program(frames, disc, fair)
     halves, soft, (box_row, box_half, box_weight) = own._disc(*disc, fair)
-    # The program softens a disc and no more; the original's two strongest kernels have something beyond that.
-    if runs_on(frames) and len(box_weight) == 1 and len(halves) - 1 + len(soft) // 2 < min(frames.shape[1:3]):
-        return _disc_by_program(frames, halves, soft)
     height, width = frames.shape[1:3]
     radius, around = len(halves) - 1, len(soft) // 2
     border = radius + around
@@ -89,20 +90,35 @@ def _trail_by_program(frames: Tensor, moves: Any, weight: Any) -> Tensor:
     return out
 
 
-def _disc_by_program(frames: Tensor, halves: Any, soft: Any) -> Tensor:
-    count, height, width = frames.shape[:3]
+def _disc_by_program(frames: Tensor, disc: tuple[int, float], fair: bool) -> Tensor:
+    halves, soft, boxes = own._disc(*disc, fair)
+    height, width, device = frames.shape[1], frames.shape[2], frames.device
     radius, around = len(halves) - 1, len(soft) // 2
+    border, values = radius + around, width * 3
     area = int((2 * halves + 1).sum() * 2 - (2 * halves[0] + 1))
     scale = float(np.float32(1) / np.float32(area))
-    tall, wide = height + 2 * around, (width + 2 * around) * 3
-    half, taps = held(halves, frames.device), held(soft, frames.device)
-    means = torch.empty((count, tall, wide), dtype=torch.float32, device=frames.device)
-    grid, ways = strips(count * tall, wide)
-    disc_means[grid](frames, means, half, radius, around, height, width * 3, scale, **ways)
+    tall, wide, places = height + 2 * around, values + 6 * around, width + 2 * border
+    half, taps, *extra = (held(table, device) for table in (halves, soft, *boxes))
+    down, across = (held(_mirrored(size, border), device) for size in (height, width))
     out = torch.empty_like(frames)
-    grid, ways = strips(count * height, width * 3)
-    softened[grid](means, out, taps, height, width * 3, TAPS=len(soft), **ways)
+    for lo in range(0, len(frames), BLURRED):
+        some = frames[lo : lo + BLURRED]
+        count = len(some)
+        sums = torch.empty((count, height, 3 * (places + 1)), dtype=torch.int32, device=device)
+        sum_rows[(count * height,)](some, sums, across, values, places, SIZE=STRIP)
+        means = torch.empty((count, tall, wide), dtype=torch.float32, device=device)
+        grid, ways = strips(count * tall, wide)
+        disc_means[grid](sums, means, half, down, radius, around, height, values, scale, **ways)
+        grid, ways = strips(count * height, values)
+        sizes = (len(extra[0]), border, height, values)
+        softened[grid](means, out[lo : lo + BLURRED], taps, sums, down, *extra, *sizes, TAPS=len(soft), **ways)
     return out
+
+
+@lru_cache(16)
+def _mirrored(size: int, border: int) -> Any:
+    """For each place along an axis, and so many beyond its ends, the pixel to be seen there, as in a mirror."""
+    return np.pad(np.arange(size), border, "reflect")
 
 
 def zoom_blur(frames: Tensor, zoom: tuple[float, float], at: Moments, *, trim: bool = False) -> Tensor:

@@ -129,33 +129,74 @@ def between(upper, lower, place, share, inside):  # type: ignore[no-untyped-def,
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def mirrored(place, size):  # type: ignore[no-untyped-def, unused-ignore]
-    """A place beyond an edge, but not beyond the other, mirrored at the outermost pixel."""
-    place = tl.abs(place)
-    return tl.minimum(place, 2 * size - 2 - place)
+def sum_rows(frames, out, across, values, places, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Sums from the left end of each row on: the sum over any stretch of it is then one difference.
+
+    Args:
+        across: for each place along a row, beyond its ends too, the pixel that is to be seen there.
+        places: so many; behind them stands the sum of all.
+    """
+    line = tl.program_id(0).to(tl.int64)
+    here, there = frames + line * values, out + line * 3 * (places + 1)
+    for channel in tl.static_range(3):
+        before = tl.zeros([1], tl.int32)
+        for first in range(0, places + 1, SIZE):
+            place = first + tl.arange(0, SIZE)
+            known = place < places
+            pixel = tl.load(across + place, mask=known, other=0)
+            value = tl.load(here + 3 * pixel + channel, mask=known, other=0).to(tl.int32)
+            tl.store(there + 3 * place + channel, before + tl.cumsum(value) - value, mask=place <= places)
+            before += tl.sum(value)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def disc_means(frames, out, halves, radius, around, height, values, scale, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Means over a disc, also for as many pixels beyond each edge as softening will ask for; borders are mirrored."""
+def over(row, x, ahead, half, inside):  # type: ignore[no-untyped-def, unused-ignore]
+    """The sum over the pixels of a row that are no more than half a width from the one so many pixels ahead."""
+    stop = tl.load(row + x + 3 * (ahead + half + 1), mask=inside, other=0)
+    return stop - tl.load(row + x + 3 * (ahead - half), mask=inside, other=0)
+
+
+@triton.jit  # type: ignore[untyped-decorator, unused-ignore]
+def disc_means(sums, out, halves, down, radius, around, height, values, scale, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
+    """Means over a disc, also for as many pixels beyond each edge as softening will ask for.
+
+    Args:
+        sums: what `sum_rows` makes of rows, which reach as far beyond their ends as disc and softening do.
+        down: for each place along a column, as far beyond its ends, the row that is to be seen there.
+    """
     tall, wide = height + 2 * around, values + 6 * around
     frame, y, x, start = placed(wide, tall, SIZE)
     inside = x < wide
-    pixel, channel = x // 3 - around, x % 3
-    here = frames + frame.to(tl.int64) * height * values
+    long = wide + 6 * radius + 3
+    here = sums + frame.to(tl.int64) * height * long
     total = tl.zeros([SIZE], tl.int32)
-    for j in range(-radius, radius + 1):
-        row = here + mirrored(y - around + j, height) * values
-        half = tl.load(halves + tl.abs(j))
-        for i in range(-half, half + 1):
-            column = mirrored(pixel + i, values // 3)
-            total += tl.load(row + 3 * column + channel, mask=inside, other=0).to(tl.int32)
+    for j in range(2 * radius + 1):
+        total += over(here + tl.load(down + y + j) * long, x, radius, tl.load(halves + tl.abs(j - radius)), inside)
     tl.store(out + start + y * wide + x, total.to(tl.float32) * scale, mask=inside)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
-def softened(means, out, soft, height, values, TAPS: tl.constexpr, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Means over discs smoothed down, then across."""
+def softened(  # type: ignore[no-untyped-def, unused-ignore]
+    means,
+    out,
+    soft,
+    sums,
+    down,
+    box_row,
+    box_half,
+    box_weight,
+    boxes,
+    border,
+    height,
+    values,
+    TAPS: tl.constexpr,
+    SIZE: tl.constexpr,
+):
+    """Means over discs smoothed down, then across; and boxes one row high added, as far above as below, but the first.
+
+    Args:
+        border: how many pixels rows of `sums` begin before those of the frame.
+    """
     frame, y, x, start = placed(values, height, SIZE)
     inside = x < values
     wide = values + 3 * (TAPS - 1)
@@ -166,6 +207,14 @@ def softened(means, out, soft, height, values, TAPS: tl.constexpr, SIZE: tl.cons
         for j in tl.static_range(1, TAPS):
             smooth += tl.load(there + j * wide + 3 * i, mask=inside, other=0) * tl.load(soft + j)
         total += smooth * tl.load(soft + i)
+    long = values + 6 * border + 3
+    here = sums + frame.to(tl.int64) * height * long
+    middle = down + y + border
+    for k in range(1, boxes):
+        away, half = tl.load(box_row + k), tl.load(box_half + k)
+        upper = over(here + tl.load(middle - away) * long, x, border, half, inside)
+        lower = over(here + tl.load(middle + away) * long, x, border, half, inside)
+        total += (upper + lower).to(tl.float32) * tl.load(box_weight + k)
     tl.store(out + start + y * values + x, without_fraction(total), mask=inside)
 
 
