@@ -117,10 +117,8 @@ class Blind:
 
     def strikes(self, spec: str) -> bool:
         from jostle.corruptions.tensors.batch import form_of
-        from jostle.looking.strike import SLOW
 
-        told = Spec.parse(spec)
-        return self._struck_there and told.corruption.name not in SLOW and form_of(told) is not None
+        return self._struck_there and form_of(Spec.parse(spec)) is not None
 
 
 class Nothing(Blind):

@@ -132,7 +132,6 @@ def test_a_model_strikes_on_a_gpu_only() -> None:
     with mock.patch("jostle.programs.builds", return_value=True):
         assert strike.strikes(on_gpu, "fog:2")
         assert not strike.strikes(on_gpu, "glass_blur:2")  # has no form
-        assert not strike.strikes(on_gpu, "imagenet-c/snow:3")  # has one that is slow
         assert not strike.strikes(on_gpu, "thumos14-c-i3d/motion_blur:2")  # has none with JPEG
         assert not strike.strikes(on_cpu, "fog:2")
         assert not strike.strikes(Weigher(), "fog:2")

@@ -12,9 +12,6 @@ from jostle.corrupting.spec import Spec
 from jostle.extraction.strike import Strike
 from jostle.types.clip import Frames
 
-# Their forms take a GPU as long as sixteen cores, and a GPU has networks to compute: see docs/performance.md.
-SLOW = ("defocus_blur", "snow")
-
 
 def strikes(model: Any, spec: str) -> bool:
     """Whether a model's device corrupts faster than the cores do: a GPU with programs for it."""
@@ -26,8 +23,7 @@ def strikes(model: Any, spec: str) -> bool:
     from jostle.corruptions.tensors.batch import form_of
     from jostle.programs import builds
 
-    told = Spec.parse(spec)
-    return told.corruption.name not in SLOW and form_of(told) is not None and builds()
+    return form_of(Spec.parse(spec)) is not None and builds()
 
 
 def struck(frames: Any, strike: Strike) -> Any:
