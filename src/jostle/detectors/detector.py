@@ -79,12 +79,14 @@ class Detector(nn.Module, Generic[C]):
     def infer(self, run: Callable[..., Any], *inputs: Tensor) -> Any:
         """What `run` makes of the inputs as in evaluation, in the precision that the settings ask for."""
         training = self.training
-        self.eval()
+        if training:  # to go through all modules takes as long as some of them take to compute
+            self.eval()
         try:
             with torch.autocast(inputs[0].device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"):
                 return run(*inputs)
         finally:
-            self.train(training)
+            if training:
+                self.train()
 
     def named(self, found: Candidates, video_scores: npt.ArrayLike | None = None) -> tuple[Candidates, tuple[str, ...]]:
         """What was found, with the classes of the whole video where a classifier gave them, and all class names.

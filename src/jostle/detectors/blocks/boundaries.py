@@ -42,7 +42,7 @@ class EndShift(nn.Module):
         side = (inside[..., 1] - inside[..., 0] + 1) / AROUND
         moved = []
         for i, layers in enumerate((self.start_conv, self.end_conv)):
-            at = inside[..., i, None] + side[..., None] * torch.tensor([-1, 0, 1], device=x.device)  # (B, N, 3)
+            at = inside[..., i, None] + side[..., None] * torch.arange(-1, 2, device=x.device)  # (B, N, 3)
             place = (at * (x.shape[-1] / length)).trunc().long().clamp(0, x.shape[-1] - 1)
             moved.append(boxes[..., i] + _at_three(layers, x, place))
         return torch.stack(moved, -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -33,13 +33,18 @@ class Points:
     @classmethod
     def of(cls, sizes: Sequence[int], ranges: Sequence[tuple[float, float]], device: torch.device) -> Points:
         """Points of levels whose strides are 1, 2, 4, ..."""
+
+        def each(values: Iterable[float]) -> Tensor:
+            # Filled there: a number that is copied to a GPU waits for all that is under way on it.
+            return torch.cat(
+                [torch.full((size,), value, device=device) for value, size in zip(values, sizes, strict=True)]
+            )
+
         steps = torch.cat([torch.arange(size, device=device) for size in sizes])
-        level = torch.cat([torch.full((size,), index, device=device) for index, size in enumerate(sizes)])
+        level = each(range(len(sizes)))
+        low, high = (each(side) for side in zip(*ranges, strict=True))
         stride = (2**level).float()
-        limits = torch.cat(
-            [torch.tensor(pair, device=device).expand(size, 2) for pair, size in zip(ranges, sizes, strict=True)]
-        )
-        return cls(tuple(sizes), steps * stride, stride, limits[:, 0], limits[:, 1], level)
+        return cls(tuple(sizes), steps * stride, stride, low, high, level)
 
 
 def default_ranges(levels: int) -> tuple[tuple[float, float], ...]:
