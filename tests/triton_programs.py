@@ -8,15 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-REAL = (
-    "kept",
-    "rest",
-    "scale",
-    "unit",
-    "spread",
-    "thickness",
-    "threshold",
-)  # numbers that programs are given; all others are whole
+# Numbers with a fraction that programs are given; all others are whole.
+REAL = ("kept", "rest", "scale", "unit", "spread", "thickness", "threshold")
 
 
 def interpreted(script: str, *given: str) -> None:

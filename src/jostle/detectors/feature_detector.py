@@ -157,6 +157,7 @@ class FeatureDetector(Detector[C]):
         facts = {"fps": fps, "duration": duration, "stride": stride, "window": window, "video_scores": video_scores}
         return self.detect_together([features], [facts])[0]
 
+    @final
     def detect_together(self, videos: Sequence[npt.ArrayLike], facts: Sequence[Mapping[str, Any]]) -> list[Segments]:
         """What `detect` finds in each of at most `at_once` videos that have as many rows each, to the same bits.
 
