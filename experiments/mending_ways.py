@@ -29,7 +29,7 @@ from jostle.benchmarks.selection import select_cells
 from jostle.corrupting.stages import Source
 from jostle.extraction.bridging import Bridge, bridged, nearest_sound
 from jostle.extraction.engine import VideoFeatures
-from jostle.looking.detection import Grid, find_segments
+from jostle.looking.detection import Grid, segments_later
 from jostle.mending.finding import Mending
 from jostle.mending.pictures import Mended
 from jostle.types.columns import Flags
@@ -185,7 +185,7 @@ def looked_at(film: tuple[str, Path], segments: Segments) -> dict[tuple[str, str
 
 
 def _found(detector: Any, facts: dict[str, Any], features: Features) -> Segments:
-    return find_segments(detector, np.array(features, np.float32), Grid(STRIDE, WINDOW), **facts)
+    return segments_later(detector, np.array(features, np.float32), Grid(STRIDE, WINDOW), **facts)()
 
 
 class _Kept:
