@@ -168,6 +168,8 @@ class InputSpec:
         if self._fits_one_pass(frames):
             return self._in_one_pass(frames, len(clips[0]), self.crops, self.layout)
         normal = self._normal(frames)
+        if len(clips) == 1:
+            return self._crops(normal)[None]  # which is not copied
         return torch.stack([self._crops(video) for video in torch.unflatten(normal, 0, (len(clips), -1))])
 
     def prepare_flow(self, flow: Frames | Tensor) -> Tensor:
