@@ -199,7 +199,7 @@ def run_rate(
 
 def machine_scaling(jobs: int, rounds: int = 2) -> float:
     """What of its speed alone a core has when so many work, at something that touches no memory."""
-    alone = min(dict(worked(_hashing, [0], 1)).popitem()[1] for _ in range(rounds))
+    alone = min(taken for _ in range(rounds) for _, taken in worked(_hashing, [0], 1))
     together = min(max(taken for _, taken in worked(_hashing, list(range(jobs)), jobs)) for _ in range(rounds))
     return alone / together
 

@@ -162,7 +162,7 @@ class FeatureDetector(Detector[C]):
         """What `detect` finds in each of at most `at_once` videos that have as many rows each, to the same bits.
 
         Args:
-            facts: of each what `detect` is told beside its features, all but `video_scores` in any case.
+            facts: of each what `detect` is told beside its features; only `video_scores` may be left out.
         """
         for own in facts:
             need_above_zero(**{name: own[name] for name in ("fps", "duration", "stride", "window")})

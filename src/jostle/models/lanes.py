@@ -123,10 +123,10 @@ def behind_networks(device: torch.device) -> None:
         torch.cuda.current_stream(device).wait_stream(torch.cuda.default_stream(device))
 
 
-def current(frames: Tensor) -> AbstractContextManager[Any]:
+def device_of(frames: Tensor) -> AbstractContextManager[Any]:
     """The device of frames as the current one, on which programs are started.
 
-    To make it so takes a while even where it is so already.
+    Torch's own takes a while even where it is so already.
     """
     here = not frames.is_cuda or frames.get_device() == torch.cuda.current_device()
     return nullcontext() if here else torch.cuda.device(frames.device)

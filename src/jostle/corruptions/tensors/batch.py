@@ -23,7 +23,7 @@ from jostle.corrupting.spec import Spec
 from jostle.corrupting.stages import ClipSource, chain, checked_order
 from jostle.corruptions.tensors.moments import Moments, Numbers, Places, everywhere
 from jostle.errors import BadValue
-from jostle.models.lanes import current
+from jostle.models.lanes import device_of
 from jostle.types.clip import Clip, Times, checked_rate, even_times
 from jostle.types.segments import Segments
 
@@ -83,7 +83,7 @@ def corrupted_tensor(
             ways: dict[str, Any] = {"placement": placement, "segments": own, "jobs": jobs}
             made.append(corrupted_frames(single, specs, seed=seed, video_id=name, **ways))
         return torch.from_numpy(np.stack(made)).view_as(clips)
-    with current(batch):
+    with device_of(batch):
         done = corrupted_batch(batch, specs, seed, list(video_ids), placement, actions, fps)
     return done if clips is batch else done[0]
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from jostle.models.lanes import current
+from jostle.models.lanes import device_of
 from jostle.models.preparing.cropping import Crop
 from jostle.programs import EXACT, has_triton
 
@@ -65,7 +65,7 @@ def in_one_pass(
     ways: dict[str, Any] = {"DOWN": len(row_weights), "ACROSS": len(column_weights), "BGR": bgr, "PIXELS": PIXELS}
     grid = (count, -(-size * size // PIXELS), len(crops))
     given = (*tables, _kept(scale, torch.float32, device), height, width, size, *resize.to, length, *steps)
-    with current(frames):
+    with device_of(frames):
         prepare[grid](frames.contiguous(), out, *given, CUBIC=resize.interpolation == "bicubic", **ways, **EXACT)
     return out
 
