@@ -22,8 +22,8 @@ test: lint types
 # their own.
 test-parts: .venv-parts/.stamp
 	$(PARTS)/python -m pytest -n $(WORKERS) -rs -m "not peer" -k "browser or tracker or onnx or transformers or videomae or notebook or showing or hub" \
-	  tests/browser tests/trackers tests/models tests/notebook tests/test_showing.py tests/fetching
-	$(PARTS)/python -m pytest -rs -m "not peer" tests/cluster tests/api/test_running.py
+	  tests/browser tests/reporting/trackers tests/models tests/notebook tests/core/test_notebook.py
+	$(PARTS)/python -m pytest -rs -m "not peer" tests/parallel/cluster tests/api/test_running.py
 	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -rs -k "torchvision or timm" tests/models
 
 # The quick tests on every other Python that is found. torch comes along with EXTRAS=dev; it is left out as its ordinary
@@ -46,29 +46,29 @@ test-all: lint types .venv-parts/.stamp .venv-peer/.stamp
 	$(PEER)/python -m pytest tests/reference -m peer -p no:cacheprovider
 
 lint: .venv/.stamp
-	$(BIN)/ruff check src tests benchmarks docs examples experiments
-	$(BIN)/ruff format --check src tests benchmarks docs examples experiments
+	$(BIN)/ruff check src tests bench docs examples studies
+	$(BIN)/ruff format --check src tests bench docs examples studies
 
 types: .venv/.stamp
 	$(BIN)/mypy
 
 bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
-	$(PEER)/python -m benchmarks.corruptions
-	$(PEER)/python -m benchmarks.video
-	$(BIN)/python -m benchmarks.frames
-	$(PEER)/python -m benchmarks.scoring
-	$(BIN)/python -m benchmarks.detectors
-	$(BIN)/python -m benchmarks.recognisers
-	$(BIN)/python -m benchmarks.operators
-	$(BIN)/python -m benchmarks.frame_detectors
-	$(BIN)/python -m benchmarks.extraction
-	$(BIN)/python -m benchmarks.struck_clips
-	$(BIN)/python -m benchmarks.puppets
-	$(PARTS)/python -m benchmarks.running
-	$(BIN)/python -m benchmarks.run_memory
-	$(BIN)/python -m benchmarks.growth
-	$(BIN)/python -m benchmarks.whole_benchmark
-	$(PARTS)/python -m benchmarks.nodes
+	$(PEER)/python -m bench.corruptions
+	$(PEER)/python -m bench.video
+	$(BIN)/python -m bench.frames
+	$(PEER)/python -m bench.scoring
+	$(BIN)/python -m bench.detectors
+	$(BIN)/python -m bench.recognisers
+	$(BIN)/python -m bench.operators
+	$(BIN)/python -m bench.frame_detectors
+	$(BIN)/python -m bench.extraction
+	$(BIN)/python -m bench.struck_clips
+	$(BIN)/python -m bench.puppets
+	$(PARTS)/python -m bench.running
+	$(BIN)/python -m bench.run_memory
+	$(BIN)/python -m bench.growth
+	$(BIN)/python -m bench.whole_benchmark
+	$(PARTS)/python -m bench.nodes
 
 reference: .venv/.stamp
 	$(BIN)/python docs/generate_reference.py
@@ -106,10 +106,10 @@ install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check uv 
 	touch $@
 
 # imagecorruptions pulls another build of OpenCV and fails on current NumPy; it lives in an environment of its own,
-# without its dependencies, and benchmarks/peer.py mends the three calls that broke.
-.venv-peer/.stamp: pyproject.toml constraints.txt benchmarks/peer-requirements.txt
+# without its dependencies, and bench/peer.py mends the three calls that broke.
+.venv-peer/.stamp: pyproject.toml constraints.txt bench/peer-requirements.txt
 	test -x $(PEER)/python || $(PYTHON) -m venv .venv-peer
 	$(PEER)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pytest hypothesis
-	$(PEER)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/peer-requirements.txt
+	$(PEER)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r bench/peer-requirements.txt
 	$(PEER)/python -m pip install --quiet --disable-pip-version-check --no-deps imagecorruptions==1.1.2
 	touch $@

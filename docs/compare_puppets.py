@@ -1,6 +1,6 @@
 """Annotations side by side: how long actions are, how much lies between them, and how many frames THUMOS14-C strikes.
 
-    python docs/compare_puppets.py ~/.cache/jostle/puppets-v1-seed0/annotations.json thumos14.json
+    python docs/compare_puppets.py ~/.cache/jostle/datasets/puppets-v1-seed0/annotations.json thumos14.json
 
 prints the table of `docs/how-to/use-the-puppets.md`, with a column for each subset of each file.
 """
@@ -12,8 +12,8 @@ import sys
 import numpy as np
 
 import jostle
-from jostle.corrupting.placement import Timeline, parse
-from jostle.types.truth import Truth
+from jostle.core.types.truth import Truth
+from jostle.corruptions.engine.placement import Timeline, parse
 
 SHARES = (1, 5, 10)  # of each action, struck at severities 1 to 3
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from PIL import Image
 
-from jostle.corrupting.corruption import Corruption, corruptions
-from jostle.corrupting.gallery import SHEET_FRAMES, sheet_rows
-from jostle.corrupting.spec import Spec
-from jostle.figures.sheet import draw_sheet
-from jostle.puppets.film import FPS, SIZE
-from jostle.puppets.untrimmed import Video
-from jostle.types.clip import Clip
+from jostle.core.types.clip import Clip
+from jostle.corruptions.engine.corruption import Corruption, corruptions
+from jostle.corruptions.engine.spec import Spec
+from jostle.datasets.puppets.film import FPS, SIZE
+from jostle.datasets.puppets.untrimmed import Video
+from jostle.reporting.figures.gallery_cells import SHEET_FRAMES, sheet_rows
+from jostle.reporting.figures.sheet import draw_sheet
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "gallery.md"

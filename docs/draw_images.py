@@ -17,11 +17,11 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 import jostle
-from jostle.figures.diagnosis_figures import draw_clean_against_corrupted
-from jostle.figures.style import BLUE, GREY, ORANGE, canvas, save
-from jostle.puppets.film import FPS, Film
-from jostle.puppets.trimmed import TrimmedClip
-from jostle.puppets.untrimmed import Video
+from jostle.datasets.puppets.film import FPS, Film
+from jostle.datasets.puppets.trimmed import TrimmedClip
+from jostle.datasets.puppets.untrimmed import Video
+from jostle.reporting.figures.diagnosis import draw_clean_against_corrupted
+from jostle.reporting.figures.style import BLUE, GREY, ORANGE, canvas, save
 
 DOCS = Path(__file__).resolve().parent
 QUALITY = 88  # of pictures of films, which a palette would spoil

@@ -20,31 +20,31 @@ import typer
 
 import jostle
 from jostle import errors
-from jostle.benchmarks.recipe import Group, Recipe, benchmarks
-from jostle.benchmarks.sampling import Sampling
 from jostle.cli import app
-from jostle.corrupting.corruption import Corruption, corruptions
-from jostle.corrupting.placement import placements
-from jostle.corrupting.profile import Entry, Profile, profiles
+from jostle.core.registry import Registry
+from jostle.corruptions.engine.corruption import Corruption, corruptions
+from jostle.corruptions.engine.placement import placements
+from jostle.corruptions.engine.profile import Entry, Profile, profiles
 from jostle.datasets.dataset import datasets
-from jostle.detectors.config import DetectorConfig, PointConfig
-from jostle.detectors.detector import Variant, detectors
-from jostle.detectors.frame_detector import FrameConfig
-from jostle.diagnosis import MENDED_FAULTS, Buckets, Style, styles
-from jostle.filing.format import SAID, Format, Kind, formats
-from jostle.looking.detection import Grid
+from jostle.evaluation.inference.feature_detection import Grid
+from jostle.evaluation.recipes.recipe import Group, Recipe, benchmarks
+from jostle.evaluation.recipes.sampling import Sampling
+from jostle.io.files.format import SAID, Format, Kind, formats
+from jostle.metrics.diagnosis import MENDED_FAULTS, Buckets, Style, styles
 from jostle.metrics.metric import Metric, metrics
 from jostle.metrics.protocol import Protocol, protocols
-from jostle.models.extractor import ExtractorKind, extractors
+from jostle.models.detection.config import DetectorConfig, PointConfig
+from jostle.models.detection.detector import Variant, detectors
+from jostle.models.detection.frame_detector import FrameConfig
+from jostle.models.extractors.extractor import ExtractorKind, extractors
 from jostle.models.input_spec import InputSpec
-from jostle.models.object_detector import object_detectors
-from jostle.models.recogniser import RecogniserKind, recognisers
-from jostle.papers.slips import slips
-from jostle.papers.table import PublishedTable, published
-from jostle.registry import Registry
-from jostle.shipped import FOLDER
-from jostle.training.config import TrainingConfig
-from jostle.training.frames_config import FrameTrainingConfig, StrikesConfig
+from jostle.models.objects.object_detector import object_detectors
+from jostle.models.recognition.recogniser import RecogniserKind, recognisers
+from jostle.models.weights.shipped import FOLDER
+from jostle.reporting.published.slips import slips
+from jostle.reporting.published.table import PublishedTable, published
+from jostle.training.detection_config import TrainingConfig
+from jostle.training.end_to_end_config import FrameTrainingConfig, StrikesConfig
 from jostle.training.inspection_config import InspectionConfig
 from jostle.training.recognition_config import RecognitionConfig
 
@@ -52,20 +52,19 @@ DOCS = Path(__file__).parent
 
 # What a script may import besides the face of the package, by room.
 ROOMS: dict[str, tuple[str, ...]] = {
-    "jostle.media.probe": ("probe",),
-    "jostle.media.facts": ("VideoFacts",),
-    "jostle.media.decode": ("Reader",),
-    "jostle.media.encode": ("Writer",),
-    "jostle.media.door": ("Limits",),
-    "jostle.media.codec": ("Codec", "transcode"),
-    "jostle.corrupting.video": ("Corrupted",),
-    "jostle.corrupting.corruption": ("corruption", "Corruption"),
-    "jostle.corrupting.scene": ("Scene", "Moment"),
-    "jostle.corrupting.stages": ("Span",),
-    "jostle.corrupting.placement": ("placement", "Placement", "Timeline"),
-    "jostle.corrupting.profile": ("profile", "Profile", "Entry", "strength"),
-    "jostle.corrupting.spec": ("Spec",),
-    "jostle.filing.files": (
+    "jostle.io.video.probe": ("probe", "VideoFacts"),
+    "jostle.io.video.decode": ("Reader",),
+    "jostle.io.video.encode": ("Writer",),
+    "jostle.io.video.validation": ("Limits",),
+    "jostle.io.video.codec": ("Codec", "transcode"),
+    "jostle.corruptions.engine.video": ("Corrupted",),
+    "jostle.corruptions.engine.corruption": ("corruption", "Corruption"),
+    "jostle.corruptions.engine.context": ("Scene", "Moment"),
+    "jostle.corruptions.engine.stages": ("Span",),
+    "jostle.corruptions.engine.placement": ("placement", "Placement", "Timeline"),
+    "jostle.corruptions.engine.profile": ("profile", "Profile", "Entry", "strength"),
+    "jostle.corruptions.engine.spec": ("Spec",),
+    "jostle.io.files.annotations": (
         "read_truth",
         "read_predictions",
         "read_video_labels",
@@ -77,17 +76,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "segments_of",
         "variant_of",
     ),
-    "jostle.filing.format": ("Format",),
+    "jostle.io.files.format": ("Format",),
     "jostle.datasets.dataset": ("Dataset", "Files", "Request", "DatasetKind", "dataset"),
     "jostle.datasets.frame_sets": ("FrameSets",),
-    "jostle.filing.frames": ("read_frame_scores", "read_frame_sets", "read_frame_labels"),
-    "jostle.filing.id_list": ("read_ids",),
-    "jostle.filing.features": ("read_features", "check_length"),
+    "jostle.io.formats.frame_scores": ("read_frame_scores", "read_frame_sets", "read_frame_labels"),
+    "jostle.io.files.video_ids": ("read_ids", "file_name_for"),
+    "jostle.io.files.arrays": ("read_features", "check_length"),
     "jostle.datasets.videos": ("find_videos", "VideoFiles"),
-    "jostle.filing.names": ("file_name_for",),
-    "jostle.types.truth": ("Spans",),
-    "jostle.types.video_labels": ("VideoLabels",),
-    "jostle.types.inspection": ("Inspection",),
+    "jostle.core.types.truth": ("Spans",),
+    "jostle.core.types.video_labels": ("VideoLabels",),
+    "jostle.core.types.inspection": ("Inspection",),
     "jostle.metrics.protocol": ("Protocol",),
     "jostle.metrics.score": ("Score",),
     "jostle.metrics.bootstrap": ("Interval", "Resamples", "bias_corrected"),
@@ -96,8 +94,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "jostle.metrics.mean_ap": ("precision_recall", "recalls"),
     "jostle.metrics.proposals": ("average_recall", "ProposalScore"),
     "jostle.metrics.video_classification": ("video_classification", "ClassificationScore"),
-    "jostle.metrics.accuracy": ("top_k_accuracy", "within_top_k", "Accuracy"),
-    "jostle.metrics.intervals": ("clopper_pearson",),
+    "jostle.metrics.accuracy": ("top_k_accuracy", "within_top_k", "Accuracy", "clopper_pearson"),
     "jostle.metrics.robustness": ("robustness", "Robustness", "Cell", "Means", "split_cell"),
     "jostle.metrics.corruption_error": ("mean_corruption_error", "CorruptionError"),
     "jostle.metrics.pm_k": ("pm_k", "PmK", "OffsetCount"),
@@ -111,80 +108,96 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "jostle.metrics.class_projection": ("project_classes", "class_names", "class_indices"),
     "jostle.metrics.metric": ("metric", "Metric"),
-    "jostle.diagnosis": ("Diagnosis", "change", "Change", "Style", "Buckets", "MendedFault"),
-    "jostle.diagnosis.diagnosis": ("Precision",),
-    "jostle.diagnosis.false_positives": ("FalsePositives",),
-    "jostle.diagnosis.sensitivity": ("Sensitivity", "Extent"),
-    "jostle.diagnosis.false_negatives": ("FalseNegatives",),
-    "jostle.diagnosis.characteristics": ("Characteristic", "Instances"),
-    "jostle.figures.diagnosis_figures": (
+    "jostle.metrics.diagnosis": ("Diagnosis", "change", "Change", "Style", "Buckets", "MendedFault"),
+    "jostle.metrics.diagnosis.diagnosis": ("Precision",),
+    "jostle.metrics.diagnosis.false_positives": ("FalsePositives",),
+    "jostle.metrics.diagnosis.sensitivity": ("Sensitivity", "Extent"),
+    "jostle.metrics.diagnosis.false_negatives": ("FalseNegatives",),
+    "jostle.metrics.diagnosis.characteristics": ("Characteristic", "Instances"),
+    "jostle.reporting.figures.diagnosis": (
         "draw_diagnosis",
         "draw_false_positives",
         "draw_sensitivity",
         "draw_false_negatives",
         "draw_clean_against_corrupted",
     ),
-    "jostle.figures.sheet": ("Sheet",),
-    "jostle.figures.score_figures": ("draw_precision_recall", "draw_class_drops", "mean_curve"),
-    "jostle.detectors.detector": ("Detector", "Variant", "detector"),
-    "jostle.detectors.feature_detector": ("FeatureDetector",),
-    "jostle.detectors.point_detector": ("PointDetector",),
-    "jostle.detectors.config": ("DetectorConfig", "PointConfig"),
-    "jostle.detectors.actionformer": ("ActionFormerConfig",),
-    "jostle.detectors.tridet": ("TriDetConfig",),
-    "jostle.detectors.temporalmaxer": ("TemporalMaxerConfig",),
-    "jostle.detectors.vsgn": ("VsgnConfig",),
-    "jostle.detectors.frame_detector": ("FrameDetector", "FrameConfig"),
-    "jostle.detectors.afsd": ("AFSD", "AfsdConfig", "AfsdOutputs"),
-    "jostle.detectors.basictad": ("BasicTAD", "BasicTadConfig", "BasicTadOutputs"),
-    "jostle.detectors.e2e_tad": ("E2ETAD", "E2eTadConfig", "E2eTadOutputs"),
-    "jostle.detectors.outputs": ("Outputs", "Losses", "Candidates"),
-    "jostle.detectors.blocks.assignment": ("Actions",),
-    "jostle.detectors.nms": ("soft_nms", "soft_nms_until_one", "hard_nms", "vote"),
-    "jostle.detectors.weighted_nms": ("weighted_nms",),
-    "jostle.detectors.overlap_nms": ("overlap_nms",),
-    "jostle.detectors.checkpoints": ("read_weights", "read_metadata", "write_weights"),
-    "jostle.extraction.windows": ("WindowGrid", "retimed"),
-    "jostle.extraction.extractor": ("FeatureExtractor",),
-    "jostle.extraction.engine": ("VideoFeatures", "Extraction", "Cost"),
-    "jostle.extraction.folder": ("Extracted", "Corrupting", "extract_videos", "features_of"),
-    "jostle.extraction.store": ("Origin", "Entry", "read_store", "read_extraction"),
-    "jostle.benchmarks.recipe": ("Recipe", "Cell", "benchmark"),
-    "jostle.benchmarks.selection": ("select_cells",),
-    "jostle.benchmarks.reading": ("load_benchmark", "read_benchmark"),
-    "jostle.benchmarks.layout": ("cell_folders",),
-    "jostle.looking.detection": ("Grid", "grid_of", "VideoScores", "read_video_scores", "detect_features"),
-    "jostle.looking.video_detection": ("detect_videos",),
-    "jostle.running.runner": ("Run",),
-    "jostle.running.watching": ("Tick", "CellSoFar"),
-    "jostle.findings.run_diff": ("RunDiff", "Side"),
-    "jostle.findings.comparison": ("Comparison", "Difference"),
-    "jostle.findings.draws": ("Estimate",),
-    "jostle.findings.literature": ("Literature",),
-    "jostle.papers.table": ("PublishedTable", "PublishedRow"),
-    "jostle.papers.standing": ("published_models", "PublishedModel"),
-    "jostle.papers.slips": ("slips", "Slip"),
-    "jostle.models.extractor": ("Extractor", "ExtractorKind", "extractor"),
-    "jostle.models.penultimate": ("as_extractor",),
+    "jostle.reporting.figures.sheet": ("Sheet",),
+    "jostle.reporting.figures.scores": ("draw_precision_recall", "draw_class_drops", "mean_curve"),
+    "jostle.models.detection.detector": ("Detector", "Variant", "detector"),
+    "jostle.models.detection.feature_detector": ("FeatureDetector",),
+    "jostle.models.detection.point_detector": ("PointDetector",),
+    "jostle.models.detection.config": ("DetectorConfig", "PointConfig"),
+    "jostle.models.detection.actionformer": ("ActionFormerConfig",),
+    "jostle.models.detection.tridet": ("TriDetConfig",),
+    "jostle.models.detection.temporalmaxer": ("TemporalMaxerConfig",),
+    "jostle.models.detection.vsgn": ("VsgnConfig",),
+    "jostle.models.detection.frame_detector": ("FrameDetector", "FrameConfig"),
+    "jostle.models.detection.afsd": ("AFSD", "AfsdConfig", "AfsdOutputs"),
+    "jostle.models.detection.basictad": ("BasicTAD", "BasicTadConfig", "BasicTadOutputs"),
+    "jostle.models.detection.e2e_tad": ("E2ETAD", "E2eTadConfig", "E2eTadOutputs"),
+    "jostle.models.detection.outputs": ("Outputs", "Losses", "Candidates"),
+    "jostle.models.detection.blocks.assignment": ("Actions",),
+    "jostle.models.detection.nms": (
+        "soft_nms",
+        "soft_nms_until_one",
+        "hard_nms",
+        "vote",
+        "weighted_nms",
+        "overlap_nms",
+    ),
+    "jostle.models.checkpoints": ("read_weights", "read_metadata", "write_weights"),
+    "jostle.features.windows": ("WindowGrid", "retimed"),
+    "jostle.models.extractors.protocol": ("FeatureExtractor",),
+    "jostle.features.engine": ("VideoFeatures", "Extraction", "Cost"),
+    "jostle.features.folder": ("Extracted", "Corrupting", "extract_videos", "features_of"),
+    "jostle.features.store": ("Origin", "Entry", "read_store", "read_extraction"),
+    "jostle.evaluation.recipes.recipe": ("Recipe", "Cell", "benchmark"),
+    "jostle.evaluation.recipes.selection": ("select_cells",),
+    "jostle.evaluation.recipes.data": ("load_benchmark", "read_benchmark"),
+    "jostle.evaluation.recipes.building": ("cell_folders",),
+    "jostle.evaluation.inference.feature_detection": (
+        "Grid",
+        "grid_of",
+        "VideoScores",
+        "read_video_scores",
+        "detect_features",
+    ),
+    "jostle.evaluation.inference.video_detection": ("detect_videos",),
+    "jostle.evaluation.runner.runner": ("Run",),
+    "jostle.evaluation.runner.progress": ("Tick", "CellSoFar"),
+    "jostle.reporting.analysis.run_diff": ("RunDiff", "Side"),
+    "jostle.reporting.analysis.comparison": ("Comparison", "Difference"),
+    "jostle.reporting.analysis.resampling": ("Estimate",),
+    "jostle.reporting.analysis.literature": ("Literature",),
+    "jostle.reporting.published.table": ("PublishedTable", "PublishedRow"),
+    "jostle.reporting.published.standing": ("published_models", "PublishedModel"),
+    "jostle.reporting.published.slips": ("slips", "Slip"),
+    "jostle.models.extractors.extractor": ("Extractor", "ExtractorKind", "extractor"),
+    "jostle.models.extractors.penultimate": ("as_extractor",),
     "jostle.models.input_spec": ("InputSpec",),
-    "jostle.models.recogniser": ("Recogniser", "RecogniserKind", "load_recogniser", "recogniser", "with_weights"),
-    "jostle.models.inspector": ("Inspector",),
+    "jostle.models.recognition.recogniser": (
+        "Recogniser",
+        "RecogniserKind",
+        "load_recogniser",
+        "recogniser",
+        "with_weights",
+    ),
+    "jostle.mending.inspector": ("Inspector",),
     "jostle.mending.video": ("MendedVideo",),
-    "jostle.models.transformers_models": ("from_config",),
-    "jostle.models.onnx_models": ("OnnxNetwork",),
-    "jostle.training.config": ("TrainingConfig", "DataConfig"),
+    "jostle.models.recognition.transformers": ("from_config",),
+    "jostle.models.recognition.onnx": ("OnnxNetwork",),
+    "jostle.training.detection_config": ("TrainingConfig", "DataConfig"),
     "jostle.training.schedule": ("OptimiserConfig", "learning_rate"),
-    "jostle.training.consistency_config": ("ConsistencyConfig",),
-    "jostle.training.consistency": ("consistency_loss", "divergence"),
+    "jostle.training.consistency": ("ConsistencyConfig", "consistency_loss", "divergence"),
     "jostle.training.recognition_config": ("RecognitionConfig",),
-    "jostle.training.frames_config": ("FrameTrainingConfig", "FramesConfig", "StrikesConfig"),
+    "jostle.training.end_to_end_config": ("FrameTrainingConfig", "FramesConfig", "StrikesConfig"),
     "jostle.training.inspection_config": ("InspectionConfig",),
     "jostle.training.reading": ("read_training",),
     "jostle.training.loop": ("Trained",),
-    "jostle.shapes": ("differences",),
-    "jostle.settings": ("read_settings", "make_settings"),
-    "jostle.cache": ("cache_folder",),
-    "jostle.seeds": ("key_for", "rng_for"),
+    "jostle.core.state_dict": ("differences",),
+    "jostle.core.config": ("read_settings", "make_settings"),
+    "jostle.core.cache": ("cache_folder",),
+    "jostle.core.random": ("key_for", "rng_for"),
 }
 VERBS = (
     "names",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import jostle
 from jostle.datasets.videos import find_videos
-from jostle.filing.names import file_name_for
+from jostle.io.files.video_ids import file_name_for
 
 
 def main(videos: str, out: str, spec: str, seed: str = "0") -> int:

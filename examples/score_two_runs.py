@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 import jostle
-from jostle.diagnosis import change
-from jostle.filing.files import write_predictions, write_truth
+from jostle.io.files.annotations import write_predictions, write_truth
+from jostle.metrics.diagnosis import change
 
 CLASSES = ("Dive", "Jump", "Swing", "Throw")
 VIDEOS, INSTANCES, FALSE_ALARMS = 40, 320, 3300

@@ -18,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 import jostle
-from jostle.corrupting.spec import Spec
-from jostle.extraction.engine import VideoFeatures
-from jostle.extraction.extractor import FeatureExtractor
-from jostle.media.decode import Reader
-from jostle.puppets.untrimmed import Video, truth_of
+from jostle.corruptions.engine.spec import Spec
+from jostle.datasets.puppets.untrimmed import Video, truth_of
+from jostle.features.engine import VideoFeatures
+from jostle.io.video.decode import Reader
+from jostle.models.extractors.protocol import FeatureExtractor
 
 SPEC = "thumos14-c/black_frame:3"  # the central 10 % of each action go black
 

@@ -15,8 +15,9 @@ import hypothesis
 import numpy as np
 import pytest
 
-from jostle import Clip, compiling
-from jostle.registry import Registry
+from jostle import Clip
+from jostle.core import kernels
+from jostle.core.registry import Registry
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several workers with a thread pool each would wait for one another
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -27,15 +28,17 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 os.environ.setdefault("JOSTLE_CODEC_CACHE", "0")  # runs of tests leave no streams in anybody's cache
 
-compiling.PATIENCE_S = 3600.0  # what a test expects to be printed does not depend on who compiled before it
+kernels.PATIENCE_S = 3600.0  # what a test expects to be printed does not depend on who compiled before it
 
 # How long a draw takes says how busy the machine is, and nothing about jostle.
 hypothesis.settings.register_profile("jostle", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("jostle")
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+TESTS = Path(__file__).resolve().parent
+SHARED = TESTS.parents[1] / "shared"
 
-sys.path.insert(0, str(Path(__file__).parent / "golden"))  # what golden numbers were made from, for whoever compares
+# Child processes import `helpers` as the tests do.
+os.environ["PYTHONPATH"] = os.pathsep.join([str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -112,4 +115,4 @@ def no_global_randomness() -> Iterator[None]:
 
 
 def _global_state() -> tuple[object, bytes]:
-    return random.getstate(), np.random.get_state()[1].tobytes()  # noqa: NPY002  (the state we guard)
+    return random.getstate(), np.random.get_state()[1].tobytes()  # noqa: NPY002

@@ -30,29 +30,29 @@ from PIL import Image
 
 import jostle
 from jostle import errors
-from jostle.benchmarks.recipe import Group, Recipe, benchmarks
-from jostle.benchmarks.sampling import Sampling
 from jostle.cli import app
 from jostle.cli.main import _run as run_command
-from jostle.corrupting.corruption import corruptions
-from jostle.corrupting.placement import placements
-from jostle.corrupting.profile import profiles
-from jostle.corrupting.spec import Spec
+from jostle.core.types import Clip
+from jostle.corruptions.engine.corruption import corruptions
+from jostle.corruptions.engine.placement import placements
+from jostle.corruptions.engine.profile import profiles
+from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.dataset import datasets
-from jostle.detectors.detector import detectors
-from jostle.diagnosis import MENDED_FAULTS, styles
-from jostle.filing.files import write_truth
-from jostle.filing.format import formats
-from jostle.media.encode import Writer
+from jostle.datasets.puppets.trimmed import TrimmedClip
+from jostle.datasets.puppets.untrimmed import Video, truth_of
+from jostle.evaluation.recipes.recipe import Group, Recipe, benchmarks
+from jostle.evaluation.recipes.sampling import Sampling
+from jostle.io.files.annotations import write_truth
+from jostle.io.files.format import formats
+from jostle.io.video.encode import Writer
+from jostle.metrics.diagnosis import MENDED_FAULTS, styles
 from jostle.metrics.metric import metrics
 from jostle.metrics.protocol import protocols
-from jostle.models.extractor import extractors, load_extractor
-from jostle.models.recogniser import recognisers
-from jostle.puppets.trimmed import TrimmedClip
-from jostle.puppets.untrimmed import Video, truth_of
-from jostle.training.config import TrainingConfig
+from jostle.models.detection.detector import detectors
+from jostle.models.extractors.extractor import extractors, load_extractor
+from jostle.models.recognition.recogniser import recognisers
+from jostle.training.detection_config import TrainingConfig
 from jostle.training.recognition_config import RecognitionConfig
-from jostle.types import Clip
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS, SOURCE = ROOT / "docs", ROOT / "src" / "jostle"
@@ -381,8 +381,8 @@ def test_what_contributing_adds_in_one_file_is_there(tmp_path: Path) -> None:
     code = """
 import added_corruption, added_format, added_model, added_benchmark
 import jostle, numpy as np, torch
-from jostle.benchmarks.recipe import benchmarks
-from jostle.models.recogniser import load_recogniser
+from jostle.evaluation.recipes.recipe import benchmarks
+from jostle.models.recognition.recogniser import load_recogniser
 
 clip = np.full((2, 40, 48, 3), 200, np.uint8)
 assert (jostle.corrupt(clip, "dimmed_rows:5")[:, ::4] == 90).all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +10,15 @@ import cv2
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from own_models import SPEC, Small
-
 import jostle
+from helpers.own_models import SPEC, Small
 from jostle import api
 from jostle.api.sources import videos_and_corruptions
 from jostle.datasets.videos import duplicates, find_videos, holds_frames
 from jostle.errors import BadValue, DataError, SourceChanged
-from jostle.findings.record import RunRecord
-from jostle.media.decode import Reader
-from jostle.media.encode import Writer
+from jostle.io.video.decode import Reader
+from jostle.io.video.encode import Writer
+from jostle.reporting.analysis.record import RunRecord
 
 SIZE, FRAMES = (24, 32), 30
 RECIPE = """

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
-
-from numpy_extractor import write_video
-from own_models import SPEC, Small
-
 import jostle
+from helpers.numpy_extractor import write_video
+from helpers.own_models import SPEC, Small
 from jostle import api
-from jostle.cards.dataset_card import dataset_card
-from jostle.cards.model_card import model_card
-from jostle.cli import main as _  # noqa: F401  (the verbs)
 from jostle.cli.app import app
 from jostle.errors import BadValue, Incomparable
-from jostle.findings.record import RunRecord
-from jostle.findings.run_names import benchmark_title
+from jostle.reporting.analysis.labels import benchmark_title
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.cards.dataset_card import dataset_card
+from jostle.reporting.cards.model_card import model_card
 
 RECIPE = """
 name = "tiny-p"

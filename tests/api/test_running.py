@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,15 @@ import cv2
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
-
-import own_models
-from numpy_extractor import write_video
-from own_models import SPEC, Small
-
 import jostle
+from helpers import own_models
+from helpers.numpy_extractor import write_video
+from helpers.own_models import SPEC, Small
 from jostle import api
-from jostle.detectors.checkpoints import write_weights
 from jostle.errors import BadValue, MissingExtra, SourceChanged, UnknownName
 from jostle.models import Recogniser
-from jostle.models.extractor import extractors
+from jostle.models.checkpoints import write_weights
+from jostle.models.extractors.extractor import extractors
 
 RECOGNITION = """
 name = "tiny-p"
@@ -118,9 +113,9 @@ def test_several_processes_give_the_same(here: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_cluster_gives_the_same(here: Path, tmp_path: Path) -> None:
     pytest.importorskip("ray")
-    run(here, tmp_path / "one", "own_models:named", jobs=1)
+    run(here, tmp_path / "one", "helpers.own_models:named", jobs=1)
     state = random.getstate()
-    run(here, tmp_path / "ray", "own_models:named", engine="ray", jobs=2)
+    run(here, tmp_path / "ray", "helpers.own_models:named", engine="ray", jobs=2)
     random.setstate(state)  # Ray draws from it
     assert (tmp_path / "one" / "scores.json").read_bytes() == (tmp_path / "ray" / "scores.json").read_bytes()
     assert (scores(tmp_path / "one", "freeze-3") == scores(tmp_path / "ray", "freeze-3")).all()
@@ -147,7 +142,7 @@ def test_a_callable_sees_what_the_benchmark_says(here: Path, tmp_path: Path) -> 
 
 
 def test_a_model_of_some_module(here: Path, tmp_path: Path) -> None:
-    run(here, tmp_path / "run", "own_models:named", jobs=1)
+    run(here, tmp_path / "run", "helpers.own_models:named", jobs=1)
     about = told(tmp_path / "run")
     assert (about["model"], about["weights_from"], about["shown"]["classes"]) == (
         "named",
@@ -158,9 +153,9 @@ def test_a_model_of_some_module(here: Path, tmp_path: Path) -> None:
     run(here, tmp_path / "own", Recogniser(Small(3), SPEC, classes=("jump", "sit", "walk")))
     assert not np.array_equal(scores(tmp_path / "own"), scores(tmp_path / "run"))
     for place, said in (
-        ("own_models:nobody", "cannot be had"),
+        ("helpers.own_models:nobody", "cannot be had"),
         ("no_such_module:x", "cannot be had"),
-        ("own_models:Small", "is a class"),
+        ("helpers.own_models:Small", "is a class"),
     ):
         with pytest.raises(BadValue, match=said):
             run(here, tmp_path / "bad", place)
@@ -285,7 +280,7 @@ def test_compiled_networks_are_remembered_and_for_gpus(
         return function
 
     # As if there were a GPU and its compiler: what is compiled is called in place of the network's own.
-    monkeypatch.setattr("jostle.models.compiling.check_compiling", lambda device: None)
+    monkeypatch.setattr("jostle.models.compilation.check_compiling", lambda device: None)
     monkeypatch.setattr("torch.compile", compiled)
     run(here, tmp_path / "fast", Small(), compiled=True, **asked)
     assert made == ["forward"]
@@ -312,7 +307,7 @@ def test_detectors_of_ones_own(here: Path, tmp_path: Path) -> None:
     network = extractors["puppet_net"].build()
     write_weights(network.state_dict(), tmp_path / "net.safetensors")
     asked |= {"extractor": "puppet_net", "extractor_weights": tmp_path / "net.safetensors"}
-    done = jostle.run(recipe, model="own_models:from_features", out=tmp_path / "features", jobs=1, **asked)
+    done = jostle.run(recipe, model="helpers.own_models:from_features", out=tmp_path / "features", jobs=1, **asked)
     assert done.scores["clean"] == 1.0
     about = told(tmp_path / "features")
     assert (about["extractor"], about["weights"], about["weights_from"]) == ("puppet_net", None, "nothing")
@@ -392,7 +387,12 @@ def test_rule_and_faults_go_to_every_worker(here: Path, tmp_path: Path) -> None:
     (tmp_path / "data" / "truth.json").write_text(json.dumps({"database": dict.fromkeys("ab", entry)}))
     for seed, name in enumerate("ab"):
         write_video(tmp_path / "data" / f"{name}.mkv", 40, seed=seed)
-    asked = {"data": tmp_path / "data", "extractor": "puppet_net", "device": "cpu", "model": "own_models:from_features"}
+    asked = {
+        "data": tmp_path / "data",
+        "extractor": "puppet_net",
+        "device": "cpu",
+        "model": "helpers.own_models:from_features",
+    }
     windows = {"rule": "released", "released_faults": FAULTS}
     recipe = here / "tiny-c.toml"
     jostle.run(recipe, out=tmp_path / "all", jobs=1, **asked)
@@ -472,7 +472,7 @@ def test_frames_of_imagenet_vid(tmp_path: Path) -> None:
 
 def test_a_model_is_called_as_it_calls_itself(here: Path, tmp_path: Path) -> None:
     """Also where it was given by its place; one without a name is called by that."""
-    run(here, tmp_path / "named", "own_models:named", jobs=1)
+    run(here, tmp_path / "named", "helpers.own_models:named", jobs=1)
     assert json.loads((tmp_path / "named" / "run.json").read_text())["model"] == "named"
-    run(here, tmp_path / "plain", "own_models:colours", jobs=1)
-    assert json.loads((tmp_path / "plain" / "run.json").read_text())["model"] == "own_models:colours"
+    run(here, tmp_path / "plain", "helpers.own_models:colours", jobs=1)
+    assert json.loads((tmp_path / "plain" / "run.json").read_text())["model"] == "helpers.own_models:colours"

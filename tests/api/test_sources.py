@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from jostle.api.sources import videos_and_corruptions
+from jostle.core.types import Truth
 from jostle.errors import BadValue, DataError, UnknownName
-from jostle.types import Truth
 
 TRUTH = Truth(("b", "a", "elsewhere"), ("Jump",), [0, 0, 1], [1.0, 4.0, 2.0], [2.0, 4.0, 3.0], [0, 0, 0])
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import made_run
 
 import jostle
+from helpers.made_runs import made_run
 
 PROBES = (Path(__file__).parent / "probes.js").read_text(encoding="utf-8")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import made_run
 
-from jostle.viewer.serving import serve
+from helpers.made_runs import made_run
+from jostle.reporting.viewer.launch import serve
 
 
 def address_of(run: Path, **how: Any) -> str:

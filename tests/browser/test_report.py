@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import HOSTILE, made_run
-from numpy_extractor import write_video
 
-from jostle.pages.report import write_report
+from helpers.made_runs import HOSTILE, made_run
+from helpers.numpy_extractor import write_video
+from jostle.reporting.html.report import write_report
 
 pytestmark = pytest.mark.slow
 

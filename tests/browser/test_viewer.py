@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,15 +15,9 @@ from urllib.parse import parse_qs
 import numpy as np
 import pytest
 
-from jostle.media.encode import Writer
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "viewer"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
-
-import small_objects
-import small_recognition
-import small_run
-from served import Served, served
+from helpers import small_objects, small_recognition, small_run
+from helpers.served import Served, served
+from jostle.io.video.encode import Writer
 
 pytestmark = pytest.mark.slow
 

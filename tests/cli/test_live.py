@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from jostle.cli.live import grid_of, table_of, title_of
-from jostle.running.watching import CellSoFar, Tick
+from jostle.evaluation.runner.progress import CellSoFar, Tick
 
 CELLS = {
     "clean": CellSoFar(3, 2.0, 3),

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.made_runs import made_run
 from jostle.cli.main import _run as run_command
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "findings"))
-
-from made_runs import made_run
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.cli import running, voice
-from jostle.cli.sparklines import BARS, glance_lines, sparkline
+from jostle.cli import benchmarks, console
+from jostle.cli.tables import BARS, glance_lines, sparkline
 from jostle.metrics.robustness import robustness
 
 CELLS = {"kinetics-c/fog:1": 0.64, "kinetics-c/fog:3": 0.4, "black_frame:1": 0.8, "black_frame:3": 0.9}
@@ -64,18 +64,18 @@ def test_where_it_is_drawn(name: str, value: str, drawn: bool, monkeypatch: pyte
         monkeypatch.delenv(other, raising=False)
     monkeypatch.setattr(sys, "stdout", Terminal())
     monkeypatch.setenv(name, value)
-    assert voice.drawing() is drawn
+    assert console.drawing() is drawn
     work = SimpleNamespace(joined=1)
-    running._show(SimpleNamespace(scores=scores(), folder="run", clean=work, cells=work), False)
+    benchmarks._show(SimpleNamespace(scores=scores(), folder="run", clean=work, cells=work), False)
     assert ("█▅▁" in sys.stdout.getvalue()) is drawn  # type: ignore[attr-defined]
 
 
 def test_not_where_letters_or_a_terminal_are_lacking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    assert not voice.drawing()
+    assert not console.drawing()
     plain = Terminal()
     plain.encoding = "ascii"  # type: ignore[misc]
     monkeypatch.setattr(sys, "stdout", plain)
-    assert not voice.drawing()
-    assert voice.painted("a", "red") == "a"
+    assert not console.drawing()
+    assert console.painted("a", "red") == "a"

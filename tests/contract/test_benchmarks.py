@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import jostle
-from jostle.benchmarks.recipe import CLEAN, Recipe, benchmarks
-from jostle.benchmarks.selection import select_cells
-from jostle.corrupting.placement import parse
+from jostle.corruptions.engine.placement import parse
 from jostle.datasets.dataset import datasets
+from jostle.evaluation.recipes.recipe import CLEAN, Recipe, benchmarks
+from jostle.evaluation.recipes.selection import select_cells
 
 CONTRACT = {  # name: cells that count
     "puppets-c": 15,

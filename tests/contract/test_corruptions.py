@@ -11,12 +11,12 @@ import pytest
 
 import jostle
 from jostle import Clip
-from jostle.corrupting.apply import masks_for
-from jostle.corrupting.corruption import corruptions
-from jostle.corrupting.placement import Timeline
-from jostle.corrupting.profile import profiles
-from jostle.corrupting.spec import Spec
-from jostle.corrupting.stages import ClipSource, Source, TimeStage, chain
+from jostle.corruptions.engine.apply import masks_for
+from jostle.corruptions.engine.corruption import corruptions
+from jostle.corruptions.engine.placement import Timeline
+from jostle.corruptions.engine.profile import profiles
+from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.engine.stages import ClipSource, Source, TimeStage, chain
 
 OWN = list(corruptions)
 PROFILED = [f"{table.name}/{name}" for table in profiles.values() for name in table.entries]

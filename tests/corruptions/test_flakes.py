@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
 
-from jostle.compiled import kernel, multiply_add  # noqa: E402
-from jostle.corruptions.tensors.flakes import _multiplied_and_added  # noqa: E402
+from jostle.core.kernels import kernel, multiply_add
+from jostle.corruptions.gpu.flakes import _multiplied_and_added
 
 FLOATS = st.floats(-4, 4, width=32)
 

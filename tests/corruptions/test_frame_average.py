@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.corrupting.corruption import corruptions
 from jostle.corruptions.blur import LONGEST, TILE, _running_mean
+from jostle.corruptions.engine.corruption import corruptions
 from jostle.errors import BadValue
 
 

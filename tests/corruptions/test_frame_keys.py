@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from jostle.corrupting.scene import Scene
+from jostle.core.random import Part, key_for
+from jostle.corruptions.engine.context import Scene
 from jostle.corruptions.kernels.frame_draws import Draws, first_integers, first_uniform
 from jostle.corruptions.kernels.frame_keys import frame_keys, keys_for
-from jostle.seeds import Part, key_for
 
 
 @pytest.mark.parametrize("seed", [0, 3, -(10**19)])

@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from jostle.corrupting.corruption import corruptions
-from jostle.corrupting.profile import profiles
+from jostle.corruptions.engine.corruption import corruptions
+from jostle.corruptions.engine.profile import profiles
+from jostle.corruptions.gpu.noise import REAL_BITS, _gaussian_slots
 from jostle.corruptions.noise import _gaussian_table
-from jostle.corruptions.tensors.noise import REAL_BITS, _gaussian_slots
 
 OTHERS = [entry for table in profiles.values() for entry in table.entries.values()]
 OTHERS = [entry for entry in OTHERS if entry.corruption == "gaussian_noise"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import cv2
-import median_network
 import numpy as np
 import pytest
 
+from golden import median_network
 from jostle.corruptions.kernels.median import TILE, median_of_seven
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.corrupting.corruption import corruptions
-from jostle.corrupting.profile import profiles
+from jostle.core.random import rng_for
+from jostle.corruptions.engine.corruption import corruptions
+from jostle.corruptions.engine.profile import profiles
 from jostle.corruptions.order import box_jumble, freeze, jumble, reverse_sampling
 from jostle.corruptions.rate import frame_rate, sampling, slow_motion, time_lapse
-from jostle.seeds import rng_for
 
 TIME_LEVEL = [name for name in corruptions if corruptions[name].level == "time"]
 

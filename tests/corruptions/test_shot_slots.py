@@ -7,10 +7,10 @@ import pytest
 
 pytest.importorskip("torch")
 
-from jostle.corrupting.corruption import corruptions
-from jostle.corrupting.profile import profiles
+from jostle.corruptions.engine.corruption import corruptions
+from jostle.corruptions.engine.profile import profiles
+from jostle.corruptions.gpu.noise import SLOT_BITS, _shot_slots
 from jostle.corruptions.noise import SLICES, TAIL, _shot_table
-from jostle.corruptions.tensors.noise import SLOT_BITS, _shot_slots
 
 OTHERS = [entry for table in profiles.values() for entry in table.entries.values() if entry.corruption == "shot_noise"]
 PHOTONS = {*corruptions["shot_noise"].scale, *(photons for entry in OTHERS for photons in entry.values), 0.7, 1000}

@@ -9,7 +9,7 @@ import pytest
 
 import jostle
 from jostle import Clip
-from jostle.corrupting.scene import Scene
+from jostle.corruptions.engine.context import Scene
 from jostle.corruptions.transmission import DATAGRAM, BitFlips, ByteNoise, LostDatagrams
 
 

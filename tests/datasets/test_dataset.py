@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import jostle
+from jostle.core.types import Truth
+from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, DatasetKind, Files, Request, datasets
 from jostle.errors import BadValue, UnknownName
-from jostle.types import Truth
-from jostle.types.video_labels import VideoLabels
 
 
 def test_files_add_up_and_say_so() -> None:

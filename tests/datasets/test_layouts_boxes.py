@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import jostle
+from jostle.core.types.boxes import Boxes
 from jostle.errors import DataError
-from jostle.filing.vid_boxes import NOUNS, read_vid_boxes
+from jostle.io.formats.boxes import NOUNS, read_vid_boxes
 from jostle.metrics.class_projection import class_names
-from jostle.types.boxes import Boxes
 
 VIDEOS = ("val/ILSVRC2015_val_00000000", "val/ILSVRC2015_val_00000001")
 SETS = {
@@ -109,7 +109,7 @@ class CocoDetector:
 
 def test_a_detector_of_coco_is_measured_on_the_classes_it_knows(root: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from jostle.models.torchvision_objects import COCO
+    from jostle.models.objects.torchvision import COCO
 
     done = jostle.run("imagenet-vid-robust-boxes", model=CocoDetector(COCO), data=root, out=tmp_path / "run")
     objects = json.loads((done.folder / "scores.json").read_text())["clean_more"]["objects"]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.classes import class_key, in_order, read_names, read_numbers
 from jostle.datasets.layouts.kinetics import youtube_id
 from jostle.datasets.layouts.matching import Videos
 from jostle.errors import DataError
-from jostle.types.video_labels import VideoLabels
 
 IDS = st.lists(st.sampled_from(["a", "b", "-c", "é", "d e", "F", "f"]), unique=True)
 PLACES = st.sampled_from([".", "videos", "val/run", "train", "x/y/z"])

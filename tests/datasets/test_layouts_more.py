@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import jostle
+from jostle.core.types import Segments
 from jostle.errors import DataError
-from jostle.types import Segments
 
 EPIC = (
     "narration_id,participant_id,video_id,narration_timestamp,start_timestamp,stop_timestamp,start_frame,stop_frame,"

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.numpy_extractor import write_video
 from jostle.cli.main import _run
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
-
-from numpy_extractor import write_video
 
 RECIPE = """
 name = "tiny-c"

@@ -14,12 +14,9 @@ import numpy as np
 import pytest
 
 import jostle
+from helpers.started import run
 from jostle import Clip
-from jostle.media.encode import Writer
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from started import run
+from jostle.io.video.encode import Writer
 
 
 def python(*words: str | Path, **env: str) -> subprocess.CompletedProcess[str]:

@@ -10,14 +10,10 @@ import numpy as np
 import pytest
 
 import jostle
+from helpers.small_world import write_world
+from helpers.started import run
 from jostle.cli.main import _run
-from jostle.looking.detection import Grid
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
-
-from small_world import write_world
-from started import run
+from jostle.evaluation.inference.feature_detection import Grid
 
 CONFIG = """
 detector = "temporalmaxer"

@@ -11,16 +11,13 @@ import pytest
 import torch
 
 import jostle
+from helpers.numpy_extractor import write_video
 from jostle.cli.main import _run
-from jostle.detectors.checkpoints import read_weights, write_weights
-from jostle.detectors.detector import load_detector
-from jostle.models.extractor import load_extractor
-from jostle.models.recogniser import load_recogniser
-from jostle.models.threads import one_thread
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
-
-from numpy_extractor import write_video
+from jostle.models.checkpoints import read_weights, write_weights
+from jostle.models.detection.detector import load_detector
+from jostle.models.extractors.extractor import load_extractor
+from jostle.models.precision import one_thread
+from jostle.models.recognition.recogniser import load_recogniser
 
 LENGTHS = {"one": 60, "two": 41, "three": 9}
 SETTINGS = {"input_dim": 128, "dim": 16, "classes": 2, "max_length": 64, "levels": 4, "min_score": 0.0}

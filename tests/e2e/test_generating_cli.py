@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from jostle.cli.main import _run
+from jostle.core.types import Truth
 from jostle.datasets.dataset import Dataset, DatasetKind, Request, datasets
-from jostle.datasets.made_files import fill
-from jostle.puppets.trimmed import ClassList
-from jostle.types import Truth
+from jostle.datasets.generated_files import fill
+from jostle.datasets.puppets.trimmed import ClassList
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ pytest.importorskip("torch")
 import jostle
 from jostle.api import draw_inspection, inspection
 from jostle.cli.main import _run
-from jostle.media.encode import Writer
-from jostle.puppets.film import untrimmed
-from jostle.puppets.splits import CASTS
-from jostle.types.clip import Frames
+from jostle.core.types.clip import Frames
+from jostle.datasets.puppets.film import untrimmed
+from jostle.datasets.puppets.splits import CASTS
+from jostle.io.video.encode import Writer
 
 Call = Callable[..., int]
 

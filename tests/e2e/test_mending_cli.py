@@ -14,11 +14,11 @@ pytest.importorskip("torch")
 
 import jostle
 from jostle.cli.main import _run
-from jostle.detectors.checkpoints import read_metadata
-from jostle.media.encode import Writer
-from jostle.puppets.film import untrimmed
-from jostle.puppets.splits import CASTS
-from jostle.shipped import trained_weights
+from jostle.datasets.puppets.film import untrimmed
+from jostle.datasets.puppets.splits import CASTS
+from jostle.io.video.encode import Writer
+from jostle.models.checkpoints import read_metadata
+from jostle.models.weights.shipped import trained_weights
 
 RECIPE = """
 name = "tiny-c"

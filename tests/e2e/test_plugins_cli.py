@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.media.encode import Writer
+from jostle.io.video.encode import Writer
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "jostle-scanlines"
 RECIPE = """
@@ -33,7 +33,7 @@ cells = ["scan_lines:5"]
 placements = ["halves:2"]
 """
 MINE = '''
-from jostle.corrupting.corruption import corruption
+from jostle.corruptions.engine.corruption import corruption
 
 
 @corruption(level="frame", scale=(1, 2, 3, 4, 5), cites="jostle")
@@ -90,7 +90,7 @@ def test_names_and_doctor_say_where_parts_come_from(site: Path, tmp_path: Path) 
 
 def test_corrupt_extract_and_run_with_workers(site: Path, clips: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from jostle.detectors.checkpoints import write_weights
+    from jostle.models.checkpoints import write_weights
 
     clip = clips / "test" / "bright" / "bright_0.mp4"
     jostle("corrupt", clip, "-c", "scan_lines:3", "--placement", "halves:1", "-o", "out.mp4", site=site, cwd=tmp_path)

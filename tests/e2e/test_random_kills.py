@@ -7,25 +7,20 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.e2e.test_detecting_cli import CONFIG
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "training"))
-
-from small_world import write_world
-from started import Starter
-from test_detecting_cli import CONFIG
-from tiny_run import NAMES, command, content, is_gone, starter_in, write_folder
-
-from jostle.runs.events import VideoKept
-from jostle.runs.journal import read_events
-from jostle.seeds import rng_for
+from helpers.small_world import write_world
+from helpers.started import Starter
+from helpers.tiny_run import NAMES, command, content, is_gone, starter_in, write_folder
+from jostle.core.random import rng_for
+from jostle.evaluation.run_folder.events import VideoKept
+from jostle.evaluation.run_folder.journal import read_events
 
 KILLS = {"run": 50, "build": 20, "extract": 20, "train": 20, "generate": 20}
 LINES = len(NAMES) + 4  # of a whole journal: videos and cells

@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers.made_runs import made_run
 from jostle.cli.main import _run
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "findings"))
-
-from made_runs import made_run
 
 
 def jostle(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 
 import jostle
+from helpers.numpy_extractor import write_video
 from jostle.cli.main import _run
-from jostle.detectors.checkpoints import read_metadata
 from jostle.errors import BadValue
-from jostle.shipped import trained_weights
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
-
-from numpy_extractor import write_video
+from jostle.models.checkpoints import read_metadata
+from jostle.models.weights.shipped import trained_weights
 
 RECIPE = """
 name = "tiny-c"

@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 
 import jostle
+from helpers.started import run
 from jostle import Predictions, Truth
 from jostle.cli.main import _run
-from jostle.filing.files import write_predictions, write_truth
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from started import run
+from jostle.io.files.annotations import write_predictions, write_truth
 
 CLASSES = ("Jump", "Run", "Throw")
 

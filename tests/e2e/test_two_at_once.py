@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.e2e.test_random_kills import VERBS, whole_files, write_sources
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from started import Starter
-from test_random_kills import VERBS, whole_files, write_sources
-from tiny_run import command, content, starter_in
+from helpers.started import Starter
+from helpers.tiny_run import command, content, starter_in
 
 ALONE = ("run", "train")  # they write one thing after another, so a second one is refused
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from jostle.benchmarks.recipe import benchmarks
 from jostle.datasets.dataset import datasets
-from jostle.detectors.detector import detectors
-from jostle.models.extractor import extractors
-from jostle.models.object_detector import object_detectors
-from jostle.models.recogniser import recognisers
-from jostle.shipped import index_of_names
+from jostle.evaluation.recipes.recipe import benchmarks
+from jostle.models.detection.detector import detectors
+from jostle.models.extractors.extractor import extractors
+from jostle.models.objects.object_detector import object_detectors
+from jostle.models.recognition.recogniser import recognisers
+from jostle.models.weights.shipped import index_of_names
 
 CODE = """
 import sys

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from jostle.errors import DataError
-from jostle.filing import detection_rows, text
-from jostle.filing.files import read_predictions, read_truth, read_video_labels
+from jostle.io.files import prediction_table, text
+from jostle.io.files.annotations import read_predictions, read_truth, read_video_labels
 
 
 def annotated(*segments: Any, **facts: Any) -> dict[str, Any]:
@@ -278,7 +278,7 @@ def test_F38_huge_deep_and_long_files_are_refused(tmp_path: Path, monkeypatch: p
     path.write_text('{"results": {"v": [{"label": "a", "segment": [0, ' + "9" * 5000 + '], "score": 1}]}}')
     assert "a number of more than 300 digits at line 1" in refusal(path, "F38", read_predictions)
     path.write_text('{"database": {"v": {"annotations": [' + '{"label": "a"},' * 9 + "{}]}}}")
-    monkeypatch.setattr(detection_rows, "MAX_OTHERS", 9)
+    monkeypatch.setattr(prediction_table, "MAX_OTHERS", 9)
     assert refusal(path, "F38") == "holds more than 9 objects besides detections; split the file"
     path.write_text('{"results": {}, "taxonomy": [' + "[]," * 1000 + "[]]}")
     monkeypatch.setattr(text, "MAX_VALUES", 1000)

@@ -6,14 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.e2e.test_random_kills import VERBS, whole_files, write_sources
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
-
-import tiny_sets
-from small_disks import fill, small_disk
-from test_random_kills import VERBS, whole_files, write_sources
-
+from helpers import tiny_sets
+from helpers.small_disks import fill, small_disk
 from jostle.cli.main import _run
 
 assert tiny_sets  # registers its data set

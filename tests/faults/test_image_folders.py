@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from jostle.errors import MediaError
-from jostle.media.decode import Reader
-from jostle.media.door import Limits
-from jostle.media.frame_names import IMAGE_SUFFIXES
-from jostle.media.image_header import claimed_size
+from jostle.io.video.decode import Reader
+from jostle.io.video.frame_folder import IMAGE_SUFFIXES
+from jostle.io.video.images import claimed_size
+from jostle.io.video.validation import Limits
 
 
 def write(path: Path, size: tuple[int, int] = (6, 8)) -> Path:

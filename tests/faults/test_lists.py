@@ -10,8 +10,8 @@ import pytest
 from jostle.datasets.dataset import Request, datasets
 from jostle.datasets.layouts.classes import read_numbers
 from jostle.errors import DataError
-from jostle.filing.files import read_video_labels
-from jostle.filing.id_list import read_ids
+from jostle.io.files.annotations import read_video_labels
+from jostle.io.files.label_list import read_ids
 
 
 @pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e308", "-1", "1000000"])

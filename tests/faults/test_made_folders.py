@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,17 +10,12 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
-
-from numpy_extractor import TwoParts
-from tampering import tamperings_with
-from tiny_run import write_folder
-
+from helpers.numpy_extractor import TwoParts
+from helpers.tampering import tamperings_with
+from helpers.tiny_run import write_folder
 from jostle import api
 from jostle.errors import JostleError
-from jostle.extraction.folder import extract_videos
+from jostle.features.folder import extract_videos
 
 
 def built(root: Path, out: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from jostle.datasets.videos import coverage, find_videos, refuse_duplicates
 from jostle.errors import DataError
-from jostle.filing.files import segments_of
-from jostle.filing.names import collisions, file_name_for, normal_id, refuse_collisions, same_id
-from jostle.filing.text import read_json, read_text
+from jostle.io.files.annotations import segments_of
+from jostle.io.files.text import read_json, read_text
+from jostle.io.files.video_ids import collisions, file_name_for, normal_id, refuse_collisions, same_id
 
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 AWKWARD = ["-rf", "a b", "it's", 'say "x"', "100%", "#1", "a\nb", "a\0b", "..", "../../x", "/etc/passwd", "a\\b", ""]
@@ -199,8 +199,8 @@ def test_F25_json_with_a_byte_order_mark_is_json(tmp_path: Path) -> None:
 LOCALE_PROGRAM = """
 import os, sys
 from pathlib import Path
-from jostle.filing.files import read_truth
-from jostle.filing.names import file_name_for, path_for
+from jostle.io.files.annotations import read_truth
+from jostle.io.files.video_ids import file_name_for, path_for
 from jostle.datasets.videos import coverage, find_videos
 root = Path(sys.argv[1])
 truth = read_truth(root / "gt.json")

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadValue, DataError
-from jostle.filing.features import check_length, read_features
-from jostle.filing.files import read_predictions, read_video_labels
-from jostle.filing.pickles import read_pickle
+from jostle.io.files.annotations import read_predictions, read_video_labels
+from jostle.io.files.arrays import check_length, read_features
+from jostle.io.files.pickles import read_pickle
 
 HEADER = "video_id,t_start,t_end,label,score\n"
 

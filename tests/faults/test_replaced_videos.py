@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -14,18 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "extraction"))
-
-import small_run
-from numpy_extractor import TwoParts, write_video
-from small_run import NAMES, RECIPE, Leaning, data_of
-
-from jostle.benchmarks.selection import select_cells
-from jostle.extraction.folder import extract_videos
-from jostle.looking.detecting import DetectingByFeatures
-from jostle.running.runner import Run, run_benchmark
-from jostle.types import Segments
+from helpers import small_run
+from helpers.numpy_extractor import TwoParts, write_video
+from helpers.small_run import NAMES, RECIPE, Leaning, data_of
+from jostle.core.types import Segments
+from jostle.evaluation.inference.detection import DetectingByFeatures
+from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.runner.runner import Run, run_benchmark
+from jostle.features.folder import extract_videos
 
 
 def over(path: Path) -> None:

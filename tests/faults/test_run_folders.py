@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import shutil
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "findings"))
-
-from made_runs import made_run
-from tampering import Tampering, tamperings
-
+from helpers.made_runs import made_run
+from helpers.tampering import Tampering, tamperings
 from jostle import api
-from jostle.benchmarks.recipe import CLEAN
+from jostle.core.random import rng_for
 from jostle.errors import DataError, JostleError
-from jostle.findings.record import RunRecord
-from jostle.findings.screening import order_for
-from jostle.seeds import rng_for
-from jostle.trackers.logged import logged
-from jostle.viewer.gallery_page import gallery_page
-from jostle.viewer.overview import cell_page, index_page, run_page, unfinished_page
-from jostle.viewer.shelf import Shelf, Snapshot, Unfinished, Waiting
-from jostle.viewer.video_page import video_page
+from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.replay import order_for
+from jostle.reporting.trackers.payload import logged
+from jostle.reporting.viewer.gallery_page import gallery_page
+from jostle.reporting.viewer.run_pages import cell_page, index_page, run_page, unfinished_page
+from jostle.reporting.viewer.runs import Shelf, Snapshot, Unfinished, Waiting
+from jostle.reporting.viewer.video_page import video_page
 
 TASKS = ("detection", "recognition", "frames")
 CELLS = ("thumos14-c/black_frame:1", "thumos14-c/motion_blur:3")

@@ -12,7 +12,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -24,29 +23,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "running"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "e2e"))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-import small_run
-import tiny_run
-from small_disks import fill, small_disk
-from small_run import RECIPE, data_of, write_videos
-
 import jostle
-from jostle.benchmarks.reading import load_benchmark
-from jostle.benchmarks.selection import select_cells
+from helpers import small_run, tiny_run
+from helpers.small_disks import fill, small_disk
+from helpers.small_run import RECIPE, data_of, write_videos
+from jostle.core.types import Segments
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
-from jostle.filing import writing
-from jostle.looking.detecting import DetectingByFeatures, DetectingByFrames
-from jostle.running.check import check_run
-from jostle.running.runner import Contestant, run_benchmark
-from jostle.running.state import State
-from jostle.runs.events import VideoKept, plain_event
-from jostle.runs.journal import Journal, read_events
-from jostle.runs.ownership import Ownership
-from jostle.types import Segments
-from jostle.workers import worked
+from jostle.evaluation.inference.detection import DetectingByFeatures, DetectingByFrames
+from jostle.evaluation.recipes.data import load_benchmark
+from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.run_folder.events import VideoKept, plain_event
+from jostle.evaluation.run_folder.journal import Journal, read_events
+from jostle.evaluation.runner.runner import Contestant, run_benchmark
+from jostle.evaluation.runner.state import State
+from jostle.evaluation.runner.verification import check_run
+from jostle.io.files import atomic
+from jostle.io.files.lock import Ownership
+from jostle.parallel.workers import worked
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -134,8 +127,8 @@ def test_f56_entries_that_lead_outside_are_never_written(tmp_path: Path, name: s
 
 def test_f57_a_bomb_is_not_opened(tmp_path: Path) -> None:
     """Compressed tensors and arrays say how large they are before any memory is asked for."""
-    from jostle.detectors.checkpoints import read_weights
     from jostle.errors import CheckpointError
+    from jostle.models.checkpoints import read_weights
 
     bomb = tmp_path / "bomb.pth"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as packed:
@@ -190,7 +183,7 @@ def test_f60_nothing_is_downloaded_but_in_the_room_for_it() -> None:
     """What `fetching` does when somebody asks by name is in its own tests."""
     reaching = {"urllib.request", "http.client", "requests", "httpx", "aiohttp", "huggingface_hub", "ftplib"}
     for file in (ROOT / "src").rglob("*.py"):
-        if file.relative_to(ROOT / "src").as_posix() == "jostle/fetching/download.py":
+        if file.relative_to(ROOT / "src").as_posix() == "jostle/models/weights/download.py":
             continue
         assert not imports_of(file) & reaching, f"{file.name} reaches for the network: give it the tests of F60"
 
@@ -351,13 +344,13 @@ def test_f68_a_disk_that_stutters_is_given_time(
             raise OSError(errno.ESTALE, "Stale file handle")
         real(source, target)
 
-    monkeypatch.setattr(writing.os, "replace", stutter)
-    monkeypatch.setattr(writing.time, "sleep", lambda _: None)
-    writing.write_text(tmp_path / "one.txt", ["whole"])
+    monkeypatch.setattr(atomic.os, "replace", stutter)
+    monkeypatch.setattr(atomic.time, "sleep", lambda _: None)
+    atomic.write_text(tmp_path / "one.txt", ["whole"])
     assert (tmp_path / "one.txt").read_text() == "whole"
-    monkeypatch.setattr(writing.os, "replace", partial(refuse, errno.ESTALE))
+    monkeypatch.setattr(atomic.os, "replace", partial(refuse, errno.ESTALE))
     with pytest.raises(DataError, match="cannot be written"):
-        writing.write_text(tmp_path / "two.txt", ["whole"])
+        atomic.write_text(tmp_path / "two.txt", ["whole"])
     assert [path.name for path in tmp_path.iterdir()] == ["one.txt"]
 
 
@@ -401,7 +394,7 @@ def throw(error: BaseException) -> None:
 
 def test_f70_a_device_that_is_not_there() -> None:
     torch = pytest.importorskip("torch")
-    from jostle.detectors.devices import device_for
+    from jostle.models.devices import device_for
 
     if torch.cuda.is_available():
         pytest.skip("there is one")

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from jostle.core.types import Predictions, Truth
 from jostle.errors import DataError
 from jostle.metrics.score import score
-from jostle.types import Predictions, Truth
 
 NAMES = ("LongJump", "HighJump", "PoleVault")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from jostle.benchmarks.reading import read_benchmark
+from jostle.core.config import parsed_pairs, read_toml
 from jostle.errors import BadValue
-from jostle.settings import parsed_pairs, read_toml
+from jostle.evaluation.recipes.data import read_benchmark
 
 READERS: list[Callable[[Path], object]] = [read_toml, read_benchmark]
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from jostle.errors import BadValue
-from jostle.metrics.accuracy import top_k_accuracy
+from jostle.metrics.accuracy import clopper_pearson, top_k_accuracy
 from jostle.metrics.corruption_error import mean_corruption_error
-from jostle.metrics.intervals import clopper_pearson
 from jostle.metrics.pm_k import pm_k
 from jostle.metrics.robustness import robustness
 

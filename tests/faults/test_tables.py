@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 
 from jostle.errors import DataError
-from jostle.filing.arrays import read_npz
-from jostle.filing.features import read_features
-from jostle.filing.frames import read_frame_scores
-from jostle.looking.detection import read_video_scores
-from jostle.tasks.score_tables import read_table, write_table
+from jostle.evaluation.inference.feature_detection import read_video_scores
+from jostle.evaluation.tasks.score_tables import read_table, write_table
+from jostle.io.files.arrays import read_features, read_npz
+from jostle.io.formats.frame_scores import read_frame_scores
 
 
 def npy(header: str, content: bytes = b"", *, version: bytes = b"\x01\x00") -> bytes:

@@ -13,16 +13,16 @@ import av
 import numpy as np
 import pytest
 
+from jostle.core.types.clip import Frame
 from jostle.errors import EncoderMissing, JostleError, MediaError, SourceChanged
-from jostle.media import decode, encoders
-from jostle.media.codec import Codec, encode
-from jostle.media.colour import FromRgb
-from jostle.media.decode import Reader, read
-from jostle.media.door import Limits
-from jostle.media.encode import Writer
-from jostle.media.guard import guarded
-from jostle.media.probe import probe
-from jostle.types.clip import Frame
+from jostle.io.video import decode, encoders
+from jostle.io.video.codec import Codec, encode
+from jostle.io.video.colour import FromRgb
+from jostle.io.video.decode import Reader, read
+from jostle.io.video.encode import Writer
+from jostle.io.video.guard import guarded
+from jostle.io.video.probe import probe
+from jostle.io.video.validation import Limits
 
 SIZE = (48, 64)
 
@@ -554,7 +554,7 @@ def test_F16_missing_encoder_is_told_at_the_start(tmp_path: Path, monkeypatch: p
 
 
 def test_F16_a_failing_encoder_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jostle.media.video_file import VideoFile
+    from jostle.io.video.video_file import VideoFile
 
     original = VideoFile._mux
     calls = iter(range(1000))
@@ -599,7 +599,7 @@ def test_F17_playlists(clean: dict[str, Path], tmp_path: Path) -> None:
 def test_F17_ffmpeg_itself_opens_no_playlist(
     clean: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jostle.media import ffmpeg
+    from jostle.io.video import ffmpeg
 
     path = tmp_path / "a.mp4"
     path.write_text(f"ffconcat version 1.0\nfile '{clean['mp4']}'\n")

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import torch
 
-from jostle.detectors.checkpoints import read_metadata, read_note, read_weights, write_weights
+from jostle.core.state_dict import differences
 from jostle.errors import CheckpointError, JostleError
-from jostle.loading.detector import load_detector
-from jostle.shapes import differences
+from jostle.models.checkpoints import read_metadata, read_note, read_weights, write_weights
+from jostle.models.loading.detector import load_detector
 
 
 class Runs:
@@ -92,7 +92,7 @@ def test_f52_the_environment_cannot_switch_safety_off(
     torch.save({"a": Runs(os.system, f"touch {trap}")}, tmp_path / "a.pth")
     refused(tmp_path / "a.pth", "F52")
     # A call that the list of names lets through still meets torch's restricted reader.
-    monkeypatch.setattr("jostle.detectors.pickled_weights._check_program", lambda *_: None)
+    monkeypatch.setattr("jostle.models.pickled_weights._check_program", lambda *_: None)
     refused(tmp_path / "a.pth", "F53", "torch cannot read it")
     assert not trap.exists()
 

@@ -5,15 +5,10 @@ The inputs are drawn from seeds, so a finding can be had again: each names the c
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from fuzzing import run
-from readers import READERS
+from helpers.fuzzing import run
+from helpers.readers import READERS
 
 QUICK = 24  # inputs of each reader in the everyday suite
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import by_rule
 import numpy as np
 import numpy.typing as npt
+
+from golden import by_rule
 
 FORMS = ("thumos", "anet")
 SEEDS = {"thumos": 6107, "anet": 6201}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import by_rule
 import numpy as np
 import numpy.typing as npt
+
+from golden import by_rule
 
 FORMS = ("ab6", "afs3", "afm6")
 SEEDS = {"ab6": 8101, "afs3": 8201, "afm6": 8301}

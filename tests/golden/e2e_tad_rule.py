@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import by_rule
 import numpy as np
 import numpy.typing as npt
-from basictad_rule import clip
+
+from golden import by_rule
+from golden.basictad_rule import clip
 
 OPS = 7001
 SEED = 7101

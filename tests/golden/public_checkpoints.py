@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import by_rule
 import numpy as np
 import torch
+
+from golden import by_rule
 
 # File, epoch, warm-up, epochs in all, weight decay.
 ORIGINALS: dict[str, tuple[str, int, int, int, float]] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.benchmarks.recipe import benchmarks
+from jostle.evaluation.recipes.recipe import benchmarks
 
 FILE = Path(__file__).with_name("benchmark-hashes.json")
 

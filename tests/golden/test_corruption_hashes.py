@@ -11,9 +11,9 @@ import pytest
 
 import jostle
 from jostle import Clip
-from jostle.corrupting.corruption import corruptions
-from jostle.corrupting.profile import profiles
-from jostle.corrupting.spec import Spec
+from jostle.corruptions.engine.corruption import corruptions
+from jostle.corruptions.engine.profile import profiles
+from jostle.corruptions.engine.spec import Spec
 
 FILE = Path(__file__).with_name("corruption-hashes.json")
 NAMES = list(corruptions) + [f"{table.name}/{name}" for table in profiles.values() for name in table.entries]

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from jostle.media.decode import Reader
-from jostle.puppets.film import CLASSES, Film
-from jostle.puppets.filming import write_film
-from jostle.puppets.splits import VERSION
-from jostle.puppets.trimmed import TrimmedClip
-from jostle.puppets.untrimmed import Video
+from jostle.datasets.puppets.film import CLASSES, Film, write_film
+from jostle.datasets.puppets.splits import VERSION
+from jostle.datasets.puppets.trimmed import TrimmedClip
+from jostle.datasets.puppets.untrimmed import Video
+from jostle.io.video.decode import Reader
 
 FILE = Path(__file__).with_name("puppet-hashes.json")
 
@@ -44,7 +43,7 @@ def test_films_are_pinned(request: pytest.FixtureRequest) -> None:
         pin(f"version {VERSION}", found)
     known = json.loads(FILE.read_text())
     changed = [name for name, value in found.items() if known.get(f"version {VERSION}", {}).get(name) != value]
-    assert not changed, "these films are not what they were; raise VERSION in jostle.puppets.splits"
+    assert not changed, "these films are not what they were; raise VERSION in jostle.datasets.puppets.splits"
 
 
 def test_coded_films_are_pinned(tmp_path: Path, request: pytest.FixtureRequest) -> None:

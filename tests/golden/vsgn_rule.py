@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import by_rule
 import numpy as np
 import numpy.typing as npt
+
+from golden import by_rule
 
 # First match wins; what matches nothing here is drawn as the other detectors' weights are.
 RULE = (

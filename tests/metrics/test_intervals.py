@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from jostle.errors import BadValue
-from jostle.metrics.intervals import clopper_pearson
+from jostle.metrics.accuracy import clopper_pearson
 
 
 def test_ends_solve_the_binomial_tails() -> None:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jostle.core.types import Predictions, Spans, Truth
 from jostle.metrics.alignment import align
 from jostle.metrics.matching import NONE, Segmentation, match, tiou
 from jostle.metrics.mean_ap import average_precisions, interpolated_ap, precision_recall, raw_ap, recalls
 from jostle.metrics.protocol import protocols
-from jostle.types import Predictions, Spans, Truth
 
 GRID = np.array([0.3, 0.5, 0.7])
 

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue, DataError
 from jostle.metrics.pm_k_detection import drawn_pm_k, pm_k_detection
-from jostle.types.boxes import Boxes
 
 SQUARE, BESIDE, AWAY = [0, 0, 10, 10], [20, 0, 30, 10], [50, 50, 60, 60]
 SETS = {"a/5.jpg": ["a/4.jpg", "a/6.jpg", "a/9.jpg"], "b/5.jpg": []}

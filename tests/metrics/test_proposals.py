@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from jostle.core.types import Predictions, Truth
 from jostle.errors import BadValue, DataError
 from jostle.metrics.proposals import average_recall
-from jostle.types import Predictions, Truth
 
 TIOUS = np.linspace(0.5, 0.95, 10)
 

@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
+from jostle.core.types import Predictions, Truth
 from jostle.errors import BadValue, DataError, UnknownName
 from jostle.metrics.alignment import align
 from jostle.metrics.bootstrap import Resamples
 from jostle.metrics.comparison import compare
 from jostle.metrics.protocol import protocols
 from jostle.metrics.score import score
-from jostle.types import Predictions, Truth
 
 
 def truth(videos: int = 12, *, seed: int = 0, **changes) -> Truth:

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from jostle.core.types import VideoLabels
 from jostle.errors import BadValue, DataError
 from jostle.metrics.video_classification import video_classification
-from jostle.types import VideoLabels
 
 CLASSES = ("Jump", "Run", "Swim", "Unused")
 TRUTH = VideoLabels(("a", "b", "c", "nothing"), CLASSES, [0, 0, 0, 1, 2], [0, 1, 1, 1, 2])

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 # Operators that torchvision registers from its compiled half, which is linked against a CUDA build of torch.
 OPERATORS = (

@@ -8,7 +8,7 @@ from torch import nn
 
 from jostle.errors import CheckpointError
 from jostle.models.input_spec import InputSpec
-from jostle.models.recogniser import changed, fill
+from jostle.models.recognition.recogniser import changed, fill
 
 
 @pytest.mark.parametrize(("resize", "wanted"), [(112, 54), ((112, 150), (54, 72)), (None, None)])

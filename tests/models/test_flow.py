@@ -7,8 +7,8 @@ import hashlib
 import numpy as np
 import pytest
 
-from jostle.models.extractor import load_extractor
-from jostle.models.flow import STILL, flow_between, grey, tv_l1
+from jostle.models.extractors.extractor import load_extractor
+from jostle.models.extractors.flow import STILL, flow_between, grey, tv_l1
 from jostle.models.input_spec import InputSpec
 
 HEIGHT, WIDTH = 60, 80
@@ -53,7 +53,7 @@ def test_values_are_bytes_from_minus_twenty_to_twenty() -> None:
 def test_what_moves_further_than_twenty_pixels_is_as_far_as_that(monkeypatch: pytest.MonkeyPatch) -> None:
     far = np.full((2, 20, 20), 31.0, np.float32)
     far[1] = -20.5
-    monkeypatch.setattr("jostle.models.flow.tv_l1", lambda first, second: far)
+    monkeypatch.setattr("jostle.models.extractors.flow.tv_l1", lambda first, second: far)
     frames = np.zeros((1, 20, 20, 3), np.uint8)
     made = flow_between(frames, frames + 1)
     assert (made[..., 0] == 255).all()

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from by_rule import clip, shapes, stored, weights
 
 import jostle
-from jostle.detectors.checkpoints import read_weights, write_weights
+from golden.by_rule import clip, shapes, stored, weights
 from jostle.errors import BadValue, CheckpointError, UnknownName
-from jostle.loading.extractor import AskedExtractor
 from jostle.models import extractors, load_extractor
-from jostle.models.i3d import I3dConfig, InceptionI3d, same_padding
+from jostle.models.checkpoints import read_weights, write_weights
+from jostle.models.extractors.i3d import I3dConfig, InceptionI3d, same_padding
 from jostle.models.input_spec import InputSpec, resized
-from jostle.models.preparing.cropping import centre_crop, cut
+from jostle.models.loading.extractor import AskedExtractor
+from jostle.models.preprocessing.crop import centre_crop, cut
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor, nn
 
 import jostle
-from jostle.benchmarks.sampling import Sampling
+from jostle.core.random import rng_for
 from jostle.errors import BadValue, CheckpointError
-from jostle.looking.shown_frames import shown_frames
+from jostle.evaluation.inference.frame_sampling import shown_frames
+from jostle.evaluation.recipes.sampling import Sampling
 from jostle.models import InputSpec, Recogniser, recognisers
-from jostle.models.penultimate import as_extractor
-from jostle.models.public_names import bare, multiscale
-from jostle.seeds import rng_for
+from jostle.models.extractors.penultimate import as_extractor
+from jostle.models.recognition.public_names import bare, multiscale
 
 # How each is made small enough to run here: few frames of few pixels.
 SMALL: dict[str, dict[str, Any]] = {

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_transformers import config_of
 from torch import Tensor, nn
 
+from helpers.tiny_transformers import config_of
 from jostle.errors import BadValue
 from jostle.models import InputSpec, Recogniser, load_recogniser
-from jostle.models.penultimate import as_extractor
-from jostle.models.puppet_recognisers import NETWORKS
-from jostle.models.transformers_models import FAMILIES, from_config
+from jostle.models.extractors.penultimate import as_extractor
+from jostle.models.recognition.puppets import NETWORKS
+from jostle.models.recognition.transformers import FAMILIES, from_config
 
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"

@@ -7,14 +7,14 @@ import pytest
 
 pytest.importorskip("torch")
 
+from jostle.datasets.puppets import similar_frames as puppets
+from jostle.datasets.puppets.untrimmed import Video
 from jostle.errors import BadValue, CheckpointError
-from jostle.loading.object_detector import load_object_detector
 from jostle.metrics.pm_k_detection import pm_k_detection
-from jostle.models.object_detector import ObjectDetector, as_object_detector
-from jostle.models.object_detector import load_object_detector as load_with
-from jostle.models.puppet_boxes import CLASSES, BoxNetwork
-from jostle.puppets import boxes as puppets
-from jostle.puppets.untrimmed import Video
+from jostle.models.loading.object_detector import load_object_detector
+from jostle.models.objects.object_detector import ObjectDetector, as_object_detector
+from jostle.models.objects.object_detector import load_object_detector as load_with
+from jostle.models.objects.puppet_boxes import CLASSES, BoxNetwork
 
 
 @pytest.fixture(scope="module")

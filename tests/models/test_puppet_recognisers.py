@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from jostle.models import load_recogniser
-from jostle.models.puppet_frames import FrameClassifier
-from jostle.models.puppet_recognisers import NETWORKS, SPEC, Apart, shifted
+from jostle.models.recognition.puppet_frames import FrameClassifier
+from jostle.models.recognition.puppets import NETWORKS, SPEC, Apart, shifted
 
 SHIPPED_BYTES = 8e6
 

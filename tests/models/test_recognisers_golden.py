@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from by_rule import GOLDEN, clip, shapes, stored, weights
 from torch import Tensor, nn
 
+from golden.by_rule import GOLDEN, clip, shapes, stored, weights
 from jostle.models.networks import slowfast
 from jostle.models.networks.pooled_head import window_means
-from jostle.models.recogniser import Weights, recognisers
+from jostle.models.recognition.recogniser import Weights, recognisers
 
 FOLDER = GOLDEN / "recognisers"
 RUNS: list[dict[str, Any]] = json.loads((FOLDER / "manifest.json").read_text())["runs"]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.puppets.film import CLASSES, trimmed
-from jostle.puppets.similar import LABELS
-from jostle.puppets.splits import CASTS
+from jostle.core.types.clip import Clip, Frames
+from jostle.datasets.puppets.film import CLASSES, trimmed
+from jostle.datasets.puppets.similar_frames import LABELS
+from jostle.datasets.puppets.splits import CASTS
 from jostle.training.clips import even
-from jostle.types.clip import Clip, Frames
 
 NAMES = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided")
 

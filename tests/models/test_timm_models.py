@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from jostle.errors import BadValue, CheckpointError, MissingExtra, UnknownName
-from jostle.models.penultimate import as_extractor
-from jostle.models.recogniser import kind_of, load_recogniser, recognisers
-from jostle.models.timm_models import _load, settings_of, spec_of
+from jostle.models.extractors.penultimate import as_extractor
+from jostle.models.recognition.recogniser import kind_of, load_recogniser, recognisers
+from jostle.models.recognition.timm import _load, settings_of, spec_of
 
 # Crops of the centre, squashed ones, another test size, other means, larger than the frame, bilinear.
 PREPARED = (

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from jostle.errors import MissingExtra, ResourceError
-from jostle.models.recogniser import load_recogniser, recognisers
+from jostle.models.recognition.recogniser import load_recogniser, recognisers
 
 PRESETS = {
     "r3d_18": "R3D_18_Weights",

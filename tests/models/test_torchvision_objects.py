@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from jostle.errors import BadValue, CheckpointError, MissingExtra
-from jostle.models.object_detector import load_object_detector, object_detectors
-from jostle.models.torchvision_objects import COCO
-from jostle.shipped.places import places
+from jostle.models.objects.object_detector import load_object_detector, object_detectors
+from jostle.models.objects.torchvision import COCO
+from jostle.models.weights.shipped.sources import places
 
 NAMES = {
     "fasterrcnn_resnet50_fpn": "FasterRCNN_ResNet50_FPN_Weights",

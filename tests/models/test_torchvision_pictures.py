@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from jostle.errors import CheckpointError, UnknownName
-from jostle.models.recogniser import kind_of, load_recogniser
+from jostle.models.recognition.recogniser import kind_of, load_recogniser
 
 
 @pytest.fixture(scope="session")

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_transformers import config_of
 
+from helpers.tiny_transformers import config_of
 from jostle.errors import BadValue, CheckpointError, MissingExtra
-from jostle.models.recogniser import load_recogniser
+from jostle.models.recognition.recogniser import load_recogniser
+from jostle.models.recognition.transformers import FAMILIES, HALF, from_config
 from jostle.models.transformers_folder import scale_of
-from jostle.models.transformers_models import FAMILIES, HALF, from_config
 
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"

@@ -14,8 +14,8 @@ import pytest
 import torch
 
 from jostle.errors import BadValue, CheckpointError, MissingExtra
-from jostle.models.object_detector import load_object_detector
-from jostle.models.transformers_objects import Preparation, resized
+from jostle.models.objects.object_detector import load_object_detector
+from jostle.models.objects.transformers import Preparation, resized
 
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"

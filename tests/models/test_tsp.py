@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from jostle.detectors.checkpoints import read_weights
 from jostle.errors import BadValue, CheckpointError
-from jostle.models.extractor import extractors, load_extractor
-from jostle.models.tsp import SPEC, R2Plus1D34, translated
+from jostle.models.checkpoints import read_weights
+from jostle.models.extractors.extractor import extractors, load_extractor
+from jostle.models.extractors.tsp import SPEC, R2Plus1D34, translated
 
 # Output channels, blocks and the channels between the halves of the first convolution and of all others.
 LAYERS = {1: (64, 3, 144, 144), 2: (128, 4, 230, 288), 3: (256, 6, 460, 576), 4: (512, 3, 921, 1152)}

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.detectors.checkpoints import read_weights
 from jostle.errors import BadValue, CheckpointError, MissingExtra
-from jostle.models.extractor import Extractor, ExtractorKind, extractors, filled, load_extractor
+from jostle.models.checkpoints import read_weights
+from jostle.models.extractors.extractor import Extractor, ExtractorKind, extractors, filled, load_extractor
+from jostle.models.extractors.videomae_v2 import VideoMaeV2, VideoMaeV2Config, translated
 from jostle.models.input_spec import InputSpec
-from jostle.models.videomae_v2 import VideoMaeV2, VideoMaeV2Config, translated
 
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"

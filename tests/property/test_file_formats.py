@@ -12,9 +12,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import CHARACTERISTICS, Spans, Truth
+from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import DataError, JostleError
-from jostle.filing.class_numbers import officially_named
-from jostle.filing.files import (
+from jostle.io.files.annotations import (
     read_predictions,
     read_truth,
     read_video_labels,
@@ -22,11 +24,9 @@ from jostle.filing.files import (
     write_truth,
     write_video_labels,
 )
-from jostle.filing.format import formats
-from jostle.filing.names import normal_id
-from jostle.types.predictions import Predictions
-from jostle.types.truth import CHARACTERISTICS, Spans, Truth
-from jostle.types.video_labels import VideoLabels
+from jostle.io.files.class_numbers import officially_named
+from jostle.io.files.format import formats
+from jostle.io.files.video_ids import normal_id
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 times = st.floats(0, 1e6)

@@ -1,4 +1,4 @@
-"""The references live in `benchmarks/`, beside the package and not in it; make them importable from here."""
+"""The references live in `bench/`, beside the package and not in it; make them importable from here."""
 
 from __future__ import annotations
 

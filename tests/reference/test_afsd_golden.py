@@ -6,22 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import afsd_rule
-import by_rule
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from golden import afsd_rule, by_rule
+
 torch = pytest.importorskip("torch")
 
-from jostle.detectors.afsd import AFSD, AfsdOutputs  # noqa: E402
-from jostle.detectors.blocks.assignment import Actions  # noqa: E402
-from jostle.detectors.blocks.boundary_pooling import boundary_max_pool  # noqa: E402
-from jostle.detectors.blocks.coarse_to_fine import answers, end_maps  # noqa: E402
-from jostle.detectors.blocks.refinement import frame_regions, level_regions  # noqa: E402
-from jostle.detectors.blocks.triplet import Cut  # noqa: E402
-from jostle.detectors.detector import load_detector  # noqa: E402
-from jostle.detectors.nms import soft_nms, soft_nms_until_one  # noqa: E402
+from jostle.models.detection.afsd import AFSD, AfsdOutputs
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.blocks.boundaries import boundary_max_pool
+from jostle.models.detection.blocks.coarse_to_fine import answers, end_maps, frame_regions, level_regions
+from jostle.models.detection.blocks.triplet import Cut
+from jostle.models.detection.detector import load_detector
+from jostle.models.detection.nms import soft_nms, soft_nms_until_one
 
 Build = Callable[..., AFSD]
 SAID = {"offsets": "loc", "logits": "conf", "shifts": "prop_loc", "refined_logits": "prop_conf", "quality": "center"}

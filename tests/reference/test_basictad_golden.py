@@ -6,30 +6,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import basictad_rule
-import by_rule
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from golden import basictad_rule, by_rule
+
 torch = pytest.importorskip("torch")
 
-from jostle.detectors.basictad import BasicTAD  # noqa: E402
-from jostle.detectors.blocks.assignment import Actions  # noqa: E402
-from jostle.detectors.blocks.basictad_losses import softmax_focal  # noqa: E402
-from jostle.detectors.blocks.centred_anchors import (  # noqa: E402
-    AT_A_STEP,
-    answering,
-    decoded,
-    make_anchors,
-    overlaps,
+from jostle.models.detection.basictad import BasicTAD
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.blocks.basictad_losses import softmax_focal
+from jostle.models.detection.blocks.centred_anchors import AT_A_STEP, answering, decoded, make_anchors, overlaps
+from jostle.models.detection.blocks.convolution import DeformableConv
+from jostle.models.detection.blocks.losses import centre_distance_iou, focal
+from jostle.models.detection.detector import load_detector
+from jostle.models.detection.nms import (
+    hard_nms,
+    weighted_nms,
 )
-from jostle.detectors.blocks.deformable_conv import DeformableConv  # noqa: E402
-from jostle.detectors.blocks.losses import centre_distance_iou, focal  # noqa: E402
-from jostle.detectors.detector import load_detector  # noqa: E402
-from jostle.detectors.nms import hard_nms  # noqa: E402
-from jostle.detectors.outputs import Candidates  # noqa: E402
-from jostle.detectors.weighted_nms import weighted_nms  # noqa: E402
+from jostle.models.detection.outputs import Candidates
 
 Build = Callable[..., BasicTAD]
 Arrays = dict[str, Any]

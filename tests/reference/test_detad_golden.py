@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.diagnosis import Diagnosis, diagnose
-from jostle.diagnosis.false_positives import KINDS
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import CHARACTERISTICS, Truth
 from jostle.errors import DataError
-from jostle.types.predictions import Predictions
-from jostle.types.truth import CHARACTERISTICS, Truth
+from jostle.metrics.diagnosis import Diagnosis, diagnose
+from jostle.metrics.diagnosis.false_positives import KINDS
 
 HERE = Path(__file__).resolve().parents[1] / "golden" / "diagnosis"
 BESIDE = Path(__file__).resolve().parents[3] / "shared" / "golden" / "diagnosis"

@@ -6,23 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from by_rule import DETECTORS, VIDEOS, features, stored
+
+from golden.by_rule import DETECTORS, VIDEOS, features, stored
 
 torch = pytest.importorskip("torch")
 
-from benchmarks.transcriptions.detector_steps import (  # noqa: E402
+from bench.transcriptions.detector_steps import (
     candidates,
     losses,
     soft_nms_compiled,
     soft_nms_numpy,
     suppressed,
 )
-from benchmarks.transcriptions.detectors import Original, Sizes  # noqa: E402
-from benchmarks.transcriptions.vsgn import edge_by_edge  # noqa: E402
-from public_checkpoints import drawn  # noqa: E402
+from bench.transcriptions.detectors import Original, Sizes
+from bench.transcriptions.vsgn import edge_by_edge
 
-from jostle.detectors.blocks.assignment import Actions  # noqa: E402
-from jostle.detectors.detector import load_detector  # noqa: E402
+from golden.public_checkpoints import drawn
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.detector import load_detector
 
 SIZES = {"input_dim": 32, "dim": 64, "classes": 5, "max_length": 576, "mlp": 256, "sgp_mlp": 96}
 

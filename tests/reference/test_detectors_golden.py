@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from by_rule import DETECTORS, SIZES, VIDEOS, features, stored
+
+from golden.by_rule import DETECTORS, SIZES, VIDEOS, features, stored
 
 torch = pytest.importorskip("torch")
 
-from public_checkpoints import NORMALISER, drawn, write_opentad, write_original  # noqa: E402
-
-from jostle.detectors.blocks.assignment import Actions  # noqa: E402
-from jostle.detectors.checkpoints import write_weights  # noqa: E402
-from jostle.detectors.detector import Detector, load_detector  # noqa: E402
+from golden.public_checkpoints import NORMALISER, drawn, write_opentad, write_original
+from jostle.models.checkpoints import write_weights
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.detector import Detector, load_detector
 
 
 @pytest.fixture(scope="module", params=DETECTORS)

@@ -6,27 +6,31 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import by_rule
-import e2e_tad_rule
 import numpy as np
 import pytest
 
+from golden import by_rule, e2e_tad_rule
+
 torch = pytest.importorskip("torch")
 
-import public_checkpoints  # noqa: E402
-
-from jostle.detectors.blocks.assignment import Actions  # noqa: E402
-from jostle.detectors.blocks.deformable_attention import DeformableAttention  # noqa: E402
-from jostle.detectors.blocks.deformable_transformer import logit, positions  # noqa: E402
-from jostle.detectors.blocks.one_to_one import assigned, costs  # noqa: E402
-from jostle.detectors.blocks.roi_align import roi_align  # noqa: E402
-from jostle.detectors.blocks.shift_trunk import ShiftTrunk, shifted  # noqa: E402
-from jostle.detectors.blocks.slowfast_trunk import SlowFastTrunk, four_to_one, twice_as_fine  # noqa: E402
-from jostle.detectors.detector import load_detector  # noqa: E402
-from jostle.detectors.e2e_tad import E2ETAD, PARTS, E2eTadOutputs  # noqa: E402
-from jostle.detectors.nms import kept_apart  # noqa: E402
-from jostle.detectors.outputs import Losses  # noqa: E402
-from jostle.detectors.overlap_nms import overlap_nms  # noqa: E402
+from golden import public_checkpoints
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.blocks.deformable_transformer import (
+    DeformableAttention,
+    logit,
+    positions,
+)
+from jostle.models.detection.blocks.roi_align import roi_align
+from jostle.models.detection.blocks.set_prediction import assigned, costs
+from jostle.models.detection.blocks.shift_trunk import ShiftTrunk, shifted
+from jostle.models.detection.blocks.slowfast_trunk import SlowFastTrunk, four_to_one, twice_as_fine
+from jostle.models.detection.detector import load_detector
+from jostle.models.detection.e2e_tad import E2ETAD, PARTS, E2eTadOutputs
+from jostle.models.detection.nms import (
+    kept_apart,
+    overlap_nms,
+)
+from jostle.models.detection.outputs import Losses
 
 Build = Callable[..., E2ETAD]
 Arrays = dict[str, Any]

@@ -16,9 +16,9 @@ pytest.importorskip(
     exc_type=ImportError,
 )
 
-from benchmarks.agreement import SHARE, STANDARD_ERRORS, allowed_gap, ks_distance, ks_limit
-from benchmarks.clips import drawn_frames, real_frames
-from benchmarks.peer import peer, seed
+from bench.agreement import SHARE, STANDARD_ERRORS, allowed_gap, ks_distance, ks_limit
+from bench.clips import drawn_frames, real_frames
+from bench.peer import peer, seed
 
 pytestmark = pytest.mark.peer
 

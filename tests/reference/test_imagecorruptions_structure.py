@@ -24,10 +24,10 @@ pytest.importorskip(
     exc_type=ImportError,
 )
 
-from benchmarks.agreement import STANDARD_ERRORS, disagreements
-from benchmarks.clips import drawn_frames, real_frames
-from benchmarks.peer import module, peer, seed
-from benchmarks.transcriptions import glass
+from bench.agreement import STANDARD_ERRORS, disagreements
+from bench.clips import drawn_frames, real_frames
+from bench.peer import module, peer, seed
+from bench.transcriptions import glass
 
 pytestmark = pytest.mark.peer
 

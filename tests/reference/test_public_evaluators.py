@@ -16,12 +16,12 @@ import pytest
 
 import jostle
 from jostle import Predictions, Truth
+from jostle.core.types import Spans
 from jostle.metrics.alignment import align
 from jostle.metrics.matching import match
 from jostle.metrics.mean_ap import average_precisions
 from jostle.metrics.protocol import protocols
 from jostle.metrics.score import Score
-from jostle.types import Spans
 
 HERE = Path(__file__).resolve().parents[1] / "golden" / "diagnosis"
 GOLDEN = Path(__file__).resolve().parents[3] / "shared" / "golden" / "diagnosis"

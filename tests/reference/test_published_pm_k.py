@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from by_rule import stored
 
+from golden.by_rule import stored
+from jostle.metrics.accuracy import clopper_pearson
 from jostle.metrics.class_projection import class_indices, class_names, project_classes
-from jostle.metrics.intervals import clopper_pearson
 from jostle.metrics.pm_k import pm_k
 
 BESIDE = Path(__file__).resolve().parents[3] / "shared" / "golden" / "diagnosis"

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.core.types import Predictions, Truth
 from jostle.metrics.proposals import average_recall
-from jostle.types import Predictions, Truth
 
 # Every score of the sample is 1. The toolkit's sort, reversed, puts the later of equal scores first, but only up to 17
 # of them; the two videos with 18 come out in the reverse of this order. Distinct scores make the order ours too.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from jostle.metrics.robustness import robustness
-from jostle.papers.slips import SPATIAL, TEMPORAL
-from jostle.papers.standing import cells_of
-from jostle.papers.table import PublishedRow, published
+from jostle.reporting.published.slips import SPATIAL, TEMPORAL
+from jostle.reporting.published.standing import cells_of
+from jostle.reporting.published.table import PublishedRow, published
 
 
 def rows_of(name: str, benchmark: str) -> dict[tuple[str, ...], PublishedRow]:

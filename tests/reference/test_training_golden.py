@@ -7,19 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from by_rule import DETECTORS, SIZES, VIDEOS, features, stored
+
+from golden.by_rule import DETECTORS, SIZES, VIDEOS, features, stored
 
 torch = pytest.importorskip("torch")
 
-from public_checkpoints import drawn  # noqa: E402
-
-from jostle.detectors.blocks.assignment import Actions  # noqa: E402
-from jostle.detectors.checkpoints import write_weights  # noqa: E402
-from jostle.detectors.detector import Detector, load_detector  # noqa: E402
-from jostle.training.consistency import consistency_loss  # noqa: E402
-from jostle.training.consistency_config import ConsistencyConfig  # noqa: E402
-from jostle.training.optimisation import Average, decaying, make_optimiser  # noqa: E402
-from jostle.training.schedule import OptimiserConfig, learning_rate  # noqa: E402
+from golden.public_checkpoints import drawn
+from jostle.models.checkpoints import write_weights
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.detector import Detector, load_detector
+from jostle.training.consistency import (
+    ConsistencyConfig,
+    consistency_loss,
+)
+from jostle.training.optimisation import Average, decaying, make_optimiser
+from jostle.training.schedule import OptimiserConfig, learning_rate
 
 SCHEDULES = {
     "actionformer": OptimiserConfig(warmup_epochs=5, epochs=30),

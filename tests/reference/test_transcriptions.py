@@ -7,13 +7,13 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 import pytest
-from benchmarks.agreement import disagreements
-from benchmarks.clips import drawn_frames
-from benchmarks.transcriptions import kinetics_c, ucf101_p
+from bench.agreement import disagreements
+from bench.clips import drawn_frames
+from bench.transcriptions import kinetics_c, ucf101_p
 
 import jostle
+from jostle.core.types.segments import Segments
 from jostle.corruptions.transmission import ByteNoise
-from jostle.types.segments import Segments
 
 Frames = npt.NDArray[np.uint8]
 SEVERITIES = (1, 2, 3, 4, 5)

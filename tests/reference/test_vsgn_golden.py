@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-import by_rule
 import numpy as np
 import numpy.typing as npt
 import pytest
-import vsgn_rule
+
+from golden import by_rule, vsgn_rule
 
 torch = pytest.importorskip("torch")
 
-import torch.nn.functional as F  # noqa: E402
+import torch.nn.functional as F
 
-from jostle.detectors.blocks.anchors import decoded, make_anchors  # noqa: E402
-from jostle.detectors.blocks.assignment import Actions  # noqa: E402
-from jostle.detectors.blocks.boundaries import EndShift, curve_targets  # noqa: E402
-from jostle.detectors.blocks.graph import GraphBlock, nearest  # noqa: E402
-from jostle.detectors.blocks.losses import focal, generalised_iou  # noqa: E402
-from jostle.detectors.blocks.matching import match, overlaps  # noqa: E402
-from jostle.detectors.blocks.stitching import Stitching  # noqa: E402
-from jostle.detectors.checkpoints import write_weights  # noqa: E402
-from jostle.detectors.detector import load_detector  # noqa: E402
-from jostle.detectors.nms import hard_nms, soft_nms  # noqa: E402
-from jostle.detectors.outputs import Candidates  # noqa: E402
-from jostle.detectors.vsgn import VSGN, VsgnOutputs  # noqa: E402
+from jostle.models.checkpoints import write_weights
+from jostle.models.detection.blocks.anchors import decoded, make_anchors
+from jostle.models.detection.blocks.assignment import Actions, match, overlaps
+from jostle.models.detection.blocks.boundaries import EndShift, curve_targets
+from jostle.models.detection.blocks.graph import (
+    GraphBlock,
+    Stitching,
+    nearest,
+)
+from jostle.models.detection.blocks.losses import focal, generalised_iou
+from jostle.models.detection.detector import load_detector
+from jostle.models.detection.nms import hard_nms, soft_nms
+from jostle.models.detection.outputs import Candidates
+from jostle.models.detection.vsgn import VSGN, VsgnOutputs
 
 LENGTH = 256
 Rows = npt.NDArray[np.float32]

@@ -13,13 +13,13 @@ import torch
 from torch import nn
 
 import jostle
-from jostle.detectors.checkpoints import write_weights
 from jostle.errors import BadValue, CheckpointError
-from jostle.models.i3d import I3dConfig, InceptionI3d
+from jostle.models.checkpoints import write_weights
+from jostle.models.detection.blocks.triplet import between, drawn_cut
+from jostle.models.extractors.i3d import I3dConfig, InceptionI3d
+from jostle.training.augmentation import Look, drawn_look
 from jostle.training.backbones import fill_backbone
-from jostle.training.frames_config import FrameTrainingConfig
-from jostle.training.lesson import between, drawn_cut
-from jostle.training.looks import Look, drawn_look
+from jostle.training.end_to_end_config import FrameTrainingConfig
 from jostle.training.optimisation import make_optimiser
 from jostle.training.reading import read_training
 from jostle.training.schedule import OptimiserConfig, learning_rate

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_clips import made_config, write_clips
 
 import jostle
-from jostle.corrupting.spec import Spec
+from helpers.small_clips import made_config, write_clips
+from jostle.core.random import key_for
+from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import DataError
-from jostle.seeds import key_for
 from jostle.training.clips import Clips, Preparation, VideoClip, corrupted, even, load_clips, videos_of
-from jostle.training.processes import Processes
+from jostle.training.distributed import Processes
 from jostle.training.recognition import RecognitionLearner
 
 

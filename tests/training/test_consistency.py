@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from jostle.detectors.blocks.assignment import Actions
-from jostle.detectors.detector import load_detector
 from jostle.errors import BadValue
-from jostle.training.consistency import consistency_loss, divergence, selected
-from jostle.training.consistency_config import ConsistencyConfig
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.detector import load_detector
+from jostle.training.consistency import ConsistencyConfig, consistency_loss, divergence, selected
 
 SIZES = {"input_dim": 8, "dim": 16, "classes": 3, "max_length": 64, "levels": 4}
 ALL = {

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_world import made_config
 
-from jostle.detectors.detector import load_detector
+from helpers.small_world import made_config
+from jostle.models.detection.detector import load_detector
 from jostle.training.loop import train
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")

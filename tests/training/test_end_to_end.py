@@ -12,18 +12,17 @@ import pytest
 import torch
 
 import jostle
-from jostle.detectors.blocks.assignment import Actions
-from jostle.detectors.checkpoints import read_metadata, read_weights
+from jostle.core.config import make_settings
 from jostle.errors import BadValue, DataError
-from jostle.media.encode import Writer
-from jostle.settings import make_settings
-from jostle.training.clip_consistency import clip_consistency
-from jostle.training.consistency_config import ConsistencyConfig
+from jostle.io.video.encode import Writer
+from jostle.models.checkpoints import read_metadata, read_weights
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.training.consistency import ConsistencyConfig, clip_consistency
+from jostle.training.distributed import Processes
 from jostle.training.end_to_end import EndToEndLearner, compute_again, strike
-from jostle.training.films import Cut, Film, cut
-from jostle.training.frames_config import FrameTrainingConfig, StrikesConfig
+from jostle.training.end_to_end_config import FrameTrainingConfig, StrikesConfig
+from jostle.training.frame_store import Cut, Film, cut
 from jostle.training.loop import Trainer, train
-from jostle.training.processes import Processes
 from jostle.training.reading import read_training
 
 SIZE, RATE = (40, 48), 10
@@ -122,7 +121,7 @@ def test_a_stopped_run_goes_on_with_the_same_bytes(
 
 
 def vars_of(config: FrameTrainingConfig) -> dict[str, Any]:
-    from jostle.settings import settings_as_dict
+    from jostle.core.config import settings_as_dict
 
     return settings_as_dict(config)
 

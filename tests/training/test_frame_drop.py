@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from jostle.corrupting.placement import Timeline, parse
-from jostle.detectors.checkpoints import write_weights
+from jostle.core.config import make_settings
+from jostle.core.random import key_for
+from jostle.corruptions.engine.placement import Timeline, parse
 from jostle.errors import BadValue, DataError
-from jostle.extraction.windows import WindowGrid
-from jostle.models.extractor import Extractor, load_extractor
-from jostle.seeds import key_for
-from jostle.settings import make_settings
-from jostle.training.config import DataConfig, TrainingConfig
+from jostle.features.windows import WindowGrid
+from jostle.models.checkpoints import write_weights
+from jostle.models.extractors.extractor import Extractor, load_extractor
+from jostle.training.detection_config import DataConfig, TrainingConfig
+from jostle.training.feature_crops import load_videos
 from jostle.training.frame_drop import FrameDrop
 from jostle.training.loop import Trainer, train
-from jostle.training.videos import load_videos
 
 FPS, FRAMES = 24.0, 300
 CPU = torch.device("cpu")
@@ -207,8 +207,8 @@ def test_videos_to_choose_by_need_no_corrupted_features(world: Path, tmp_path: P
 
 
 def test_weights_name_the_extractor_of_their_features(world: Path, tmp_path: Path) -> None:
-    from jostle.detectors.checkpoints import read_metadata
-    from jostle.extraction.store import FeatureStore, Origin
+    from jostle.features.store import FeatureStore, Origin
+    from jostle.models.checkpoints import read_metadata
 
     config = run_config(world)
     assert "extractor" not in read_metadata(train(config, tmp_path / "unknown").weights)

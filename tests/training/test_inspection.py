@@ -11,23 +11,22 @@ import torch
 
 from jostle.api import load_inspector
 from jostle.api import train as api_train
-from jostle.corrupting.corruption import corruptions
-from jostle.corrupting.spec import Spec
-from jostle.detectors.checkpoints import read_weights
+from jostle.core.config import make_settings
+from jostle.core.random import rng_for
+from jostle.core.types.clip import Clip, Frames
+from jostle.corruptions.engine.corruption import corruptions
+from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, SourceChanged, UnknownName
-from jostle.media.encode import Writer
-from jostle.models.glance import glance, glances
-from jostle.seeds import rng_for
-from jostle.settings import make_settings
-from jostle.training.film_bank import FilmBank, Struck, read_bank, write_bank
-from jostle.training.footage import load_footage
+from jostle.io.video.encode import Writer
+from jostle.mending.descriptor import glance, glances
+from jostle.models.checkpoints import read_weights
+from jostle.training.descriptor_bank import FilmBank, Struck, read_bank, write_bank
+from jostle.training.footage import drawn_spec, every_picture, load_footage, strike_film
 from jostle.training.inspection_config import InspectionConfig
 from jostle.training.inspection_scores import Answer, answers, found, threshold_at
+from jostle.training.inspection_windows import draw_windows, mirror, shown, turn
 from jostle.training.loop import Trainer, train
 from jostle.training.reading import read_training
-from jostle.training.striking import drawn_spec, every_picture, strike_film
-from jostle.training.windows import draw_windows, mirror, shown, turn
-from jostle.types.clip import Clip, Frames
 
 SPECS = ("thumos14-c/black_frame:2", "gaussian_noise:4")
 
@@ -72,8 +71,8 @@ def bank() -> FilmBank:
 
 
 def test_strikes_are_what_corrupting_those_frames_gives(bank: FilmBank) -> None:
-    from jostle.corrupting.apply import corrupted_frames
-    from jostle.seeds import key_for
+    from jostle.core.random import key_for
+    from jostle.corruptions.engine.apply import corrupted_frames
 
     assert {strike.kind for one in bank.films for strike in one.strikes} == set(SPECS)
     for number, one in enumerate(bank.films):

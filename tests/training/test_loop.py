@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_world import made_config, write_world
 
-from jostle.detectors.checkpoints import read_weights, write_weights
-from jostle.detectors.detector import load_detector
+from helpers.small_world import made_config, write_world
 from jostle.errors import BadValue, CheckpointError, DataError, ResourceError, SourceChanged
-from jostle.runs.ownership import Ownership
-from jostle.training.config import TrainingConfig
+from jostle.io.files.lock import Ownership
+from jostle.models.checkpoints import read_weights, write_weights
+from jostle.models.detection.detector import load_detector
+from jostle.training.checkpoint import CHECKPOINT
+from jostle.training.detection_config import TrainingConfig
 from jostle.training.loop import Trainer, train
-from jostle.training.state import CHECKPOINT
 
 
 class Stop(Exception):
@@ -230,8 +230,7 @@ def test_F117_a_checkpoint_that_does_not_say_where_it_stood(world: Path, tmp_pat
 SCRIPT = """
 import sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[3])
-from small_world import made_config
+from helpers.small_world import made_config
 from jostle.training.loop import train
 print(train(made_config(Path(sys.argv[1]), save_every=0.0, optimiser={"epochs": 6}), Path(sys.argv[2])).weights)
 """
@@ -239,7 +238,7 @@ print(train(made_config(Path(sys.argv[1]), save_every=0.0, optimiser={"epochs": 
 
 @pytest.mark.slow
 def test_F96_killed_for_good_at_any_moment(world: Path, tmp_path: Path) -> None:
-    words = [sys.executable, "-c", SCRIPT, str(world), str(tmp_path / "killed"), str(Path(__file__).parent)]
+    words = [sys.executable, "-c", SCRIPT, str(world), str(tmp_path / "killed")]
     log = tmp_path / "killed" / "log.jsonl"
     for steps in (3, 8, 17):
         process = subprocess.Popen(words)
@@ -262,7 +261,7 @@ def test_two_processes_learn_what_one_does(world: Path, tmp_path: Path) -> None:
     words = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611", str(script)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run(
-        [sys.executable, *words, str(world), str(tmp_path / "two"), str(Path(__file__).parent)],
+        [sys.executable, *words, str(world), str(tmp_path / "two")],
         check=True,
         env=environment,
         capture_output=True,

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from small_clips import FRAMES, made_config, write_clips
 
+from helpers.small_clips import FRAMES, made_config, write_clips
 from jostle.api import load_recogniser
 from jostle.api import train as api_train
-from jostle.corrupting.spec import Spec
-from jostle.detectors.checkpoints import read_metadata, read_weights
+from jostle.core.config import settings_as_dict
+from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged, UnknownName
-from jostle.loading.given import Imported
-from jostle.models.puppet_recognisers import NETWORKS
-from jostle.settings import settings_as_dict
+from jostle.models.checkpoints import read_metadata, read_weights
+from jostle.models.loading.user_model import Imported
+from jostle.models.recognition.puppets import NETWORKS
 from jostle.training import clips as clips_module
 from jostle.training.clips import Preparation, load_clips, videos_of
 from jostle.training.loop import Trainer, train

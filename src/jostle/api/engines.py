@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import BadValue
-from jostle.workers import cores, give_way, worked
+from jostle.parallel.workers import cores, give_way, worked
 
 if TYPE_CHECKING:
-    from jostle.looking.remote import Ask
-    from jostle.looking.work import Engine
-    from jostle.running.runner import Contestant
+    from jostle.evaluation.inference.jobs import Engine
+    from jostle.evaluation.inference.remote import Ask
+    from jostle.evaluation.runner.runner import Contestant
 
 ENGINES = ("local", "ray")
 
@@ -52,13 +52,13 @@ class Place:
     def serving(self, load: Callable[[], Any]) -> Iterator[Ask | None]:
         """What asks processes that have loaded something; None where every worker loads it."""
         if self.cluster is not None and self.device != "cpu":
-            from jostle.models.lanes import Lanes
+            from jostle.core.cuda import Lanes
 
             with self.cluster.serving(load, Lanes(self.device)) as served:
                 yield served
         elif self.processes:
-            from jostle.feeding.processes import serving
-            from jostle.models.lanes import Lanes
+            from jostle.core.cuda import Lanes
+            from jostle.parallel.serving.processes import serving
 
             with serving(load, Lanes(self.device), self.processes) as served:
                 yield served
@@ -83,7 +83,7 @@ def place_of(
         BadValue: if there is no such engine.
         ResourceError: if no cluster answers.
     """
-    from jostle.detectors.devices import device_for
+    from jostle.models.devices import device_for
 
     if jobs is not None and jobs < 1:
         raise BadValue(f"jobs must be at least 1, got {jobs}")
@@ -100,7 +100,7 @@ def place_of(
         return
     if model_processes is not None:
         raise BadValue("model_processes are of this machine; a cluster has one a GPU")
-    from jostle.cluster.connection import Cluster
+    from jostle.parallel.cluster.connection import Cluster
 
     with Cluster(jobs=jobs) as cluster:
         there = device if device != "auto" else "cuda" if cluster.gpus else "cpu"
@@ -108,7 +108,7 @@ def place_of(
 
 
 def _looking_from_afar(served: Ask) -> Any:
-    from jostle.looking.remote import look_from_afar
+    from jostle.evaluation.inference.remote import look_from_afar
 
     give_way()  # a GPU stands still while the process with the model waits for a core
     return look_from_afar(served)
@@ -117,6 +117,6 @@ def _looking_from_afar(served: Ask) -> Any:
 def _processes(device: str, count: int | None) -> tuple[dict[str, str], ...]:
     if device == "cpu":
         return tuple({} for _ in range(count or 0))
-    from jostle.detectors.devices import one_gpu_each
+    from jostle.models.devices import one_gpu_each
 
     return tuple(one_gpu_each(count))

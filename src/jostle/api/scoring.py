@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import Truth
 from jostle.errors import DataError
-from jostle.types.predictions import Predictions
-from jostle.types.truth import Truth
 
 if TYPE_CHECKING:
-    from jostle.diagnosis.diagnosis import Diagnosis
-    from jostle.filing.files import Converted
-    from jostle.metrics.box_stability import BoxStability
+    from jostle.io.files.annotations import Converted
     from jostle.metrics.comparison import Comparison
+    from jostle.metrics.diagnosis.diagnosis import Diagnosis
     from jostle.metrics.pm_k import Labels, PmK, Scores
+    from jostle.metrics.pm_k_detection import BoxStability
     from jostle.metrics.robustness import Robustness
     from jostle.metrics.score import Score
 
@@ -34,7 +34,7 @@ def load_truth(
         protocol: `thumos14` and `opentad` leave out repeated and empty instances; `activitynet` keeps everything.
         fix: drop what is no segment instead of refusing the file, and count it.
     """
-    from jostle.filing.files import read_truth
+    from jostle.io.files.annotations import read_truth
     from jostle.metrics.protocol import protocols
 
     return protocols[protocol].prepare(read_truth(path, subset=subset, fix=fix))
@@ -46,7 +46,7 @@ def load_predictions(path: str | Path, *, fix: bool = False) -> Predictions:
     Args:
         fix: drop rows that are not finite or not whole instead of refusing the file, and count them.
     """
-    from jostle.filing.files import read_predictions
+    from jostle.io.files.annotations import read_predictions
 
     return read_predictions(path, fix=fix)
 
@@ -113,7 +113,7 @@ def diagnose(
         style: `thumos14` or `activitynet`: thresholds and buckets.
         annotators: use the first so many annotations of each instance, where the truth has several.
     """
-    from jostle.diagnosis.diagnosis import diagnose as diagnose_detections
+    from jostle.metrics.diagnosis.diagnosis import diagnose as diagnose_detections
 
     return diagnose_detections(_predictions(predictions), _truth(truth), style=style, annotators=annotators)
 
@@ -136,7 +136,7 @@ def pm_k(
         labels_of: hold a neighbour to its `own` labels (ImageNet-Vid-Robust) or its `anchor`'s (YTBB-Robust).
         project: merge the scores of the 1000 ImageNet classes into the 30 of ImageNet-Vid or the 24 of YTBB.
     """
-    from jostle.filing.frames import read_frame_labels, read_frame_scores, read_frame_sets
+    from jostle.io.formats.frame_scores import read_frame_labels, read_frame_scores, read_frame_sets
     from jostle.metrics.pm_k import pm_k as measure
 
     given = read_frame_scores(scores) if isinstance(scores, str | Path) else scores
@@ -173,12 +173,12 @@ def pm_k_boxes(
     Raises:
         DataError: if a file holds something else, or a frame of the sets is in no file.
     """
-    from jostle.datasets.box_sets import BoxSets
-    from jostle.filing.boxes import read_true_boxes
-    from jostle.filing.found_boxes import named_as, read_detections
-    from jostle.filing.frames import read_frame_sets
-    from jostle.looking.object_classes import match_objects
-    from jostle.metrics.box_stability import box_stability
+    from jostle.datasets.frame_sets import BoxSets
+    from jostle.datasets.object_classes import match_objects
+    from jostle.io.formats.boxes import read_true_boxes
+    from jostle.io.formats.detected_boxes import named_as, read_detections
+    from jostle.io.formats.frame_scores import read_frame_sets
+    from jostle.metrics.pm_k_detection import box_stability
 
     classes, truth = read_true_boxes(boxes)
     whole = BoxSets(classes, read_frame_sets(sets) if isinstance(sets, str | Path) else sets, truth)
@@ -224,7 +224,7 @@ def convert(
         to: the format; by default what the target's ending says.
         truth: names class numbers, or numbers class names, where the two formats differ in that.
     """
-    from jostle.filing.files import convert as convert_file
+    from jostle.io.files.annotations import convert as convert_file
 
     return convert_file(source, target, to=to, truth=truth, subset=subset, fix=fix)
 
@@ -235,7 +235,7 @@ def load_scored_truth(path: str | Path, *, subset: str | None = None, fix: bool 
     Raises:
         DataError: if the file has several subsets and none is named: which one is meant cannot be guessed.
     """
-    from jostle.filing.files import read_truth
+    from jostle.io.files.annotations import read_truth
 
     truth = read_truth(path, subset=subset, fix=fix)
     present = {name: truth.subsets.count(name) for name in dict.fromkeys(truth.subsets)}
@@ -255,8 +255,8 @@ def _truth(given: TruthLike) -> Truth:
 
 def _families(cells: Mapping[str, float | None]) -> dict[str, str]:
     """The family of each corruption that jostle knows, by the name its cells are written with."""
-    from jostle.corrupting.corruption import corruptions
-    from jostle.corrupting.profile import profiles
+    from jostle.corruptions.engine.corruption import corruptions
+    from jostle.corruptions.engine.profile import profiles
     from jostle.metrics.robustness import split_cell
 
     made = {}

@@ -7,15 +7,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jostle.api.corrupting import SegmentsLike, as_segments
+from jostle.api.video import SegmentsLike, as_segments
+from jostle.core.types.clip import checked_rate
+from jostle.core.types.segments import Segments
+from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, DataError
-from jostle.types.clip import checked_rate
-from jostle.types.segments import Segments
-from jostle.types.truth import Truth
 
 if TYPE_CHECKING:
-    from jostle.corrupting.spec import Spec
-    from jostle.extraction.folder import Corrupting
+    from jostle.corruptions.engine.spec import Spec
+    from jostle.features.folder import Corrupting
 
 
 def videos_and_corruptions(
@@ -30,10 +30,10 @@ def videos_and_corruptions(
     seed: int,
 ) -> tuple[Mapping[str, Path], Corrupting]:
     """Which videos are meant, and what is to befall each."""
-    from jostle.corrupting.placement import parse
-    from jostle.corrupting.spec import Spec
+    from jostle.corruptions.engine.placement import parse
+    from jostle.corruptions.engine.spec import Spec
     from jostle.datasets.videos import find_videos, id_at
-    from jostle.extraction.folder import Corrupting
+    from jostle.features.folder import Corrupting
 
     specs = tuple(str(Spec.parse(one)) for one in ([spec] if isinstance(spec, str | Spec) else spec))
     if placement is not None:
@@ -64,7 +64,7 @@ def rates_of(
 ) -> dict[str, Fraction]:
     """The rate of each folder of images, as annotations say it, or else as is given."""
     from jostle.errors import JostleError
-    from jostle.filing.files import read_truth
+    from jostle.io.files.annotations import read_truth
 
     frames = [name for name, path in videos.items() if path.is_dir()]
     if not frames:
@@ -90,9 +90,9 @@ def _actions(
     alone: bool,
 ) -> tuple[dict[str, Segments], str | None]:
     """The actions of each video, and a fingerprint of where they come from."""
-    from jostle.extraction.store import file_fingerprint
-    from jostle.filing.files import read_truth, segments_of
-    from jostle.filing.names import listing
+    from jostle.io.files.annotations import read_truth, segments_of
+    from jostle.io.files.fingerprint import file_fingerprint
+    from jostle.io.files.video_ids import listing
 
     if truth is None:
         if segments is None:

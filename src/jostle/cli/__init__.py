@@ -1,43 +1,7 @@
-"""The command line: arguments, one verb, an exit code."""
+"""The command line: argument parsing, one verb per call, exit codes."""
 
-from jostle.cli import (  # each puts its verbs into the program
-    boarding,
-    building,
-    corrupting,
-    detecting,
-    diffing,
-    extracting,
-    generating,
-    inspecting,
-    looking,
-    publishing,
-    reporting,
-    running,
-    scattering,
-    scoring,
-    verifying,
-    viewing,
-)
+from jostle.cli import benchmarks, models, results, scoring, system, video  # each module registers its verbs
 from jostle.cli.app import app
 from jostle.cli.main import main
 
-__all__ = [
-    "app",
-    "boarding",
-    "building",
-    "corrupting",
-    "detecting",
-    "diffing",
-    "extracting",
-    "generating",
-    "inspecting",
-    "looking",
-    "main",
-    "publishing",
-    "reporting",
-    "running",
-    "scattering",
-    "scoring",
-    "verifying",
-    "viewing",
-]
+__all__ = ["app", "benchmarks", "main", "models", "results", "scoring", "system", "video"]

@@ -9,8 +9,9 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from jostle import __version__, compiling, plugins
-from jostle.cli import voice
+from jostle import __version__
+from jostle.cli import console
+from jostle.core import kernels, plugins
 
 # The verbs in the order of work, as the help lists them.
 VERBS = {
@@ -57,7 +58,7 @@ def _importing(verb: Verb) -> Verb:
     def importing(*arguments: Any, imports: list[str] | None = None, **named: Any) -> Any:
         if imports:
             plugins.ask(*imports)
-        compiling.tell(None if named.get("quiet") or named.get("as_json") else voice.say)
+        kernels.tell(None if named.get("quiet") or named.get("as_json") else console.say)
         return verb(*arguments, **named)
 
     vars(importing)["__signature__"] = signature.replace(parameters=[*own, option])
@@ -77,7 +78,7 @@ app = Program(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        voice.show(f"jostle {__version__}")
+        console.show(f"jostle {__version__}")
         raise typer.Exit
 
 

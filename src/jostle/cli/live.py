@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jostle.cli import voice
+from jostle.cli import console
 from jostle.cli.tables import percent
 
 if TYPE_CHECKING:
-    from jostle.running.watching import CellSoFar, Tick
+    from jostle.evaluation.runner.progress import CellSoFar, Tick
 
 PAUSE_S = 0.5  # between two drawings of the table
 LIMITS = {"decoding": "decoding", "corrupting": "corrupting", "model": "the model", "disk": "the disk"}
@@ -21,13 +21,13 @@ LIMITS = {"decoding": "decoding", "corrupting": "corrupting", "model": "the mode
 @contextmanager
 def watching(what: str) -> Iterator[dict[str, Any]]:
     """Arguments for `api.run` that show how far it is: nothing when quiet."""
-    if voice.quiet():
+    if console.quiet():
         yield {}
     elif sys.stderr.isatty():
         with _live_table(what) as watch:
             yield {"watch": watch}
     else:
-        with voice.progress(what) as advance:
+        with console.progress(what) as advance:
             yield {"progress": advance}
 
 

@@ -9,7 +9,7 @@ import traceback
 import warnings
 from typing import Any, NoReturn
 
-from jostle.cli import voice
+from jostle.cli import console
 from jostle.cli.app import app
 from jostle.errors import JostleError
 
@@ -28,7 +28,7 @@ def main() -> NoReturn:
 
 def _warn(message: Warning | str, *where: Any, **more: Any) -> None:
     """A warning as one line of ours; where in the code it was raised is nothing to a user of the command line."""
-    voice.remark(f"warning: {message}")
+    console.remark(f"warning: {message}")
 
 
 class _Stopped(BaseException):
@@ -48,13 +48,13 @@ def _run() -> int:
     except JostleError as error:
         return _failed(error, str(error), error.exit_code, error.fault)
     except _Stopped as stopped:
-        voice.say("stopped; nothing half-written is left, run the same command again")
+        console.say("stopped; nothing half-written is left, run the same command again")
         return 128 + int(stopped.args[0])
     except MemoryError as error:
         return _failed(error, "out of memory; use a smaller video or fewer --jobs", 5, "F69")
     except OSError as error:
         resource = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
-        what = f"{voice.shown(str(error.filename or 'input'))}: {error.strerror or error}"
+        what = f"{console.shown(str(error.filename or 'input'))}: {error.strerror or error}"
         return _failed(error, what, 5 if resource else 3, "F66" if resource else "")
     except Exception as error:
         if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported here
@@ -63,9 +63,9 @@ def _run() -> int:
 
 
 def _failed(error: BaseException, message: str, code: int, fault: str) -> int:
-    if voice.verbosity > 1:
+    if console.verbosity > 1:
         traceback.print_exception(error)
-    voice.say(f"error{f'[{fault}]' if fault else ''}: {message}")
+    console.say(f"error{f'[{fault}]' if fault else ''}: {message}")
     for note in getattr(error, "__notes__", ()):
-        voice.say(f"  {note}")
+        console.say(f"  {note}")
     return code

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from jostle import api
+from jostle.cli import console
+from jostle.core.plugins import is_place
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")]
@@ -84,3 +89,15 @@ Cells = Annotated[
     str | None,
     typer.Option("--cells", metavar="SPEC,...", help="Only these; a corruption, a cell, group:NAME or all."),
 ]
+
+
+def fetch(kind: str, name: str | None, weights: str | None) -> None:
+    """Have weights in the cache, if they are to be fetched; whoever uses them finds them there."""
+    from jostle.models.weights.shipped.sources import is_fetched
+
+    if name is None or is_place(name) or not is_fetched(weights) or weights is None:
+        return
+    if console.quiet():
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # the hub's library draws its own
+    with console.progress(f"fetching weights of {name}, MiB") as advance:
+        api.fetch_weights(kind, name, weights, progress=advance)

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jostle.cli import voice
+from jostle.cli import console
 from jostle.cli.tables import between, lines_of, percent, signed
 
 if TYPE_CHECKING:
-    from jostle.diagnosis.diagnosis import Diagnosis
-    from jostle.metrics.box_stability import BoxStability
+    from jostle.core.types.truth import Truth
     from jostle.metrics.comparison import Comparison
+    from jostle.metrics.diagnosis.diagnosis import Diagnosis
     from jostle.metrics.pm_k import PmK
+    from jostle.metrics.pm_k_detection import BoxStability
     from jostle.metrics.proposals import ProposalScore
     from jostle.metrics.score import Score
     from jostle.metrics.video_classification import ClassificationScore
-    from jostle.types.truth import Truth
 
 
 def variant(truth: Truth) -> str | None:
     """The known variant of a data set that this is, if any."""
-    from jostle.filing.files import variant_of
+    from jostle.io.files.annotations import variant_of
 
     return variant_of(truth)
 
@@ -65,7 +65,7 @@ def class_lines(names: Sequence[str], scores: list[Score]) -> list[str]:
     head = ["class", *(["average AP %"] if len(scores) == 1 else [*_heads(names), "change"])]
     rows = [head]
     for name, values in scores[0].per_class.items():
-        row = [voice.shown(name), percent(float(values.mean()))]
+        row = [console.shown(name), percent(float(values.mean()))]
         if len(scores) > 1:
             after = float(scores[1].per_class[name].mean())
             row += [percent(after), signed(after - float(values.mean()))]
@@ -74,7 +74,7 @@ def class_lines(names: Sequence[str], scores: list[Score]) -> list[str]:
 
 
 def _heads(names: Sequence[str]) -> list[str]:
-    return [f"{voice.shown(name)} %" for name in names]
+    return [f"{console.shown(name)} %" for name in names]
 
 
 def proposal_lines(score: ProposalScore) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from jostle import api
-from jostle.cli import voice
+from jostle.cli import console
 from jostle.cli.app import app
 from jostle.cli.options import Json, Quiet, Seed, Verbose
 from jostle.cli.score_lines import (
@@ -27,8 +27,8 @@ from jostle.cli.tables import percent
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
-    from jostle.findings.tables import Table
     from jostle.metrics.score import Score
+    from jostle.reporting.analysis.tables import Table
 
 PredArgument = Annotated[Path, typer.Argument(metavar="PRED", help="Predictions, in any known format.")]
 TruthRequired = Annotated[Path, typer.Option("--truth", metavar="GT", help="Ground truth, in any known format.")]
@@ -75,7 +75,7 @@ def evaluate(
     quiet: Quiet = False,
     verbose: Verbose = 0,
 ) -> None:
-    voice.speak(quiet, verbose)
+    console.speak(quiet, verbose)
     if task != "detection":
         if csv is not None or latex is not None or names is not None:
             raise BadValue(f"--csv, --latex and --names go with detections; {task} have --json")
@@ -85,7 +85,7 @@ def evaluate(
     barred = _ids(blocked)
     paths = [path for path in (predictions, against) if path is not None]
     called = _called(paths, names)
-    with voice.progress("drawing videos") as advance:
+    with console.progress("drawing videos") as advance:
         scores = [
             api.score(
                 api.load_predictions(path, fix=fix),
@@ -105,23 +105,23 @@ def evaluate(
     if figures is not None:
         _draw_scores(called, scores, figures)
     if csv is not None or latex is not None:
-        from jostle.findings.file_tables import scores_table
+        from jostle.reporting.analysis.file_tables import scores_table
 
         _write_table(scores_table(called, scores, both, per_class=per_class), csv, latex)
     if as_json:
         shown = scores[0].to_dict()
         shown["truth"]["variant"] = variant(real)
-        voice.show_json(
+        console.show_json(
             shown if both is None else shown | {"against": scores[1].to_dict(), "difference": both.to_dict()}
         )
         return
-    voice.show(truth_line(scores[0].truth, real))
+    console.show(truth_line(scores[0].truth, real))
     for line in score_lines(scores[0]) if both is None else comparison_lines(called, scores, both):
-        voice.show(line)
+        console.show(line)
     if per_class:
-        voice.show("")
+        console.show("")
         for line in class_lines(called, scores):
-            voice.show(line)
+            console.show(line)
 
 
 @app.command(help="Say why a detector fails: DETAD's false positives, sensitivity and false negatives.")
@@ -147,7 +147,7 @@ def diagnose(
     quiet: Quiet = False,
     verbose: Verbose = 0,
 ) -> None:
-    voice.speak(quiet, verbose)
+    console.speak(quiet, verbose)
     real = api.load_scored_truth(truth, subset=subset, fix=fix)
     paths = [path for path in (predictions, against) if path is not None]
     called = _called(paths, names)
@@ -157,20 +157,20 @@ def diagnose(
     _remark_on(paths, [one.remarks for one in made])
     shown = made[0].to_dict()
     if len(made) > 1:
-        from jostle.diagnosis.change import change
+        from jostle.metrics.diagnosis.change import change
 
         shown |= {"against": made[1].to_dict(), "change": change(made[0], made[1]).to_dict()}
     if out is not None:
         _draw_diagnoses(called, shown, out)
     if csv is not None or latex is not None:
-        from jostle.findings.file_tables import diagnosis_table
+        from jostle.reporting.analysis.file_tables import diagnosis_table
 
         _write_table(diagnosis_table(called, [one.to_dict() for one in made]), csv, latex)
     if as_json:
-        voice.show_json(shown)
+        console.show_json(shown)
         return
     for line in diagnosis_lines(called, made):
-        voice.show(line)
+        console.show(line)
 
 
 @app.command(help="pm-k: how stable a frame classifier, or an object detector, is over similar frames.")
@@ -202,7 +202,7 @@ def pmk(
     quiet: Quiet = False,
     verbose: Verbose = 0,
 ) -> None:
-    voice.speak(quiet, verbose)
+    console.speak(quiet, verbose)
     if (labels is None) == (boxes is None):
         raise BadValue("pmk takes --labels for a frame classifier, or --boxes for an object detector; give one of them")
     if boxes is not None:
@@ -210,20 +210,20 @@ def pmk(
             raise BadValue("--project and --labels-of are for frame classifiers; leave them out beside --boxes")
         both = api.pm_k_boxes(predictions, sets, boxes, k, frames=frames)
         if as_json:
-            voice.show_json({"format": 1} | both.to_dict())
+            console.show_json({"format": 1} | both.to_dict())
             return
         for line in stability_lines(both):
-            voice.show(line)
+            console.show(line)
         return
     if frames is not None:
         raise BadValue("--frames goes with --boxes; scores of a classifier have the names of their frames")
     assert labels is not None
     made = api.pm_k(predictions, sets, labels, k, labels_of=labels_of, project=project)
     if as_json:
-        voice.show_json(made.to_dict())
+        console.show_json(made.to_dict())
         return
     for line in pm_k_lines(made):
-        voice.show(line)
+        console.show(line)
 
 
 @app.command(help="Convert annotations or predictions from one format to another.")
@@ -243,15 +243,15 @@ def convert(
     quiet: Quiet = False,
     verbose: Verbose = 0,
 ) -> None:
-    voice.speak(quiet, verbose)
+    console.speak(quiet, verbose)
     if target.exists() and not overwrite:
         raise BadValue(f"{target} exists; pass --overwrite to replace it")
     done = api.convert(source, target, to=to, truth=truth, subset=subset, fix=fix)
     if as_json:
-        voice.show_json({"format": 1, "out": str(target)} | vars(done) | {"lost": list(done.lost)})
+        console.show_json({"format": 1, "out": str(target)} | vars(done) | {"lost": list(done.lost)})
     else:
-        voice.show(voice.shown(str(target)))
-        voice.remark(str(done))
+        console.show(console.shown(str(target)))
+        console.remark(str(done))
 
 
 def _show_other(
@@ -264,16 +264,16 @@ def _show_other(
         curve = average_recall(api.load_predictions(predictions, fix=fix), real, average_proposals=100, tious=tious)
         shown, lines = curve.to_dict(), proposal_lines(curve)
     else:
-        from jostle.filing.files import read_video_labels
+        from jostle.io.files.annotations import read_video_labels
         from jostle.metrics.video_classification import video_classification
 
         made = video_classification(read_video_labels(predictions), read_video_labels(truth, subset=subset))
         shown, lines = made.to_dict(), classification_lines(made)
     if as_json:
-        voice.show_json(shown)
+        console.show_json(shown)
         return
     for line in lines:
-        voice.show(line)
+        console.show(line)
 
 
 def _remark_on(paths: list[Path], remarks: list[tuple[str, ...]]) -> None:
@@ -282,10 +282,10 @@ def _remark_on(paths: list[Path], remarks: list[tuple[str, ...]]) -> None:
     for path, own in zip(paths, remarks, strict=True):
         for remark in own:
             if remark not in shared:
-                voice.remark(f"{voice.shown(path.name)}: {remark}")
+                console.remark(f"{console.shown(path.name)}: {remark}")
     for remark in remarks[0]:
         if remark in shared:
-            voice.remark(remark)
+            console.remark(remark)
 
 
 def _tious(text: str | None) -> list[float] | None:
@@ -300,29 +300,29 @@ def _tious(text: str | None) -> list[float] | None:
 def _ids(path: Path | None) -> frozenset[str]:
     if path is None:
         return frozenset()
-    from jostle.filing.id_list import read_ids
+    from jostle.io.files.label_list import read_ids
 
     return read_ids(path)
 
 
 def _called(paths: list[Path], names: str | None) -> list[str]:
-    from jostle.findings.file_tables import file_names
+    from jostle.reporting.analysis.file_tables import file_names
 
     return file_names(paths, names)
 
 
 def _write_table(table: Table, csv: Path | None, latex: Path | None) -> None:
-    from jostle.filing.writing import write_text
+    from jostle.io.files.atomic import write_text
 
     for path, text in ((csv, table.csv()), (latex, table.latex() + "\n")):
         if path is not None:
             write_text(path, [text])
-            voice.remark(voice.shown(str(path)))
+            console.remark(console.shown(str(path)))
 
 
 def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
-    from jostle.figures.score_figures import draw_class_drops, draw_precision_recall, mean_curve
     from jostle.metrics.mean_ap import precision_recall
+    from jostle.reporting.figures.scores import draw_class_drops, draw_precision_recall, mean_curve
 
     first = scores[0]
     present = [i for i, count in enumerate(first.truth.counts) if count]
@@ -338,13 +338,13 @@ def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
         means: list[dict[str, float]] = [{n: float(v.mean()) for n, v in one.per_class.items()} for one in scores]
         written += draw_class_drops(means[0], means[1], folder, names=(names[0], names[1]))
     for path in written:
-        voice.remark(voice.shown(str(path)))
+        console.remark(console.shown(str(path)))
 
 
 def _draw_diagnoses(names: list[str], shown: dict[str, Any], folder: Path) -> None:
     import json
 
-    from jostle.figures.diagnosis_figures import draw_clean_against_corrupted, draw_diagnosis
+    from jostle.reporting.figures.diagnosis import draw_clean_against_corrupted, draw_diagnosis
 
     written = draw_diagnosis(shown, folder)
     if len(names) > 1:
@@ -352,4 +352,4 @@ def _draw_diagnoses(names: list[str], shown: dict[str, Any], folder: Path) -> No
     target = folder / "diagnosis.json"
     target.write_text(json.dumps(shown, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     for path in [*written, target]:
-        voice.remark(voice.shown(str(path)))
+        console.remark(console.shown(str(path)))

@@ -1,8 +1,46 @@
-"""Tables as text: aligned columns, numbers as percentages."""
+"""Runs at a glance: a row of little bars for every corruption, from clean to its highest severity."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from jostle.cli import console
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float], low: float, high: float) -> str:
+    """A bar a value, the lowest at `low` and the highest at `high`.
+
+    >>> sparkline([0.8, 0.7, 0.4], 0.4, 0.8)
+    '█▆▁'
+    """
+    span = high - low
+    shares = [(value - low) / span if span > 0 else 1.0 for value in values]  # a tiny span makes them infinite
+    return "".join(BARS[round(min(max(share, 0.0), 1.0) * (len(BARS) - 1))] for share in shares)
+
+
+def glance_lines(scores: dict[str, Any]) -> list[str]:
+    """The counted corruptions of a run, one line each: bars, the mean over severities, and what that is of clean.
+
+    The highest bar is the clean value, the lowest half of it, or the worst cell where that is lower: so a small loss
+    looks small.
+    """
+    from jostle.reporting.analysis.grid import grid_of
+
+    value = {cell["cell"]: cell["value"] for cell in scores["cells"]}
+    if not value:
+        return []
+    clean, low = scores["clean"], min(scores["clean"] / 2, *value.values())
+    rows = [["", "", "mean", "of clean"]]
+    for row in grid_of(list(value), list(value)).rows:
+        means = scores["by_corruption"][row.corruption]
+        bars = sparkline([clean, *(value[cell] for cell in row.cells.values())], low, clean)
+        rows.append([console.shown(row.name), bars, percent(means["mean"]), percent(means["relative"])])
+    wide = max(len(row[1]) for row in rows)
+    rows = [[row[0], row[1].ljust(wide), *row[2:]] for row in rows]
+    return [*lines_of(rows), f"bars: clean and each severity, from {percent(low)} to {percent(clean)}"]
 
 
 def lines_of(rows: Sequence[Sequence[str]]) -> list[str]:

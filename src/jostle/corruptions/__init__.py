@@ -1,1 +1,1 @@
-"""The shelf of corruptions: one family a file, each corruption one decorated function."""
+"""Video corruptions: one family per file, each corruption one decorated function."""

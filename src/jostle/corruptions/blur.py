@@ -14,18 +14,18 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
-from jostle.corrupting.corruption import corruption
-from jostle.corrupting.scene import Moment
-from jostle.corrupting.stages import Span
+from jostle.core.kernels import kernel
+from jostle.core.random import key_for
+from jostle.core.types.clip import Frame, Frames
+from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.corruption import corruption
+from jostle.corruptions.engine.stages import Span
 from jostle.corruptions.kernels.discs import boxes_of, correlate_disc
 from jostle.corruptions.kernels.filters import HAIR, correlate_taps, gaussian, motion_trail
 from jostle.corruptions.kernels.frame_draws import Draws
 from jostle.corruptions.kernels.streams import draw
 from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
 from jostle.errors import BadValue
-from jostle.seeds import key_for
-from jostle.types.clip import Frame, Frames
 
 Array = npt.NDArray[Any]
 

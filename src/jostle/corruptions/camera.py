@@ -8,14 +8,14 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import inlined, kernel
-from jostle.corrupting.corruption import corruption
-from jostle.corrupting.scene import Moment
-from jostle.corruptions.kernels.enlarging import enlarged
+from jostle.core.kernels import inlined, kernel
+from jostle.core.types.clip import Frame
+from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.pixels import four_bytes, put_four_bytes
+from jostle.corruptions.kernels.resize import enlarged
 from jostle.corruptions.kernels.sway import OverTime, sway
 from jostle.errors import BadValue
-from jostle.types.clip import Frame
 
 Bytes = npt.NDArray[np.uint8]
 

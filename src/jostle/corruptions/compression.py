@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jostle.corrupting.corruption import corruption
-from jostle.corrupting.scene import Scene
-from jostle.media.encoders import require_encoder
-from jostle.types.clip import Frame
+from jostle.core.types.clip import Frame
+from jostle.corruptions.engine.context import Scene
+from jostle.corruptions.engine.corruption import corruption
+from jostle.io.video.encoders import require_encoder
 
 # Bits per pixel assumed for frames that do not come from a file: an ordinary web video.
 USUAL_BITS = 0.1
@@ -63,7 +63,7 @@ def _through(
     frames: Iterator[Frame], scene: Scene, encoder: str, decoder: str, options: dict[str, str]
 ) -> Iterator[Frame]:
     require_encoder(encoder)
-    from jostle.media.codec import Codec, transcode  # loads FFmpeg, which the other corruptions do without
+    from jostle.io.video.codec import Codec, transcode  # loads FFmpeg, which the other corruptions do without
 
     return transcode(frames, Codec(encoder, decoder, dict(options)), fps=scene.fps, streams=scene.streams)
 

@@ -10,16 +10,16 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import fixed, inlined, kernel
-from jostle.corrupting.corruption import corruption
-from jostle.corrupting.scene import Moment
-from jostle.corrupting.stages import Span
+from jostle.core.kernels import fixed, inlined, kernel
+from jostle.core.types.clip import Frame, Frames
+from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.corruption import corruption
+from jostle.corruptions.engine.stages import Span
 from jostle.corruptions.kernels.filters import rows_of
 from jostle.corruptions.kernels.frame_draws import Draws
 from jostle.corruptions.kernels.pixels import four_bytes, put_four_bytes
 from jostle.corruptions.kernels.sway import OverTime, texture_key
 from jostle.corruptions.kernels.textures import Plane, uniform_plane
-from jostle.types.clip import Frame, Frames
 
 Array = npt.NDArray[Any]
 

@@ -13,11 +13,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
-from jostle.corrupting.corruption import corruption
-from jostle.corrupting.scene import Moment
+from jostle.core.kernels import kernel
+from jostle.core.types.clip import Frame
+from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.filters import rows_of, towards_mean
-from jostle.types.clip import Frame
 
 Table = npt.NDArray[Any]
 

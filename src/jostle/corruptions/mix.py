@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from jostle.corrupting.corruption import corruption
-from jostle.corrupting.scene import Scene
-from jostle.corrupting.stages import Span
+from jostle.core.types.clip import Frame, Frames
 from jostle.corruptions.blur import motion_blur
 from jostle.corruptions.digital import STRIP_DISTANCE, patched
+from jostle.corruptions.engine.context import Scene
+from jostle.corruptions.engine.corruption import corruption
+from jostle.corruptions.engine.stages import Span
 from jostle.corruptions.light import black_frame, overexposure
 from jostle.corruptions.occlusion import occlusion
-from jostle.types.clip import Frame, Frames
 
 # Own strengths at severities 1 to 5: exposure, trail, hand, blocks.
 STRENGTHS = (

@@ -9,12 +9,12 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
-from jostle.corrupting.corruption import corruption
-from jostle.corrupting.scene import Moment
+from jostle.core.kernels import kernel
+from jostle.core.types.clip import Frame
+from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.median import median_of_seven
 from jostle.corruptions.kernels.sway import sway
-from jostle.types.clip import Frame
 
 # The published overlay is 787 by 442 pixels, a dark, back-lit hand over 26.7 % of them; ours has the same size, colour
 # and cover.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.corrupting.corruption import corruption
-from jostle.types.clip import Times
+from jostle.core.types.clip import Times
+from jostle.corruptions.engine.corruption import corruption
 
 Indices = npt.NDArray[np.int64]
 Rng = np.random.Generator

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.corrupting.corruption import corruption
+from jostle.core.types.clip import Times
+from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.order import Indices
-from jostle.types.clip import Times
 
 
 @corruption(level="time", scale=(2, 4, 8, 16, 32), cites="schiappa2023", draws=False)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from jostle.compiled import kernel
-from jostle.corrupting.corruption import corruption
-from jostle.corrupting.scene import Scene
-from jostle.media.encoders import require_encoder
-from jostle.media.probe import have_pyav
-from jostle.types.clip import Frame
+from jostle.core.kernels import kernel
+from jostle.core.types.clip import Frame
+from jostle.corruptions.engine.context import Scene
+from jostle.corruptions.engine.corruption import corruption
+from jostle.io.video.encoders import require_encoder
+from jostle.io.video.probe import have_pyav
 
 if TYPE_CHECKING:
-    from jostle.media.codec import Streams
+    from jostle.io.video.codec import Streams
 
 DATAGRAM = 1472  # bytes of payload; a coded picture is cut into these, and no two pictures share one
 
@@ -34,7 +34,7 @@ def bit_error(
     """
     damage = ByteNoise(int(amount)) if rule == "bytes" else BitFlips(amount, scene)
     if scene.path is not None and have_pyav():
-        from jostle.media.coded import decode_source
+        from jostle.io.video.coded_stream import decode_source
 
         return decode_source(scene.path, damage, as_stored=rule == "bytes")
     return _sent(frames, scene, scene.streams, damage)
@@ -61,7 +61,7 @@ def _sent(
 ) -> Iterator[Frame]:
     """Frames as H.264 at the encoder's usual quality, damaged on the way; `streams` keeps those of the clip itself."""
     require_encoder("libx264")
-    from jostle.media.codec import Codec, transcode  # loads FFmpeg, which the other corruptions do without
+    from jostle.io.video.codec import Codec, transcode  # loads FFmpeg, which the other corruptions do without
 
     return transcode(frames, Codec("libx264", "h264", {"crf": 23}), fps=scene.fps, damage=damage, streams=streams)
 

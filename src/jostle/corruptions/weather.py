@@ -14,9 +14,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import inlined, kernel
-from jostle.corrupting.corruption import corruption
-from jostle.corrupting.scene import Moment
+from jostle.core.kernels import inlined, kernel
+from jostle.core.random import key_for
+from jostle.core.types.clip import Frame
+from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
 from jostle.corruptions.kernels.frame_draws import Draws
 from jostle.corruptions.kernels.splashes import mud, water
@@ -32,8 +34,6 @@ from jostle.corruptions.kernels.textures import (
     raw_cloud,
     stretched,
 )
-from jostle.seeds import key_for
-from jostle.types.clip import Frame
 
 Array = npt.NDArray[Any]
 

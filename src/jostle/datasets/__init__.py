@@ -1,1 +1,1 @@
-"""Data sets as they lie on disk: by name, in the layouts they are met in, and what of them is there."""
+"""Data sets on disk, by name and layout, and the generated puppet data set."""

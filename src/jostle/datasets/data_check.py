@@ -9,8 +9,8 @@ from typing import Any
 
 from jostle.datasets.dataset import Dataset
 from jostle.errors import JostleError
-from jostle.filing.names import listing, shown
-from jostle.media.probe import probe
+from jostle.io.files.video_ids import listing, shown
+from jostle.io.video.probe import probe
 
 
 @dataclass(frozen=True)

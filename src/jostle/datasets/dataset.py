@@ -8,14 +8,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from jostle.datasets.box_sets import BoxSets
-from jostle.datasets.frame_sets import FrameSets
+from jostle.core.registry import Registry
+from jostle.core.types.truth import Truth
+from jostle.core.types.video_labels import VideoLabels
+from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.errors import BadValue, UnknownName
-from jostle.filing.names import listing, shown
-from jostle.filing.variants import variant_of
-from jostle.registry import Registry
-from jostle.types.truth import Truth
-from jostle.types.video_labels import VideoLabels
+from jostle.io.files.truth_table import variant_of
+from jostle.io.files.video_ids import listing, shown
 
 Progress = Callable[[int, int], None]
 
@@ -236,7 +235,7 @@ class DatasetKind:
 
 Loader = TypeVar("Loader", bound=Callable[[Request], Dataset])
 
-datasets: Registry[DatasetKind] = Registry("data set", "jostle.puppets", "jostle.datasets.layouts")
+datasets: Registry[DatasetKind] = Registry("data set", "jostle.datasets.puppets", "jostle.datasets.layouts")
 
 
 def dataset(

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from jostle.core.types.boxes import Boxes
+
 
 @dataclass(frozen=True)
 class FrameSets:
@@ -45,3 +49,57 @@ class FrameSets:
 
     def __repr__(self) -> str:
         return f"FrameSets({len(self)} anchors, {len(self.frames)} frames of {len(self.videos)} videos)"
+
+
+@dataclass(frozen=True)
+class BoxSets:
+    """Anchors, the frames that look like them, and the objects in both.
+
+    A frame is named by its video and its own name there, `<video>/<frame>`.
+
+    Attributes:
+        classes: their places are the class numbers.
+        sets: the neighbours of each anchor.
+        boxes: the true boxes of each frame, in pixels from its upper left corner.
+
+    >>> one = Boxes([[0, 0, 10, 10]], [0])
+    >>> found = BoxSets(("dog",), {"v/5.jpg": ["v/4.jpg"]}, {"v/5.jpg": one, "v/4.jpg": one})
+    >>> found.frames, found.videos, len(found)
+    (('v/5.jpg', 'v/4.jpg'), ('v',), 1)
+    """
+
+    classes: tuple[str, ...]
+    sets: Mapping[str, Sequence[str]]
+    boxes: Mapping[str, Boxes]
+
+    @property
+    def frames(self) -> tuple[str, ...]:
+        """Every frame of the sets, once."""
+        return FrameSets(self.sets, {}).frames
+
+    @property
+    def videos(self) -> tuple[str, ...]:
+        """Every video that a frame of the sets is from, once."""
+        return FrameSets(self.sets, {}).videos
+
+    def without(self, absent: Collection[str]) -> BoxSets:
+        """What is left when frames are absent: a set without its anchor goes, other frames leave their sets."""
+        gone = set(absent)
+        boxes = {frame: boxes for frame, boxes in self.boxes.items() if frame not in gone}
+        return BoxSets(self.classes, FrameSets(self.sets, {}).without(absent).sets, boxes)
+
+    def only(self, classes: Collection[str]) -> BoxSets:
+        """The same with boxes of these classes only; the numbers stay."""
+        wanted = [i for i, name in enumerate(self.classes) if name in set(classes)]
+        if len(wanted) == len(self.classes):
+            return self
+        kept = {frame: np.isin(boxes.label, wanted) for frame, boxes in self.boxes.items()}
+        boxes = {frame: Boxes(one.box[kept[frame]], one.label[kept[frame]]) for frame, one in self.boxes.items()}
+        return BoxSets(self.classes, self.sets, boxes)
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __repr__(self) -> str:
+        objects = sum(len(boxes) for boxes in self.boxes.values())
+        return f"BoxSets({len(self)} anchors, {len(self.frames)} frames, {objects} objects)"

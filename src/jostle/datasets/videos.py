@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.errors import DataError
-from jostle.filing.names import VIDEO_SUFFIXES, id_of, listing, normal_id, shown
-from jostle.media.door import Identity
-from jostle.media.frame_names import is_image_name
-from jostle.media.source import fingerprint_of, identity_of
+from jostle.io.files.video_ids import VIDEO_SUFFIXES, id_of, listing, normal_id, shown
+from jostle.io.video.frame_folder import is_image_name
+from jostle.io.video.source import fingerprint_of, identity_of
+from jostle.io.video.validation import Identity
 
 _READ_BYTES = 1 << 20
 _FLOW = frozenset(("flow", "flow_x", "flow_y", "flow_u", "flow_v"))  # folders of optical flow, as images

@@ -1,1 +1,1 @@
-"""Struck frames taken out: the frames before and after them stand in."""
+"""Detection and repair of damaged frames."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.corrupting.video import names_of_images, pump
-from jostle.media.decode import Reader
-from jostle.media.encode import Writer
-from jostle.mending.pictures import How, Mask, Mended
+from jostle.corruptions.engine.video import names_of_images, pump
+from jostle.io.video.decode import Reader
+from jostle.io.video.encode import Writer
+from jostle.mending.repair import How, Mask, Mended
 
 Progress = Callable[[int, int], None]
 

@@ -1,1 +1,1 @@
-"""Numbers from predictions and truth: neither torch nor video is needed to score anybody's files."""
+"""Metrics from predictions and ground truth; needs neither torch nor video."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.types.columns import Floats, Indices
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import Truth
 from jostle.errors import DataError
-from jostle.types.columns import Floats, Indices
-from jostle.types.predictions import Predictions
-from jostle.types.truth import Truth
 
 TOO_LATE = 10  # a prediction that ends at more than this many durations of its video is not in seconds
 UNKNOWN_SHARE = 0.5  # more unknown labels than this are a mistake, not a few extra classes

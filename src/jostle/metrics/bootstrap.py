@@ -14,14 +14,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import fixed, kernel
+from jostle.core.kernels import fixed, kernel
+from jostle.core.random import rng_for
+from jostle.core.types.columns import Flags, Floats, Indices, Ints
+from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
 from jostle.metrics.alignment import Aligned
 from jostle.metrics.matching import NONE, Matches
 from jostle.metrics.protocol import Protocol
-from jostle.seeds import rng_for
-from jostle.types.columns import Flags, Floats, Indices, Ints
-from jostle.types.truth import Truth
 
 Weights = npt.NDArray[np.int16]  # (draws, videos)
 

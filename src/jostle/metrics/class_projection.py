@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.types.columns import Floats
 from jostle.errors import BadValue, UnknownName
-from jostle.types.columns import Floats
 
 Merge = Literal["max", "mean", "median", "sum"]
 IMAGENET_CLASSES = 1000

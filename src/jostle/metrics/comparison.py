@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from jostle.core.notebook import html_table
+from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.metrics.bootstrap import Interval, interval_of
 from jostle.metrics.score import Score
-from jostle.showing import html_table
-from jostle.types.columns import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.core.types.columns import Ints
 from jostle.errors import BadValue, DataError
-from jostle.types.columns import Ints
 
 Sets = Mapping[str, Sequence[str]]
 

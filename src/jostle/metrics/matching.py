@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import fixed, kernel
+from jostle.core.kernels import fixed, kernel
+from jostle.core.types.columns import Flags, Floats, Ints
+from jostle.core.types.truth import Spans, Truth
 from jostle.metrics.alignment import Aligned
 from jostle.metrics.protocol import Protocol
-from jostle.types.columns import Flags, Floats, Ints
-from jostle.types.truth import Spans, Truth
 
 NONE = -1
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from jostle.compiled import kernel
+from jostle.core.kernels import kernel
+from jostle.core.types.columns import Flags, Floats, Indices, Ints
 from jostle.metrics.matching import NONE, Matches
 from jostle.metrics.protocol import Protocol
-from jostle.types.columns import Flags, Floats, Indices, Ints
 
 
 def interpolated_ap(hits: Ints, positives: int, *, normaliser: float | None = None) -> float:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, SupportsFloat, TypeVar
 
+from jostle.core.registry import Registry
 from jostle.errors import BadValue, JostleError
-from jostle.registry import Registry
 
 F = TypeVar("F", bound=Callable[..., Any])
 Task = Literal["detection", "proposals", "recognition", "frames", "objects", "robustness"]

@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.notebook import data_frame, html_table, percents
+from jostle.core.types.columns import Flags, Ints
 from jostle.errors import BadValue, DataError
+from jostle.metrics.accuracy import Interval, clopper_pearson
 from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require
-from jostle.metrics.intervals import Interval, clopper_pearson
 from jostle.metrics.metric import metric
-from jostle.showing import data_frame, html_table, percents
-from jostle.types.columns import Flags, Ints
 
 Scores = Mapping[str, npt.ArrayLike]  # scores of each class, or the number of the chosen class
 Labels = Mapping[str, Sequence[int] | int]

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
+from jostle.core.kernels import kernel
+from jostle.core.types.columns import Floats, Ints
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, DataError
 from jostle.metrics.metric import metric
 from jostle.metrics.protocol import checked_tious, protocols
-from jostle.types.columns import Floats, Ints
-from jostle.types.predictions import Predictions
-from jostle.types.truth import Truth
 
 POINTS = 100  # of the curve
 

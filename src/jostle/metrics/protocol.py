@@ -12,10 +12,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.registry import Registry
+from jostle.core.types.columns import Flags, Floats
+from jostle.core.types.truth import Spans, Truth
 from jostle.errors import BadValue
-from jostle.registry import Registry
-from jostle.types.columns import Flags, Floats
-from jostle.types.truth import Spans, Truth
 
 
 @dataclass(frozen=True)

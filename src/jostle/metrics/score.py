@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from jostle.core.notebook import data_frame, html_table, percents
+from jostle.core.types.columns import Floats
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 from jostle.metrics.alignment import Aligned, align, counted_as
 from jostle.metrics.bootstrap import Interval, Resamples, interval_of
@@ -15,10 +19,6 @@ from jostle.metrics.matching import Matches, match
 from jostle.metrics.mean_ap import average_precisions, mean_over_classes
 from jostle.metrics.metric import metric
 from jostle.metrics.protocol import Protocol, checked_tious, protocols
-from jostle.showing import data_frame, html_table, percents
-from jostle.types.columns import Floats
-from jostle.types.predictions import Predictions
-from jostle.types.truth import Truth
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from jostle.core.types.columns import Ints
+from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import BadValue, DataError
 from jostle.metrics.mean_ap import interpolated_ap
 from jostle.metrics.metric import metric
-from jostle.types.columns import Ints
-from jostle.types.video_labels import VideoLabels
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""Models that look at frames: what each expects to see is data beside it, so preparation is derived, never retyped."""
+"""Networks, their weights and their preprocessing."""
 
-from jostle.models.extractor import Extractor, extractors, load_extractor
+from jostle.models.extractors.extractor import Extractor, extractors, load_extractor
 from jostle.models.input_spec import InputSpec
-from jostle.models.recogniser import Recogniser, load_recogniser, recognisers
+from jostle.models.recognition.recogniser import Recogniser, load_recogniser, recognisers
 
 __all__ = [
     "Extractor",

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from jostle.core.triton import runs_on
 from jostle.errors import BadValue
-from jostle.models.preparing.cropping import Crops, OddMargin, centre_crop, crops_of, cut
-from jostle.models.preparing.one_pass import Interpolation, Resize, Scale, in_one_pass
-from jostle.models.preparing.pillow_resize import pillow_resized
-from jostle.programs import runs_on
+from jostle.models.preprocessing.crop import Crops, OddMargin, centre_crop, crops_of, cut
+from jostle.models.preprocessing.fused import Interpolation, Resize, Scale, in_one_pass
+from jostle.models.preprocessing.resize import pillow_resized
 
 Frames = npt.NDArray[np.uint8]
 Layout = Literal["CTHW", "TCHW", "THWC"]

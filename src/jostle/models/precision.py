@@ -9,7 +9,6 @@ from typing import Any
 import torch
 
 from jostle.errors import BadValue, UnknownName
-from jostle.models.threads import one_thread
 
 PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
 
@@ -53,3 +52,14 @@ def computing(device: str, precision: str) -> Iterator[None]:
                 torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
         else:
             yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """On a CPU, one thread for what is computed inside: the same bits on every machine with the same kernels."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,1 +1,1 @@
-"""Training detectors, clean and robust: one plain loop, keyed draws, and checkpoints that survive a kill."""
+"""Training of detectors, recognisers and inspectors, clean and robust."""

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from jostle.detectors.checkpoints import read_weights
+from jostle.core.state_dict import differences, listed
 from jostle.errors import CheckpointError
-from jostle.shapes import differences, listed
+from jostle.models.checkpoints import read_weights
 
 PLACE = "backbone."
 INNER = ("_model.", "backbone.")  # what AFSD and E2E-TAD call the network inside

@@ -20,22 +20,22 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from jostle.cache import cache_folder
-from jostle.corrupting.apply import masks_for
-from jostle.corrupting.placement import Timeline
-from jostle.corrupting.spec import Spec
-from jostle.corrupting.stages import ClipSource, Source, chain
+from jostle.core.cache import cache_folder
+from jostle.core.random import key_for, rng_for
+from jostle.core.types.clip import Clip, Frames
+from jostle.corruptions.engine.apply import masks_for
+from jostle.corruptions.engine.placement import Timeline
+from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.engine.stages import ClipSource, Source, chain
 from jostle.datasets.dataset import Dataset, Request, datasets
 from jostle.errors import DataError, JostleError, ResourceError
-from jostle.extraction.store import source_state
-from jostle.media.decode import Reader
-from jostle.media.source import is_images
+from jostle.io.files.fingerprint import source_state
+from jostle.io.video.decode import Reader
+from jostle.io.video.source import is_images
 from jostle.metrics.frame_sets import frame_number
 from jostle.models.input_spec import InputSpec, resized
-from jostle.seeds import key_for, rng_for
+from jostle.parallel.workers import cores, worked
 from jostle.training.recognition_config import ClipsConfig, CorruptionsConfig
-from jostle.types.clip import Clip, Frames
-from jostle.workers import cores, worked
 
 Indices = npt.NDArray[np.int64]
 FORMAT = 1  # of the files of pixels: raise it when the same settings give other bytes

@@ -1,21 +1,61 @@
-"""The Temporal-Robust Consistency loss: a detector shall place an action the same on clean and on corrupted features.
-
-Zeng et al.: "Benchmarking the Robustness of Temporal Action Detection Models Against Temporal Corruptions", CVPR 2024.
-The paper's text and its released program differ; both are here under their names.
-"""
+"""The settings of the consistency loss."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from jostle.detectors.blocks.assignment import Actions, Targets
-from jostle.detectors.blocks.losses import iou
-from jostle.detectors.feature_detector import FeatureDetector
-from jostle.detectors.outputs import Outputs
-from jostle.training.consistency_config import ConsistencyConfig, Divergence
+from jostle.errors import BadValue
+from jostle.models.detection.blocks.assignment import Actions, Targets
+from jostle.models.detection.blocks.losses import iou
+from jostle.models.detection.feature_detector import FeatureDetector
+from jostle.models.detection.frame_detector import FrameDetector
+from jostle.models.detection.outputs import Outputs
+
+Form = Literal["released", "paper"]
+Selection = Literal["centre", "action", "video"]
+Divergence = Literal["js", "kl", "mse"]
+
+
+@dataclass(frozen=True)
+class ConsistencyConfig:
+    """Which consistency, and how much of it.
+
+    Attributes:
+        form: `released` compares 1 - tIoU point by point at the positives; `paper` compares the tIoU of the `nearest`
+            predictions of each action, chosen separately on both sides.
+        selection: points of the released form: near the `centre` of an action as the detector's own targets,
+            anywhere in the `action`, or in the whole `video` wherever the action that a point refers to covers it.
+        divergence: `js` as in the paper, or its alternatives `kl` and `mse`.
+        weight: of the term in the loss.
+        nearest: K of the paper's form, which the paper does not give.
+        normalise: how the K values of the paper's form become a distribution: divided by their `sum`, by `softmax`, or
+            `none`. The paper does not say.
+        epsilon: values are kept above it, so that no logarithm is infinite; the released program has none.
+        released_faults: repeat three faults of the released program: TriDet's targets lose their centre radius under
+            `centre` and `video`, its `video` reads the offsets of class 0 and counts padding, and the running number
+            of positives moves twice a step.
+    """
+
+    form: Form = "released"
+    selection: Selection = "centre"
+    divergence: Divergence = "js"
+    weight: float = 1.0
+    nearest: int = 10
+    normalise: Literal["sum", "softmax", "none"] = "sum"
+    epsilon: float = 1e-6
+    released_faults: bool = False
+
+    def __post_init__(self) -> None:
+        if self.nearest < 1:
+            raise BadValue(f"consistency: nearest must be at least 1, got {self.nearest}")
+        if not 0 < self.epsilon < 0.1:
+            raise BadValue(f"consistency: epsilon lies above 0 and below 0.1, got {self.epsilon}")
+        if self.weight < 0:
+            raise BadValue(f"consistency: weight must not be below 0, got {self.weight}")
 
 
 def consistency_loss(
@@ -134,3 +174,31 @@ def _segments_at(
     offsets = offsets * outputs.points.stride[flat, None]
     position = outputs.points.position[flat]
     return torch.stack([position - offsets[:, 0], position + offsets[:, 1]], -1).view(*point.shape, 2)
+
+
+def clip_consistency(
+    detector: FrameDetector[Any], clean: Any, corrupted: Any, actions: Actions, config: ConsistencyConfig
+) -> Tensor:
+    """The unweighted term for clips that the detector saw twice.
+
+    Who answers for an action is settled by the clean answers, as queries are matched anew in each.
+    """
+    sides = [detector.said(outputs).float() for outputs in (clean, corrupted)]
+    if config.form == "paper":
+        one, other = (_nearest_prediction_overlaps(said, actions, config.nearest) for said in sides)
+        return ranks_apart(one, other, config)
+    with torch.no_grad():
+        positive, action = detector.answering(clean, actions)
+    truth = actions.segments.gather(1, action[..., None].expand(-1, -1, 2))[positive]
+    p, q = (1 - overlaps(said[positive], truth) for said in sides)
+    return divergence(p, q, config.divergence, epsilon=config.epsilon)
+
+
+def _nearest_prediction_overlaps(said: Tensor, actions: Actions, nearest: int) -> Tensor:
+    """(actions, K) tIoU of each action with the segments whose centres lie nearest to its own."""
+    video, number = actions.present.nonzero(as_tuple=True)
+    truth = actions.segments[video, number][:, None]
+    found = said[video]  # (actions, N, 2)
+    with torch.no_grad():  # which are nearest is a choice; gradients go through the chosen ones only
+        near = (found.mean(-1) - truth.mean(-1)).abs().topk(min(nearest, found.shape[1]), largest=False).indices
+    return overlaps(found.gather(1, near[..., None].expand(-1, -1, 2)), truth)

@@ -11,24 +11,24 @@ from typing import Any
 import numpy as np
 import torch
 
-from jostle.detectors.blocks.assignment import Actions
-from jostle.detectors.detector import detectors, load_detector
-from jostle.detectors.feature_detector import FeatureDetector
-from jostle.detectors.outputs import Outputs
-from jostle.detectors.point_detector import PointDetector
-from jostle.detectors.tridet import TriDet
+from jostle.core.random import key_for, rng_for
 from jostle.errors import BadValue
-from jostle.extraction.store import extractor_of
-from jostle.seeds import key_for, rng_for
-from jostle.training.config import TrainingConfig
+from jostle.features.store import extractor_of
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.detector import detectors, load_detector
+from jostle.models.detection.feature_detector import FeatureDetector
+from jostle.models.detection.outputs import Outputs
+from jostle.models.detection.point_detector import PointDetector
+from jostle.models.detection.tridet import TriDet
 from jostle.training.consistency import consistency_loss
+from jostle.training.detection_config import TrainingConfig
+from jostle.training.distributed import Processes
+from jostle.training.feature_crops import Sample, crop
 from jostle.training.frame_drop import FrameDrop
 from jostle.training.learner import Learner, Losses, mean_losses, steps_in
+from jostle.training.memory_format import half_on_gpu
 from jostle.training.optimisation import Average
-from jostle.training.precision import half_on_gpu
-from jostle.training.processes import Processes
 from jostle.training.selection import Selection, split_videos
-from jostle.training.videos import Sample, crop
 
 
 class DetectionLearner(Learner):

@@ -17,32 +17,31 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from jostle.corrupting.placement import Timeline, parse
-from jostle.corrupting.spec import Spec
-from jostle.corrupting.stages import ClipSource, chain
-from jostle.detectors.afsd import AFSD
-from jostle.detectors.blocks.assignment import Actions
-from jostle.detectors.detector import load_detector
-from jostle.detectors.frame_detector import FrameDetector
+from jostle.core.random import key_for, rng_for
+from jostle.core.types.clip import Clip, Frames
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import Truth
+from jostle.corruptions.engine.placement import Timeline, parse
+from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.engine.stages import ClipSource, chain
 from jostle.errors import BadValue
 from jostle.metrics.score import score
-from jostle.seeds import key_for, rng_for
+from jostle.models.detection.afsd import AFSD
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.blocks.triplet import drawn_cut
+from jostle.models.detection.detector import load_detector
+from jostle.models.detection.frame_detector import FrameDetector
+from jostle.parallel.workers import cores
+from jostle.training.augmentation import drawn_look
 from jostle.training.backbones import fill_backbone
-from jostle.training.clip_consistency import clip_consistency
-from jostle.training.films import Cut, Film, cut, load_films, numbered
-from jostle.training.frames_config import FrameTrainingConfig, StrikesConfig
-from jostle.training.layout import channels_last_on_gpu
+from jostle.training.consistency import clip_consistency
+from jostle.training.distributed import Processes
+from jostle.training.end_to_end_config import FrameTrainingConfig, StrikesConfig
+from jostle.training.frame_store import Cut, Film, cut, load_films, numbered
 from jostle.training.learner import Learner, Losses, mean_losses, steps_in, with_average
-from jostle.training.lesson import drawn_cut
-from jostle.training.looks import drawn_look
+from jostle.training.memory_format import channels_last_on_gpu, half_on_gpu
 from jostle.training.optimisation import Average
-from jostle.training.precision import half_on_gpu
-from jostle.training.processes import Processes
 from jostle.training.selection import class_numbers, held_out_names, only_of, thresholds
-from jostle.types.clip import Clip, Frames
-from jostle.types.predictions import Predictions
-from jostle.types.truth import Truth
-from jostle.workers import cores
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -14,16 +14,16 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from jostle.corrupting.placement import Placement, Timeline, parse
-from jostle.detectors.checkpoints import read_weights
+from jostle.core.random import key_for
+from jostle.corruptions.engine.placement import Placement, Timeline, parse
 from jostle.errors import BadValue, DataError
-from jostle.extraction.windows import WindowGrid
-from jostle.filing.features import read_features
-from jostle.models.extractor import Extractor, load_extractor
-from jostle.seeds import key_for
-from jostle.shipped import weights_file
-from jostle.training.config import DataConfig, DropConfig
-from jostle.training.videos import Features, Video
+from jostle.features.windows import WindowGrid
+from jostle.io.files.arrays import read_features
+from jostle.models.checkpoints import read_weights
+from jostle.models.extractors.extractor import Extractor, load_extractor
+from jostle.models.weights.shipped import weights_file
+from jostle.training.detection_config import DataConfig, DropConfig
+from jostle.training.feature_crops import Features, Video
 
 FRAMES = "frames"  # folder beside the features that holds what was seen of each frame
 

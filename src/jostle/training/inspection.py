@@ -10,21 +10,21 @@ from pathlib import Path
 import torch
 from torch.nn import functional as F
 
-from jostle.detectors.checkpoints import read_weights
+from jostle.core.random import key_for, rng_for
+from jostle.core.state_dict import differences
 from jostle.errors import CheckpointError
-from jostle.models.inspector import SIDES, BothWays
-from jostle.seeds import key_for, rng_for
-from jostle.shapes import differences
-from jostle.shipped import weights_file
-from jostle.training.film_bank import FilmBank
+from jostle.mending.inspector import SIDES, BothWays
+from jostle.models.checkpoints import read_weights
+from jostle.models.weights.shipped import weights_file
+from jostle.training.descriptor_bank import FilmBank
+from jostle.training.distributed import Processes
+from jostle.training.events import Making, Watch
 from jostle.training.footage import load_footage
 from jostle.training.inspection_config import RANDOM, InspectionConfig
 from jostle.training.inspection_scores import answers, found, threshold_at
+from jostle.training.inspection_windows import draw_windows, shown
 from jostle.training.learner import Learner, Losses, steps_in, with_average
 from jostle.training.optimisation import Average
-from jostle.training.processes import Processes
-from jostle.training.telling import Making, Watch
-from jostle.training.windows import draw_windows, shown
 
 
 class InspectionLearner(Learner):

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from jostle.models.blank_frames import are_blank, lost_in_video
-from jostle.training.film_bank import FilmBank
+from jostle.mending.blank_frames import are_blank, lost_in_video
+from jostle.training.descriptor_bank import FilmBank
 
 ALARMS = 1 / 200  # clean frames that may be taken for struck ones
 WHOLE = "whole "  # what the kind of a strike begins with that is looked at as a video by itself

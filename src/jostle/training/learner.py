@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jostle.detectors.outputs import Losses as DetectorLosses
 from jostle.errors import BadValue
+from jostle.models.detection.outputs import Losses as DetectorLosses
+from jostle.training.distributed import Processes
 from jostle.training.optimisation import Average
-from jostle.training.processes import Processes
 from jostle.training.schedule import OptimiserConfig
 
 Losses = dict[str, Tensor]

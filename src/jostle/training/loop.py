@@ -18,26 +18,26 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from jostle.detectors.checkpoints import write_weights
+from jostle.core.config import settings_as_dict
+from jostle.core.random import key_for
 from jostle.errors import DataError, SourceChanged
-from jostle.filing.writing import write_text
-from jostle.runs.ownership import Ownership
-from jostle.seeds import key_for
-from jostle.settings import settings_as_dict
-from jostle.training.config import TrainingConfig
+from jostle.io.files.atomic import write_text
+from jostle.io.files.lock import Ownership
+from jostle.models.checkpoints import write_weights
+from jostle.training.checkpoint import Log, Progress, load_state, save_state
 from jostle.training.detection import DetectionLearner
+from jostle.training.detection_config import TrainingConfig
+from jostle.training.distributed import Processes
 from jostle.training.end_to_end import EndToEndLearner
-from jostle.training.frames_config import FrameTrainingConfig
+from jostle.training.end_to_end_config import FrameTrainingConfig
+from jostle.training.events import Intent, Moment, Watch
 from jostle.training.inspection import InspectionLearner
 from jostle.training.inspection_config import InspectionConfig
 from jostle.training.learner import Learner, folder_for
 from jostle.training.optimisation import Average, make_optimiser
-from jostle.training.processes import Processes
 from jostle.training.recognition import RecognitionLearner
 from jostle.training.recognition_config import RecognitionConfig
 from jostle.training.schedule import learning_rate
-from jostle.training.state import Log, Progress, load_state, save_state
-from jostle.training.telling import Intent, Moment, Watch
 
 OnStep = Callable[[int, int], None]
 Config = TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from jostle.core.config import make_settings, read_toml
 from jostle.errors import BadValue
-from jostle.settings import make_settings, read_toml
-from jostle.training.config import TrainingConfig
-from jostle.training.frames_config import FrameTrainingConfig
+from jostle.training.detection_config import TrainingConfig
+from jostle.training.end_to_end_config import FrameTrainingConfig
 from jostle.training.inspection_config import InspectionConfig
 from jostle.training.recognition_config import RecognitionConfig
 

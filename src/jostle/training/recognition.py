@@ -13,24 +13,24 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.cache import cache_folder
-from jostle.detectors.checkpoints import read_weights
+from jostle.core.cache import cache_folder
+from jostle.core.random import key_for, rng_for
 from jostle.errors import BadValue, DataError
-from jostle.fetching.weights import weights_path
-from jostle.filing.names import listing
+from jostle.io.files.video_ids import listing
+from jostle.models.checkpoints import read_weights
 from jostle.models.input_spec import InputSpec
-from jostle.models.own import own_recogniser
-from jostle.models.recogniser import Recogniser, Scores, kind_of, load_recogniser
-from jostle.seeds import key_for, rng_for
+from jostle.models.recognition.recogniser import Recogniser, Scores, kind_of, load_recogniser
+from jostle.models.user_network import own_recogniser
+from jostle.models.weights.resolve import weights_path
+from jostle.parallel.workers import cores
+from jostle.training.clip_augmentation import Showing, View, drawn_view, plain_view, prepared
 from jostle.training.clips import Clips, Preparation, VideoClip, load_clips, videos_of
+from jostle.training.distributed import Processes
 from jostle.training.learner import Learner, Losses, steps_in, with_average
+from jostle.training.memory_format import half_on_gpu
 from jostle.training.optimisation import Average
-from jostle.training.patterns import pattern_shelf
-from jostle.training.precision import half_on_gpu
-from jostle.training.processes import Processes
+from jostle.training.pixmix import pattern_shelf
 from jostle.training.recognition_config import ClipsConfig, CorruptionsConfig, RecognitionConfig
-from jostle.training.showing import Showing, View, drawn_view, plain_view, prepared
-from jostle.workers import cores
 
 AT_ONCE = 64  # clips that are scored together
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from jostle.core.plugins import is_place
 from jostle.errors import BadValue
-from jostle.plugins import is_place
-from jostle.training.config import check_select
+from jostle.training.detection_config import check_select
 from jostle.training.schedule import OptimiserConfig
 
 

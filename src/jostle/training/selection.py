@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from jostle.detectors.config import DetectorConfig
-from jostle.detectors.feature_detector import FeatureDetector
+from jostle.core.random import rng_for
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.segments import Segments
+from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, DataError
-from jostle.filing.files import read_truth
+from jostle.io.files.annotations import read_truth
 from jostle.metrics.protocol import protocols
 from jostle.metrics.score import score
-from jostle.seeds import rng_for
-from jostle.training.config import DataConfig, TrainingConfig
+from jostle.models.detection.config import DetectorConfig
+from jostle.models.detection.feature_detector import FeatureDetector
+from jostle.training.detection_config import DataConfig, TrainingConfig
+from jostle.training.feature_crops import Video, load_videos
 from jostle.training.optimisation import Average
-from jostle.training.videos import Video, load_videos
-from jostle.types.predictions import Predictions
-from jostle.types.segments import Segments
-from jostle.types.truth import Truth
 
 
 @dataclass(frozen=True, eq=False)

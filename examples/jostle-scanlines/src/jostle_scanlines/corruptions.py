@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.corrupting.corruption import corruption
+from jostle.corruptions.engine.corruption import corruption
 
 
 @corruption(level="frame", scale=(10, 20, 40, 70, 110), cites="jostle")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from jostle.models.input_spec import InputSpec
-from jostle.models.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
+from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
 
 SPEC = InputSpec(frames=4, stride=4, resize=40, size=32)
 

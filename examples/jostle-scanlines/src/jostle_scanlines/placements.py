@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.corrupting.placement import Timeline, placement
+from jostle.corruptions.engine.placement import Timeline, placement
 from jostle.errors import BadValue
 
 

@@ -1,1 +1,1 @@
-"""Compiled kernels and drawn textures that the families share."""
+"""Compiled kernels and procedural textures that corruption families share."""

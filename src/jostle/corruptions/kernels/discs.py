@@ -8,9 +8,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import inlined, kernel
+from jostle.core.kernels import inlined, kernel
+from jostle.core.types.clip import Frame
 from jostle.corruptions.kernels.filters import HAIR
-from jostle.types.clip import Frame
 
 Array = npt.NDArray[Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
+from jostle.core.kernels import kernel
 
 Array = npt.NDArray[Any]
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import fixed, inlined, kernel
-from jostle.types.clip import Frame
+from jostle.core.kernels import fixed, inlined, kernel
+from jostle.core.types.clip import Frame
 
 Array = npt.NDArray[Any]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import inlined, kernel
+from jostle.core.kernels import inlined, kernel
 
 Array = npt.NDArray[Any]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import inlined, kernel
-from jostle.seeds import Part, spelt
+from jostle.core.kernels import inlined, kernel
+from jostle.core.random import Part, spelt
 
 Array = npt.NDArray[Any]
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from jostle.compiled import kernel
-from jostle.types.clip import Frame
+from jostle.core.kernels import kernel
+from jostle.core.types.clip import Frame
 
 TILE = 672  # values of a row done at once: 224 pixels, whose 42 lines of scratch memory stay in the fastest cache
 STRIDE = 704  # from line to line; a constant, since the compiler must see that lines do not overlap

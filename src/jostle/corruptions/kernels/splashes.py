@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
+from jostle.core.kernels import kernel
 from jostle.corruptions.kernels.distances import distances
 from jostle.corruptions.kernels.textures import Plane, normal_plane
 

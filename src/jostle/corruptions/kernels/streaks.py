@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel
+from jostle.core.kernels import kernel
+from jostle.core.types.clip import Frame
 from jostle.corruptions.kernels.filters import channel_sums, rows_of
-from jostle.types.clip import Frame
 
 Array = npt.NDArray[Any]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import inlined, kernel
+from jostle.core.kernels import inlined, kernel
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 

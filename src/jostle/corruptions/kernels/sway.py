@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from jostle.corrupting.scene import Moment
-from jostle.seeds import Part, key_for, rng_for
+from jostle.core.random import Part, key_for, rng_for
+from jostle.corruptions.engine.context import Moment
 
 # How the random part of a corruption behaves from frame to frame.
 OverTime = Literal["redrawn", "still", "moving"]

@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.compiled import kernel, multiply_add
+from jostle.core.kernels import kernel, multiply_add
+from jostle.core.random import rng_for
 from jostle.corruptions.kernels.streams import draw, normal_quantiles
-from jostle.seeds import rng_for
 
 Array = npt.NDArray[Any]
 Plane = npt.NDArray[np.float32]  # (H, W)

@@ -1,1 +1,1 @@
-"""The papers' tables, one file a paper."""
+"""Parameter tables of the papers, one file per paper."""

@@ -17,8 +17,8 @@ from pathlib import Path
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.segments import Segments, load
-from jostle.filing.source import Source
-from jostle.filing.tabular import csv_rows
+from jostle.io.files.source import Source
+from jostle.io.files.tabular import csv_rows
 
 _ID = 11  # characters of an id of YouTube
 
@@ -63,3 +63,33 @@ LAYOUT = Segments(
 def activitynet(request: Request) -> Dataset:
     """ActivityNet 1.3: actions of daily life in untrimmed videos, 200 classes."""
     return load(request, LAYOUT)
+
+
+SUBSETS = ("training", "validation")
+_SPELLED = {"training": ("training", "train"), "validation": ("validation", "valid", "val")}
+
+HACS = Segments(
+    name="hacs",
+    title="HACS Segments",
+    patterns=("hacs_segments_v1.1.1.json", "hacs_segments*.json", "hacs*.json"),
+    spelled=_SPELLED,
+    core=bare_id,
+)
+FINEACTION = Segments(
+    name="fineaction",
+    title="FineAction",
+    patterns=("annotations_gt.json", "fineaction*.json"),
+    spelled=_SPELLED,
+)
+
+
+@dataset("hacs", subsets=SUBSETS, on_disk=True, usual="validation", classes=200)
+def hacs(request: Request) -> Dataset:
+    """HACS Segments: the 200 classes of ActivityNet in many more videos."""
+    return load(request, HACS)
+
+
+@dataset("fineaction", subsets=SUBSETS, on_disk=True, usual="validation")
+def fineaction(request: Request) -> Dataset:
+    """FineAction: 106 finely told classes of actions in untrimmed videos."""
+    return load(request, FINEACTION)

@@ -10,12 +10,12 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.segments import Segments, load
 from jostle.errors import DataError
-from jostle.filing.source import Source
-from jostle.types.truth import Truth
+from jostle.io.files.source import Source
 
 _LINE = re.compile(r"(c\d{1,4}) (\S.*)", re.ASCII)
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import DataError
-from jostle.filing.names import listing, shown
-from jostle.filing.source import Source
-from jostle.filing.text import describe, read_json
-from jostle.types.video_labels import VideoLabels
+from jostle.io.files.source import Source
+from jostle.io.files.text import describe, read_json
+from jostle.io.files.video_ids import listing, shown
 
 _NUMBERED = re.compile(r"(\d{1,6})[\s,]+(\S.*)", re.ASCII)
 _NUMBER = re.compile(r"\d{1,6}", re.ASCII)

@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.classes import in_order, only_classes, read_names
 from jostle.datasets.layouts.matching import Videos
 from jostle.errors import DataError
-from jostle.filing.format import recognised
-from jostle.filing.label_list import LabelList
-from jostle.filing.source import Source
-from jostle.filing.tabular import csv_rows
-from jostle.types.video_labels import VideoLabels
+from jostle.io.files.format import recognised
+from jostle.io.files.label_list import LabelList
+from jostle.io.files.source import Source
+from jostle.io.files.tabular import csv_rows
 
 CLASS_LISTS = ("classind.txt", "class*.txt", "*label_map*.txt", "*labels.csv", "*classnames.json", "*labels.json")
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.clips import Clips, finished
 from jostle.datasets.layouts.matching import Videos
-from jostle.datasets.layouts.splits import SUBSETS, part_and_split
+from jostle.datasets.layouts.ucf101 import SUBSETS, part_and_split
 from jostle.errors import DataError
-from jostle.filing.label_list import LabelList
-from jostle.filing.source import Source
-from jostle.types.video_labels import VideoLabels
+from jostle.io.files.label_list import LabelList
+from jostle.io.files.source import Source
 
 _LINE = re.compile(r"(\S+)\s+(\d{1,4})(\s+\d{1,4})+", re.ASCII)
 _NAMED = re.compile(r"(\S.*?)\s+(\d{1,4})", re.ASCII)

@@ -14,14 +14,14 @@ from typing import Literal
 
 import numpy as np
 
+from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.segments import Segments, load
 from jostle.errors import DataError
-from jostle.filing.format import formats
-from jostle.filing.source import Source
-from jostle.filing.tabular import csv_rows, needed_number
-from jostle.types.truth import Truth
+from jostle.io.files.format import formats
+from jostle.io.files.source import Source
+from jostle.io.files.tabular import csv_rows, needed_number
 
 SUBSETS = ("training", "validation")
 Word = Literal["verb", "noun"]

@@ -18,21 +18,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jostle.core.types.truth import Truth
+from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Annotations, Dataset, Request, dataset
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.clips import Clips, finished, from_folders, subsets_of
 from jostle.datasets.layouts.matching import Videos
 from jostle.datasets.layouts.similar_frames import SETS, load_frames
 from jostle.errors import DataError
-from jostle.filing.format import recognised
-from jostle.filing.label_list import LabelList
-from jostle.filing.names import normal_id
-from jostle.filing.source import Source
-from jostle.filing.tabular import csv_rows
-from jostle.filing.text import describe, parse_json
-from jostle.filing.truth_table import Wanted
-from jostle.types.truth import Truth
-from jostle.types.video_labels import VideoLabels
+from jostle.io.files.format import recognised
+from jostle.io.files.label_list import LabelList
+from jostle.io.files.source import Source
+from jostle.io.files.tabular import csv_rows
+from jostle.io.files.text import describe, parse_json
+from jostle.io.files.truth_table import Wanted
+from jostle.io.files.video_ids import normal_id
 
 TITLE = "your own videos"
 EVERYTHING = "all"

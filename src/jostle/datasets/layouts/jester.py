@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts.clips import Clips, load
 from jostle.errors import DataError
-from jostle.filing.label_list import LabelList
-from jostle.filing.source import Source
-from jostle.types.video_labels import VideoLabels
+from jostle.io.files.label_list import LabelList
+from jostle.io.files.source import Source
 
 
 def read_gestures(path: Path, subset: str) -> VideoLabels:

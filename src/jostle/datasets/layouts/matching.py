@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from jostle.datasets.layouts.tree import folders_of, linked_folders, subset_of_path
 from jostle.datasets.videos import VideoFiles, every_video
 from jostle.errors import DataError
-from jostle.filing.names import VIDEO_SUFFIXES, listing, normal_id, shown
+from jostle.io.files.video_ids import VIDEO_SUFFIXES, listing, normal_id, shown
 
 
 @dataclass(frozen=True)

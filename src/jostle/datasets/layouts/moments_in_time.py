@@ -9,14 +9,14 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.clips import Clips, finished, listed
 from jostle.datasets.layouts.matching import Videos
 from jostle.errors import DataError
-from jostle.filing.label_list import LabelList
-from jostle.filing.source import Source
-from jostle.types.video_labels import VideoLabels
+from jostle.io.files.label_list import LabelList
+from jostle.io.files.source import Source
 
 _CATEGORIES = "moments_categories.txt"
 

@@ -13,14 +13,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.classes import read_numbers
 from jostle.datasets.layouts.segments import Segments, load
-from jostle.filing.source import Source
-from jostle.filing.tabular import number_in
-from jostle.filing.truth_table import TruthTable, Wanted
-from jostle.types.truth import Truth
+from jostle.io.files.source import Source
+from jostle.io.files.tabular import number_in
+from jostle.io.files.truth_table import TruthTable, Wanted
 
 _CLASS_FILE = re.compile(r"[A-Z][A-Za-z]+\.txt")
 _LINE = re.compile(r"video_(test|validation)_\d{7}\s+[\d.]+\s+[\d.]+\s*")

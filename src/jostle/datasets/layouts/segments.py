@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, Request
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.matching import Videos
 from jostle.errors import DataError
-from jostle.filing.format import recognised
-from jostle.filing.source import Source
-from jostle.filing.truth_table import Wanted
-from jostle.types.truth import Truth
+from jostle.io.files.format import recognised
+from jostle.io.files.source import Source
+from jostle.io.files.truth_table import Wanted
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from jostle.errors import DataError
-from jostle.filing.names import listing, shown
+from jostle.io.files.video_ids import listing, shown
 
 DEPTH = 3  # folders below the root in which annotations are looked for
 MOST_FOLDERS = 80  # a folder with more in it holds videos or classes, and is not looked into for annotations

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
+from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.classes import class_key, shipped_names
 from jostle.datasets.layouts.clips import Clips, finished, from_folders
 from jostle.datasets.layouts.matching import Videos
 from jostle.errors import DataError
-from jostle.filing.label_list import LabelList
-from jostle.filing.source import Source
-from jostle.filing.tabular import csv_rows
-from jostle.types.video_labels import VideoLabels
+from jostle.io.files.label_list import LabelList
+from jostle.io.files.source import Source
+from jostle.io.files.tabular import csv_rows
 
 _CALLED = {"billiardsshot": "Billiards", "basketballshooting": "Basketball"}  # here, and there
 _LAYOUT = Clips(name="ucf101-ds", title="UCF101-DS", patterns=("ucf101-ds*.csv",), class_lists=(), all_listed=False)

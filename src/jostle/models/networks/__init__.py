@@ -1,1 +1,1 @@
-"""The papers' networks, whatever they are shown; names of their tensors are those of the public weights."""
+"""Video networks of the papers; parameter names match the public weights."""

@@ -107,7 +107,7 @@ def fitted(channels: int, out: int, stride: Triple) -> nn.Sequential | None:
 class InflatedResNet(nn.Module):
     """Stem, four stages, a mean over all places and steps, and the classifier."""
 
-    def __init__(self, config: InflatedConfig = InflatedConfig()) -> None:  # noqa: B008  (frozen)
+    def __init__(self, config: InflatedConfig = InflatedConfig()) -> None:  # noqa: B008
         super().__init__()
         self.config = config
         block = BasicBlock if config.layers == 18 else Bottleneck

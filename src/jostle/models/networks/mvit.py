@@ -182,7 +182,7 @@ class Head(nn.Module):
 class Mvit(nn.Module):
     """The transformer and its classifier."""
 
-    def __init__(self, config: MvitConfig = MvitConfig()) -> None:  # noqa: B008  (frozen)
+    def __init__(self, config: MvitConfig = MvitConfig()) -> None:  # noqa: B008
         super().__init__()
         self.config = config
         self.patch_embed = PatchEmbed()

@@ -100,7 +100,7 @@ class Head(nn.Module):
 class SlowFast(nn.Module):
     """Both paths. It is given the fast path's frames, and picks the slow one's among them."""
 
-    def __init__(self, config: SlowFastConfig = SlowFastConfig()) -> None:  # noqa: B008  (frozen)
+    def __init__(self, config: SlowFastConfig = SlowFastConfig()) -> None:  # noqa: B008
         super().__init__()
         self.config = config
         wide, narrow = config.width, config.width // 8

@@ -118,7 +118,7 @@ class Bottleneck(nn.Module):
 class TamResNet(nn.Module):
     """Stem, four stages, a mean over all places and frames, and the classifier."""
 
-    def __init__(self, config: TamConfig = TamConfig()) -> None:  # noqa: B008  (frozen)
+    def __init__(self, config: TamConfig = TamConfig()) -> None:  # noqa: B008
         super().__init__()
         self.config = config
         block = BasicBlock if config.layers == 18 else Bottleneck

@@ -84,7 +84,7 @@ class Mixed(nn.Module):
 class VideoInception(nn.Module):
     """Stem, nine blocks, a mean over all places and steps, and the classifier."""
 
-    def __init__(self, config: VideoInceptionConfig = VideoInceptionConfig()) -> None:  # noqa: B008  (frozen)
+    def __init__(self, config: VideoInceptionConfig = VideoInceptionConfig()) -> None:  # noqa: B008
         super().__init__()
         self.config = config
         fewer: Triple = (2 if config.time_stride else 1, 2, 2)

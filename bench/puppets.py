@@ -1,0 +1,122 @@
+"""What films and FrameDrop cost: `python -m bench.puppets`.
+
+How many frames a second one core draws and encodes, and what an epoch of training costs when frames are dropped anew,
+beside one that drops the same frames every time and one that drops none.
+"""
+
+from __future__ import annotations
+
+from bench.timing import ask_for_one_thread
+
+ask_for_one_thread()  # before anything below loads a thread pool
+
+import argparse  # noqa: E402
+import json  # noqa: E402
+import tempfile  # noqa: E402
+import time  # noqa: E402
+from collections.abc import Sequence  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+import numpy as np  # noqa: E402
+
+import jostle  # noqa: E402
+from bench.timing import hold_to_one_thread  # noqa: E402
+from jostle.core.config import make_settings  # noqa: E402
+from jostle.datasets.puppets.film import FPS, SIZE, untrimmed  # noqa: E402
+from jostle.datasets.puppets.splits import CASTS, video_id  # noqa: E402
+from jostle.io.video.encode import Writer  # noqa: E402
+from jostle.training.detection_config import TrainingConfig  # noqa: E402
+from jostle.training.loop import Trainer  # noqa: E402
+
+QUALITY = 20
+WIDTH, SEEN = 128, 160
+FRAMES, ACTIONS_S = 1560, ((5.0, 9.0), (20.0, 23.0), (33.0, 40.0), (51.0, 53.0), (58.0, 61.0))
+
+
+def films(count: int) -> dict[str, float]:
+    """Frames a second of one core: planned and drawn, and written as H.264 as well."""
+    untrimmed(0, "warm", cast=CASTS["test"]).draw(0, 8)
+    drawn = written = frames = 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(1, count + 1):
+            begun = time.process_time()
+            film = untrimmed(0, video_id("test", number), cast=CASTS["test"])
+            pictures = film.draw(0, film.frames)
+            drawn += time.process_time() - begun
+            begun = time.process_time()
+            with Writer(Path(folder) / "film.mp4", size=SIZE, fps=FPS, quality=QUALITY) as writer:
+                for tick, picture in enumerate(pictures):
+                    writer.write(picture, tick)
+            written += time.process_time() - begun
+            frames += film.frames
+    return {"films": count, "drawn": frames / drawn, "drawn and encoded": frames / (drawn + written)}
+
+
+def epochs(videos: int) -> dict[str, float]:
+    """Seconds of the fastest of four epochs, by what is dropped; features are made up, which changes no time."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_world(folder, videos)
+        return {what: epoch(folder, folder / f"run {what}", drop) for what, drop in DROPS.items()}
+
+
+DROPS: dict[str, dict[str, object]] = {
+    "none": {},
+    "fixed": {"corrupted": "black"},
+    "fresh": {"drop": {"struck": "black"}},
+}
+
+
+def epoch(folder: Path, out: Path, changes: dict[str, object]) -> float:
+    data: dict[str, object] = {"features": str(folder / "clean"), "truth": str(folder / "truth.json")}
+    for key, value in changes.items():
+        data[key] = str(folder / value) if isinstance(value, str) else {"struck": str(folder / "black")}
+    content = {
+        "detector": "temporalmaxer_puppets",
+        "data": {**data, "train": "training"},
+        "optimiser": {"warmup_epochs": 1, "epochs": 4, "batch": 8},
+        "device": "cpu",
+    }
+    trainer = Trainer(make_settings(TrainingConfig, content), out)
+    taken: list[float] = []
+    trainer.run(lambda step, total: taken.append(time.process_time()))
+    ends = taken[trainer.steps_an_epoch - 1 :: trainer.steps_an_epoch]
+    return float(np.diff(ends).min())  # the first epoch warms up, and is not among them
+
+
+def write_world(folder: Path, videos: int) -> None:
+    """Features and sights of made-up videos as long as those of the data set."""
+    rng = np.random.default_rng(0)
+    rows = (FRAMES - 16) // 4 + 1
+    database = {}
+    for number in range(videos):
+        name = f"video{number}"
+        for which in ("clean", "black"):
+            (folder / which / "frames").mkdir(parents=True, exist_ok=True)
+            np.save(folder / which / f"{name}.npy", rng.standard_normal((rows, WIDTH), np.float32))
+            np.save(folder / which / "frames" / f"{name}.npy", rng.standard_normal((FRAMES, SEEN), np.float32))
+        annotations = [{"label": "bow", "label_id": 0, "segment": list(span)} for span in ACTIONS_S]
+        database[name] = {"subset": "training", "fps": 24, "duration": FRAMES / 24, "annotations": annotations}
+    (folder / "truth.json").write_text(json.dumps({"version": "1", "database": database}))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--films", type=int, default=5)
+    parser.add_argument("--videos", type=int, default=48, help="of the epoch")
+    parser.add_argument("--json", type=Path, default=None)
+    given = parser.parse_args(arguments)
+    hold_to_one_thread()
+    made = films(given.films)
+    print(f"{made['films']} films: {made['drawn']:,.0f} frames/s drawn, {made['drawn and encoded']:,.0f} with H.264")
+    took = epochs(given.videos)
+    for what, seconds in took.items():
+        print(
+            f"an epoch of {given.videos} videos, drop {what}: {seconds:.2f} s, {seconds / took['fixed']:.2f} of fixed"
+        )
+    if given.json is not None:
+        given.json.write_text(json.dumps({"jostle": jostle.__version__, "films": made, "epochs": took}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

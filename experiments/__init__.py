@@ -1,4 +1,0 @@
-"""What stands in docs/results.md, made again: the shipped weights, and the study of robust training on puppets.
-
-`python -m experiments.puppets` needs a CUDA GPU; the rest of jostle does not import this folder.
-"""

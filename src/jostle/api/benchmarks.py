@@ -1,0 +1,503 @@
+"""Benchmarks as files: corrupted copies of the videos, for programs that read nothing else."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from jostle.api.catalogue import AskedData, load_dataset
+from jostle.core.config import is_toml
+from jostle.errors import BadValue, DataError, JostleError, UnknownName
+from jostle.evaluation.runner.model_spec import AskedModel
+from jostle.models.loading.names import need_torch
+from jostle.parallel.workers import cores
+
+if TYPE_CHECKING:
+    from jostle.api.engines import Place
+    from jostle.datasets.data_check import CheckedData
+    from jostle.datasets.dataset import Dataset
+    from jostle.evaluation.recipes.building import BuildPlan, Built, CheckedCopies
+    from jostle.evaluation.recipes.recipe import Cell, Recipe
+    from jostle.evaluation.runner.progress import Watch
+    from jostle.evaluation.runner.runner import Contestant, Run
+    from jostle.evaluation.runner.verification import Checked
+    from jostle.features.windows import ReleasedFault, Rule
+    from jostle.mending.inspector import Inspector
+    from jostle.models.input_spec import InputSpec
+    from jostle.reporting.analysis.stability import Stabilities
+
+Progress = Callable[[int, int], None]
+
+
+def build(
+    benchmark: str | Path,
+    *,
+    data: str | Path | None = None,
+    dataset: str | None = None,
+    subset: str | None = None,
+    fps: Fraction | float | None = None,
+    out: str | Path,
+    cells: Iterable[str] | None = None,
+    seed: int = 0,
+    lossless: bool = False,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Built:
+    """Write the corrupted videos of a benchmark, as `<out>/<corruption>/<severity>/<path of the source>`.
+
+    Copies that are there and whole are kept, so work that was stopped goes on. `<out>/jostle.json` says what the set
+    is and has the hash of every file.
+
+    Args:
+        benchmark: one of `jostle names benchmarks`, or a TOML file.
+        data: the folder of the data set; None for one that is made.
+        dataset: another data set than the recipe's, of `jostle names datasets`; the set of copies then says so.
+        subset: another subset than the recipe's.
+        fps: the rate of folders of images, where neither they nor the annotations say it.
+        cells: as `jostle run` takes them; by default all that count.
+        lossless: FFV1 in .mkv, which keeps every pixel, instead of H.264 in .mp4; of images PNG instead of JPEG.
+        jobs: videos at once; by default one a core. The bytes do not depend on it.
+        progress: called with (files ready, files in all).
+
+    Raises:
+        SourceChanged: if `out` holds another set.
+        ResourceError: if the disk is full; finished copies stay.
+        DataError: if none of the videos could be used. Single ones are listed in `Built.failures`.
+    """
+    from jostle.evaluation.recipes.building import build as write
+
+    recipe, found, plan = _asked(benchmark, AskedData(data, dataset, subset, fps), cells, seed, lossless)
+    many = cores() if jobs is None else jobs
+    return write(recipe, found, plan, Path(out), seed=seed, jobs=many, progress=progress)
+
+
+def plan_build(
+    benchmark: str | Path,
+    *,
+    data: str | Path | None = None,
+    dataset: str | None = None,
+    subset: str | None = None,
+    fps: Fraction | float | None = None,
+    cells: Iterable[str] | None = None,
+    seed: int = 0,
+    lossless: bool = False,
+) -> dict[str, Any]:
+    """How many files `build` would write, and about how many bytes; nothing is written."""
+    return _asked(benchmark, AskedData(data, dataset, subset, fps), cells, seed, lossless)[2].to_dict()
+
+
+def _asked(
+    benchmark: str | Path, data: AskedData, cells: Iterable[str] | None, seed: int, lossless: bool
+) -> tuple[Recipe, Dataset, BuildPlan]:
+    from jostle.evaluation.recipes.building import corrupted_cells
+    from jostle.evaluation.recipes.building import plan_build as planned
+    from jostle.evaluation.recipes.data import load_benchmark
+    from jostle.evaluation.recipes.selection import select_cells
+
+    recipe = data.put_under(load_benchmark(benchmark))
+    chosen = corrupted_cells(recipe, select_cells(recipe, cells))
+    found = data.load(recipe)
+    return recipe, found, planned(recipe, found, chosen, seed=seed, lossless=lossless)
+
+
+def run(
+    benchmark: str | Path,
+    *,
+    model: Any,
+    data: str | Path | None = None,
+    dataset: str | None = None,
+    subset: str | None = None,
+    fps: Fraction | float | None = None,
+    out: str | Path,
+    engine: str = "local",
+    jobs: int | None = None,
+    model_processes: int | None = None,
+    weights: str | Path | None = None,
+    extractor: Any = None,
+    extractor_weights: str | Path | None = None,
+    rule: Rule = "all",
+    released_faults: Sequence[ReleasedFault] = (),
+    spec: InputSpec | None = None,
+    input: Mapping[str, Any] | None = None,
+    clips: Literal["model", "benchmark"] = "model",
+    precision: str = "float32",
+    compiled: bool = False,
+    mend: str | Path | Inspector | None = None,
+    cells: Iterable[str] | None = None,
+    seed: int = 0,
+    retry_failed: bool = False,
+    device: str = "auto",
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> Run:
+    """Run a benchmark on a model. A run that was stopped in `out` goes on to the same bytes.
+
+    A model of one's own is a `Recogniser` or a `torch.nn.Module` with its `spec`; or a callable: from clips (B, T, H,
+    W, 3) uint8 to scores (B, classes) for recognition, from features (T, C) or, without an extractor, from frames (T,
+    H, W, 3) uint8 to scored Segments for detection. The latter may also take `fps` and `duration` by name.
+
+    Args:
+        benchmark: one of `jostle names benchmarks`, or a TOML file.
+        model: one of `jostle names detectors` or `jostle names models`, `package.module:attribute`, or the thing
+            itself.
+        data: the folder of the data set; None for one that is made.
+        dataset: another data set than the recipe's, of `jostle names datasets`, as `folder` for videos of your own. The
+            run then says in its name that it is not the benchmark.
+        subset: another subset than the recipe's.
+        fps: the rate of folders of images, where neither they nor the annotations say it.
+        out: the run folder. Deleting a predictions file there makes the next run do that cell again.
+        engine: `local`, processes of this machine, or `ray`, a cluster.
+        jobs: videos at once; by default one a core, and for a model that is no name one. The result does not depend
+            on it. For several, the model has to be picklable.
+        model_processes: processes that hold the model, for those that decode and corrupt to ask; 0 for a model in each
+            of those. By default one a GPU, and none on a CPU. The result does not depend on it.
+        weights: of a name; for what comes with jostle also `clean`, which is the default, or `robust`.
+        extractor: makes features for a detector: a name, `package.module:attribute` or the thing itself; by default
+            the one that the weights were trained on.
+        extractor_weights: its checkpoint, if not the one that comes with jostle.
+        rule: how the windows of features are counted; see `jostle.features.windows.WindowGrid`.
+        released_faults: faults of the THUMOS14-C extractors to repeat; see there as well.
+        spec: what a module or callable wants to see. A callable without one gets whole frames as they are.
+        input: fields of a recogniser's `InputSpec` to change.
+        clips: whether frames and sizes of a clip are the `model`'s own or those of the `benchmark`.
+        precision: of the numbers that networks compute with: `float32`, `tf32`, `bfloat16` or `float16`. The others
+            are faster on a GPU, and move scores; the run remembers it.
+        compiled: networks go through `torch.compile`, on a GPU; it moves last digits, and the run remembers it.
+        mend: what struck frames touch is replaced by what lies around it before the model looks: rows of features, what
+            was seen of frames, the frames of a clip. `jostle` for the inspector that comes along, weights of your own,
+            or an `Inspector` says which they are; with `known` the benchmark itself, which is as well as it could be
+            done. The run remembers it.
+        cells: as `select_cells` takes them; by default all that count.
+        retry_failed: look again at videos that could not be used.
+        device: `auto`, `cpu` or `cuda`.
+        progress: called with (videos done, videos to do); of long videos of single frames, with portions of them.
+        watch: called with the state of all cells after each video.
+
+    Raises:
+        SourceChanged: if `out` holds a run of another benchmark, model, rule, data, seed or mending; the message says
+            which.
+        BadValue: if the model does not fit the benchmark or its classes those of the data.
+        DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
+    """
+    need_torch("running a model")
+    shown = (spec, input, clips)
+    asked = AskedModel(
+        model, weights, extractor, extractor_weights, rule, released_faults, *shown, precision, compiled, mend
+    )
+    asked_data = AskedData(data, dataset, subset, fps)
+    recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
+    from jostle.api.engines import place_of
+    from jostle.core.progress import shown_progress
+    from jostle.evaluation.runner.estimate import first_look
+    from jostle.evaluation.runner.runner import run_benchmark
+    from jostle.evaluation.runner.state import usable_videos
+    from jostle.evaluation.tasks.task import task_of
+
+    many = _are_names(model, extractor, mend)
+    if mend is not None and engine == "local":
+        model_processes = 0  # what finds struck frames and what looks share one process
+    with place_of(engine, device, jobs, many=many, model_processes=model_processes) as place:
+        known = _looked_up(recipe, asked_data, chosen, place, asked)
+        with (
+            place.with_models(known.contestant) as contestant,
+            shown_progress("looking at videos", progress) as told,
+        ):
+            if known.recipe.task != "detection" and (place.here or place.processes):
+                # Whether the model fits is known before the work begins, and not at the end of it.
+                task = task_of(known.recipe, known.data)
+                orders = tuple(task.order(name, path, (), seed) for name, path in usable_videos(task).items())
+                first_look(contestant.load, orders)
+            return run_benchmark(
+                known.recipe,
+                known.data,
+                contestant,
+                Path(out),
+                cells=known.cells,
+                seed=seed,
+                jobs=place.jobs,
+                engine=place.engine,
+                retry_failed=retry_failed,
+                progress=told,
+                watch=watch,
+            )
+
+
+def plan(
+    benchmark: str | Path,
+    *,
+    model: Any,
+    data: str | Path | None = None,
+    dataset: str | None = None,
+    subset: str | None = None,
+    fps: Fraction | float | None = None,
+    out: str | Path,
+    jobs: int | None = None,
+    model_processes: int | None = None,
+    weights: str | Path | None = None,
+    extractor: Any = None,
+    extractor_weights: str | Path | None = None,
+    rule: Rule = "all",
+    released_faults: Sequence[ReleasedFault] = (),
+    spec: InputSpec | None = None,
+    input: Mapping[str, Any] | None = None,
+    clips: Literal["model", "benchmark"] = "model",
+    precision: str = "float32",
+    compiled: bool = False,
+    mend: str | Path | Inspector | None = None,
+    cells: Iterable[str] | None = None,
+    seed: int = 0,
+    retry_failed: bool = False,
+    device: str = "auto",
+) -> dict[str, Any]:
+    """What `run` would do with the same arguments, in numbers; the run folder is left as it is.
+
+    One video is looked at, to tell how long everything may take.
+    """
+    need_torch("running a model")
+    shown = (spec, input, clips)
+    asked = AskedModel(
+        model, weights, extractor, extractor_weights, rule, released_faults, *shown, precision, compiled, mend
+    )
+    asked_data = AskedData(data, dataset, subset, fps)
+    recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
+    from jostle.api.engines import place_of
+    from jostle.evaluation.inference.remote import look_from_afar
+    from jostle.evaluation.runner.estimate import estimated, first_look
+    from jostle.evaluation.runner.runner import plan_benchmark
+
+    many = _are_names(model, extractor, mend)
+    if mend is not None:
+        model_processes = 0  # what finds struck frames and what looks share one process
+    with place_of("local", device, jobs, many=many, model_processes=model_processes) as place:
+        known = _looked_up(recipe, asked_data, chosen, place, asked)
+        made = plan_benchmark(
+            known.recipe,
+            known.data,
+            known.contestant,
+            Path(out),
+            cells=known.cells,
+            seed=seed,
+            retry_failed=retry_failed,
+        )
+        with place.serving(known.contestant.load) as served:
+            load = known.contestant.load if served is None else partial(look_from_afar, served)
+            first = first_look(load, made.orders, timed=True, busy_s=getattr(served, "busy_s", None))
+            return estimated(made, first, place.jobs, len(place.processes))
+
+
+def _are_names(*given: Any) -> bool:
+    """Whether nothing is a thing of the caller's own, which might not travel to other processes."""
+    return all(one is None or isinstance(one, str | Path) for one in given)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Everything that names stand for."""
+
+    recipe: Recipe
+    data: Dataset
+    contestant: Contestant
+    cells: tuple[Cell, ...]
+
+
+def _named(
+    benchmark: str | Path, data: AskedData, asked: AskedModel, cells: Iterable[str] | None, out: str | Path
+) -> tuple[Recipe, tuple[Cell, ...]]:
+    """What names stand for; a wrong one is told of before anything large is imported, torch above all."""
+    from jostle.models.loading.names import check_known, check_model, check_names
+
+    try:
+        if not is_toml(benchmark):
+            check_names(str(benchmark), asked.model)
+        asked.check()
+        if data.dataset is not None:
+            check_known("datasets", data.dataset)
+        from jostle.evaluation.recipes.data import load_benchmark
+        from jostle.evaluation.recipes.selection import select_cells
+
+        wanted = None if cells is None else list(cells)
+        own = load_benchmark(benchmark)
+        check_model(own.name, own.task, asked.model)
+        select_cells(own, wanted)
+        recipe = data.put_under(own)  # looks at data sets, whose films are drawn by compiled code
+        return recipe, select_cells(recipe, wanted)
+    except (UnknownName, BadValue) as error:
+        if Path(out).exists():
+            from jostle.evaluation.runner.plugin_parts import parts_of_run
+
+            used = parts_of_run(Path(out))
+            if used:
+                error.add_note(used)
+        raise
+
+
+def _looked_up(recipe: Recipe, data: AskedData, cells: tuple[Cell, ...], place: Place, asked: AskedModel) -> _Known:
+    """Look everything else up, before any work is done."""
+    from jostle.evaluation.runner.benchmark_models import contestant_for
+
+    loaded = data.load(recipe)
+    contestant = contestant_for(recipe, loaded, asked, place.device, here=place.here)
+    return _Known(recipe, loaded, replace(contestant, device=place.device), cells)
+
+
+Watching = Callable[[str], AbstractContextManager[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model to be run, by name, and its weights."""
+
+    model: str
+    weights: str | None = None
+
+    @property
+    def folder(self) -> str:
+        """Name of its run folder.
+
+        >>> Entry("timm/resnet50.a1_in1k").folder, Entry("puppet_frames", "robust").folder
+        ('timm-resnet50.a1_in1k', 'puppet_frames-robust')
+        """
+        word = self.weights if self.weights and re.fullmatch(r"\w+", self.weights) else Path(self.weights or "").stem
+        said = f"{self.model}-{word}" if word and word != "public" else self.model
+        return re.sub(r"[^\w.+-]+", "-", said).strip("-.")
+
+
+@dataclass(frozen=True)
+class Many:
+    """What became of the models.
+
+    Attributes:
+        runs: by name of the run folder, in the order that was asked for.
+        failed: those that could not be run, and why.
+    """
+
+    runs: dict[str, Run]
+    failed: dict[str, str]
+
+
+def run_many(
+    benchmark: str | Path,
+    models: Iterable[str | Entry],
+    *,
+    out: str | Path,
+    weights: str | None = None,
+    watching: Watching | None = None,
+    **asked: Any,
+) -> Many:
+    """Run a benchmark on one model after the other; what was stopped goes on, one that fails does not stop the rest.
+
+    Args:
+        models: names, or entries that `read_models` made of a file.
+        out: a folder of run folders, each called by its model.
+        weights: of all that do not name their own.
+        watching: called with what is run, gives arguments of `run` that show how far it is.
+        asked: everything else is as in `jostle.run`.
+
+    Raises:
+        BadValue: if two would have the same folder.
+        DataError: if not one of them could be run.
+    """
+    entries = [one if isinstance(one, Entry) else Entry(one) for one in models]
+    entries = [one if one.weights is not None else Entry(one.model, weights) for one in entries]
+    folders = [entry.folder for entry in entries]
+    twice = next((name for name in folders if folders.count(name) > 1), None)
+    if twice is not None or not entries:
+        raise BadValue(f"the model {twice} is there twice; name it once" if twice else "there are no models to run")
+    runs: dict[str, Run] = {}
+    failed: dict[str, str] = {}
+    for number, entry in enumerate(entries, 1):
+        said = f"{entry.folder} ({number} of {len(entries)})"
+        try:
+            with nullcontext({}) if watching is None else watching(said) as shown:
+                runs[entry.folder] = run(
+                    benchmark, model=entry.model, weights=entry.weights, out=Path(out) / entry.folder, **shown, **asked
+                )
+        except JostleError as error:
+            failed[entry.folder] = str(error)
+    if not runs:
+        name, why = next(iter(failed.items()))
+        raise DataError(f"none of the {len(entries)} models could be run; {name}: {why}")
+    return Many(runs, failed)
+
+
+def read_models(path: str | Path) -> list[Entry]:
+    """Models of a text file: one a line, its name and, if it has its own, its weights; `#` begins a remark.
+
+    Raises:
+        DataError: if it cannot be read, or a line says more than that.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: cannot be read as text: {error}") from None
+    made = []
+    for number, line in enumerate(lines, 1):
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError as error:
+            raise DataError(f"{path}, line {number}: {error}; put quotes around a path in pairs") from None
+        if len(words) > 2:
+            raise DataError(f"{path}, line {number}: a line is a model and its weights, not {len(words)} words")
+        if words:
+            made.append(Entry(*words))
+    return made
+
+
+def stability(runs: Sequence[str | Path]) -> Stabilities:
+    """Accuracy and pm-k of runs of frame classifiers, side by side, and what papers print of the same benchmark."""
+    from jostle.reporting.analysis.record import RunRecord
+    from jostle.reporting.analysis.stability import stabilities
+
+    if not runs:
+        raise BadValue("name a run")
+    return stabilities([RunRecord.read(folder) for folder in runs])
+
+
+def draw_stability(
+    runs: Sequence[str | Path] | Stabilities, out: str | Path, *, formats: Sequence[str] = ("png", "pdf", "svg")
+) -> list[Path]:
+    """Draw accuracy against pm-k, a point a run, into a folder.
+
+    Raises:
+        Incomparable: if the runs are of different benchmarks or ground truths.
+        MissingExtra: without matplotlib.
+    """
+    from jostle.reporting.analysis.stability import Stabilities
+    from jostle.reporting.figures.stability import draw_stability as draw
+
+    found = runs if isinstance(runs, Stabilities) else stability(runs)
+    published = () if found.apart else found.published
+    return draw(found.runs, Path(out), formats, title=found.title, k=found.k, published=published)
+
+
+def verify(
+    folder: str | Path, *, dataset: str | None = None, subset: str | None = None, progress: Progress | None = None
+) -> Checked | CheckedCopies | CheckedData:
+    """Check a folder: of a run, of copies that `build` wrote, or of a data set.
+
+    Of the first two every file is compared with its hash; of a data set every video is opened. The result lists what
+    is `altered` and what is `lacking`.
+
+    Args:
+        dataset: one of `jostle names datasets`, if the folder is a copy of one.
+        subset: the part of it; by default the one that results are given for.
+        progress: called with (files checked, files in all).
+
+    Raises:
+        DataError: if the folder holds nothing that could be checked.
+    """
+    from jostle.datasets.data_check import check_data
+    from jostle.evaluation.recipes.building import check_built, is_built
+    from jostle.evaluation.runner.verification import check_run
+
+    place = Path(folder)
+    if dataset is not None:
+        return check_data(load_dataset(dataset, subset, root=place), progress)
+    return check_built(place, progress) if is_built(place) else check_run(place)

@@ -1,0 +1,378 @@
+"""Data sets by name: made on first use, or found in the folder where they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jostle.errors import BadValue, UnknownName
+from jostle.models.loading.names import need_torch
+from jostle.parallel.workers import cores
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jostle.api.demo.loop import Demo
+    from jostle.api.demo.own_video import VideoDemo
+    from jostle.api.doctor import Health
+    from jostle.datasets.dataset import Dataset
+    from jostle.evaluation.recipes.recipe import Recipe
+    from jostle.models.loading.descriptions import Described
+    from jostle.reporting.published.table import PublishedTable
+
+Progress = Callable[[int, int], None]
+
+
+def load_dataset(
+    name: str,
+    subset: str | None = None,
+    *,
+    seed: int = 0,
+    root: str | Path | None = None,
+    jobs: int | None = None,
+    verify: bool = False,
+    progress: Progress | None = None,
+    annotations: str | Path | None = None,
+    first: int | None = None,
+    fps: Fraction | float | None = None,
+) -> Dataset:
+    """One subset of a data set: what is annotated in it, and where its videos lie.
+
+    What is missing of `puppets` is made first, which takes a while the first time; work that was stopped goes on
+    where it was. Files whose size is not the recorded one, or whose time and content are not, are made again.
+    Other data sets are looked for in `root`, in the layouts people have them; a copy may be partial, and the result
+    says what it lacks.
+
+    Args:
+        name: one of `jostle names datasets`.
+        subset: `puppets` has extractor, training, validation and test; by default the one that results are given for.
+        seed: another seed gives other videos, in another folder.
+        root: for `puppets` the folder that holds data sets, by default the cache, `$JOSTLE_CACHE` or
+            `~/.cache/jostle`; for others the folder with the annotations and videos.
+        jobs: processes; by default one a core. The bytes do not depend on it.
+        verify: compare every file with its hash.
+        progress: called with (files ready, files in all).
+        annotations: the file or folder of annotations, if it is not in `root` or is one of several there.
+        first: make only so many videos of `puppets`; the others count as missing.
+        fps: the rate of folders of images, where neither they nor the annotations say it.
+
+    Raises:
+        BadValue: if a folder is needed and none is given.
+        ResourceError: if the disk is full; finished files are kept.
+        DataError: if the folder cannot be used, or holds no annotations of the data set.
+    """
+    from jostle.core.cache import cache_folder
+    from jostle.datasets.dataset import Request, datasets
+    from jostle.errors import BadValue
+
+    kind = datasets[name]
+    part = kind.usual if subset is None else subset
+    kind.check_subset(part)
+    if kind.on_disk and root is None:
+        raise BadValue(
+            f"{name} is not made by jostle: give the folder with its annotations and videos as root; "
+            "docs/how-to/get-the-data.md says where they come from"
+        )
+    if annotations is not None and not kind.on_disk:
+        raise BadValue(f"{name} comes with its own annotations; leave annotations out")
+    if first is not None and kind.on_disk:
+        raise BadValue(f"{name} is not made by jostle, so none of its videos can be left unmade; leave first out")
+    place = cache_folder() if root is None else Path(root)
+    chosen = None if annotations is None else Path(annotations)
+    found = kind.load(Request(part, place, seed, cores() if jobs is None else jobs, verify, progress, chosen, first))
+    if fps is None:
+        return found
+    from jostle.core.types.clip import checked_rate
+
+    return replace(found, fps=checked_rate(fps))
+
+
+@dataclass(frozen=True)
+class AskedData:
+    """The data that a caller wants a recipe to be done to; see `run`."""
+
+    folder: str | Path | None = None
+    dataset: str | None = None
+    subset: str | None = None
+    fps: Fraction | float | None = None
+
+    def put_under(self, recipe: Recipe) -> Recipe:
+        """The recipe on these data."""
+        from jostle.evaluation.recipes.data import recipe_on
+
+        return recipe_on(recipe, self.dataset, self.subset, None if self.folder is None else Path(self.folder))
+
+    def load(self, recipe: Recipe) -> Dataset:
+        """The data set, as the recipe needs it."""
+        from jostle.evaluation.recipes.data import check_task
+
+        # The data are the same for every seed of the corruptions.
+        found = load_dataset(recipe.dataset, recipe.subset or None, root=self.folder, fps=self.fps)
+        check_task(recipe, found)
+        return found
+
+
+def names(kind: str, *, profile: str | None = None, level: str | None = None) -> list[str]:
+    """The registered names of one kind, sorted.
+
+    Args:
+        kind: `corruptions`, `profiles`, `placements`, `protocols`, `metrics`, `formats`, `styles`, `detectors`,
+            `extractors`, `models`, `objectdetectors`, `datasets`, `benchmarks`, `published` or `trackers`.
+        profile: list the names of this profile's table instead of jostle's own.
+        level: only corruptions of this level: frame, clip, codec or time.
+
+    >>> names("corruptions", level="time")[:3]
+    ['box_jumble', 'frame_rate', 'freeze']
+    """
+    if kind not in KINDS:
+        raise UnknownName("kind of name", kind, KINDS)
+    if kind != "corruptions":
+        return list(KINDS[kind]())
+    from jostle.corruptions.engine.corruption import corruptions
+    from jostle.corruptions.engine.profile import own_entry, profiles
+
+    table = profiles[profile].entries if profile else {name: own_entry(name) for name in corruptions}
+    return sorted(n for n, entry in table.items() if level in (None, corruptions[entry.corruption].level))
+
+
+def published(name: str) -> PublishedTable:
+    """A table of a paper, as data; `names("published")` lists them.
+
+    >>> table = published("thumos14-c/table-1")
+    >>> table.source, dict(table.rows[0].values)["clean"]
+    ('Zeng et al. 2024, table 1', 59.17)
+    """
+    from jostle.reporting.published.table import published as tables
+
+    return tables[name]
+
+
+def origins(kind: str, *, profile: str | None = None, level: str | None = None) -> dict[str, str]:
+    """Where each part that `names` lists comes from: `jostle`, or the package or module that brings it.
+
+    >>> set(origins("placements").values())
+    {'jostle'}
+    """
+    from jostle.core.plugins import part
+
+    listed = names(kind, profile=profile, level=level)
+    found = {name: part("profiles", profile) if profile else part(kind, name) for name in listed}
+    return {name: "jostle" if one is None else str(one.origin) for name, one in found.items()}
+
+
+def describe(kind: str) -> list[Described]:
+    """What each of `models`, `extractors`, `detectors` or `objectdetectors` wants to see, and where its weights are.
+
+    >>> [one.weights for one in describe("models") if one.name == "puppet_frames"]
+    ['clean or robust: with jostle']
+    """
+    from jostle.models.loading.descriptions import DESCRIBED, described
+
+    if kind not in DESCRIBED:
+        raise UnknownName("shelf of networks", kind, DESCRIBED)
+    return described(kind)
+
+
+def fetch_weights(
+    kind: str, name: str, weights: str = "public", *, progress: Callable[[int, int], None] | None = None
+) -> Path:
+    """Have weights fetched now, to be used later: the file or folder is then in the cache, where names find it.
+
+    Args:
+        kind: `models`, `extractors`, `detectors` or `objectdetectors`.
+        name: of the network.
+        weights: `public`, or `hf:ORG/NAME[/file]`.
+        progress: called with (mebibytes there, mebibytes in all).
+
+    Raises:
+        ResourceError: if they cannot be had; the message says what to fetch by hand, and where to put it.
+    """
+    from jostle.core.progress import shown_progress
+    from jostle.models.loading.names import check_extractor, check_known, names_of, need_torch
+    from jostle.models.weights.resolve import weights_path
+    from jostle.models.weights.shipped.sources import is_fetched
+
+    if not is_fetched(weights):
+        raise BadValue(f"weights are fetched by public or hf:ORG/NAME[/file], not by {weights!r}")
+    need_torch("weights")
+    if kind == "extractors":
+        check_extractor(name)
+        kind = kind if name in names_of(kind) else "models"  # every recogniser is an extractor as well
+    else:
+        check_known(kind, name)
+    with shown_progress(f"fetching weights of {name}, MiB", progress) as told:
+        return weights_path(kind, name, weights, progress=told)
+
+
+def doctor() -> Health:
+    """What is installed and working here."""
+    from jostle.api.doctor import examine
+
+    return examine()
+
+
+def _profiles() -> Iterable[str]:
+    from jostle.corruptions.engine.profile import profiles
+
+    return profiles
+
+
+def _placements() -> Iterable[str]:
+    from jostle.corruptions.engine.placement import placements
+
+    return placements
+
+
+def _corruptions() -> Iterable[str]:
+    return names("corruptions")
+
+
+def _protocols() -> Iterable[str]:
+    from jostle.metrics.protocol import protocols
+
+    return protocols
+
+
+def _metrics() -> Iterable[str]:
+    from jostle.metrics.metric import metrics
+
+    return metrics
+
+
+def _formats() -> Iterable[str]:
+    from jostle.io.files.format import formats
+
+    return formats
+
+
+def _detectors() -> Iterable[str]:
+    from jostle.models.detection.detector import detectors
+
+    return detectors
+
+
+def _extractors() -> Iterable[str]:
+    from jostle.models.extractors.extractor import extractors
+
+    return extractors
+
+
+def _models() -> Iterable[str]:
+    from jostle.models.recognition.recogniser import recognisers
+
+    return recognisers
+
+
+def _object_detectors() -> Iterable[str]:
+    from jostle.models.objects.object_detector import object_detectors
+
+    return object_detectors
+
+
+def _datasets() -> Iterable[str]:
+    from jostle.datasets.dataset import datasets
+
+    return datasets
+
+
+def _benchmarks() -> Iterable[str]:
+    from jostle.evaluation.recipes.recipe import benchmarks
+
+    return benchmarks
+
+
+def _trackers() -> Iterable[str]:
+    from jostle.reporting.trackers.tracker import trackers
+
+    return trackers
+
+
+def _styles() -> Iterable[str]:
+    from jostle.metrics.diagnosis.style import styles
+
+    return styles
+
+
+def _published() -> Iterable[str]:
+    from jostle.reporting.published.table import published as tables
+
+    return tables
+
+
+KINDS: dict[str, Callable[[], Iterable[str]]] = {
+    "corruptions": _corruptions,
+    "profiles": _profiles,
+    "placements": _placements,
+    "protocols": _protocols,
+    "metrics": _metrics,
+    "formats": _formats,
+    "styles": _styles,
+    "detectors": _detectors,
+    "extractors": _extractors,
+    "models": _models,
+    "objectdetectors": _object_detectors,
+    "datasets": _datasets,
+    "benchmarks": _benchmarks,
+    "published": _published,
+    "trackers": _trackers,
+}
+
+
+StageProgress = Callable[[str, int, int], None]
+
+
+def demo(
+    out: str | Path = "demo",
+    *,
+    full: bool = False,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: StageProgress | None = None,
+) -> Demo:
+    """The whole loop on the embedded data set: films made, corrupted, looked at by two detectors, and scored.
+
+    One was trained on clean films, one to stand firm; the third run is the first with struck frames mended.
+
+    Args:
+        out: folder for three runs and a report about them.
+        full: all 60 test films, all 15 cells, and a page that shows every corruption, which takes minutes. Otherwise
+            six films and the hardest cell of each of five kinds: the same story, with wider intervals.
+        seed: of the films and of all corruptions.
+        jobs: processes; by default one a core.
+        progress: called with (what is being done, how much is done, how much there is).
+    """
+    need_torch("the demo")
+    from jostle.api.demo.loop import BENCHMARK, DETECTOR, FILMS, HOW, write_demo
+    from jostle.evaluation.recipes.recipe import benchmarks
+    from jostle.evaluation.runner.benchmark_models import contestant_for
+    from jostle.evaluation.runner.model_spec import AskedModel
+
+    many = cores() if jobs is None else jobs
+    told = None if progress is None else partial(progress, "making films")
+    data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=told, first=None if full else FILMS)
+    recipe = benchmarks[BENCHMARK]
+    every = {
+        how: contestant_for(recipe, data, AskedModel(DETECTOR, weights=weights, mend=mend), "cpu")
+        for how, (weights, mend) in HOW.items()
+    }
+    return write_demo(Path(out), data, every, full=full, seed=seed, jobs=many, progress=progress)
+
+
+def demo_video(
+    video: str | Path, out: str | Path = "demo", *, seed: int = 0, progress: StageProgress | None = None
+) -> VideoDemo:
+    """Every corruption on three seconds from the middle of a video, on one page.
+
+    With torch installed each is given how far it moves what the shipped extractor sees. That extractor was trained on
+    puppets, so this says how strong a knock is, and nothing about a model of yours.
+
+    Args:
+        out: folder for the page, the clips and a contact sheet.
+    """
+    from jostle.api.demo.own_video import show_video
+
+    return show_video(Path(video), Path(out), seed=seed, progress=progress)

@@ -1,0 +1,366 @@
+"""Detectors over features or video."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jostle.api.sources import rates_of, videos_and_corruptions
+from jostle.api.video import SegmentsLike
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import Truth
+from jostle.errors import BadValue, JostleError
+from jostle.mending.loading import AskedMending
+from jostle.models.loading.detector import load_detector, looks_at_frames, name_classes
+from jostle.models.loading.extractor import AskedExtractor
+from jostle.models.loading.names import need_torch
+from jostle.parallel.workers import cores
+
+if TYPE_CHECKING:
+    from jostle.corruptions.engine.spec import Spec
+    from jostle.evaluation.inference.feature_detection import Grid
+    from jostle.evaluation.inference.video_detection import OnMended
+    from jostle.features.folder import Extracted
+    from jostle.features.windows import ReleasedFault, Rule
+    from jostle.mending.inspector import Inspector
+    from jostle.models.detection.detector import Detector
+    from jostle.models.extractors.extractor import Extractor
+    from jostle.models.extractors.protocol import FeatureExtractor
+    from jostle.models.recognition.recogniser import Recogniser
+    from jostle.training.detection_config import TrainingConfig
+    from jostle.training.end_to_end_config import FrameTrainingConfig
+    from jostle.training.events import Watch
+    from jostle.training.inspection_config import InspectionConfig
+    from jostle.training.loop import Trained
+    from jostle.training.recognition_config import RecognitionConfig
+
+Progress = Callable[[int, int], None]
+
+
+def detect(
+    source: str | Path,
+    detector: str | Detector[Any],
+    *,
+    weights: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    truth: Truth | str | Path | None = None,
+    grid: Grid | None = None,
+    duration: float | None = None,
+    video_scores: str | Path | None = None,
+    extractor: str | Extractor | None = None,
+    extractor_weights: str | Path | None = None,
+    spec: str | Spec | Sequence[str | Spec] = (),
+    placement: str | None = None,
+    segments: SegmentsLike = None,
+    video_id: str | None = None,
+    seed: int = 0,
+    fps: Fraction | float | None = None,
+    jobs: int | None = 1,
+    model_processes: int | None = None,
+    device: str = "auto",
+    mend: str | Path | Inspector | None = None,
+    on_mended: OnMended | None = None,
+    on_bad: Callable[[str, JostleError], None] | None = None,
+    progress: Progress | None = None,
+) -> Predictions:
+    """What a detector finds in a feature file or a video, or in each of a folder.
+
+    Args:
+        source: features as `.npy`; with an extractor or a detector of frames, video, as files or folders of images.
+        detector: what `load_detector` gives, or what it takes.
+        weights, settings: of a detector by name.
+        truth: gives rate and duration of the videos, and which ones to look at; of video, their actions.
+        grid: stride, window, rate and file names of the features; by default what `jostle extract` noted beside them.
+        duration: of a single feature file, in seconds.
+        video_scores: JSON of a video classifier, for class-agnostic detectors such as those for ActivityNet.
+        extractor: makes features of video: what `load_extractor` gives, or a name.
+        extractor_weights: of an extractor by name.
+        spec: corruptions that befall the video first, in order.
+        placement: which frames they strike; by default what each spec says.
+        segments: the actions of a single video, for placements that need them.
+        video_id: of a single video; by default the name of the file without its ending.
+        seed: of random draws.
+        fps: the rate of images, where neither `times.json` nor the truth says it.
+        jobs: videos at once, each in a process of its own; None for one a core, if detector and extractor are names.
+        model_processes: processes that hold the models, for those that decode and corrupt to ask; 0 for models in each
+            of those. By default one a GPU for names and several videos, and none on a CPU.
+        device: of names: `auto`, `cpu` or `cuda`.
+        mend: replace what struck frames of video touch by what lies around it: `jostle` for the inspector that comes
+            along, weights of your own, or an `Inspector` says which they are. It runs on the detector's device, one
+            video at a time.
+        on_mended: told of each video what became of its struck frames.
+        on_bad: told of a video of a folder that cannot be used, which is then left out.
+    """
+    from jostle.evaluation.inference.feature_detection import detect_features, grid_of, read_video_scores
+    from jostle.io.files.annotations import read_truth
+
+    named = isinstance(detector, str)
+    if not named and (weights is not None or settings):
+        raise BadValue("weights and settings go with the name of a detector; one of your own has them already")
+    known = truth if truth is None or isinstance(truth, Truth) else read_truth(truth)
+    scores = None if video_scores is None else read_video_scores(video_scores)
+    asked = AskedDetector(detector, weights, settings or {}, known, () if scores is None else scores.classes)
+    made = asked.get()
+    frames = looks_at_frames(made)
+    if frames and extractor is not None:
+        raise BadValue(f"{type(made).__name__} looks at frames itself; leave the extractor out")
+    if extractor is None and not frames:
+        if spec or placement is not None or segments is not None:
+            raise BadValue("features cannot be corrupted any more: give the video and an extractor")
+        if mend is not None:
+            raise BadValue("struck frames are found in video: give that and an extractor, or extract with --mend")
+        return detect_features(
+            asked.moved(made, device),
+            Path(source),
+            grid_of(Path(source)) if grid is None else grid,
+            truth=known,
+            duration=duration,
+            video_scores=scores,
+            progress=progress,
+        )
+    from jostle.api.engines import place_of
+    from jostle.api.sources import rates_of, videos_and_corruptions
+    from jostle.evaluation.inference.remote import look_from_afar
+    from jostle.evaluation.inference.video_detection import ByClips, ByFeatures, Find, detect_videos
+
+    wanted = None if mend is None else AskedMending(mend)
+    if wanted is not None:
+        wanted.check(known=False)
+        jobs, model_processes = 1, 0  # what finds struck frames and what looks share one process
+    videos, corrupting = videos_and_corruptions(
+        source, spec, placement, segments=segments, truth=known, subset=None, video_id=video_id, seed=seed
+    )
+    names = named and (extractor is None or isinstance(extractor, str))
+    with place_of(
+        "local",
+        device if names else "cpu",  # things of the caller's are where they are
+        jobs if jobs is not None or names else 1,
+        many=names and len(videos) > 1 and jobs != 1,
+        model_processes=model_processes,
+    ) as place:
+        load = partial(asked.looking, extractor, extractor_weights, place.device)
+        with place.serving(load) as served:
+            look = load(made) if served is None else look_from_afar(served)
+            mending = None if wanted is None else wanted.get(str(getattr(look.detector, "device", "cpu")))
+            told = None if mending is None else on_mended  # which need not travel to other processes
+            find: Find = ByClips(look.detector, corrupting, scores, mending, told)
+            if not frames:
+                find = ByFeatures(look.detector, look.extractor, corrupting, scores, mending, told)
+            rates = rates_of(videos, known, fps)
+            return detect_videos(find, videos, rates=rates, on_bad=on_bad, jobs=place.jobs, progress=progress)
+
+
+@dataclass(frozen=True)
+class AskedDetector:
+    """A detector as it was asked for; of a name, it travels to other processes and gives the detector there.
+
+    Attributes:
+        given: a name, or the thing itself.
+        truth: gives names to classes that it knows by number.
+        classes: of a video classifier's scores, which go before.
+    """
+
+    given: str | Detector[Any]
+    weights: str | Path | None
+    settings: Mapping[str, Any]
+    truth: Truth | None
+    classes: tuple[str, ...]
+
+    def get(self) -> Detector[Any]:
+        """The detector, its classes named."""
+        made = self.given
+        if isinstance(made, str):
+            made = load_detector(made, weights=self.weights, **self.settings)
+        if self.classes:
+            made.config = replace(made.config, class_names=self.classes)
+        elif self.truth is not None:
+            name_classes(made, self.truth)
+        return made
+
+    def moved(self, made: Detector[Any], device: str) -> Detector[Any]:
+        """On a device, if it is one by name; others are where they are."""
+        if self._named and hasattr(made, "to"):
+            from jostle.models.devices import device_for
+
+            made.to(device_for(device))
+        return made
+
+    def looking(
+        self, extractor: Any, weights: str | Path | None, device: str, loaded: Detector[Any] | None = None
+    ) -> Any:
+        """Both models, as they are asked.
+
+        Args:
+            loaded: the detector, where it is at hand.
+        """
+        from jostle.evaluation.inference.detection import DetectingByClips, DetectingByFeatures
+        from jostle.models.loading.extractor import load_extractor
+        from jostle.models.precision import one_thread
+
+        made: Any = self.moved(self.get() if loaded is None else loaded, device)
+        if looks_at_frames(made):
+            return DetectingByClips(made, one_thread)
+        if isinstance(extractor, str):
+            extractor = load_extractor(extractor, weights=weights, device=device)
+        return DetectingByFeatures(extractor, made, one_thread)
+
+    @property
+    def _named(self) -> bool:
+        return isinstance(self.given, str)
+
+
+def extract(
+    source: str | Path,
+    extractor: str | FeatureExtractor | Recogniser,
+    out: str | Path,
+    *,
+    weights: str | Path | None = None,
+    spec: str | Spec | Sequence[str | Spec] = (),
+    placement: str | None = None,
+    segments: SegmentsLike = None,
+    truth: Truth | str | Path | None = None,
+    subset: str | None = None,
+    video_id: str | None = None,
+    seed: int = 0,
+    fps: Fraction | float | None = None,
+    stride: int | None = None,
+    rule: Rule = "all",
+    released_faults: Sequence[ReleasedFault] = (),
+    keep_frames: bool = False,
+    clean: str | Path | None = None,
+    mend: str | Path | Inspector | None = None,
+    overwrite: bool = False,
+    jobs: int | None = 1,
+    model_processes: int | None = None,
+    device: str = "auto",
+    progress: Progress | None = None,
+) -> Extracted:
+    """Write the features of a video, or of every video in a folder, as `<out>/<video id>.npy` and `features.json`.
+
+    What is there already and was made the same way from the same video is left as it is, so a stopped run goes on.
+
+    Args:
+        source: a video file or a folder of numbered images, or a folder of either.
+        extractor: one of `jostle names extractors`, or of `jostle names models`; `package.module:attribute`; or the
+            thing itself, such as what `as_extractor` makes of a recogniser. See `load_extractor`.
+        weights: its checkpoint; None for those that come with jostle.
+        spec: corruptions to apply first, in order.
+        placement: which frames they strike; by default what each spec says.
+        segments: the actions of a single video as (start, end) pairs in seconds.
+        truth: annotations to take actions from; of a folder only the videos named there are extracted.
+        subset: only videos of this subset of the truth.
+        video_id: of a single video; by default the name of the file without its ending.
+        fps: the rate of images, where neither `times.json` nor the truth says it; 30 if nothing does.
+        stride: frames from one window to the next, if not as is usual for the extractor.
+        rule: how windows are counted; see `jostle.features.windows.WindowGrid`.
+        released_faults: faults of the THUMOS14-C extractors to repeat; see there as well.
+        keep_frames: also write what was seen of each frame, as `<out>/frames/<video id>.npy`.
+        clean: folder of clean features made with `keep_frames`; then only what a corruption changes is computed.
+        mend: replace what struck frames touch by what lies around it: `jostle` for the inspector that comes along,
+            weights of your own, or an `Inspector` says which they are. `clean` features are then those of the video as
+            it is, not mended.
+        overwrite: replace features in `out` that were made otherwise, instead of refusing to.
+        jobs: videos at once, each in a process of its own; None for one a core.
+        model_processes: processes that hold the extractor, for those that decode and corrupt to ask; 0 for one in each
+            of those. By default one a GPU if there are several jobs, and none on a CPU. Features do not depend on it.
+        device: `auto`, `cpu` or `cuda`.
+        progress: called with (videos done, videos in all), or for a single video with frames.
+
+    Raises:
+        JostleError: if nothing could be made. Videos of a folder that cannot be read are set aside and listed.
+    """
+    need_torch("extractors")
+    from jostle.api.engines import place_of
+    from jostle.evaluation.inference.remote import extracting, extractor_from_afar
+    from jostle.features.folder import extract_videos
+    from jostle.models.devices import device_for
+    from jostle.models.precision import one_thread
+
+    mending = None if mend is None else AskedMending(mend)
+    if mending is not None:
+        mending.check(known=False)
+    videos, corrupting = videos_and_corruptions(
+        source, spec, placement, segments=segments, truth=truth, subset=subset, video_id=video_id, seed=seed
+    )
+    changes = {} if stride is None else {"stride": stride}
+    asked = AskedExtractor(extractor, weights)
+    named = isinstance(extractor, str)
+    if jobs is None and not named and str(device_for(device)) == "cpu":
+        jobs = cores()  # a thing on a GPU stays where it is
+    many = named and len(videos) > 1 and jobs != 1
+    with place_of("local", device, jobs, many=many, model_processes=model_processes) as place:
+        load: Callable[[], FeatureExtractor] = partial(asked.get, device=place.device, **changes)
+        with place.serving(partial(extracting, load, one_thread)) as served:
+            if served is not None:
+                load = partial(extractor_from_afar, served)
+            here = place.device if served is None else "cpu"  # where struck frames are found
+            return extract_videos(
+                videos,
+                load,
+                Path(out),
+                name=asked.name,
+                weights=asked.fingerprint(),
+                corrupting=corrupting,
+                rule=rule,
+                released_faults=released_faults,
+                keep_frames=keep_frames,
+                clean=None if clean is None else Path(clean),
+                mend=None if mending is None else partial(mending.get, here),
+                rates=rates_of(videos, truth, fps),
+                overwrite=overwrite,
+                jobs=place.jobs,
+                progress=progress,
+            )
+
+
+def _check_names(config: TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig) -> None:
+    """A wrong name is told of before torch is imported, which takes seconds."""
+    from jostle.models.loading.names import check_known
+    from jostle.training.detection_config import TrainingConfig
+    from jostle.training.end_to_end_config import FrameTrainingConfig
+    from jostle.training.inspection_config import InspectionConfig
+
+    if isinstance(config, InspectionConfig):
+        return
+    if isinstance(config, TrainingConfig):
+        check_known("detectors", config.detector)
+        return
+    if isinstance(config, FrameTrainingConfig):
+        check_known("detectors", config.detector)
+    elif config.model is None:
+        check_known("models", config.recogniser)
+    check_known("datasets", config.data.dataset)
+
+
+def train(
+    config: str | Path | TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig,
+    out: str | Path,
+    *,
+    overrides: Iterable[str] = (),
+    progress: Progress | None = None,
+    watch: Watch | None = None,
+) -> Trained:
+    """Train a detector or a recogniser, clean or robust, or an inspector; a run that was stopped in `out` goes on.
+
+    Args:
+        config: a TOML file, whose `task` says what is trained, or the settings themselves.
+        out: folder for checkpoint, log and weights.
+        overrides: `key=value`, on top of the file.
+        progress: called with (steps done, steps in all).
+        watch: called with what the run is going to do, then after each step with where it stands: loss and scores.
+    """
+    need_torch("training")
+    from jostle.training.reading import read_training
+
+    if isinstance(config, str | Path):
+        config = read_training(config, overrides)
+    elif list(overrides):
+        raise BadValue("overrides go with a file of settings; change the settings themselves")
+    _check_names(config)
+    from jostle.training.loop import train as run
+
+    return run(config, Path(out), on_step=progress, watch=watch)

@@ -1,0 +1,280 @@
+"""Leaderboards of runs, and the small records that make a row of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jostle.reporting.analysis.run_diff import RunDiff
+
+Progress = Callable[[int, int], None]
+
+
+def board(
+    runs: str | Path | Iterable[str | Path],
+    out: str | Path,
+    *,
+    title: str = "Leaderboard",
+    draws: int = 1000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Path:
+    """Write a static leaderboard: an index and one page a benchmark, which open from disk and need no network.
+
+    Args:
+        runs: run folders, and records that `export_run` wrote.
+        out: a folder; pages of the same names are replaced.
+        title: its heading.
+        draws: draws of the videos for the intervals of run folders; 0 for none.
+        seed: of the draws.
+        progress: called with (runs read, runs in all).
+
+    Returns:
+        The path of the index.
+
+    Raises:
+        Tampered: if a record is not as it was written.
+        DataError: if a run is not finished.
+    """
+    from jostle.core.progress import shown_progress
+    from jostle.reporting.html.leaderboard import write_board
+
+    sources = [runs] if isinstance(runs, str | Path) else list(runs)
+    paths = [Path(source) for source in sources]
+    with shown_progress("reading runs", progress) as told:
+        return write_board(paths, Path(out), title=title, draws=draws, seed=seed, progress=told)
+
+
+def export_run(
+    run: str | Path,
+    out: str | Path,
+    *,
+    partial: bool = False,
+    draws: int = 1000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Path:
+    """Write what a leaderboard says of a run, a few kilobytes of JSON with a checksum, to be sent to whoever keeps one.
+
+    Args:
+        run: a run folder.
+        out: a file.
+        partial: also of a run that lacks videos or cells; boards mark it.
+        draws: draws of the videos for the intervals; 0 for none.
+        seed: of the draws.
+        progress: called with (cells done, cells in all).
+
+    Raises:
+        DataError: if the run is not finished, or lacks something.
+    """
+    from jostle.core.progress import shown_progress
+    from jostle.reporting.analysis.record import RunRecord
+    from jostle.reporting.analysis.run_analysis import survey
+    from jostle.reporting.analysis.summary import check_whole, summary_of, write_summary
+
+    record = RunRecord.read(run)
+    if not partial:
+        check_whole(record)
+    with shown_progress("measuring", progress) as told:
+        write_summary(summary_of(survey(record, draws=draws, seed=seed, progress=told)), Path(out))
+    return Path(out)
+
+
+def diff(
+    first: str | Path,
+    second: str | Path,
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+    any_truth: bool = False,
+    any_data: bool = False,
+    progress: Progress | None = None,
+) -> RunDiff:
+    """What a second run has over a first, cell by cell, on the videos and cells that both have.
+
+    Args:
+        first: a run folder, as `jostle run` filled it.
+        second: another, of the same benchmark.
+        draws: draws of the videos for the intervals, the same for both runs; 0 for no intervals.
+        seed: of the draws.
+        any_truth: also compare runs that were scored by different ground truths, each by its own.
+        any_data: compare runs of one recipe on different data, each on its own videos, with draws of its own: what a
+            model loses on UCF101-DS of what it has on UCF101.
+        progress: called with (cells done, cells in all).
+
+    Raises:
+        Incomparable: if they are runs of different benchmarks, or of different ground truths.
+        DataError: if one is not finished, or they have no video in common.
+    """
+    from jostle.core.progress import shown_progress
+    from jostle.reporting.analysis.record import RunRecord
+    from jostle.reporting.analysis.run_diff import diff_runs
+
+    records = (RunRecord.read(first), RunRecord.read(second))
+    with shown_progress("comparing", progress) as told:
+        return diff_runs(*records, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=told)
+
+
+def track(run: str | Path, to: str, *, folder: str | Path | None = None) -> str:
+    """Log a finished run with an experiment tracker; the run itself stays as it is.
+
+    Everything stays on this machine, unless the tracker's own variables (`WANDB_MODE`, `MLFLOW_TRACKING_URI`) name a
+    server.
+
+    Args:
+        run: a run folder.
+        to: `tensorboard`, `wandb` or `mlflow`.
+        folder: for what the tracker keeps; by default `tracking` in the run folder.
+
+    Returns:
+        How to see it there.
+
+    Raises:
+        MissingExtra: if the tracker is not installed.
+        ResourceError: if it fails.
+    """
+    from jostle.reporting.analysis.record import RunRecord
+    from jostle.reporting.trackers.tracker import track_run
+
+    record = RunRecord.read(run)
+    return track_run(record, to, record.folder / "tracking" if folder is None else Path(folder))
+
+
+def card(run: str | Path, out: str | Path, *, licence: str | None = None) -> tuple[Path, Path]:
+    """Write a model card and a data set card for the Hugging Face hub; nothing is sent.
+
+    Args:
+        run: a run folder.
+        out: gets `model/README.md` and `dataset/README.md`.
+        licence: as the hub writes it, such as `apache-2.0`; left out where it is not given.
+
+    Raises:
+        DataError: if a card is there already.
+    """
+    from jostle.reporting.analysis.record import RunRecord
+    from jostle.reporting.cards.writing import write_cards
+
+    return write_cards(RunRecord.read(run), Path(out), licence)
+
+
+def report(
+    runs: str | Path | Iterable[str | Path],
+    out: str | Path = "report.html",
+    *,
+    csv: str | Path | None = None,
+    latex: str | Path | None = None,
+    latex_intervals: bool = False,
+    draws: int = 1000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Path:
+    """Write one page about runs of one benchmark; it opens from disk, with nothing else and no network.
+
+    Args:
+        runs: run folders, as `jostle run` filled them; the others are compared with the first.
+        out: the page.
+        csv: a file for the table of all cells as well.
+        latex: a folder for tables in the layouts of the papers as well.
+        latex_intervals: whether those have intervals.
+        draws: draws of the videos for the intervals; 0 for none.
+        seed: of the draws.
+        progress: called with (steps done, steps in all).
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        DataError: if a run is not finished, or they are not runs of one benchmark on one ground truth.
+    """
+    from jostle.core.progress import shown_progress
+    from jostle.reporting.html.report import write_report
+
+    folders = [runs] if isinstance(runs, str | Path) else list(runs)
+    with shown_progress("writing the report", progress) as told:
+        return write_report(
+            [Path(folder) for folder in folders],
+            Path(out),
+            csv=None if csv is None else Path(csv),
+            latex=None if latex is None else Path(latex),
+            latex_intervals=latex_intervals,
+            draws=draws,
+            seed=seed,
+            progress=told,
+        )
+
+
+def view(
+    runs: str | Path | Sequence[str | Path],
+    *,
+    port: int = 0,
+    browser: bool = True,
+    verbose: bool = False,
+    started: Callable[[str], None] | None = None,
+) -> None:
+    """Show runs in a browser on this machine, until it is interrupted; in a notebook, below the cell, until that ends.
+
+    Args:
+        runs: a run folder, or several.
+        port: to listen on; 0 for any that is free.
+        browser: whether to open one.
+        verbose: whether the server says on stderr what fails.
+        started: called with the address once it answers.
+
+    Raises:
+        DataError: if a folder is no run.
+        ResourceError: if the port is taken.
+        MissingExtra: if the packages of the viewer are not installed.
+    """
+    from jostle.core.progress import in_notebook
+    from jostle.reporting.viewer.launch import serve
+
+    given = [runs] if isinstance(runs, str | Path) else runs
+    if browser and in_notebook():
+        _inline([Path(run) for run in given], port)
+        return
+
+    def tell(address: str) -> None:
+        if started is not None:
+            started(address)
+        if browser:
+            _open(address)
+
+    serve([Path(run) for run in given], port=port, verbose=verbose, started=tell)
+
+
+def _inline(runs: list[Path], port: int) -> None:
+    """Serve from a thread that ends with the notebook, and show the page in a frame.
+
+    The address has `localhost`, as the notebook's usually does: browsers send no cookie to a frame of another site.
+    """
+    import queue
+    import threading
+
+    from IPython.display import HTML, display
+
+    from jostle.reporting.viewer.launch import serve
+
+    told: queue.Queue[str | BaseException] = queue.Queue()
+
+    def work() -> None:
+        try:
+            serve(runs, port=port, host="localhost", framed=True, started=told.put)
+        except BaseException as error:  # it belongs to whoever asked, and not to this thread
+            told.put(error)
+
+    threading.Thread(target=work, daemon=True, name="jostle viewer").start()
+    address = told.get()
+    if isinstance(address, BaseException):
+        raise address
+    frame = f'<iframe src="{address}" width="100%" height="720" style="border:1px solid rgba(128,128,128,.4)"></iframe>'
+    display(HTML(f'{frame}<p><a href="{address}" target="_blank" rel="noreferrer">open in a tab of its own</a></p>'))
+
+
+def _open(address: str) -> None:
+    """Open a browser without waiting for it; a machine that has none is left alone."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -1,0 +1,506 @@
+"""Reading and corrupting video."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.core.types.clip import Clip, Frame, Frames, checked_frames, checked_rate, times_at_rate
+from jostle.core.types.inspection import Inspection
+from jostle.core.types.segments import Segments
+from jostle.corruptions.engine.apply import corrupt_one, corrupted_frames
+from jostle.corruptions.engine.spec import Spec
+from jostle.errors import BadValue, DataError
+from jostle.parallel.workers import cores
+
+if TYPE_CHECKING:
+    from jostle.corruptions.engine.placement import Placement
+    from jostle.corruptions.engine.video import Corrupted
+    from jostle.io.video.decode import OnMissing
+    from jostle.mending.inspector import Inspector
+    from jostle.mending.repair import How
+    from jostle.mending.video import MendedVideo
+    from jostle.reporting.figures.sheet import Sheet
+
+FramesOrClip = TypeVar("FramesOrClip", Frames, Clip, Any)  # anything else is a tensor, of a library that may be absent
+Progress = Callable[[int, int], None]
+SegmentsLike = Segments | Iterable[Sequence[float]] | None
+SeveralSegments = Any  # SegmentsLike, of several clips a list of those
+
+
+def read(
+    path: str | Path,
+    start: int | float | None = None,
+    stop: int | float | None = None,
+    *,
+    fps: Fraction | float | None = None,
+) -> Clip:
+    """The frames of a video from `start` to before `stop`: frame numbers if whole, seconds if floats.
+
+    Args:
+        path: a local video file, or a folder of numbered images.
+        fps: the rate of images that have no `times.json`; 30 if nothing says it.
+    """
+    from jostle.io.video.decode import read as read_video
+
+    return read_video(path, start, stop, fps=fps)
+
+
+def corrupt(
+    frames: FramesOrClip,
+    spec: str | Spec | Sequence[str | Spec],
+    *,
+    seed: int = 0,
+    video_id: str | Sequence[str] = "",
+    placement: str | Placement | None = None,
+    segments: SeveralSegments = None,
+    fps: float = 30.0,
+    jobs: int = 1,
+) -> FramesOrClip:
+    """The frames with a corruption applied: an array gives an array, a Clip a Clip, a tensor a tensor, as large.
+
+    The same seed, video id and spec give the same bytes, whatever the chunking, order or number of threads; on a GPU,
+    too, where a tensor that lies there stays.
+
+    Args:
+        frames: (T, H, W, 3) uint8 RGB, or a Clip; of a tensor also (B, T, H, W, 3), several clips.
+        spec: `[profile/]name[:severity]`, or several, applied in order.
+        video_id: of several clips one each.
+        placement: which frames, such as `centre:5%`; by default what the spec says, for most of them everywhere.
+        segments: the actions of the video as (start, end) pairs in seconds; without them the whole clip counts as one.
+            Of several clips a list of theirs.
+        fps: frame rate of an array or a tensor; a Clip knows its own.
+        jobs: threads; a GPU needs none.
+
+    >>> import numpy as np
+    >>> clean = np.full((10, 64, 64, 3), 200, np.uint8)
+    >>> hit = corrupt(clean, "thumos14-c/black_frame:3", segments=[(0.1, 0.25)])
+    >>> [t for t in range(10) if not hit[t].any()]
+    [5]
+    """
+    torch = sys.modules.get("torch")  # whoever has a tensor has it loaded
+    if torch is not None and isinstance(frames, torch.Tensor):
+        from jostle.corruptions.gpu.batch import corrupted_tensor
+
+        names, actions = (video_id, segments) if frames.ndim == 5 else ([video_id], [segments])
+        made: Any = corrupted_tensor(
+            frames,
+            _specs(spec),
+            seed=seed,
+            video_ids=names,
+            placement=placement,
+            segments=None if actions is None else [as_segments(own) for own in actions],
+            fps=fps,
+            jobs=jobs,
+        )
+        return made  # type: ignore[no-any-return]
+    if not isinstance(video_id, str):
+        raise BadValue("several video ids are for a tensor of several clips; an array of frames is one video")
+    clip: Clip = frames if isinstance(frames, Clip) else Clip.at_rate(frames, fps)
+    done = corrupted_frames(
+        clip, _specs(spec), seed=seed, video_id=video_id, placement=placement, segments=as_segments(segments), jobs=jobs
+    )
+    return frames.with_frames(done) if isinstance(frames, Clip) else done
+
+
+def corrupt_frame(
+    frame: Frame, spec: str | Spec, *, index: int, seed: int = 0, video_id: str = "", fps: float = 30.0
+) -> Frame:
+    """One frame of a video, corrupted by itself: what `corrupt` gives for it at this index.
+
+    For loops that read single frames. Only frame-level corruptions can do this; placement is the caller's business.
+
+    Args:
+        frame: (H, W, 3) uint8 RGB.
+        index: the frame's number in its video, from 0.
+
+    >>> import numpy as np
+    >>> clip = np.full((5, 40, 40, 3), 90, np.uint8)
+    >>> whole = corrupt(clip, "fog:3", video_id="v")
+    >>> bool((corrupt_frame(clip[4], "fog:3", index=4, video_id="v") == whole[4]).all())
+    True
+    """
+    if index < 0:
+        raise BadValue(f"index counts frames from 0, got {index}")
+    checked_frames(frame[None])
+    return corrupt_one(frame, Spec.parse(spec), index, fps=checked_rate(fps), seed=seed, video_id=video_id)
+
+
+def corrupt_file(
+    source: str | Path,
+    spec: str | Spec | Sequence[str | Spec],
+    out: str | Path,
+    *,
+    seed: int = 0,
+    video_id: str | None = None,
+    placement: str | Placement | None = None,
+    segments: SegmentsLike = None,
+    truth: str | Path | None = None,
+    lossless: bool = False,
+    strict: bool = False,
+    on_missing: OnMissing = "drop",
+    fps: Fraction | float | None = None,
+    overwrite: bool = True,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Corrupted:
+    """Corrupt a video, streamed: memory does not grow with its length.
+
+    Args:
+        source: a local video file, or a folder of numbered images.
+        out: .mp4 or .mkv, or a folder for images; it appears when it is complete, or not at all. Images are PNG; those
+            of a folder of JPEG keep their names and are JPEG again, unless `lossless`.
+        video_id: what the random draws are keyed by; by default the name of the file without its ending.
+        truth: an annotation file to take the video's actions from, by its id.
+        lossless: FFV1 instead of H.264, PNG instead of JPEG, so that reading it back gives every pixel.
+        strict: refuse an input with any damage.
+        on_missing: what becomes of frames that do not decode, or numbers that are missing: `error`, `drop` or `hold`.
+        fps: the rate of images that have no `times.json`; 30 if nothing says it.
+        jobs: threads; by default one for each core. The bytes do not depend on it.
+        progress: called with (frames done, frames in all).
+    """
+    from jostle.corruptions.engine.video import corrupt_video
+    from jostle.datasets.videos import id_at
+
+    source, out = single_video(source), Path(out)
+    if out.exists() and source.exists() and out.samefile(source):
+        raise BadValue(f"{out} is the input itself; write somewhere else")
+    if not overwrite and out.exists():
+        raise BadValue(f"{out} exists; pass --overwrite to replace it")
+    identity = video_id if video_id is not None else id_at(source)
+    return corrupt_video(
+        source,
+        _specs(spec),
+        out,
+        seed=seed,
+        video_id=identity,
+        placement=placement,
+        segments=_actions(segments, truth, identity),
+        lossless=lossless,
+        jobs=jobs or cores(),
+        strict=strict,
+        on_missing=on_missing,
+        fps=None if fps is None else checked_rate(fps),
+        progress=progress,
+    )
+
+
+def sheet(
+    source: str | Path | Clip,
+    out: str | Path | None = None,
+    spec: str | Sequence[str] | None = None,
+    *,
+    seed: int = 0,
+    video_id: str | None = None,
+    placement: str | Placement | None = None,
+    segments: SegmentsLike = None,
+    truth: str | Path | None = None,
+    fps: Fraction | float | None = None,
+    progress: Progress | None = None,
+) -> Path | Sheet:
+    """A contact sheet: one line a corruption, one column a severity.
+
+    Args:
+        source: a video file or a folder of images, of which the middle is shown, or a Clip.
+        out: a PNG file; without one the sheet comes back, and a notebook shows it.
+        spec: corruptions to show; by default every one of jostle's own table.
+        fps: the rate of images, where nothing else says it.
+    """
+    from jostle.api.catalogue import names
+    from jostle.reporting.figures.gallery_cells import SHEET_FRAMES, sheet_rows
+    from jostle.reporting.figures.sheet import Sheet, draw_sheet, write_png
+
+    specs = _specs(spec or names("corruptions"))
+    if isinstance(source, Clip):
+        clip, identity = source, video_id or ""
+    else:
+        from jostle.datasets.videos import id_at
+        from jostle.io.video.decode import Reader
+
+        path = single_video(source)
+        identity = video_id if video_id is not None else id_at(path)
+        with Reader(path, fps=fps) as reader:
+            first = max(len(reader) // 2 - SHEET_FRAMES // 2, 0)
+            stop = min(first + SHEET_FRAMES, len(reader))
+            clip = Clip(reader.block(first, stop), reader.pts[first:stop], reader.fps)
+    rows = sheet_rows(
+        clip,
+        specs,
+        seed=seed,
+        video_id=identity,
+        placement=placement,
+        segments=_actions(segments, truth, identity),
+        progress=progress,
+    )
+    columns = ["clean", *(str(s + 1) for s in range(max(len(row.pictures) for row in rows) - 1))]
+    image = draw_sheet(rows, columns)
+    return Sheet(image) if out is None else write_png(image, out)
+
+
+def single_video(source: str | Path) -> Path:
+    """The path of a video; a folder has to be one, of images.
+
+    Raises:
+        DataError: if a folder holds no images, or video files beside them.
+    """
+    from jostle.datasets.videos import find_videos, holds_frames
+    from jostle.io.files.video_ids import listing, shown
+
+    path = Path(source)
+    if path.is_dir() and not holds_frames(path):
+        there = listing(shown(str(file.relative_to(path))) for file in find_videos(path).values()) or "no video either"
+        raise DataError(f"{path}: no images in this folder, so it is not one video; it holds {there}", fault="F4")
+    return path
+
+
+def _specs(spec: str | Spec | Sequence[str | Spec]) -> list[Spec]:
+    return [Spec.parse(one) for one in ([spec] if isinstance(spec, (str, Spec)) else spec)]
+
+
+def _actions(segments: SegmentsLike, truth: str | Path | None, video_id: str) -> Segments | None:
+    if truth is None:
+        return as_segments(segments)
+    if segments is not None:
+        raise BadValue("give the actions as segments or as a truth file, not both")
+    from jostle.io.files.annotations import segments_of
+
+    return segments_of(truth, video_id)
+
+
+def as_segments(segments: SegmentsLike) -> Segments | None:
+    """Segments from what a caller may give: Segments, pairs of seconds, or nothing."""
+    if segments is None or isinstance(segments, Segments):
+        return segments
+    return Segments.from_pairs(segments)
+
+
+TALL = 120  # rows of the small copies, or a little more
+DECODED = 8  # threads at most that glance at frames of a file: one decodes them, and many are held meanwhile
+GPU_AT_ONCE = 512  # frames that a GPU looks at together
+
+
+def inspect(
+    frames: Frames | Clip | str | Path,
+    *,
+    inspector: str | Path | Inspector = "jostle",
+    causal: bool = False,
+    device: str = "cpu",
+    fps: Fraction | float | None = None,
+    progress: Progress | None = None,
+) -> npt.NDArray[np.float64]:
+    """(T,) probabilities that each frame of a video was struck: blackened, blurred, covered, broken, overexposed ...
+
+    Each frame is set beside its neighbours, so that cuts, fades and flashes are told from damage. Frames of one colour
+    are struck where one scene goes on before and behind them, whatever colour it is; and all are of a video in which
+    there is nothing else to be seen. A video is read as it goes by, and memory does not grow with its length.
+
+    Args:
+        frames: (T, H, W, 3) uint8 RGB, a Clip, or the path of a video or of a folder of images.
+        inspector: `jostle` for the one that comes along, weights of your own, or an `Inspector`.
+        causal: from what came before a frame alone, as live use needs it.
+        device: `auto`, `cpu` or `cuda`.
+        fps: the rate of images that have no `times.json`.
+        progress: called with (frames done, frames in all).
+    """
+    return inspection(
+        frames, inspector=inspector, causal=causal, device=device, fps=fps, progress=progress
+    ).probabilities
+
+
+def inspection(
+    frames: Frames | Clip | str | Path,
+    *,
+    inspector: str | Path | Inspector = "jostle",
+    causal: bool = False,
+    device: str = "cpu",
+    fps: Fraction | float | None = None,
+    threshold: float | None = None,
+    pictures: int = 0,
+    progress: Progress | None = None,
+) -> Inspection:
+    """The same with the stretches, times and all that a record of it needs; arguments as of `inspect`.
+
+    Args:
+        threshold: the probability from which a frame counts as struck; by default the inspector's own.
+        pictures: small copies of so many frames are kept, for drawings.
+    """
+    from jostle.mending.loading import load_inspector
+
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise BadValue(f"a threshold is a probability from 0 to 1, got {threshold}")
+    one = load_inspector(inspector, device=device) if isinstance(inspector, str | Path) else inspector
+    if isinstance(frames, str | Path):
+        from jostle.io.video.decode import Reader
+
+        with Reader(single_video(frames), fps=fps) as reader:
+            passed = _Passed(reader, len(reader), pictures)
+            told = _told(one, passed, len(reader), causal, min(cores(), DECODED), progress)
+            pts, rate, small, blank = reader.pts, reader.fps, passed.small, passed.blank
+    else:
+        clip = frames if isinstance(frames, Clip) else None
+        known = checked_frames(frames) if clip is None else clip.frames
+        told = _told(one, known, len(known), causal, cores(), progress)
+        rate = checked_rate(30 if fps is None else fps) if clip is None else clip.fps
+        pts = times_at_rate(len(known), rate) if clip is None else clip.pts
+        small = [_small(known[number]) for number in sorted(_spread(len(known), pictures))]
+        blank = all(map(_is_blank, known))
+    if blank and one.blank_rule and not causal:  # it has no scene to come back; live, nobody knows what follows
+        told[:] = 1.0
+    least = one.threshold(causal=causal) if threshold is None else threshold
+    return Inspection(told, least, pts, rate, causal, one.name, one.fingerprint, tuple(small))
+
+
+def draw_inspection(found: Inspection, out: str | Path, *, title: str = "") -> Path:
+    """Draw a strip of the frames that an inspection kept, and the curve of its probabilities.
+
+    Args:
+        out: a .png, .pdf or .svg file.
+    """
+    from jostle.reporting.figures.inspection import draw_inspection as draw
+
+    return draw(found, Path(out), title=title)
+
+
+def _told(
+    inspector: Inspector, frames: Iterable[Frame], total: int, causal: bool, threads: int, progress: Progress | None
+) -> npt.NDArray[np.float64]:
+    """(T,) probabilities; before a GPU, threads glance at frames and more of them are looked at together."""
+    if inspector.device.type == "cuda":
+        coming = inspector.inspect(frames, causal=causal, at_once=GPU_AT_ONCE, jobs=threads)
+    else:
+        coming = inspector.inspect(frames, causal=causal)  # a CPU is busy with the network itself
+
+    def counted() -> Iterator[float]:
+        for number, probability in enumerate(coming, 1):
+            yield probability
+            if progress is not None:
+                progress(number, total)
+
+    return np.fromiter(counted(), np.float64)
+
+
+class _Passed:
+    """Frames on their way past, some of them kept as small copies.
+
+    Attributes:
+        blank: whether nothing was to be seen in any of them.
+    """
+
+    def __init__(self, frames: Iterable[Frame], total: int, pictures: int) -> None:
+        self._frames, self._wanted = frames, _spread(total, pictures)
+        self.small: list[Frame] = []
+        self.blank = True
+
+    def __iter__(self) -> Iterator[Frame]:
+        for number, frame in enumerate(self._frames):
+            self.blank = self.blank and _is_blank(frame)
+            if number in self._wanted:
+                self.small.append(_small(frame))
+            yield frame
+
+
+def _spread(total: int, pictures: int) -> set[int]:
+    """So many frames, evenly spread."""
+    return {(2 * i + 1) * total // (2 * pictures) for i in range(pictures)} if total else set()
+
+
+def _small(frame: Frame) -> Frame:
+    step = max(1, min(frame.shape[:2]) // TALL)
+    return np.array(frame[::step, ::step])
+
+
+def _is_blank(frame: Frame) -> bool:
+    from jostle.mending.blank_frames import are_blank
+    from jostle.mending.descriptor import glance
+
+    return bool(are_blank(glance(frame)[None])[0])
+
+
+def mend(
+    frames: FramesOrClip,
+    *,
+    how: How = "blend",
+    struck: npt.ArrayLike | None = None,
+    inspector: str | Path | Inspector = "jostle",
+    device: str = "cpu",
+) -> FramesOrClip:
+    """The frames with those that were struck made anew from the whole ones around them; the others are untouched.
+
+    Args:
+        frames: (T, H, W, 3) uint8 RGB, or a Clip.
+        how: `hold` the last whole frame, `blend` from the one before to the one after, or `motion`: blend what moves
+            along the optical flow between the two, whose last bits depend on the build of OpenCV.
+        struck: (T,) booleans, which frames; by default the inspector tells.
+        inspector: `jostle` for the one that comes along, weights of your own, or an `Inspector`.
+        device: where the inspector runs: `auto`, `cpu` or `cuda`.
+
+    Raises:
+        DataError: if every frame was struck.
+
+    >>> import numpy as np
+    >>> clip = np.stack([np.full((4, 4, 3), 10 * t, np.uint8) for t in range(6)])
+    >>> clip[2:4] = 255
+    >>> mend(clip, struck=[False, False, True, True, False, False])[:, 0, 0, 0].tolist()
+    [0, 10, 20, 30, 40, 50]
+    """
+    from jostle.corruptions.engine.stages import ClipSource
+    from jostle.mending.repair import Mended
+
+    clip = frames if isinstance(frames, Clip) else Clip.at_rate(checked_frames(frames), 30)
+    mask = inspection(clip, inspector=inspector, device=device).struck if struck is None else _mask(struck)
+    made = Mended(ClipSource(clip), mask, how).block(0, len(clip))
+    return clip.with_frames(made) if isinstance(frames, Clip) else np.array(made)
+
+
+def mend_file(
+    source: str | Path,
+    out: str | Path,
+    *,
+    how: How = "blend",
+    struck: npt.ArrayLike | None = None,
+    inspector: str | Path | Inspector = "jostle",
+    threshold: float | None = None,
+    device: str = "cpu",
+    lossless: bool = False,
+    fps: Fraction | float | None = None,
+    overwrite: bool = True,
+    progress: Progress | None = None,
+) -> MendedVideo:
+    """Mend a video, streamed; times and sound stay as they are. Arguments as of `mend`.
+
+    Args:
+        source: a local video file, or a folder of numbered images.
+        out: .mp4 or .mkv, or a folder for images; it appears when it is complete, or not at all.
+        threshold: the probability from which a frame counts as struck; by default the inspector's own.
+        lossless: FFV1 instead of H.264, PNG instead of JPEG.
+        fps: the rate of images that have no `times.json`; 30 if nothing says it.
+        progress: called with (frames done, frames in all), once for each pass.
+    """
+    from jostle.io.video.decode import Reader
+    from jostle.mending.video import mend_video
+
+    source, out = single_video(source), Path(out)
+    if out.exists() and source.exists() and out.samefile(source):
+        raise BadValue(f"{out} is the input itself; write somewhere else")
+    if not overwrite and out.exists():
+        raise BadValue(f"{out} exists; pass --overwrite to replace it")
+    if struck is None:
+        told = inspection(source, inspector=inspector, threshold=threshold, device=device, fps=fps, progress=progress)
+        mask = told.struck
+    else:
+        mask = _mask(struck)
+    with Reader(source, fps=fps) as reader:
+        return mend_video(reader, mask, out, how, lossless=lossless, progress=progress)
+
+
+def _mask(struck: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    mask = np.asarray(struck)
+    if mask.dtype != np.bool_:
+        raise BadValue(f"struck is one boolean a frame, got an array of {mask.dtype}")
+    return mask

@@ -1,0 +1,437 @@
+"""Several models side by side: what `run` shows of many, and the verb that draws frame classifiers, `scatter`."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from jostle import api
+from jostle.cli import console
+from jostle.cli.app import app
+from jostle.cli.live import LIMITS, time_of, watching
+from jostle.cli.options import (
+    BenchmarkName,
+    Cells,
+    DataFolder,
+    DatasetName,
+    Device,
+    ImageRate,
+    Json,
+    ModelProcesses,
+    Quiet,
+    ReleasedFaults,
+    Seed,
+    SubsetName,
+    Verbose,
+    WindowRule,
+    Workers,
+    fetch,
+)
+from jostle.cli.tables import between, glance_lines, lines_of, percent
+from jostle.errors import BadValue, JostleError, MissingExtra
+from jostle.models.loading.names import check_known, check_names, shelf_of
+
+if TYPE_CHECKING:
+    from jostle.api.benchmarks import Many
+    from jostle.evaluation.runner.runner import Run
+    from jostle.reporting.analysis.stability import Stabilities
+
+
+@app.command(help="Draw accuracy against pm-k of runs of frame classifiers, and show them as a table.")
+def scatter(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="What `jostle run` wrote, of one benchmark.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the figure: png, pdf, svg.")],
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    found = api.stability(runs)
+    written = api.draw_stability(found, out)
+    if as_json:
+        console.show_json(found.to_dict() | {"figures": [str(path) for path in written]})
+        return
+    show_stability(found)
+    console.show(console.shown(str(written[0])))
+
+
+def show_many(done: Many, out: Path, as_json: bool) -> None:
+    """What became of many models, and of frame classifiers the figure."""
+    first = next(iter(done.runs.values()))
+    frames = "pm_k" in first.scores["clean_more"]
+    found = api.stability([run.folder for run in done.runs.values()]) if frames else None
+    figures: list[Path] = []
+    if found is not None:
+        try:
+            figures = api.draw_stability(found, out)
+        except MissingExtra as error:
+            console.remark(str(error))
+    if as_json:
+        told = {name: run.scores for name, run in done.runs.items()}
+        drawn = [str(path) for path in figures]
+        console.show_json({"format": 1, "runs": told, "failed": done.failed, "figures": drawn})
+    elif found is not None:
+        show_stability(found)
+        for path in figures[:1]:
+            console.show(console.shown(str(path)))
+    else:
+        rows = [["model", "clean", "corrupted, mean", "of clean"]]
+        for name, run in done.runs.items():
+            keys = ("clean", "mean_corrupted", "relative_robustness")
+            rows.append([name, *(percent(run.scores[key]) for key in keys)])
+        for line in lines_of(rows):
+            console.show(line)
+    for name, run in done.runs.items():
+        for failure in run.failures:
+            console.say(f"{console.shown(name)}: {console.shown(failure['video'])}: set aside: {failure['message']}")
+    for name, why in done.failed.items():
+        console.say(f"{console.shown(name)}: could not be run: {why}")
+
+
+def show_stability(found: Stabilities) -> None:
+    """A row a classifier."""
+    rows = [["", "accuracy", "95 %", f"pm-{found.k}", "95 %", "drop"]]
+    for one in found.runs:
+        numbers = (percent(one.accuracy), between(one.accuracy_interval), percent(one.pm_k), between(one.pm_k_interval))
+        rows.append([console.shown(one.name), *numbers, percent(one.drop)])
+    for line in lines_of(rows):
+        console.show(line)
+    console.remark(f"{found.title}, {found.anchors} anchors")
+    for remark in found.apart[:1]:
+        more = f" And {len(found.apart) - 1} more are so." if len(found.apart) > 1 else ""
+        console.remark(remark + more)
+
+
+@app.command(help="Write the corrupted videos of a benchmark; what is there is kept.")
+def build(
+    benchmark: BenchmarkName,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The root of the written set.")],
+    data: DataFolder = None,
+    dataset: DatasetName = None,
+    subset: SubsetName = None,
+    fps: ImageRate = None,
+    cells: Cells = None,
+    lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+    seed: Seed = 0,
+    jobs: Workers = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    asked: dict[str, Any] = {
+        "data": data,
+        "dataset": dataset,
+        "subset": subset,
+        "fps": fps,
+        "cells": None if cells is None else cells.split(","),
+        "seed": seed,
+        "lossless": lossless,
+    }
+    if dry_run:
+        told = api.plan_build(benchmark, **asked)
+        if as_json:
+            console.show_json(told)
+        else:
+            amount = f"{told['files']} files, {len(told['cells'])} cells of {told['videos']} videos"
+            console.show(f"{amount}; about {told['bytes'] / 1e9:.2f} GB")
+        return
+    with console.progress(f"building {benchmark}") as advance:
+        done = api.build(benchmark, out=out, jobs=jobs, progress=advance, **asked)
+    if as_json:
+        console.show_json(done.to_dict())
+    else:
+        console.show(console.shown(str(done.folder)))
+        console.remark(str(done.files))
+    for name, why in done.failures.items():
+        console.say(f"{console.shown(name)}: set aside: {why}")
+    if done.failures:
+        raise typer.Exit(4)
+
+
+@app.command(help="Run a benchmark on a model; a run that was stopped goes on.")
+def run(
+    benchmark: BenchmarkName,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="RUN", help="The run folder; of several, theirs.")],
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="NAME",
+            help="See `jostle names detectors` and `jostle names models`; or your own, package.module:attribute. "
+            "Several are run one after the other.",
+        ),
+    ] = None,
+    models: Annotated[
+        Path | None,
+        typer.Option("--models", metavar="FILE", help="A list: a model a line, and its weights if it has its own."),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights",
+            metavar="F",
+            help="Its weights: a file, public, hf:ORG/NAME; of what comes with jostle clean (usual) or robust.",
+        ),
+    ] = None,
+    extractor: Annotated[
+        str | None,
+        typer.Option("--extractor", metavar="NAME", help="Makes features for a detector; usual: as its weights say."),
+    ] = None,
+    extractor_weights: Annotated[
+        str | None, typer.Option("--extractor-weights", metavar="F", help="Its weights: a file, public, hf:ORG/NAME.")
+    ] = None,
+    rule: WindowRule = "all",
+    released_fault: ReleasedFaults = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="KEY=VALUE", help="Change what a recogniser is shown, as in frames=8."),
+    ] = None,
+    clips: Annotated[
+        Literal["model", "benchmark"],
+        typer.Option("--clips", help="Whose frames and sizes a clip has: the model's own or the benchmark's."),
+    ] = "model",
+    data: DataFolder = None,
+    dataset: DatasetName = None,
+    subset: SubsetName = None,
+    fps: ImageRate = None,
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="E", help="Where the work is done: local or ray.")
+    ] = "local",
+    cells: Cells = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Look at failed videos again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    seed: Seed = 0,
+    jobs: Workers = None,
+    model_processes: ModelProcesses = None,
+    device: Device = "auto",
+    precision: Annotated[
+        Literal["float32", "tf32", "bfloat16", "float16"],
+        typer.Option("--precision", help="Numbers that networks compute with; others than float32 move scores."),
+    ] = "float32",
+    mend: Annotated[
+        str | None,
+        typer.Option(
+            "--mend",
+            metavar="BY",
+            help="Replace what struck frames touch by what lies around: found by jostle, by weights, or known.",
+        ),
+    ] = None,
+    compiled: Annotated[
+        bool, typer.Option("--compile", help="Networks through torch.compile, on a GPU; moves last digits.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    from jostle.api.benchmarks import Entry
+    from jostle.core.config import is_toml, parsed_pairs
+
+    entries = [*(Entry(one) for one in model or ()), *(() if models is None else api.read_models(models))]
+    if not entries:
+        raise BadValue("say which model: --model NAME, several times for several, or --models FILE")
+    if not is_toml(benchmark):
+        check_known("benchmarks", benchmark)
+    for one in entries:
+        # Of several, one that is wrong or cannot be fetched is told of with the others.
+        with suppress(JostleError) if len(entries) > 1 else nullcontext():
+            if not is_toml(benchmark):
+                check_names(benchmark, one.model)
+            fetch(shelf_of(one.model), one.model, one.weights or weights)
+    fetch("extractors", extractor, extractor_weights)
+    asked: dict[str, Any] = {
+        "data": data,
+        "dataset": dataset,
+        "subset": subset,
+        "fps": fps,
+        "out": out,
+        "extractor": extractor,
+        "extractor_weights": extractor_weights,
+        "rule": rule,
+        "released_faults": released_fault or (),
+        "input": parsed_pairs(settings) if settings else None,
+        "clips": clips,
+        "cells": None if cells is None else cells.split(","),
+        "seed": seed,
+        "retry_failed": retry_failed,
+        "jobs": jobs,
+        "model_processes": model_processes,
+        "device": device,
+        "precision": precision,
+        "compiled": compiled,
+        "mend": mend,
+    }
+    if len(entries) > 1:
+        if dry_run:
+            raise BadValue("--dry-run is of one model; name one")
+        done_all = api.run_many(benchmark, entries, weights=weights, watching=watching, engine=engine, **asked)
+        show_many(done_all, out, as_json)
+        if done_all.failed or any(one.failures for one in done_all.runs.values()):
+            raise typer.Exit(4)
+        return
+    asked |= {"model": entries[0].model, "weights": entries[0].weights or weights}
+    if dry_run:
+        told = api.plan(benchmark, **asked)
+        if as_json:
+            console.show_json(told)
+        else:
+            _show_plan(told)
+        return
+    with watching(f"running {benchmark}") as shown:
+        done = api.run(benchmark, engine=engine, **shown, **asked)
+    _show(done, as_json)
+    for failure in done.failures:
+        console.say(f"{console.shown(failure['video'])}: set aside: {failure['message']}")
+    if done.failures:
+        raise typer.Exit(4)
+
+
+def _show_plan(told: dict[str, Any]) -> None:
+    about = "about " if told["opened"] < told["videos"] else ""
+    console.show(
+        f"{told['videos']} videos, {about}{told['frames']} frames; {len(told['cells'])} cells, {told['looks']} looks; "
+        f"{len(told['failed'])} videos failed before"
+    )
+    if cost := told["estimate"]:
+        windows = "" if cost["windows"] is None else f" with {cost['windows']} windows"
+        console.show(
+            f"about {time_of(cost['clean_s'])} for the clean videos{windows}, {time_of(cost['all_s'])} if every cell "
+            f"takes as long, with {cost['jobs']} at once; {cost['disk_bytes'] / 1e6:.1f} MB on the disk"
+        )
+        if cost["limit"] is not None:
+            parts = ", ".join(f"{LIMITS[part]} {seconds:.1f} s" for part, seconds in cost["parts"].items())
+            console.show(f"limited by {LIMITS[cost['limit']]}: a video in its cells takes {parts}")
+
+
+def _object_lines(scores: dict[str, Any]) -> list[str]:
+    """Detection and localisation on the anchors and on the worst frame near each, for runs of object detectors."""
+    found = scores["clean_more"].get("objects")
+    if found is None:
+        return []
+    rows = [["", "mAP on anchors", scores["metric"], "drop"]]
+    for what in ("detection", "localisation"):
+        one = found[what]
+        rows.append([what, percent(one["mean_ap"]), percent(one["pm_k"]), percent(one["drop"])])
+    known = f"on {found['classes']} of {found['of_classes']} classes, which the detector knows"
+    return ["", *lines_of(rows), *([known] if found["classes"] < found["of_classes"] else [])]
+
+
+def _show(done: Run, as_json: bool) -> None:
+    from jostle.evaluation.run_folder.scores import Coverage
+
+    scores = done.scores
+    if as_json:
+        console.show_json(scores)
+        return
+    rows = [["cell", scores["metric"], "of clean"], ["clean", percent(scores["clean"]), ""]]
+    for cell in [*scores["cells"], *scores["beside"]]:
+        rows.append([cell["cell"], percent(cell["value"]), percent(cell.get("relative"))])
+    if scores["cells"]:
+        rows.append(["mean corrupted", percent(scores["mean_corrupted"]), percent(scores["relative_robustness"])])
+    for line in lines_of(rows):
+        console.show(line)
+    for line in _object_lines(scores):
+        console.show(line)
+    if console.drawing():
+        for line in ("", *glance_lines(scores)):
+            console.show(line)
+    if mend := scores.get("mend"):
+        told = "as the benchmark itself knows them" if mend == "known" else f"found by {mend}"
+        console.remark(f"mended: what struck frames touch was replaced, {told}")
+    recipe, moved, _ = scores["benchmark"].partition(" on ")
+    if moved:
+        console.remark(f"this is {scores['benchmark']}, not the benchmark {recipe}")
+    counted = scores["counted"]
+    if counted["cells"] < counted["of"]:
+        console.remark(f"the means are over {counted['cells']} of the benchmark's {counted['of']} cells")
+    coverage = Coverage(**scores["coverage"])
+    if not coverage.whole:
+        console.remark(f"scored on {coverage}")
+    for name, key in (("accuracy", "accuracy"), ("drop", "drop")):
+        if "pm_k" in scores["clean_more"]:
+            console.remark(f"{name} {percent(scores['clean_more']['pm_k'][key])}")
+    seen = f"{done.clean.joined} clean clips or windows, {done.cells.joined} more for the cells"
+    console.remark(f"{console.shown(str(done.folder))}: {seen}")
+
+
+@app.command(help="Make the files of a data set, check them, and mend what is damaged.")
+def generate(
+    name: Annotated[str, typer.Argument(metavar="DATASET", help="See `jostle names datasets`.")],
+    subset: Annotated[
+        list[str] | None, typer.Option("--subset", metavar="S", help="Only this subset; may be given several times.")
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option("--root", metavar="DIR", help="Folder of data sets; by default $JOSTLE_CACHE or ~/.cache/jostle."),
+    ] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare every file with its hash.")] = False,
+    seed: Seed = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Processes; by default one a core."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    from jostle.datasets.dataset import datasets
+
+    kind = datasets[name]
+    if kind.on_disk:
+        raise BadValue(f"{name} is recorded, not drawn; docs/how-to/get-the-data.md says where it comes from")
+    for wanted in subset or ():
+        kind.check_subset(wanted)
+    found = []
+    for part in dict.fromkeys(subset or kind.subsets):
+        with console.progress(f"{name} {part}") as advance:
+            done = api.load_dataset(name, part, seed=seed, root=root, jobs=jobs, verify=verify, progress=advance)
+        console.remark(f"{part}: {len(done.videos)} videos; {done.files}")
+        found.append(done)
+    if as_json:
+        parts = [
+            {
+                "subset": one.subset,
+                "folder": str(one.folder),
+                "videos": len(one.videos),
+                "instances": len(one.truth),
+                **vars(one.files),
+            }
+            for one in found
+        ]
+        console.show_json({"format": 1, "dataset": name, "seed": seed, "subsets": parts})
+        return
+    for folder in dict.fromkeys(str(one.folder) for one in found):
+        console.show(console.shown(folder))
+
+
+@app.command(help="Check a run, written copies or a data set: checksums, coverage, completeness.")
+def verify(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `run` or `build` wrote, or a data set.")],
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", metavar="NAME", help="Which one; see `jostle names datasets`.")
+    ] = None,
+    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="The part of the data set.")] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    with console.progress(f"checking {folder.name}") as advance:
+        found = api.verify(folder, dataset=dataset, subset=subset, progress=advance)
+    if as_json:
+        console.show_json(found.to_dict())
+    else:
+        console.show(console.shown(found.summary))
+    for line in (*found.altered, *found.lacking):
+        console.say(console.shown(line))
+    if found.altered:
+        raise typer.Exit(6)
+    if found.lacking:
+        raise typer.Exit(4)

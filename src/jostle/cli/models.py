@@ -1,0 +1,368 @@
+"""The verbs that run and train detectors: `detect`, `train`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jostle import api
+from jostle.cli import console
+from jostle.cli.app import app
+from jostle.cli.options import (
+    Device,
+    ImageRate,
+    Json,
+    MendBy,
+    ModelProcesses,
+    PlacementOption,
+    Quiet,
+    ReleasedFaults,
+    Seed,
+    SpecOption,
+    TruthOption,
+    Verbose,
+    VideoId,
+    WindowRule,
+    Workers,
+    fetch,
+)
+from jostle.cli.tables import lines_of, percent
+from jostle.core.plugins import is_place
+from jostle.errors import BadValue
+
+if TYPE_CHECKING:
+    from jostle.core.types.predictions import Predictions
+    from jostle.core.types.truth import Truth
+    from jostle.features.interpolation import Mended
+
+
+@app.command(help="Find actions: features or video in, segments out.")
+def detect(
+    source: Annotated[
+        Path,
+        typer.Argument(metavar="IN", help="Features (T, C) as .npy, a video or folder of images, or a folder of any."),
+    ],
+    detector: Annotated[
+        str,
+        typer.Option(
+            "--detector", metavar="NAME", help="See `jostle names detectors`; or your own, package.module:attribute."
+        ),
+    ],
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights", metavar="F", help="Its weights: a file, or public, hf:ORG/NAME; of _puppets clean, robust."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="OUT", help="Write predictions there, ready for eval.")
+    ] = None,
+    extractor: Annotated[
+        str | None,
+        typer.Option("--extractor", metavar="NAME", help="Makes features of video; by default the one in the weights."),
+    ] = None,
+    extractor_weights: Annotated[
+        str | None, typer.Option("--extractor-weights", metavar="F", help="Its weights: a file, public, hf:ORG/NAME.")
+    ] = None,
+    corruption: SpecOption = None,
+    placement: PlacementOption = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option("--truth", metavar="GT", help="Gives rate and duration of each video, and its actions."),
+    ] = None,
+    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Only videos of this subset.")] = None,
+    video_id: VideoId = None,
+    fps: Annotated[
+        float | None, typer.Option("--fps", help="Rate of videos or images, where nothing else says it.")
+    ] = None,
+    duration: Annotated[float | None, typer.Option("--duration", help="Seconds of a single video.")] = None,
+    stride: Annotated[
+        int | None, typer.Option("--stride", min=1, help="Frames between two rows; 4 if `extract` noted no other.")
+    ] = None,
+    window: Annotated[
+        int | None, typer.Option("--window", min=1, help="Frames a row has seen; 16 if `extract` noted no other.")
+    ] = None,
+    prefix: Annotated[str, typer.Option("--prefix", help="Before the id in file names, such as v_.")] = "",
+    suffix: Annotated[str, typer.Option("--suffix", help="After the id in file names.")] = ".npy",
+    video_scores: Annotated[
+        Path | None,
+        typer.Option("--video-scores", metavar="FILE", help="A video classifier's scores, for ActivityNet."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the detector.")
+    ] = None,
+    mend: MendBy = None,
+    seed: Seed = 0,
+    jobs: Workers = None,
+    model_processes: ModelProcesses = None,
+    device: Device = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    from jostle.evaluation.inference.feature_detection import Grid, grid_of
+    from jostle.features.folder import said_of
+    from jostle.io.files.annotations import read_truth
+    from jostle.models.loading.detector import looks_at_frames
+
+    known = None if truth is None else read_truth(truth, subset=subset)
+    if weights is None and not is_place(detector):
+        raise BadValue(f"{detector} has to be given its weights: --weights F")
+    fetch("detectors", detector, weights)
+    changes = _settings(settings or [])
+    made = api.load_detector(detector, weights=weights, **changes)
+    facts: dict[str, Any] = {}
+    shown = {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed, "fps": fps}
+    if looks_at_frames(made):
+        if extractor or extractor_weights:
+            raise BadValue(f"{detector} looks at frames itself; leave the extractor out")
+        facts = shown
+    elif extractor or extractor_weights or corruption or placement or _is_video(source, prefix, suffix):
+        name = extractor or _extractor_of(detector, weights, source)
+        fetch("extractors", name, extractor_weights)
+        facts |= {"extractor": name, "extractor_weights": extractor_weights, **shown}
+    else:
+        noted = grid_of(source)
+        facts["grid"] = Grid(stride or noted.stride, window or noted.window, fps, prefix, suffix)
+        facts["duration"] = duration
+    set_aside: dict[str, str] = {}
+    mended: dict[str, Mended] = {}
+    with console.progress("detecting") as advance:
+        found = api.detect(
+            source,
+            detector,
+            weights=weights,
+            settings=changes,
+            truth=known,
+            video_scores=video_scores,
+            jobs=jobs,
+            model_processes=model_processes,
+            device=device,
+            mend=mend,
+            on_mended=lambda name, one: mended.update({name: one}),
+            on_bad=lambda name, error: set_aside.update({name: str(error)}),
+            progress=advance,
+            **facts,
+        )
+    for name, one in mended.items():
+        for line in said_of(one):
+            console.remark(f"{console.shown(name)}: {line}")
+    struck = {name: [int(one.struck.sum()), len(one.struck)] for name, one in mended.items()}
+    used = {} if mend is None else {"mended": {"by": mend, "struck_of_frames": struck}}
+    _show(found, known if source.is_dir() else None, out, as_json, used)
+    for name, why in set_aside.items():
+        console.say(f"{console.shown(name)}: set aside: {why}")
+    if set_aside:
+        raise typer.Exit(4)
+
+
+def _show(
+    found: Predictions, known: Truth | None, out: Path | None, as_json: bool, used: dict[str, Any] | None = None
+) -> None:
+    from jostle.io.files.annotations import write_predictions
+
+    if known is not None and len(found.videos) < len(known.videos):
+        console.remark(f"{len(known.videos) - len(found.videos)} of {len(known.videos)} videos are not here")
+    if out is not None:
+        write_predictions(found, out)
+        console.remark(f"{len(found)} segments in {len(found.videos)} videos")
+        console.show(console.shown(str(out)))
+        return
+    rows = [
+        {
+            "label": found.classes[found.label[i]],
+            "segment": [float(found.start[i]), float(found.end[i])],
+            "score": float(found.score[i]),
+        }
+        for i in range(len(found))
+    ]
+    if as_json:
+        results: dict[str, list[dict[str, Any]]] = {name: [] for name in found.videos}
+        for row, video in zip(rows, found.video, strict=True):
+            results[found.videos[video]].append(row)
+        console.show_json({"version": "1", "results": results, "external_data": used or {}})
+        return
+    table = [["video", "start", "end", "score", "label"]]
+    for row, video in zip(rows, found.video, strict=True):
+        start, end = row["segment"]
+        table.append(
+            [
+                console.shown(found.videos[video]),
+                f"{start:.2f}",
+                f"{end:.2f}",
+                f"{row['score']:.4f}",
+                console.shown(row["label"]),
+            ]
+        )
+    for line in lines_of(table):
+        console.show(line)
+
+
+@app.command(help="Train a detector or a recogniser, clean or robust; a run that was stopped goes on.")
+def train(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="What to train, and on what.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for checkpoint, log and weights.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Change settings, as in optimiser.lr=1e-3.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    with console.progress("training") as advance:
+        done = api.train(config, out, overrides=overrides or [], watch=_watching(advance))
+    if as_json:
+        console.show_json({"format": 1} | vars(done) | {"folder": str(done.folder), "weights": str(done.weights)})
+        return
+    console.show(console.shown(str(done.weights)))
+    chosen = f", chosen by {done.chosen_by} {percent(done.score)} %" if done.score is not None else ""
+    skipped = f", {done.skipped} skipped as they were not finite" if done.skipped else ""
+    loss = f"; loss {done.first_loss:.3f} at first, {done.last_loss:.3f} at last" if done.last_loss is not None else ""
+    console.remark(f"epoch {done.epoch}{chosen}; {done.steps} steps{skipped}{loss}")
+
+
+def _watching(advance: Callable[..., None] | None) -> Callable[[Any], None] | None:
+    """Says what a run is going to do, then where it stands."""
+    if advance is None:
+        return None
+
+    def told(what: Any) -> None:
+        if hasattr(what, "step"):
+            advance(what.step, what.steps, what.sentence)
+        else:
+            console.remark(what.sentence)
+
+    return told
+
+
+def _is_video(source: Path, prefix: str, suffix: str) -> bool:
+    """Whether a path is to be decoded first: a video, or a folder with videos and without features."""
+    from jostle.datasets.videos import find_videos
+    from jostle.io.files.video_ids import VIDEO_SUFFIXES
+
+    if not source.is_dir():
+        return source.suffix.lower() in VIDEO_SUFFIXES
+    return next(source.glob(f"{prefix}*{suffix}"), None) is None and bool(find_videos(source))
+
+
+def _extractor_of(detector: str, weights: str | None, source: Path) -> str:
+    """The extractor whose features a detector was trained on, if its weights say so."""
+    from jostle.models.checkpoints import read_metadata
+    from jostle.models.weights.resolve import weights_path
+
+    path = None if weights is None else weights_path("detectors", detector, weights)
+    name = None if path is None else read_metadata(path).get("extractor")
+    if not name:
+        raise BadValue(
+            f"{source}: of video, features have to be made first: say by what, --extractor NAME; "
+            "`jostle names extractors` lists them"
+        )
+    return name
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    """Settings of a detector from `key=value`, as in a training file."""
+    from jostle.core.config import parsed_pairs
+
+    return parsed_pairs(pairs)
+
+
+@app.command(help="Make features: video in, one .npy (T, C) each out; a run that was stopped goes on.")
+def extract(
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="A video file or folder of images, or a folder of them.")
+    ],
+    extractor: Annotated[
+        str, typer.Option("--extractor", metavar="NAME", help="See `jostle names extractors`, models.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for features and features.json.")],
+    weights: Annotated[
+        str | None, typer.Option("--weights", metavar="F", help="Its weights: a file, public or hf:ORG/NAME.")
+    ] = None,
+    corruption: SpecOption = None,
+    placement: PlacementOption = None,
+    truth: TruthOption = None,
+    subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="Only videos of this subset.")] = None,
+    video_id: VideoId = None,
+    fps: ImageRate = None,
+    clean: Annotated[
+        Path | None,
+        typer.Option("--clean", metavar="DIR", help="Clean features with frames: compute only what changed."),
+    ] = None,
+    mend: MendBy = None,
+    keep_frames: Annotated[
+        bool, typer.Option("--keep-frames", help="Also write what was seen of each frame, to DIR/frames.")
+    ] = False,
+    rule: WindowRule = "all",
+    released_fault: ReleasedFaults = None,
+    stride: Annotated[
+        int | None, typer.Option("--stride", min=1, help="Frames from one window to the next, if not as usual.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace features made with other settings.")] = False,
+    seed: Seed = 0,
+    jobs: Workers = None,
+    model_processes: ModelProcesses = None,
+    device: Device = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    faults: Any = released_fault or ()  # whoever knows them says which there are
+    fetch("extractors", extractor, weights)
+    with console.progress(f"extracting {console.shown(source.name)}") as advance:
+        done = api.extract(
+            source,
+            extractor,
+            out,
+            weights=weights,
+            spec=corruption or (),
+            placement=placement,
+            truth=truth,
+            subset=subset,
+            video_id=video_id,
+            seed=seed,
+            fps=fps,
+            stride=stride,
+            rule=rule,
+            released_faults=faults,
+            keep_frames=keep_frames,
+            clean=clean,
+            mend=mend,
+            overwrite=overwrite,
+            jobs=jobs,
+            model_processes=model_processes,
+            device=device,
+            progress=advance,
+        )
+    for warning in done.warnings:
+        console.remark(warning)
+    for name, why in done.set_aside.items():
+        console.say(f"{console.shown(name)}: set aside: {why}")
+    if as_json:
+        console.show_json(
+            {
+                "format": 1,
+                "out": str(done.folder),
+                "made": list(done.made),
+                "kept": list(done.kept),
+                "set_aside": dict(done.set_aside),
+                "cost": asdict(done.cost),
+                "warnings": list(done.warnings),
+            }
+        )
+    else:
+        console.show(console.shown(str(done.folder)))
+        console.remark(
+            f"{len(done.made)} extracted, {len(done.kept)} there already, {len(done.set_aside)} set aside; "
+            f"{done.cost.decoded} frames decoded, {done.cost.seen} seen, {done.cost.joined} windows"
+            + (f", {done.cost.flows} flows" if done.cost.flows else "")
+        )
+    if done.set_aside:
+        raise typer.Exit(4)

@@ -1,0 +1,245 @@
+"""The verb that makes a leaderboard, and records for one: `board`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jostle import api
+from jostle.cli import console
+from jostle.cli.app import app
+from jostle.cli.options import Json, Quiet, Seed, Verbose
+from jostle.cli.tables import between, lines_of, percent, signed
+from jostle.errors import BadValue
+
+if TYPE_CHECKING:
+    from jostle.reporting.analysis.literature import Literature
+    from jostle.reporting.analysis.run_diff import RunDiff
+
+
+@app.command(help="Write a static leaderboard of runs and records; with --export, the record of one run.")
+def board(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="What `jostle run` wrote, and records of runs.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="The board's folder; of a record, its file."),
+    ] = None,
+    export: Annotated[
+        bool, typer.Option("--export", help="Write the record of one run instead, a few kilobytes to send in.")
+    ] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="With --export: also of a run that lacks videos or cells.")
+    ] = False,
+    title: Annotated[str, typer.Option("--title", metavar="TEXT", help="The board's heading.")] = "Leaderboard",
+    draws: Annotated[int, typer.Option("--bootstrap", min=0, metavar="N", help="Draws for the intervals.")] = 1000,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    if export:
+        if len(runs) > 1:
+            raise BadValue("--export writes the record of one run; give one")
+        target = out or Path(f"{runs[0].resolve().name}.record.json")
+        with console.progress("measuring") as advance:
+            written = api.export_run(runs[0], target, partial=partial, draws=draws, seed=seed, progress=advance)
+        _tell("record", written, as_json)
+        console.remark(f"{written.stat().st_size / 1e3:.1f} kB; `jostle board` takes it where it takes a run folder")
+        return
+    if out is None:
+        raise BadValue("say where the board goes: -o DIR")
+    if partial:
+        raise BadValue("--partial goes with --export; a board takes partial runs and marks them")
+    with console.progress("reading runs") as advance:
+        written = api.board(runs, out, title=title, draws=draws, seed=seed, progress=advance)
+    _tell("index", written, as_json)
+    console.remark("open it in a browser, or put the folder on a web server; it needs nothing else")
+
+
+def _tell(what: str, written: Path, as_json: bool) -> None:
+    if as_json:
+        console.show_json({"format": 1, what: str(written)})
+    else:
+        console.show(console.shown(str(written)))
+
+
+@app.command(help="Show what a second run has over a first, cell by cell, with paired intervals.")
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="RUN_A", help="What `jostle run` wrote.")],
+    second: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another run of the same benchmark.")],
+    latex: Annotated[bool, typer.Option("--latex", help="Print a table for LaTeX (booktabs).")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a table for Markdown.")] = False,
+    any_truth: Annotated[
+        bool, typer.Option("--any-truth", help="Also compare runs of different ground truths, each by its own.")
+    ] = False,
+    any_data: Annotated[
+        bool, typer.Option("--any-data", help="Compare runs of one recipe on different data, each on its own videos.")
+    ] = False,
+    draws: Annotated[int, typer.Option("--bootstrap", min=0, metavar="N", help="Draws for the intervals.")] = 1000,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    if latex + markdown + as_json > 1:
+        raise BadValue("--latex, --markdown and --json are three forms of one answer; give one of them")
+    with console.progress("comparing") as advance:
+        found = api.diff(
+            first, second, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=advance
+        )
+    if as_json:
+        console.show_json(found.to_dict())
+    elif latex:
+        console.show(_latex(found))
+    elif markdown:
+        console.show(found.table().markdown())
+    else:
+        console.show(f"{found.benchmark}, {found.metric} in percent, {found.videos} videos")
+        for line in diff_lines(found):
+            console.show(line)
+        if found.literature is not None:
+            for line in literature_lines(found.literature):
+                console.show(line)
+    for remark in found.remarks:
+        console.remark(console.shown(remark))
+
+
+def _latex(found: RunDiff) -> str:
+    """Clear differences are bold, so the marks are left away."""
+    table = found.table()
+    clear = [(i, 3) for i, row in enumerate(found.rows) if row.clear]
+    plain = type(table)(table.title, table.columns[:-1], tuple(row[:-1] for row in table.rows))
+    return plain.latex(bold=clear)
+
+
+def diff_lines(found: RunDiff) -> list[str]:
+    """The two runs as a table; on a terminal what is clearly better is green, what is clearly worse red."""
+    table = found.table()
+    names = [console.shown(column.name) for column in table.columns[1:3]]
+    rows = [["cell", *names, "difference", f"95 %{'' if found.draws else ' (none)'}", ""]]
+    for row, text in zip(found.rows, table.texts(), strict=True):
+        gap = row.difference
+        numbers = [percent(row.one), percent(row.other), signed(gap.value), between(gap.interval)]
+        rows.append([console.shown(text[0]), *numbers, text[-1]])
+    head, *lines = lines_of(rows)
+    return [
+        head,
+        *(_painted(line, row.difference.value, row.clear) for row, line in zip(found.rows, lines, strict=True)),
+    ]
+
+
+def literature_lines(found: Literature) -> list[str]:
+    """What papers print, under a heading of its own."""
+    table = found.table()
+    head, *lines = lines_of([[column.name for column in table.columns], *table.texts()])
+    return ["", f"{found.title}:", head, *lines, *found.remarks]
+
+
+def _painted(line: str, gap: float | None, clear: bool) -> str:
+    return console.painted(line, "green" if gap > 0 else "red") if clear and gap is not None else line
+
+
+@app.command(help="Log a finished run with a tracker: TensorBoard, Weights & Biases or MLflow.")
+def track(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="What `jostle run` wrote.")],
+    to: Annotated[str, typer.Option("--to", metavar="TRACKER", help="tensorboard, wandb or mlflow.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="For what the tracker keeps; usual: RUN/tracking."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    where = api.track(run, to, folder=out)
+    if as_json:
+        console.show_json({"format": 1, "tracker": to, "see": where})
+    else:
+        console.show(console.shown(where))
+
+
+@app.command(help="Write a model card and a data set card for the Hugging Face hub; nothing is sent.")
+def card(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="What `jostle run` wrote.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Gets model/ and dataset/.")],
+    licence: Annotated[
+        str | None, typer.Option("--licence", metavar="ID", help="As the hub writes it, such as apache-2.0.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    model, dataset = api.card(run, out, licence=licence)
+    if as_json:
+        console.show_json({"format": 1, "model": str(model), "dataset": str(dataset)})
+        return
+    for path in (model, dataset):
+        console.show(console.shown(str(path)))
+
+
+@app.command(help="Write one self-contained page about runs of one benchmark.")
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="What `jostle run` wrote; the first is the base.")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="HTML", help="The page.")] = Path("report.html"),
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Also every cell, as a table.")] = None,
+    latex: Annotated[
+        Path | None, typer.Option("--latex", metavar="DIR", help="Also tables in the layouts of the papers.")
+    ] = None,
+    latex_intervals: Annotated[
+        bool, typer.Option("--latex-intervals", help="Set intervals behind the numbers of these tables.")
+    ] = False,
+    draws: Annotated[int, typer.Option("--bootstrap", min=0, metavar="N", help="Draws for the intervals.")] = 1000,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    with console.progress("writing the report") as advance:
+        written = api.report(
+            runs,
+            out,
+            csv=csv,
+            latex=latex,
+            latex_intervals=latex_intervals,
+            draws=draws,
+            seed=seed,
+            progress=advance,
+        )
+    size = written.stat().st_size
+    if as_json:
+        beside = {"csv": csv, "latex": latex}
+        told = {name: None if path is None else str(path) for name, path in beside.items()}
+        console.show_json({"format": 1, "report": str(written), "bytes": size, **told})
+        return
+    console.show(console.shown(str(written)))
+    console.remark(f"{size / 1e6:.1f} MB; open it in a browser, it needs nothing else")
+
+
+@app.command(help="Look at runs in a browser: heat map, videos by damage, clean and corrupted side by side.")
+def view(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that `jostle run` wrote.")],
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0 for any that is free.")
+    ] = 0,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+
+    def started(address: str) -> None:
+        console.show(address)
+        sys.stdout.flush()
+        console.remark("Ctrl-C ends it")
+
+    api.view(runs, port=port, browser=not no_browser, verbose=verbose > 0, started=started)

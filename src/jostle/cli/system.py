@@ -1,0 +1,171 @@
+"""The verbs that look around: `names`, `doctor`, `demo`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jostle import api
+from jostle.cli import console
+from jostle.cli.app import app
+from jostle.cli.options import Jobs, Json, Quiet, Seed, Verbose
+from jostle.cli.tables import lines_of, percent
+from jostle.errors import BadValue
+
+NEXT = (
+    "jostle demo VIDEO",
+    "jostle corrupt VIDEO -c thumos14-c/black_frame:3 -o struck.mp4",
+    "jostle sheet VIDEO -c fog -c motion_blur -c packet_loss -o sheet.png",
+)
+
+
+@app.command(help="List what there is of a kind, or show one published table; -v: what networks see, their weights.")
+def names(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="corruptions, profiles, placements, protocols, metrics, formats, styles, detectors, extractors, "
+            "models, objectdetectors, datasets, benchmarks, published or trackers.",
+        ),
+    ],
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Of `published`: the table to show.", show_default=False)
+    ] = None,
+    profile: Annotated[str | None, typer.Option(help="The corruptions of this profile.")] = None,
+    level: Annotated[str | None, typer.Option(help="Only this level: frame, clip, codec or time.")] = None,
+    origin: Annotated[bool, typer.Option("--origin", help="Say where each comes from: jostle, or a package.")] = False,
+    as_json: Json = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(False, verbose)
+    if name is not None:
+        _show_published(kind, name, as_json)
+        return
+    if verbose and kind in ("models", "extractors", "detectors", "objectdetectors"):
+        _show_networks(kind, as_json)
+        return
+    origins = api.origins(kind, profile=profile, level=level)
+    if as_json:
+        console.show_json(origins if origin else list(origins))
+        return
+    width = max(map(len, origins), default=0)
+    for listed, whose in origins.items():
+        console.show(f"{listed:{width}}  {whose}" if origin else listed)
+    foreign = [f"{listed} of {whose}" for listed, whose in origins.items() if whose != "jostle"]
+    if foreign and not origin:
+        console.remark(f"not jostle's own: {', '.join(foreign)}")
+
+
+def _show_networks(kind: str, as_json: bool) -> None:
+    found = api.describe(kind)
+    if as_json:
+        console.show_json([asdict(one) for one in found])
+        return
+    width, wide = (max(len(part) for part in parts) for parts in zip(*((o.name, o.sees) for o in found), strict=True))
+    for one in found:
+        console.show(f"{one.name:{width}}  {one.sees:{wide}}  {one.weights}")
+
+
+def _show_published(kind: str, name: str, as_json: bool) -> None:
+    if kind != "published":
+        raise BadValue(f"only published tables are shown by name; `jostle names {kind}` lists what there is")
+    table = api.published(name)
+    if as_json:
+        console.show_json(table.to_dict())
+        return
+    console.show(f"{table.source}: {table.about}")
+    console.show(f"{table.title}")
+    console.show(f"{table.metric}, {'in percent, ' if table.unit == 'percent' else ''}as printed")
+    several = len(table.benchmarks) > 1
+    rows = [["", *table.columns]]
+    for row in table.rows:
+        figures = [table.shown(column, row.values.get(column)) for column in table.columns]
+        rows.append([f"{row.labels['benchmark']}: {row.said}" if several else row.said, *figures])
+    for line in lines_of(rows):
+        console.show(line)
+
+
+@app.command(help="Say what is installed and working, and test that severity 0 is the clean video.")
+def doctor(as_json: Json = False, verbose: Verbose = 0) -> None:
+    console.speak(False, verbose)
+    health = api.doctor()
+    if as_json:
+        console.show_json(health.to_dict())
+    else:
+        for line in health.lines():
+            console.show(line)
+    if not health.well:
+        raise typer.Exit(5)
+
+
+@app.command(help="The whole loop on films made here, in a minute; or every corruption on a video of yours.")
+def demo(
+    video: Annotated[Path | None, typer.Argument(metavar="VIDEO", help="Show what happens to this one.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write to; by default demo, or demo-full.")
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="All films, cells and corruptions, in minutes.")] = False,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    folder = out or Path("demo-full" if full else "demo")
+    if video is not None:
+        if full:
+            raise typer.BadParameter("--full is for the demo on films made here; leave it or VIDEO out")
+        _demo_video(video, folder, seed, as_json)
+        return
+    with console.stages() as advance:
+        done = api.demo(folder, full=full, seed=seed, jobs=jobs, progress=advance)
+    runs = {how: str(place) for how, place in done.runs.items()}
+    if as_json:
+        pages = {"report": str(done.report), "gallery": None if done.gallery is None else str(done.gallery)}
+        console.show_json({"format": 1, **pages, "clip": str(done.clip), "runs": runs, "results": done.results})
+        return
+    kept = list(done.results.values())
+    rows = [[kept[0]["metric"], *("mended" if how == "mended" else f"trained {how}" for how in done.results)]]
+    rows.append(["clean", *(percent(one["clean"]) for one in kept)])
+    for cells in zip(*(one["cells"] for one in kept), strict=True):
+        rows.append([cells[0]["cell"], *(percent(cell["value"]) for cell in cells)])
+    rows.append(["corrupted, mean", *(percent(one["mean_corrupted"]) for one in kept)])
+    rows.append(["relative robustness", *(percent(one["relative_robustness"]) for one in kept)])
+    for line in lines_of(rows):
+        console.show(line)
+    if not full:
+        console.remark("on 6 of 60 films and 5 of 15 cells; the report has the intervals, and --full takes them all")
+    if done.gallery is not None:
+        console.remark(f"every corruption there is: {console.shown(str(done.gallery))}")
+    console.remark(
+        f"the videos, clean and struck side by side: jostle view {' '.join(map(console.shown, runs.values()))}"
+    )
+    console.remark("next, on a video of yours:")
+    for command in NEXT:
+        console.remark(f"  {command}")
+    console.remark("the report, to be opened in a browser:")
+    console.show(console.shown(str(done.report)))
+
+
+def _demo_video(video: Path, folder: Path, seed: int, as_json: bool) -> None:
+    with console.stages() as advance:
+        done = api.demo_video(video, folder, seed=seed, progress=advance)
+    if as_json:
+        pages = {"gallery": str(done.gallery), "sheet": str(done.sheet)}
+        console.show_json({"format": 1, **pages, "shifts": done.shifts})
+        return
+    if done.shifts:
+        order = sorted(done.shifts, key=done.shifts.__getitem__, reverse=True)
+        rows = [["severity 4", "moves what puppet_net sees by"]]
+        rows += [[name, f"{done.shifts[name]:.2f}"] for name in (*order[:5], *order[-5:])]
+        for line in lines_of(rows):
+            console.show(line)
+        console.remark("five of the strongest and of the weakest; 1 is as far as two moments of the video are apart")
+    console.remark(f"every corruption at every severity, as a picture: {console.shown(str(done.sheet))}")
+    console.remark("the page, to be opened in a browser:")
+    console.show(console.shown(str(done.gallery)))

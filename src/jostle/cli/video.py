@@ -1,0 +1,218 @@
+"""The verbs that corrupt video: `corrupt`, `sheet`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from jostle import api
+from jostle.cli import console
+from jostle.cli.app import app
+from jostle.cli.options import (
+    Device,
+    ImageRate,
+    Jobs,
+    Json,
+    PlacementOption,
+    Quiet,
+    Seed,
+    SpecOption,
+    TruthOption,
+    Verbose,
+    VideoId,
+)
+from jostle.cli.tables import lines_of, percent
+from jostle.errors import BadValue
+
+OnMissing = Literal["error", "drop", "hold"]
+
+
+@app.command(help="Corrupt one video: a file or a folder of images in, one out.")
+def corrupt(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A video file, or a folder of images.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Where to write; .mp4, .mkv or a folder.")],
+    corruption: SpecOption = None,
+    placement: PlacementOption = None,
+    truth: TruthOption = None,
+    video_id: VideoId = None,
+    lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a damaged input.")] = False,
+    on_missing: Annotated[OnMissing, typer.Option(help="What becomes of frames that cannot be had.")] = "drop",
+    fps: ImageRate = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    if not corruption:
+        raise BadValue("say what to do to the video: -c SPEC, as in -c fog:3; `jostle names corruptions` lists them")
+    with console.progress(f"corrupting {console.shown(source.name)}") as advance:
+        done = api.corrupt_file(
+            source,
+            corruption,
+            out,
+            seed=seed,
+            video_id=video_id,
+            placement=placement,
+            truth=truth,
+            lossless=lossless,
+            strict=strict,
+            on_missing=on_missing,
+            fps=fps,
+            overwrite=overwrite,
+            jobs=jobs,
+            progress=advance,
+        )
+    for warning in done.warnings:
+        console.remark(f"{console.shown(source.name)}: {warning}")
+    if as_json:
+        console.show_json(
+            {
+                "format": 1,
+                "out": str(done.path),
+                "frames": done.frames,
+                "struck": done.struck,
+                "audio": done.audio,
+                "damage": [list(span) for span in done.damage],
+                "warnings": list(done.warnings),
+            }
+        )
+    else:
+        console.show(console.shown(str(done.path)))
+        console.remark(f"{done.struck} of {done.frames} frames struck{'' if done.audio else ', no sound'}")
+
+
+@app.command(help="Draw a contact sheet: corruptions by severities.")
+def sheet(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A video file, or a folder of images.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="sheet.png", help="Where to write the PNG.")],
+    corruption: SpecOption = None,
+    placement: PlacementOption = None,
+    truth: TruthOption = None,
+    video_id: VideoId = None,
+    fps: ImageRate = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    with console.progress("drawing") as advance:
+        path = api.sheet(
+            source,
+            out,
+            corruption,
+            seed=seed,
+            video_id=video_id,
+            placement=placement,
+            truth=truth,
+            fps=fps,
+            progress=advance,
+        )
+    if as_json:
+        console.show_json({"format": 1, "out": str(path)})
+    else:
+        console.show(console.shown(str(path)))
+
+
+PICTURES = 12  # in the strip
+InspectorName = Annotated[
+    str, typer.Option("--inspector", metavar="F", help="jostle's own, or weights that `jostle train` wrote.")
+]
+Threshold = Annotated[
+    float | None,
+    typer.Option("--threshold", min=0, max=1, help="From which probability a frame counts; usual: the inspector's."),
+]
+
+
+@app.command(help="Find the frames of a video that were struck: black, blurred, covered, broken, overexposed ...")
+def inspect(
+    source: Annotated[Path, typer.Argument(metavar="VIDEO", help="A video file, or a folder of images.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FILE", help="Draw a strip of it: .png, .pdf or .svg.")
+    ] = None,
+    inspector: InspectorName = "jostle",
+    causal: Annotated[bool, typer.Option("--causal", help="Look at the past alone, as live use has to.")] = False,
+    threshold: Threshold = None,
+    fps: ImageRate = None,
+    device: Device = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    with console.progress(f"inspecting {console.shown(source.name)}") as advance:
+        found = api.inspection(
+            source,
+            inspector=inspector,
+            causal=causal,
+            threshold=threshold,
+            device=device,
+            fps=fps,
+            pictures=0 if out is None else PICTURES,
+            progress=advance,
+        )
+    if out is not None:
+        api.draw_inspection(found, out, title=source.name)
+    if as_json:
+        console.show_json(found.to_dict() | {"out": None if out is None else str(out)})
+        return
+    rows = [["frames", "seconds", "probability"]]
+    for one in found.to_dict()["stretches"]:
+        frames = f"{one['first']}-{one['stop'] - 1}" if one["stop"] - one["first"] > 1 else str(one["first"])
+        rows.append([frames, f"{one['start_s']:.2f}-{one['end_s']:.2f}", percent(one["probability"])])
+    if len(rows) > 1:
+        for line in lines_of(rows):
+            console.show(line)
+    count, total = int(found.struck.sum()), len(found.probabilities)
+    what = "all" if count == total and total else "none" if not count else f"{count}"
+    console.remark(f"{what} of {total} frames struck, at a threshold of {found.threshold:.3f}")
+    if out is not None:
+        console.show(console.shown(str(out)))
+
+
+@app.command(help="Take struck frames out of a video: the whole ones around them stand in. Times and sound are kept.")
+def mend(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A video file, or a folder of images.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Where to write; .mp4, .mkv or a folder.")],
+    how: Annotated[
+        Literal["hold", "blend", "motion"],
+        typer.Option("--how", help="Hold the last whole frame, blend to the next, or follow the motion between them."),
+    ] = "blend",
+    inspector: InspectorName = "jostle",
+    threshold: Threshold = None,
+    lossless: Annotated[bool, typer.Option("--lossless", help="Keep every pixel: FFV1 in .mkv, or PNG.")] = False,
+    fps: ImageRate = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
+    device: Device = "auto",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = 0,
+) -> None:
+    console.speak(quiet, verbose)
+    with console.progress(f"mending {console.shown(source.name)}") as advance:
+        done = api.mend_file(
+            source,
+            out,
+            how=how,
+            inspector=inspector,
+            threshold=threshold,
+            device=device,
+            lossless=lossless,
+            fps=fps,
+            overwrite=overwrite,
+            progress=advance,
+        )
+    for warning in done.warnings:
+        console.remark(f"{console.shown(source.name)}: {warning}")
+    if as_json:
+        told = {"out": str(done.path), "frames": done.frames, "mended": done.mended, "audio": done.audio}
+        console.show_json({"format": 1, **told, "how": how, "warnings": list(done.warnings)})
+        return
+    console.show(console.shown(str(done.path)))
+    console.remark(f"{done.mended} of {done.frames} frames mended{'' if done.audio else ', no sound'}")

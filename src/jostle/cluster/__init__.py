@@ -1,1 +1,0 @@
-"""Work on many machines, through Ray. Nothing here is imported unless that is asked for."""

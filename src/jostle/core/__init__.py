@@ -1,0 +1,1 @@
+"""Types, registry, plugins, random keys, configuration, progress and caching."""

@@ -1,0 +1,79 @@
+"""Classes of whole videos, true or predicted, as columns: one row a (video, class) pair."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jostle.core.types.columns import Floats, Indices, check_finite, check_indices, check_lengths, check_names, column
+
+
+@dataclass(frozen=True, eq=False)
+class VideoLabels:
+    """Which classes videos have, or with scores, which a recogniser thinks they have.
+
+    Attributes:
+        videos: ids in normal form.
+        classes: the names that `label` points into; where `numbered`, class numbers as text.
+        video: (N,) int32, an index into `videos`.
+        label: (N,) int32, an index into `classes`.
+        score: (N,) float64, or None for the truth.
+        numbered: whether labels are class numbers that only a list of classes can name.
+        paths: where each video lies, as the file says it; empty if it does not.
+        frames: (V,) int32 frames of each video, for lists of image folders; empty otherwise.
+
+    >>> VideoLabels(("a", "b"), ("Jump", "Run"), [0, 1, 1], [0, 0, 1])
+    VideoLabels(3 true labels of 2 videos, 2 classes)
+    """
+
+    videos: tuple[str, ...]
+    classes: tuple[str, ...]
+    video: Indices
+    label: Indices
+    score: Floats | None = None
+    numbered: bool = False
+    paths: tuple[str, ...] = ()
+    frames: Indices | tuple[()] = ()
+
+    def __post_init__(self) -> None:
+        columns = {}
+        for name, dtype in (("video", np.int32), ("label", np.int32), ("score", np.float64)):
+            values = getattr(self, name)
+            if values is not None:
+                columns[name] = column(values, name, dtype)
+                object.__setattr__(self, name, columns[name])
+        object.__setattr__(self, "videos", tuple(self.videos))
+        object.__setattr__(self, "classes", tuple(self.classes))
+        check_lengths(columns)
+        check_names(self.videos, "video")
+        check_names(self.classes, "class")
+        check_indices(self.video, "video", len(self.videos))
+        check_indices(self.label, "label", len(self.classes))
+        if self.score is not None:
+            check_finite(self.score, "score")
+
+    def of_videos(self, names: Collection[str]) -> VideoLabels:
+        """These videos only, with their classes; every class stays in the list."""
+        wanted = set(names)
+        kept = [i for i, name in enumerate(self.videos) if name in wanted]
+        place = np.full(len(self.videos), -1, np.int32)
+        place[kept] = np.arange(len(kept))
+        rows = place[self.video] >= 0
+        return replace(
+            self,
+            videos=tuple(self.videos[i] for i in kept),
+            video=place[self.video[rows]],
+            label=self.label[rows],
+            score=None if self.score is None else self.score[rows],
+            paths=tuple(self.paths[i] for i in kept) if self.paths else (),
+            frames=np.asarray(self.frames)[kept] if len(self.frames) else (),
+        )
+
+    def __len__(self) -> int:
+        return len(self.video)
+
+    def __repr__(self) -> str:
+        kind = "true labels" if self.score is None else "scored labels"
+        return f"VideoLabels({len(self)} {kind} of {len(self.videos)} videos, {len(self.classes)} classes)"

@@ -1,0 +1,1 @@
+"""The corruption engine: specs, profiles, placements and the pull pipeline that applies them."""

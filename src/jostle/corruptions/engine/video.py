@@ -1,0 +1,189 @@
+"""Corrupt a video: one file or folder of images in, one file out, a few frames in memory at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jostle.core.types.clip import Frames
+from jostle.core.types.segments import Segments
+from jostle.corruptions.engine.apply import masks_for
+from jostle.corruptions.engine.placement import Placement, Timeline
+from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.engine.stages import Source, chain
+from jostle.io.video.decode import OnMissing, Reader
+from jostle.io.video.encode import Writer
+from jostle.io.video.timestamps import Misled
+
+# Frames worked on at once: few enough that a handful of blocks fits in memory and that a stop is answered soon.
+BLOCK_BYTES, BLOCK_FRAMES = 16 * 2**20, 32
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Corrupted:
+    """What became of one video.
+
+    Attributes:
+        frames: frames written.
+        struck: how many of them a corruption touched.
+        audio: whether sound was carried over.
+        damage: stretches of the input, in seconds, that were damaged before we came.
+        warnings: what a user should know.
+    """
+
+    path: Path
+    frames: int
+    struck: int
+    audio: bool
+    damage: tuple[tuple[float, float], ...]
+    warnings: tuple[str, ...]
+
+
+def corrupt_video(
+    source: str | Path,
+    specs: Sequence[Spec],
+    out: str | Path,
+    *,
+    seed: int = 0,
+    video_id: str = "",
+    placement: str | Placement | None = None,
+    segments: Segments | None = None,
+    lossless: bool = False,
+    jobs: int = 1,
+    strict: bool = False,
+    on_missing: OnMissing = "drop",
+    fps: Fraction | None = None,
+    progress: Progress | None = None,
+) -> Corrupted:
+    """Write the corrupted video; the target appears when it is complete, or not at all.
+
+    Progress is told for the first look at a file, if it needs one, and for the frames that are written.
+
+    Sound is carried over untouched unless a corruption changes the order or pace of time.
+
+    Args:
+        source: a video file, or a folder of images.
+        fps: the rate of images, where nothing else says it.
+    """
+
+    def attempt(*, once: bool) -> Corrupted:
+        opened = Reader(source, strict=strict, on_missing=on_missing, fps=fps, once=once, progress=progress)
+        with opened as reader, ThreadPoolExecutor(max(jobs, 1)) as pool:
+            timeline = Timeline.of(reader.pts, reader.fps, segments, seed=seed, video_id=video_id)
+            masks = masks_for(specs, placement, timeline)
+            # A stream can only be damaged in place of its file if every frame of it was read.
+            coded = None if reader.damage else reader.coded_path
+            corrupted = chain(
+                reader,
+                specs,
+                masks,
+                seed=seed,
+                video_id=video_id,
+                bit_rate=reader.facts.bit_rate,
+                path=coded,
+                pool=pool if jobs > 1 else None,
+            )
+            active = [(spec, mask) for spec, mask in zip(specs, masks, strict=True) if spec.severity]
+            keeps_time = all(spec.corruption.level != "time" for spec, _ in active)
+            writer = Writer(
+                out,
+                size=reader.size,
+                fps=reader.fps,
+                time_base=reader.time_base,
+                codec="ffv1" if lossless and Path(out).suffix else None,
+                names=names_of_images(reader, lossless),
+                faststart=True,
+                audio_from=reader.coded_path if keeps_time else None,
+            )
+            with writer:
+                pump(corrupted, writer, [int(tick) for tick in reader.ticks], progress)
+                reader.check_unchanged()
+            struck = int(np.logical_or.reduce([mask for _, mask in active]).sum()) if active else 0
+            return Corrupted(
+                Path(out),
+                len(reader),
+                struck,
+                writer.has_sound,
+                tuple(reader.damage),
+                (*reader.warnings, *writer.warnings),
+            )
+
+    # Frames are asked for in order, so a long file need not be looked through first if its index can be relied upon. If
+    # that proves wrong on the way, nothing has appeared yet, and all is done again. Who shows frames in another order,
+    # or reads the file itself, has to know before.
+    if all(spec.corruption.level in ("frame", "clip") for spec in specs if spec.severity):
+        with contextlib.suppress(Misled):
+            return attempt(once=True)
+    return attempt(once=False)
+
+
+def names_of_images(reader: Reader, lossless: bool) -> list[str] | None:
+    """What images are called that come from images: as there, so that programs that read those read these."""
+    own = reader.names
+    if own is None or len(set(own)) < len(own):  # one is held in the place of another
+        return None
+    kept = () if lossless else (".jpg", ".jpeg")
+    return [name if Path(name).suffix.lower() in kept else str(Path(name).with_suffix(".png")) for name in own]
+
+
+def pump(source: Source, writer: Writer, ticks: list[int], progress: Progress | None) -> None:
+    """Make frames on one thread while the encoder takes them on another."""
+    done = 0
+    for block in _ahead(_blocks(source)):
+        for frame in block:
+            writer.write(frame, ticks[done])
+            done += 1
+        if progress:
+            progress(done, len(ticks))
+
+
+def _blocks(source: Source) -> Iterator[Frames]:
+    height, width = source.size
+    step = min(max(BLOCK_BYTES // (height * width * 3), 1), BLOCK_FRAMES)
+    for lo in range(0, len(source), step):
+        yield source.block(lo, min(lo + step, len(source)))
+
+
+def _ahead(blocks: Iterator[Frames]) -> Iterator[Frames]:
+    """The same blocks, each made while the one before is in use."""
+    made: queue.Queue[Any] = queue.Queue(maxsize=1)
+    stop = threading.Event()
+
+    def put(item: Any) -> bool:
+        while not stop.is_set():
+            try:
+                made.put(item, timeout=0.1)
+                return True
+            except queue.Full:
+                continue
+        return False
+
+    def make() -> None:
+        try:
+            for block in blocks:
+                if not put(block):
+                    return
+            put(None)
+        except BaseException as error:
+            put(error)
+
+    worker = threading.Thread(target=make, daemon=True)
+    worker.start()
+    try:
+        while (item := made.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stop.set()
+        worker.join()

@@ -1,0 +1,126 @@
+"""UCF101 and HMDB51: trimmed clips in a folder a class, and three official splits into training and test.
+
+Layouts of UCF101: `ucfTrainTestlist/testlist01.txt` and its kin; mmaction2's `ucf101_val_split_1_videos.txt` with
+`classInd.txt` beside it; no list at all, where the group in a name, `_g05_`, gives the split: groups 1 to 7 are the
+test set of the first, 8 to 14 of the second, 15 to 21 of the third.
+
+Layouts of HMDB51: the official folder of `<class>_test_split1.txt`; mmaction2's `hmdb51_val_split_1_videos.txt`.
+
+`training` and `test` are those of split 1, `training-2` and `test-2` those of split 2, and so on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from jostle.core.types.video_labels import VideoLabels
+from jostle.datasets.dataset import Dataset, Request, dataset
+from jostle.datasets.layouts import tree
+from jostle.datasets.layouts.clips import Clips, finished
+from jostle.datasets.layouts.matching import Videos
+from jostle.errors import DataError
+from jostle.io.files.label_list import LabelList
+from jostle.io.files.source import Source
+
+SUBSETS = ("training", "test", "training-2", "test-2", "training-3", "test-3")
+_UCF_CLIPS = dict(zip(SUBSETS, (9537, 3783, 9586, 3734, 9624, 3696), strict=True))
+_HMDB_CLIPS = dict(zip(SUBSETS, (3570, 1530) * 3, strict=True))
+_UCF_CLIP = re.compile(r"v_(\w+)_g(\d{2})_c\d{2}", re.ASCII)
+_GROUPS = 7  # in the test set of a split
+_HMDB_FILE = re.compile(r"(\w+)_test_split([123])\.txt")
+_HMDB_MARK = {"1": "training", "2": "test", "0": ""}
+
+
+def part_and_split(subset: str) -> tuple[str, int]:
+    """`training` or `test`, and the number of the split.
+
+    >>> part_and_split("test"), part_and_split("training-3")
+    (('test', 1), ('training', 3))
+    """
+    part, _, number = subset.partition("-")
+    return part, int(number or 1)
+
+
+def _listed(root: Path, layout: Clips) -> Path | None:
+    return next(iter(tree.named(tree.small_files(root), layout.patterns)), None)
+
+
+def _layout(name: str, title: str, subset: str, *official: str) -> Clips:
+    part, split = part_and_split(subset)
+    word = {"training": "train", "test": "val"}[part]  # mmaction2's
+    return Clips(
+        name=name,
+        title=title,
+        patterns=(*official, *(f"{name}_{w}_split_{split}_*.txt" for w in dict.fromkeys((word, part)))),
+        by_folder=False,
+        count=int("".join(c for c in name if c.isdigit())),
+    )
+
+
+@dataset("ucf101", subsets=SUBSETS, task="recognition", on_disk=True, videos=_UCF_CLIPS, classes=101)
+def ucf101(request: Request) -> Dataset:
+    """UCF101: short clips of 101 actions; `test` is the test set of split 1."""
+    part, split = part_and_split(request.subset)
+    list_name = f"{'train' if part == 'training' else 'test'}list0{split}.txt"
+    layout = _layout("ucf101", "UCF101", request.subset, list_name)
+    tree.check_root(request.root, layout.title)
+    place = request.annotations or _listed(request.root, layout)
+    videos = Videos(request.root)
+    labels = layout.read(place, part) if place else _by_group(videos, part, split)
+    if labels is None:
+        raise tree.no_annotations(request.root, layout.title, (*layout.patterns, "v_<Class>_g01_c01.avi"))
+    return finished(
+        request, layout, videos, labels, place, [name for name in videos.by_id if _UCF_CLIP.fullmatch(name)]
+    )
+
+
+def _by_group(videos: Videos, part: str, split: int) -> VideoLabels | None:
+    tested = range((split - 1) * _GROUPS + 1, split * _GROUPS + 1)
+    made, count = LabelList(videos.root), 0
+    for video in sorted(videos.by_id):
+        found = _UCF_CLIP.fullmatch(video)
+        if found and (int(found[2]) in tested) == (part == "test"):
+            made.add(video, [found[1]])
+            count += 1
+    return made.finish(are_paths=False) if count else None
+
+
+@dataset("hmdb51", subsets=SUBSETS, task="recognition", on_disk=True, videos=_HMDB_CLIPS, classes=51)
+def hmdb51(request: Request) -> Dataset:
+    """HMDB51: short clips of 51 actions, many from films; `test` is the test set of split 1."""
+    part, split = part_and_split(request.subset)
+    layout = _layout("hmdb51", "HMDB51", request.subset)
+    tree.check_root(request.root, layout.title)
+    given = request.annotations
+    files = tree.small_files(request.root) if given is None else sorted(given.iterdir()) if given.is_dir() else []
+    official = [file for file in files if (found := _HMDB_FILE.fullmatch(file.name)) and int(found[2]) == split]
+    if official:
+        labels, others = _hmdb_splits(official, part)
+        return finished(request, layout, Videos(request.root), labels, official[0].parent, others)
+    place = given or _listed(request.root, layout)
+    if place is None:
+        raise tree.no_annotations(request.root, layout.title, (f"<class>_test_split{split}.txt", *layout.patterns))
+    # A list of one part names nothing of the others, which lie in the same folders.
+    return finished(request, replace(layout, all_listed=False), Videos(request.root), layout.read(place, part), place)
+
+
+def _hmdb_splits(files: Sequence[Path], part: str) -> tuple[VideoLabels, list[str]]:
+    """The clips of one part, and the ids of all others; the name of a file is the class."""
+    made, others = LabelList(files[0].parent), []
+    for file in sorted(files):
+        found = _HMDB_FILE.fullmatch(file.name)
+        assert found is not None
+        for line, text in enumerate(Source(file).lines, 1):
+            name, _, mark = text.strip().rpartition(" ")
+            if not text.strip():
+                continue
+            if not name or mark not in _HMDB_MARK:
+                raise DataError(f"{file}: line {line} is {text[:60]!r}, not 'clip.avi' and 0, 1 or 2", fault="F39")
+            if _HMDB_MARK[mark] == part:
+                made.add(f"{found[1]}/{name.strip()}", [found[1]])
+            else:
+                others.append(Path(name.strip()).stem)
+    return made.finish(are_paths=True), others

@@ -1,0 +1,1 @@
+"""The bundled data set: short synthetic films of puppets, identical on every machine."""

@@ -1,1 +1,0 @@
-"""Temporal action detectors: features of a video in, scored segments out."""

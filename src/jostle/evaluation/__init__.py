@@ -1,0 +1,1 @@
+"""Benchmark runs: recipes, tasks, inference over corrupted videos, and the run folder."""

@@ -1,0 +1,1 @@
+"""Predictors that process a video once for all cells of a benchmark."""

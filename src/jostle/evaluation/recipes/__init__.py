@@ -1,0 +1,1 @@
+"""Benchmark recipes: data set, corruptions, severities, placement and metric, one family per file."""

@@ -1,0 +1,1 @@
+"""Files of a run folder: metadata, scores, ground truth and the journal."""

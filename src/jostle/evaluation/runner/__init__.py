@@ -1,0 +1,1 @@
+"""The benchmark runner: loads models, schedules videos, resumes, and writes a run folder."""

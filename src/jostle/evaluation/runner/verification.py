@@ -1,0 +1,95 @@
+"""Checks a run folder: checksums, coverage, completeness. It needs neither the data nor the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jostle.errors import DataError, JostleError
+from jostle.evaluation.recipes.recipe import CLEAN, safe
+from jostle.evaluation.run_folder.folder import RunFolder
+from jostle.evaluation.run_folder.journal import read_events
+from jostle.evaluation.runner.state import State
+from jostle.evaluation.tasks.task import tasks
+from jostle.io.files.fingerprint import file_fingerprint
+from jostle.io.files.video_ids import listing
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check found.
+
+    Attributes:
+        cells: whose predictions are as they were written.
+        videos: how many are in every one of them.
+        of: how many are annotated.
+        altered: files that are not what the run wrote, or cannot be read.
+        lacking: what the run has not come to, or could not use.
+    """
+
+    folder: Path
+    cells: tuple[str, ...]
+    videos: int
+    of: int
+    altered: tuple[str, ...]
+    lacking: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """What is there, in a line."""
+        return f"{len(self.cells)} cells, {self.videos} of {self.of} videos"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {"format": 1} | {
+            "folder": str(self.folder),
+            "cells": list(self.cells),
+            "videos": self.videos,
+            "of": self.of,
+            "altered": list(self.altered),
+            "lacking": list(self.lacking),
+        }
+
+
+def check_run(path: Path) -> Checked:
+    """Look at a run folder.
+
+    Raises:
+        DataError: if it is none.
+    """
+    about = RunFolder(path).read_about()
+    folder = RunFolder(path, tasks[about.content.task].suffix)
+    altered, lacking = [], []
+    try:
+        state = State.of(read_events(folder.journal))
+    except JostleError as error:
+        state, altered = State(), [str(error)]
+    whole: dict[str, frozenset[str]] = {}
+    known = {safe(one.cell): one.cell for one in about.content.cells}
+    for file in sorted(folder.predictions.glob("[!.]*")):
+        written = state.written.get(known.get(file.stem, ""), {})
+        event = written.get(file_fingerprint(file)) if file.is_file() else None
+        if event is None:
+            altered.append(f"predictions/{file.name} is not what the run wrote")
+        else:
+            whole[event.cell] = state.lists[event.list]
+    for slug, cell in known.items():
+        if cell in state.written and not folder.predictions_of(slug).exists():
+            lacking.append(f"predictions/{slug}{folder.suffix} was written and is gone")
+    lacking += [f"{video} could not be used: {event.message}" for video, event in state.failed.items()]
+    if about.missing:
+        what = "frames" if about.content.task in ("frames", "objects") else "videos"
+        lacking.append(f"{len(about.missing)} annotated {what} have no file: {listing(about.missing)}")
+    covered = frozenset.intersection(*whole.values()) if whole else frozenset()
+    lacking += [f"{cell} lacks {len(videos ^ covered)} videos" for cell, videos in whole.items() if videos != covered]
+    try:
+        scored = {CLEAN, *(one.cell for one in folder.read_scores().listed)}
+    except DataError as error:
+        lacking.append(str(error))
+    else:
+        unscored = [cell for cell in whole if cell not in scored]
+        unwritten = [cell for cell in scored if cell not in whole]
+        lacking += [f"scores.json lacks {cell}" for cell in unscored]
+        lacking += [f"scores.json has {cell}, which has no predictions" for cell in unwritten]
+    return Checked(path, tuple(whole), len(covered), about.videos, tuple(altered), tuple(lacking))

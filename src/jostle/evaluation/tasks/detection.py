@@ -1,0 +1,97 @@
+"""Runs of detection: actions in long videos, kept as segments and written as ActivityNet's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.segments import Segments
+from jostle.errors import DataError
+from jostle.evaluation.inference.jobs import Order
+from jostle.evaluation.recipes.recipe import Cell, Recipe
+from jostle.evaluation.tasks.task import Array, Measured, Task, task
+from jostle.io.files.annotations import read_predictions, write_predictions, write_truth
+from jostle.metrics.diagnosis.diagnosis import diagnose
+from jostle.metrics.diagnosis.style import Style, styles
+from jostle.metrics.metric import metrics, own_value
+from jostle.metrics.score import score
+
+
+@task("detection")
+class DetectionTask(Task[Segments]):
+    """Segments by video, scored by mean average precision."""
+
+    suffix: ClassVar[str] = ".json"
+
+    @property
+    def videos(self) -> Sequence[str]:
+        return self.data.truth.videos
+
+    @property
+    def classes(self) -> Sequence[str]:
+        return self.data.truth.classes
+
+    def classes_in(self, names: Sequence[str]) -> int:
+        return len(np.unique(self.data.truth.of_videos(names).label))
+
+    @property
+    def fingerprint(self) -> str:
+        return self.data.truth.fingerprint
+
+    def write_truth(self, path: Path) -> None:
+        write_truth(self.data.truth, path, format="activitynet")
+
+    def diagnosed(self, path: Path, names: Sequence[str]) -> dict[str, Any] | None:
+        truth = self.data.truth.of_videos(names)
+        try:
+            return diagnose(read_predictions(path), truth, style=style_for(self.recipe)).to_dict()
+        except DataError:  # nothing was found, or nothing is annotated in what was looked at
+            return None
+
+    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None) -> Order:
+        return Order(name, path, cells, seed, self.data.truth.actions[name], fps=self.data.rate_of(name))
+
+    def packed(self, found: Mapping[str, Segments]) -> tuple[dict[str, Array], list[str]]:
+        classes = list(dict.fromkeys(name for segments in found.values() for name in segments.classes))
+        index = {name: i for i, name in enumerate(classes)}
+        arrays = {}
+        for cell, segments in found.items():
+            score = np.ones(len(segments)) if segments.score is None else segments.score
+            label = np.array([index[name] for name in segments.classes], np.float64)[segments.label]
+            arrays[cell] = np.stack([segments.start, segments.end, label, score])
+        return arrays, classes
+
+    def unpacked(self, arrays: Mapping[str, Array], classes: Sequence[str]) -> dict[str, Segments]:
+        return {
+            cell: Segments(start, end, label.astype(np.int64), score, tuple(classes))
+            for cell, (start, end, label, score) in arrays.items()
+        }
+
+    def write(self, path: Path, found: Mapping[str, Segments]) -> None:
+        write_predictions(Predictions.from_segments(dict(found)), path)
+
+    def read(self, path: Path) -> dict[str, Segments]:
+        found = read_predictions(path)
+        return {
+            name: Segments(found.start[rows], found.end[rows], found.label[rows].astype(np.int64), found.score[rows],
+                           found.classes)
+            for v, name in enumerate(found.videos)
+            for rows in [np.flatnonzero(found.video == v)]
+        }  # fmt: skip
+
+    def measured(self, path: Path, names: Sequence[str]) -> Measured:
+        assert self.recipe.protocol is not None
+        truth = self.data.truth.of_videos(names)
+        if metrics.part(self.recipe.metric) is not None:
+            return Measured(own_value(self.recipe.metric, read_predictions(path), truth))
+        found = score(read_predictions(path), truth, protocol=self.recipe.protocol, tious=self.recipe.tious)
+        return Measured(found.average_map)
+
+
+def style_for(recipe: Recipe) -> Style:
+    """The buckets that a benchmark's detectors are diagnosed by: those of the data set that its protocol is from."""
+    return styles["activitynet" if recipe.protocol == "activitynet" else "thumos14"]

@@ -1,1 +1,0 @@
-"""Weights fetched when somebody asks for them by name, and never otherwise."""

@@ -1,1 +1,0 @@
-"""Rooms that turn results into something to look at; they know neither models nor corruptions."""

@@ -1,1 +1,0 @@
-"""What runs say, as plain numbers: read from run folders alone, for whoever shows them."""

@@ -1,0 +1,1 @@
+"""Reading and writing: video, annotation and prediction files, and file formats."""

@@ -1,0 +1,1 @@
+"""Annotation and prediction formats, one per file."""

@@ -1,0 +1,219 @@
+"""Columns in CSV: `video_id,t_start,t_end,label,score`, or ground truth without the last.
+
+Ground truth may have further columns: `subset`, `duration`, `fps`, `label_id` and DETAD's characteristics. Names
+differ between projects, so many are known, TSP's among them. A file has no types: labels that are all whole
+numbers are class numbers.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import CHARACTERISTICS, Truth
+from jostle.errors import BadValue, DataError
+from jostle.io.files.atomic import write_text
+from jostle.io.files.format import Format, Kind, Likeness, formats
+from jostle.io.files.prediction_table import Places, class_number, finished_predictions, numbers_or_names
+from jostle.io.files.source import Source
+from jostle.io.files.tabular import csv_rows, csv_text, needed_number, number_in
+from jostle.io.files.truth_table import TruthTable, Wanted
+
+# The first that a header has is taken: TSP names both the video and its file.
+ALIASES = {
+    "video": ("video_id", "video", "video_name", "filename"),
+    "start": ("t_start", "start", "begin"),
+    "end": ("t_end", "end", "stop"),
+    "label": ("label", "class", "category", "action_label"),
+    "score": ("score", "confidence", "conf"),
+    "subset": ("subset", "split"),
+    "duration": ("duration", "video_duration"),
+    "fps": ("fps",),
+    "label_id": ("label_id",),
+    "region": ("temporal_region_label",),
+    **{name: (name.replace("-", "_"),) for name in CHARACTERISTICS},
+}
+_NEEDED = ("video", "start", "end", "label")
+
+
+def _columns(header: tuple[str, ...]) -> dict[str, int]:
+    """The place of each column that is known, by our name of it."""
+    names = [name.replace("-", "_").replace(" ", "_") for name in header]
+    found = {}
+    for meaning, aliases in ALIASES.items():
+        known = [names.index(alias) for alias in aliases if alias in names]
+        if known:
+            found[meaning] = known[0]
+    return found
+
+
+def recognise(source: Source, kind: Kind | None) -> Likeness | None:
+    if not source.is_text:
+        return None
+    columns = _columns(source.header)
+    if {"video", "start", "end"} <= set(columns):
+        if "score" in columns:
+            return Likeness("predictions", "it has a column of scores")
+        return Likeness("truth", "it has no column of scores")
+    for separator in (";", "\t"):
+        if len(source.header) == 1 and {"video", "start"} <= set(_columns(tuple(source.header[0].split(separator)))):
+            raise DataError(
+                f"{source.path}: its columns are separated by {separator!r}; save it with commas", fault="F25"
+            )
+    return None
+
+
+def _checked_columns(source: Source, needed: tuple[str, ...]) -> dict[str, int]:
+    if len(set(source.header)) < len(source.header):
+        twice = next(name for name in source.header if source.header.count(name) > 1)
+        raise DataError(f"{source.path}: line 1: the column {twice!r} appears twice; remove one", fault="F33")
+    columns = _columns(source.header)
+    for name in needed:
+        if name not in columns:
+            known = ", ".join(ALIASES[name])
+            raise DataError(
+                f"{source.path}: line 1: no column of {name}s; name one of {known}, found {', '.join(source.header)}",
+                fault="F28",
+            )
+    return columns
+
+
+def read(source: Source, fix: bool) -> Predictions:
+    """The detections of a table, in the order of its lines."""
+    columns = _checked_columns(source, (*_NEEDED, "score"))
+    video, start, end, label, score = (columns[name] for name in (*_NEEDED, "score"))
+    places, labels = Places(ids=True), Places()
+    videos, codes, lines = array("i"), array("i"), array("q")
+    starts, ends, scores = array("d"), array("d"), array("d")
+    left_out = {}
+    last = source.text.count("\n") + 1 if source.is_cut else 0
+    for line, fields in csv_rows(source):
+        if line == last:
+            if not fix:
+                raise source.cut_line()
+            left_out["last line without an end, dropped"] = 1
+            break
+        if not fields[video] or not fields[label].strip():
+            missing = "video" if not fields[video] else "label"
+            raise DataError(f"{source.path}: line {line} names no {missing}; fill it in", fault="F45")
+        videos.append(places[fields[video]])
+        starts.append(needed_number(source, line, "the start", fields[start]))
+        ends.append(needed_number(source, line, "the end", fields[end]))
+        codes.append(labels[fields[label]])
+        scores.append(needed_number(source, line, "the score", fields[score]))
+        lines.append(line)
+    return finished_predictions(
+        source.path,
+        videos=list(places.names),
+        labels=numbers_or_names(list(labels.names)),
+        columns={"video": videos, "start": starts, "end": ends, "label": codes, "score": scores},
+        where=lambda row: f"line {lines[row]}",
+        fix=fix,
+        left_out=left_out,
+    )
+
+
+def read_truth(source: Source, wanted: Wanted) -> Truth:
+    """The instances of a table, in the order of its lines."""
+    columns = _checked_columns(source, _NEEDED)
+    rows = list(csv_rows(source))
+    names = numbers_or_names(sorted({fields[columns["label"]] for _, fields in rows}))
+    numbered = bool(names) and isinstance(names[0], int)
+
+    def field(fields: list[str], name: str) -> str | None:
+        return fields[columns[name]].strip() or None if name in columns else None
+
+    known = [name for name in CHARACTERISTICS if name in columns]
+    table = TruthTable(source.path, wanted)
+    for line, fields in rows:
+        spelled = fields[columns["video"]]
+        if not spelled:
+            raise DataError(f"{source.path}: line {line} names no video; fill it in", fault="F30")
+        video = table.row_video(
+            spelled,
+            subset=field(fields, "subset"),
+            duration=_value(field(fields, "duration")),
+            fps=_value(field(fields, "fps")),
+        )
+        if (field(fields, "region") or "action").lower() != "action":
+            continue  # TSP lists the background too
+        label, number = fields[columns["label"]], field(fields, "label_id")
+        if number is None and numbered:
+            number = label
+        table.add(
+            video,
+            label,
+            [number_in(fields[columns["start"]]), number_in(fields[columns["end"]])],
+            where=f"line {line}",
+            label_id=number if number is None or class_number(number) is None else class_number(number),
+            facts={name: _value(field(fields, name)) for name in known},
+        )
+    return table.finish()
+
+
+def _value(field: str | None) -> float | str | None:
+    return None if field is None else number_in(field)
+
+
+def write(predictions: Predictions, path: Path) -> None:
+    """Write one detection a line, in their order."""
+    videos, classes = predictions.videos, predictions.classes
+    _refuse_unwritable((*videos, *classes))
+    columns = (predictions.video, predictions.start, predictions.end, predictions.label, predictions.score)
+    rows = (
+        (videos[video], start, end, classes[label], score)
+        for video, start, end, label, score in zip(*(column.tolist() for column in columns), strict=True)
+    )
+    write_text(path, csv_text(("video_id", "t_start", "t_end", "label", "score"), rows))
+
+
+def write_truth(truth: Truth, path: Path) -> None:
+    """Write one instance a line, in their order, with a column for all else that is known."""
+    _refuse_unwritable((*truth.videos, *truth.classes))
+    extras: dict[str, Callable[[int, int], object]] = {}
+    if any(truth.subsets):
+        extras["subset"] = lambda row, video: truth.subsets[video]
+    for name, values in (("duration", truth.duration), ("fps", truth.fps)):
+        if (values == values).any():
+            extras[name] = lambda row, video, values=values: _blank_nan(float(values[video]))  # type: ignore[misc]
+    ids = truth.label_ids
+    if ids is not None:
+        extras["label_id"] = lambda row, video: ids[truth.label[row]]
+    for name, values in truth.characteristics.items():
+        extras[name] = lambda row, video, values=values: _blank_nan(float(values[row]))  # type: ignore[misc]
+
+    def rows() -> Iterator[list[object]]:
+        for row, (video, start, end, label) in enumerate(
+            zip(truth.video.tolist(), truth.start.tolist(), truth.end.tolist(), truth.label.tolist(), strict=True)
+        ):
+            more = [value(row, video) for value in extras.values()]
+            yield [truth.videos[video], start, end, truth.classes[label], *more]
+
+    write_text(path, csv_text(("video_id", "t_start", "t_end", "label", *extras), rows()))
+
+
+def _refuse_unwritable(names: Iterable[str]) -> None:
+    wrong = next((name for name in names if not name or set(name) & set("\r\0")), None)
+    if wrong is not None:
+        raise BadValue(f"{wrong!r} cannot be a field of a table; write JSON instead")
+
+
+def _blank_nan(value: float) -> float | str:
+    return value if value == value else ""
+
+
+formats.add(
+    "csv",
+    Format(
+        about="a table with the columns video_id,t_start,t_end,label and, for predictions, score",
+        recognise=recognise,
+        read_truth=read_truth,
+        read_predictions=read,
+        write_truth=write_truth,
+        write_predictions=write,
+        writes={"truth": (".csv",), "predictions": (".csv",)},
+        holds=frozenset(("subset", "duration", "fps", "label_ids", "characteristics", "row_order", "names", "numbers")),
+    ),
+)

@@ -1,0 +1,191 @@
+"""THUMOS14's official text: a file of detections, and ground truth as a folder of one file per class.
+
+A line of detections is `video start end class score`, with the class numbers of `detclasslist.txt`. The folder
+holds `<Class>_<subset>.txt` with lines `video start end`, `Ambiguous_<subset>.txt` for stretches in which nothing
+is wrong, and may hold `detclasslist.txt`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import Truth
+from jostle.errors import BadValue, DataError
+from jostle.io.files.atomic import write_folder, write_text
+from jostle.io.files.class_numbers import THUMOS14_IDS, class_numbers, officially_named
+from jostle.io.files.format import Format, Kind, Likeness, formats
+from jostle.io.files.prediction_table import Places, class_number, finished_predictions
+from jostle.io.files.source import Source
+from jostle.io.files.tabular import needed_number, number_in
+from jostle.io.files.truth_table import TruthTable, Wanted
+from jostle.io.files.video_ids import file_name_for, refuse_collisions, shown
+
+_CLASS_FILE = re.compile(r"(.+)_([A-Za-z]+)\.txt(\.gz)?")
+_AMBIGUOUS = "Ambiguous"
+_CLASS_LIST = "detclasslist.txt"
+_WIDTH = 5
+
+
+def recognise(source: Source, kind: Kind | None) -> Likeness | None:
+    if source.is_folder:
+        return Likeness("truth", "it is a folder of one file per class") if _class_files(source.path) else None
+    words = source.words
+    if len(words) == _WIDTH and all(isinstance(number_in(word), float) for word in words[1:]) and words[3].isdigit():
+        return Likeness("predictions", "its lines have five fields")
+    return None
+
+
+def _class_files(folder: Path) -> dict[Path, tuple[str, str]]:
+    """Class and subset by file, in the order of their names."""
+    found = {path: _CLASS_FILE.fullmatch(path.name) for path in sorted(folder.iterdir())}
+    return {path: (match[1], match[2]) for path, match in found.items() if match and path.is_file()}
+
+
+def read(source: Source, fix: bool) -> Predictions:
+    """The detections of a file, in the order of its lines; a `.mpeg` after a video's name is left out."""
+    places, labels = Places(ids=True), Places()
+    made: dict[str, list[float]] = {name: [] for name in ("video", "start", "end", "label", "score")}
+    lines, left_out = [], {}
+    texts = source.lines
+    if source.is_cut:
+        if not fix:
+            raise source.cut_line()
+        texts = texts[:-1]
+        left_out["last line without an end, dropped"] = 1
+    for line, text in enumerate(texts, 1):
+        words = text.split()
+        if not words:
+            continue
+        if len(words) != _WIDTH:
+            raise DataError(
+                f"{source.path}: line {line} has {len(words)} field(s), not the five of 'video start end class score'",
+                fault="F39",
+            )
+        number = class_number(words[3])
+        if number is None:
+            raise DataError(
+                f"{source.path}: line {line}: the class is {words[3][:40]!r}, not a number of {_CLASS_LIST}",
+                fault="F45",
+            )
+        made["video"].append(places[re.sub(r"\.mpeg$", "", words[0], flags=re.IGNORECASE)])
+        made["start"].append(needed_number(source, line, "the start", words[1]))
+        made["end"].append(needed_number(source, line, "the end", words[2]))
+        made["label"].append(labels[str(number)])
+        made["score"].append(needed_number(source, line, "the score", words[4]))
+        lines.append(line)
+    found = finished_predictions(
+        source.path,
+        videos=list(places.names),
+        labels=[int(number) for number in labels.names],
+        columns=made,
+        where=lambda row: f"line {lines[row]}",
+        fix=fix,
+        left_out=left_out,
+    )
+    return officially_named(found)
+
+
+def read_truth(source: Source, wanted: Wanted) -> Truth:
+    """The ground truth in a folder; classes in the order of their numbers if it lists them, or of their names."""
+    table = TruthTable(source.path, wanted)
+    files = _class_files(source.path)
+    numbers = _class_list(source.path / _CLASS_LIST)
+    order = {name: number for number, name in enumerate(numbers)}
+    for path, (name, subset) in sorted(files.items(), key=lambda entry: order.get(entry[1][0], len(order))):
+        for line, text in enumerate(Source(path).lines, 1):
+            words = text.split()
+            if not words:
+                continue
+            video = table.row_video(words[0], subset=subset)
+            where = f"line {line} of {path.name}"
+            times = [number_in(word) for word in words[1:]]
+            if name == _AMBIGUOUS:
+                table.add_ambiguous(video, times, where=where)
+            else:
+                table.add(video, name, times, where=where)
+    if numbers:
+        table.set_label_ids(numbers)
+    return table.finish()
+
+
+def _class_list(path: Path) -> dict[str, int]:
+    if not path.exists():
+        return {}
+    numbers: dict[str, int] = {}
+    for line, text in enumerate(Source(path).lines, 1):
+        words = text.split(maxsplit=1)
+        if not words:
+            continue
+        number = class_number(words[0])
+        if len(words) != 2 or number is None or words[1].strip() in numbers:
+            raise DataError(f"{path}: line {line} is {text[:60]!r}, not a number and a class of its own", fault="F36")
+        numbers[words[1].strip()] = number
+    return numbers
+
+
+def write(predictions: Predictions, path: Path) -> None:
+    """Write one detection a line; names become the numbers of THUMOS14's twenty classes."""
+    _refuse_spaces(predictions.videos)
+    numbers = class_numbers(predictions, THUMOS14_IDS).tolist()
+    columns = (predictions.video, predictions.start, predictions.end, predictions.label, predictions.score)
+    write_text(
+        path,
+        (
+            f"{predictions.videos[video]} {start!r} {end!r} {numbers[label]} {score!r}\n"
+            for video, start, end, label, score in zip(*(column.tolist() for column in columns), strict=True)
+        ),
+    )
+
+
+def write_truth(truth: Truth, path: Path) -> None:
+    """Write a folder of one file per class and subset."""
+    _refuse_spaces(truth.videos)
+    files: dict[str, str] = {}
+
+    def put(name: str, video: int, start: float, end: float) -> None:
+        file = f"{name}_{truth.subsets[video] or 'all'}.txt"
+        if file_name_for(file, "") != file or not _CLASS_FILE.fullmatch(file):
+            raise BadValue(f"class {name!r} cannot be part of the name of a file; write JSON or CSV instead")
+        files[file] = files.get(file, "") + f"{truth.videos[video]} {start!r} {end!r}\n"
+
+    for video, start, end, label in zip(
+        truth.video.tolist(), truth.start.tolist(), truth.end.tolist(), truth.label.tolist(), strict=True
+    ):
+        if truth.classes[label] == _AMBIGUOUS:
+            raise BadValue(f"a class may not be called {_AMBIGUOUS!r} here; write JSON or CSV instead")
+        put(truth.classes[label], video, start, end)
+    spans = truth.ambiguous
+    for video, start, end in zip(spans.video.tolist(), spans.start.tolist(), spans.end.tolist(), strict=True):
+        put(_AMBIGUOUS, video, start, end)
+    if truth.label_ids is not None:
+        files[_CLASS_LIST] = "".join(f"{i} {name}\n" for i, name in zip(truth.label_ids, truth.classes, strict=True))
+    refuse_collisions(files, str(path))
+    write_folder(path, files)
+
+
+def _refuse_spaces(videos: tuple[str, ...]) -> None:
+    wrong = next((name for name in videos if not _is_word(name) or name.lower().endswith(".mpeg")), None)
+    if wrong is not None:
+        raise BadValue(f"video {shown(wrong)} cannot be the first word of a line; write JSON or CSV instead")
+
+
+def _is_word(name: str) -> bool:
+    """Whether a reader takes it for one word, and the file that begins with it for text."""
+    return name.split() == [name] and name.isprintable() and name[0] not in "{[(}]"
+
+
+formats.add(
+    "thumos14-text",
+    Format(
+        about="THUMOS14's text: lines of 'video start end class score', or a folder of one file per class",
+        recognise=recognise,
+        read_truth=read_truth,
+        read_predictions=read,
+        write_truth=write_truth,
+        write_predictions=write,
+        writes={"truth": ("",), "predictions": (".txt",)},
+        holds=frozenset(("subset", "label_ids", "ambiguous", "numbers")),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Video input and output through PyAV/FFmpeg: probing, decoding, encoding, in-memory codecs."""

@@ -1,0 +1,218 @@
+"""A video file in the making: encoder, container and copied sound."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import av
+from av.audio.stream import AudioStream
+from av.container import InputContainer, OutputContainer
+from av.packet import Packet
+from av.video.stream import VideoStream
+
+from jostle.core.types.clip import Frame
+from jostle.errors import BadValue, MediaError
+from jostle.io.video.colour import FromRgb
+from jostle.io.video.encoders import narrowest, require_encoder, set_up
+from jostle.io.video.ffmpeg import open_input, picture_stream
+from jostle.io.video.sink import ENCODER_THREADS, Sink
+from jostle.io.video.validation import Limits, PathLike, checked_file, shown_name
+
+_MUXERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".avi": "avi"}
+_CODECS = {"h264": "libx264", "h265": "libx265", "ffv1": "ffv1"}
+# Sound that each container holds for certain; FFmpeg's own list promises more than its muxers keep.
+_SOUND = {
+    "mp4": ("aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"),
+    "mov": ("aac", "mp3", "ac3", "eac3", "alac", "pcm_s16le", "pcm_s16be", "pcm_s24le"),
+    "avi": ("aac", "mp3", "ac3", "mp2", "pcm_s16le", "pcm_u8"),
+}
+_BITEXACT = 0x0400  # AVFMT_FLAG_BITEXACT
+_QUALITY = {"h264": 16.0, "h265": 18.0}
+# Of films coded both ways, the quantiser whose pictures are as near to the original (0.1 dB) as a rate factor's.
+_QUANTISER_ABOVE_RATE_FACTOR = 3
+
+
+class VideoFile(Sink):
+    """Encodes frames into a container."""
+
+    def __init__(
+        self,
+        temporary: Path,
+        *,
+        suffix: str,
+        size: tuple[int, int],
+        fps: Fraction,
+        time_base: Fraction,
+        codec: str,
+        quality: float | None,
+        gop: int,
+        faststart: bool,
+        audio_from: PathLike | None,
+        metadata: dict[str, str],
+    ) -> None:
+        super().__init__(temporary)
+        if suffix not in _MUXERS:
+            raise BadValue(f"a video file ends in {', '.join(_MUXERS)}, not {suffix!r}")
+        if codec not in _CODECS:
+            raise BadValue(f"codec must be one of h264, h265, ffv1, images, got {codec!r}")
+        if codec == "ffv1" and suffix not in (".mkv", ".avi"):
+            raise BadValue(f"lossless video goes into .mkv, not {suffix}; change the name")
+        require_encoder(_CODECS[codec])
+        if size[1] < narrowest(_CODECS[codec]):
+            raise BadValue(f"h265 needs frames at least 64 pixels wide, not {size[1]}; write h264")
+        odd = bool(size[0] % 2 or size[1] % 2)
+        pixel_format = "bgr0" if codec == "ffv1" else "yuv444p" if odd else "yuv420p"
+        self._convert = FromRgb(pixel_format)
+        self._time_base = time_base
+        self._sound: _Sound | None = None
+        muxer = _MUXERS[suffix]
+        options = {}
+        if muxer in ("mp4", "mov"):
+            options["movie_timescale"] = str(_timescale(time_base))
+            if faststart:
+                options["movflags"] = "+faststart"
+        self._container: OutputContainer | None = av.open(
+            f"file:{os.path.abspath(temporary)}", "w", format=muxer, options=options
+        )
+        try:
+            # Without this flag muxers write random identifiers and their version.
+            self._container.flags |= _BITEXACT
+            self._container.metadata.update(metadata)
+            settings = _options(codec, quality, gop)
+            self._stream = self._video_stream(_CODECS[codec], size, pixel_format, settings, fps)
+            if audio_from is not None:
+                self._sound = self._opened_sound(audio_from)
+                self.has_sound = self._sound is not None
+        except BaseException:
+            self.discard()
+            raise
+
+    def _video_stream(
+        self, encoder: str, size: tuple[int, int], pixel_format: str, options: dict[str, str], fps: Fraction
+    ) -> VideoStream:
+        assert self._container is not None
+        stream = self._container.add_stream(encoder, rate=fps)
+        assert isinstance(stream, VideoStream)
+        set_up(stream.codec_context, size, pixel_format, options)
+        stream.codec_context.time_base = self._time_base
+        stream.codec_context.thread_count = 1 if encoder == "libx265" else ENCODER_THREADS
+        stream.time_base = self._time_base
+        return stream
+
+    def _opened_sound(self, path: PathLike) -> _Sound | None:
+        assert self._container is not None
+        sound = _Sound(path)
+        if sound.stream is None:
+            sound.close()
+            return None
+        codec = sound.stream.codec_context.codec.canonical_name
+        muxer = self._container.format.name
+        if codec not in _SOUND.get(muxer, (codec,)):
+            sound.close()
+            self.warnings.append(f"{muxer} cannot hold {codec} sound, so there is none; write .mkv to keep it")
+            return None
+        sound.target = self._container.add_stream_from_template(sound.stream)
+        return sound
+
+    def write(self, frame: Frame, tick: int) -> None:
+        """Take one frame."""
+        picture = self._convert(frame)
+        picture.pts = tick
+        picture.time_base = self._time_base
+        self._mux(self._stream.codec_context.encode(picture))
+
+    def _mux(self, packets: list[Packet[VideoStream]]) -> None:
+        assert self._container is not None
+        for packet in packets:
+            packet.stream = self._stream
+            stamp = packet.dts if packet.dts is not None else packet.pts
+            if self._sound and stamp is not None:
+                for sound in self._sound.until(float(stamp * packet.time_base)):
+                    self._container.mux(sound)
+            self._container.mux(packet)
+
+    def finish(self) -> None:
+        """Flush the encoder, copy the rest of the sound, close the container and wait for the disk."""
+        assert self._container is not None
+        self._mux(self._stream.codec_context.encode(None))
+        if self._sound:
+            for packet in self._sound.until(float("inf")):
+                self._container.mux(packet)
+            self._sound.close()
+        self._container.close()
+        self._container = None
+        with open(self.temporary, "rb+") as file:
+            os.fsync(file.fileno())
+
+    def discard(self) -> None:
+        """Remove the file."""
+        if self._sound:
+            self._sound.close()
+        # Before it is closed: a file without a name is not rewritten for the sake of its index.
+        self.temporary.unlink(missing_ok=True)
+        if self._container is not None:
+            with contextlib.suppress(av.FFmpegError, OSError, ValueError):
+                self._container.close()
+            self._container = None
+
+
+class _Sound:
+    """Audio packets of another file, in step with the pictures: both count from that file's first picture."""
+
+    def __init__(self, path: PathLike) -> None:
+        limits = Limits()
+        name, _ = checked_file(path)
+        self._container: InputContainer = open_input(name, limits)
+        self.stream: AudioStream | None = next(iter(self._container.streams.audio), None)
+        self.target: AudioStream | None = None
+        self._waiting: Packet[AudioStream] | None = None
+        if self.stream is None:
+            return
+        if self.stream.codec_context is None or self.stream.time_base is None:
+            raise MediaError(f"{shown_name(name)}: its sound cannot be copied; leave it out", fault="F16")
+        pictures = picture_stream(self._container, name, limits)
+        start = (pictures.start_time or 0) * (pictures.time_base or Fraction(1))
+        self._shift = round(start / self.stream.time_base)
+        self._packets: Iterator[Packet[AudioStream]] = self._container.demux(self.stream)
+
+    def until(self, seconds: float) -> Iterator[Packet[AudioStream]]:
+        """The packets that are due before this time."""
+        while True:
+            packet = self._waiting or next(self._packets, None)
+            self._waiting = None
+            if packet is None:
+                return
+            if packet.dts is None or packet.pts is None or packet.size == 0:
+                continue
+            if packet.stream is not self.target:
+                packet.dts -= self._shift
+                packet.pts -= self._shift
+                assert self.target is not None
+                packet.stream = self.target
+            if float(packet.dts * packet.time_base) > seconds:
+                self._waiting = packet
+                return
+            yield packet
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._container.close()
+
+
+def _options(codec: str, quality: float | None, gop: int) -> dict[str, str]:
+    if codec == "ffv1":
+        return {"level": "3", "slices": "4", "slicecrc": "1", "g": "1"}
+    settings = {"preset": "veryfast", "g": str(gop)}
+    factor = _QUALITY[codec] if quality is None else quality
+    if codec == "h264":
+        return {**settings, "qp": str(min(round(factor) + _QUANTISER_ABOVE_RATE_FACTOR, 51))}
+    return {**settings, "crf": f"{factor:g}"}
+
+
+def _timescale(time_base: Fraction) -> int:
+    """A clock for the whole file as fine as the pictures' own, so that the first frame is not rounded."""
+    return max(1000, min(time_base.denominator, 2**31 - 1))

@@ -1,0 +1,266 @@
+"""The diagnosis of a detector: matched twice, read in four ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.core.notebook import data_frame, html_table, percents
+from jostle.core.types.columns import Floats, Ints
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import Truth
+from jostle.metrics.alignment import align, counted_as
+from jostle.metrics.diagnosis.characteristics import Instances, annotated_segments, prepare
+from jostle.metrics.diagnosis.false_negatives import FalseNegatives, count_misses
+from jostle.metrics.diagnosis.false_positives import KINDS, FalsePositives, choose_best, sort_errors
+from jostle.metrics.diagnosis.ranks import mean_of, ties_turned
+from jostle.metrics.diagnosis.sensitivity import Sensitivity, measure_sensitivity
+from jostle.metrics.diagnosis.style import Style, styles
+from jostle.metrics.matching import Matches, match
+from jostle.metrics.mean_ap import average_precision_table, mean_over_classes, ranks_of
+from jostle.metrics.protocol import protocols
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Precision:
+    """Average precision of some predictions, plain and normalised.
+
+    Attributes:
+        count: how many predictions there are.
+        ap: (C, T); NaN for a class without an instance, as in `ap_n`.
+        ap_n: (C, T) with DETAD's normalised precision.
+    """
+
+    count: int
+    ap: Floats
+    ap_n: Floats
+
+    @property
+    def map(self) -> Floats:
+        """(T,) mean over the classes that have an instance."""
+        return mean_over_classes(self.ap)
+
+    @property
+    def map_n(self) -> Floats:
+        """(T,) the same, normalised."""
+        return mean_over_classes(self.ap_n)
+
+    @property
+    def average_map(self) -> float:
+        return mean_of(self.ap)
+
+    @property
+    def average_map_n(self) -> float:
+        return mean_of(self.ap_n)
+
+
+@dataclass(frozen=True, eq=False)
+class Diagnosis:
+    """What DETAD says of a detector.
+
+    Attributes:
+        style: name of the style.
+        tious: (T,) thresholds.
+        annotators: how many annotations of each instance were used.
+        normaliser: N, the mean number of instances of a class.
+        classes: names of the classes that the tables have a row for.
+        precision: of all predictions.
+        top_10g: of the ten times as many surest predictions of each class as it has instances.
+        false_positives: among the top-10G.
+        sensitivity: to the characteristics of instances.
+        false_negatives: the instances that are missed.
+        instances: those that count, with their characteristics; columns of `missed` are in their order.
+        facts: of the truth and the predictions, by the words of the JSON.
+        remarks: what a user should hear about it.
+    """
+
+    style: str
+    tious: Floats
+    annotators: int
+    normaliser: float
+    classes: tuple[str, ...]
+    precision: Precision
+    top_10g: Precision
+    false_positives: FalsePositives
+    sensitivity: Sensitivity
+    false_negatives: FalseNegatives
+    instances: Instances
+    facts: dict[str, dict[str, Any]]
+    remarks: tuple[str, ...]
+
+    def to_frame(self) -> Any:
+        """A pandas data frame of the profile of false positives: a row a split of the surest predictions, shares.
+
+        Raises:
+            MissingExtra: if pandas is not installed.
+        """
+        profile = self.to_dict()["false_positives"]["profile"]
+        return data_frame({key: [split[key] for split in profile] for key in profile[0]})
+
+    def _repr_html_(self) -> str:
+        told = self.to_dict()
+        rows = [
+            ["average mAP", percents(told["average_map"])],
+            ["average mAP_N", percents(told["average_map_n"])],
+            ["missed instances", percents(told["false_negatives"]["overall"])],
+        ]
+        for kind, cost in told["false_positives"]["impact"].items():
+            rows.append([f"cost of {kind.replace('_', ' ')}, points", percents(cost)])
+        return html_table(f"Diagnosis, {self.style} style", ["", "%"], rows, notes=self.remarks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: fractions, and None for what has no value."""
+        wrong, missed = self.false_positives, self.false_negatives
+        return {
+            "format": FORMAT,
+            "style": self.style,
+            "tious": self.tious.tolist(),
+            "annotators": self.annotators,
+            "map": self.precision.map.tolist(),
+            "map_n": self.precision.map_n.tolist(),
+            "average_map": self.precision.average_map,
+            "average_map_n": self.precision.average_map_n,
+            "normaliser": self.normaliser,
+            "top_10g": {
+                "count": self.top_10g.count,
+                "average_map": self.top_10g.average_map,
+                "average_map_n": self.top_10g.average_map_n,
+            },
+            "false_positives": {
+                "profile": wrong.profile,
+                "totals": wrong.totals,
+                "counts": {name: wrong.counts[:, i].tolist() for i, name in enumerate(KINDS)},
+                "impact": dict(wrong.impact),
+            },
+            "sensitivity": {"base": self.sensitivity.base}
+            | {name: dict(buckets) for name, buckets in self.sensitivity.buckets.items()},
+            "sensitivity_profile": {name: dict(vars(extent)) for name, extent in self.sensitivity.profile.items()},
+            "false_negatives": {"overall": missed.overall}
+            | {name: dict(rates) for name, rates in missed.buckets.items()}
+            | {
+                "share": {name: dict(shares) for name, shares in missed.share.items()},
+                "pairs": {name: dict(rates) for name, rates in missed.pairs.items()},
+            },
+            "characteristics": {
+                name: {"computed": found.computed, "without_bucket": found.without}
+                for name, found in self.instances.characteristics.items()
+            },
+            "truth": dict(self.facts["truth"]),
+            "predictions": dict(self.facts["predictions"]),
+        }
+
+    def __repr__(self) -> str:
+        impact = self.false_positives.impact
+        worst = max(impact, key=lambda name: impact[name])
+        return (
+            f"Diagnosis({self.style}: average mAP {self.precision.average_map:.2%}, "
+            f"mAP_N {self.precision.average_map_n:.2%}, costliest error {worst.replace('_', ' ')} "
+            f"{impact[worst]:+.2%}, missed {self.false_negatives.overall:.2%})"
+        )
+
+
+def diagnose(
+    predictions: Predictions, truth: Truth, *, style: str | Style = "thumos14", annotators: int = 1
+) -> Diagnosis:
+    """Diagnose a detector's predictions.
+
+    Predictions are matched twice: all of them, which gives mAP, sensitivity and misses, and the top-10G, which give
+    the kinds of false positives and what each costs. Where the public program has a fault, `MENDED_FAULTS` says what
+    is done instead.
+
+    Args:
+        style: name of a style, or one of your own: thresholds and buckets.
+        annotators: use the first so many annotations of each instance, any of which a prediction may match.
+
+    Raises:
+        DataError: if there is nothing to diagnose, or the two do not belong together.
+
+    >>> truth = Truth(("a",), ("Jump",), [0, 0], [1.0, 4.0], [2.0, 6.0], [0, 0])
+    >>> found = Predictions(("a",), ("Jump",), [0, 0], [1.0, 5.0], [2.0, 9.0], [0, 0], [0.9, 0.5])
+    >>> diagnose(found, truth)
+    Diagnosis(thumos14: average mAP 50.00%, mAP_N 50.00%, costliest error double detection +0.00%, missed 50.00%)
+    """
+    chosen = styles[style] if isinstance(style, str) else style
+    protocol, tious = protocols["activitynet"], np.array(chosen.tious)
+    instances = prepare(truth, chosen)
+    kept = instances.truth
+    segments = annotated_segments(kept, annotators)
+    normaliser = len(segments.instance) / instances.classes
+    aligned = align(predictions, kept)
+    positives = kept.counts
+
+    matches = match(aligned, kept, protocol, tious, segments=segments)
+    precision = _precision(matches, positives, normaliser)
+    turned = ties_turned(matches.ranking, aligned)
+    best = choose_best(
+        aligned,
+        matches.ranking,
+        turned,
+        instances=np.bincount(kept.label[segments.instance], minlength=len(kept.classes)),
+    )
+    best_matches = match(best.aligned, kept, protocol, tious, segments=segments)
+    return Diagnosis(
+        style=chosen.name,
+        tious=tious,
+        annotators=annotators,
+        normaliser=normaliser,
+        classes=kept.classes,
+        precision=precision,
+        top_10g=_precision(best_matches, positives, normaliser),
+        false_positives=sort_errors(
+            best,
+            best_matches,
+            kept,
+            segments=segments,
+            rows=instances.rows,
+            positives=positives,
+            normaliser=normaliser,
+        ),
+        sensitivity=measure_sensitivity(
+            matches,
+            turned,
+            instances.characteristics,
+            classes=len(kept.classes),
+            normaliser=normaliser,
+            base=precision.average_map_n,
+        ),
+        false_negatives=count_misses(matches, instances.characteristics, positives=positives, normaliser=normaliser),
+        instances=instances,
+        facts={
+            "truth": {
+                "videos": len(truth.videos),
+                "instances": len(kept),
+                "classes": instances.classes,
+                "subset": truth.subset,
+                "fingerprint": truth.fingerprint,
+                "left_out": dict(truth.left_out) | instances.dropped,
+            },
+            "predictions": dict(aligned.counts),
+        },
+        remarks=aligned.remarks + _remarks(truth, instances, positives),
+    )
+
+
+def _precision(matches: Matches, positives: Ints, normaliser: float) -> Precision:
+    ranks = ranks_of(matches)
+    return Precision(
+        count=len(matches.ranking.order),
+        ap=average_precision_table(ranks, matches.label, positives),
+        ap_n=average_precision_table(ranks, matches.label, positives, normaliser=normaliser),
+    )
+
+
+def _remarks(truth: Truth, instances: Instances, positives: Ints) -> tuple[str, ...]:
+    dropped = dict(truth.left_out) | instances.dropped
+    made = [f"{counted_as(count, 'instance')} left out: {why}" for why, count in dropped.items() if count]
+    emptied = instances.classes - int(np.count_nonzero(positives))
+    if emptied:
+        made.append(f"classes that lost all of their instances, in no mean: {emptied}")
+    for name, found in instances.characteristics.items():
+        if found.without:
+            made.append(f"{found.without} instances are in no bucket of {name}: it is missing or outside the edges")
+    return tuple(made)

@@ -1,0 +1,94 @@
+"""False negatives: instances that no prediction finds with a precision worth having."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from jostle.core.types.columns import Flags, Floats, Ints
+from jostle.metrics.diagnosis.characteristics import Characteristic
+from jostle.metrics.diagnosis.ranks import mean_of, precise_enough
+from jostle.metrics.matching import NONE, Matches
+from jostle.metrics.mean_ap import average_precision_table, ranks_of
+
+FLOOR = 0.05  # a match at a normalised precision of at most this is none
+
+Rates = dict[str, float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class FalseNegatives:
+    """Shares of instances that are missed, means over thresholds.
+
+    Attributes:
+        overall: of all instances.
+        buckets: of those in each bucket, by characteristic; None for a bucket without an instance.
+        share: what part of all instances is in each bucket.
+        pairs: as `buckets`, for two characteristics together (`coverage,length`: `XS,S`); only those that occur.
+        pair_share: what part of all instances that is.
+        missed: (T, I) whether an instance is missed at a threshold.
+        average_map_n: average mAP_N once matches below the floor are taken away.
+    """
+
+    overall: float
+    buckets: Mapping[str, Rates]
+    share: Mapping[str, Mapping[str, float]]
+    pairs: Mapping[str, Mapping[str, float]]
+    pair_share: Mapping[str, Mapping[str, float]]
+    missed: Flags
+    average_map_n: float
+
+
+def count_misses(
+    matches: Matches, characteristics: Mapping[str, Characteristic], *, positives: Ints, normaliser: float
+) -> FalseNegatives:
+    """What is missed, overall and by bucket.
+
+    An instance is missed at a threshold if no prediction takes it, or the one that does stands where normalised
+    precision is at most 0.05. The rate of a bucket is the mean over thresholds of missed / instances.
+
+    Args:
+        matches: of all predictions.
+        positives: (C,) instances of each class.
+    """
+    ranks = ranks_of(matches)
+    kept = precise_enough(ranks, matches.label, positives, normaliser=normaliser, floor=FLOOR)
+    left = average_precision_table(np.where(kept, ranks, NONE), matches.label, positives, normaliser=normaliser)
+    missed = ~kept
+    share_missed = missed.mean(axis=0)  # (I,) at what part of the thresholds
+    buckets: dict[str, Rates] = {}
+    share: dict[str, dict[str, float]] = {}
+    for name, found in characteristics.items():
+        counts, rates = _rates(found.bucket.astype(np.int64), share_missed, len(found.labels))
+        buckets[name] = {
+            label: float(rate) if count else None
+            for label, count, rate in zip(found.labels, counts, rates, strict=True)
+        }
+        share[name] = {
+            label: float(count / len(share_missed)) for label, count in zip(found.labels, counts, strict=True)
+        }
+    pairs: dict[str, dict[str, float]] = {}
+    pair_share: dict[str, dict[str, float]] = {}
+    for one, other in combinations(characteristics.values(), 2):
+        both = f"{one.name},{other.name}"
+        code = np.where(
+            (one.bucket >= 0) & (other.bucket >= 0),
+            one.bucket.astype(np.int64) * len(other.labels) + other.bucket,
+            NONE,
+        )
+        names = [f"{a},{b}" for a in one.labels for b in other.labels]
+        counts, rates = _rates(code, share_missed, len(names))
+        pairs[both] = {names[i]: float(rates[i]) for i in np.flatnonzero(counts)}
+        pair_share[both] = {names[i]: float(counts[i] / len(share_missed)) for i in np.flatnonzero(counts)}
+    return FalseNegatives(float(missed.mean(axis=1).mean()), buckets, share, pairs, pair_share, missed, mean_of(left))
+
+
+def _rates(code: Ints, share_missed: Floats, size: int) -> tuple[Ints, Floats]:
+    """Instances of each code, and what part of them is missed (0 where there are none)."""
+    known = code >= 0
+    counts = np.bincount(code[known], minlength=size)
+    missed = np.bincount(code[known], weights=share_missed[known], minlength=size)
+    return counts, missed / np.maximum(counts, 1)

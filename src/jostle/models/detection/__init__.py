@@ -1,0 +1,1 @@
+"""Temporal action detectors: features or frames in, scored segments out."""

@@ -1,0 +1,405 @@
+"""BasicTAD: frames in, through one network trained end to end, segments beside anchors or at points out.
+
+Yang, Chen, Zheng, Lu, Wang: "BasicTAD: an Astounding RGB-Only Baseline for Temporal Action Detection", Computer Vision
+and Image Understanding 2023. Weights under the names of github.com/MCG-NJU/BasicTAD load as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from jostle.core.types.segments import Segments
+from jostle.errors import BadValue
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.blocks.basictad_heads import AnchorTowers, DeformablePointTowers, NormedPointTowers
+from jostle.models.detection.blocks.basictad_losses import anchor_losses, sigmoid_losses, softmax_losses
+from jostle.models.detection.blocks.centred_anchors import answering as answering_anchors
+from jostle.models.detection.blocks.centred_anchors import decoded, make_anchors
+from jostle.models.detection.blocks.convolution import GROUPS
+from jostle.models.detection.blocks.stride_points import (
+    Halvings,
+    PointAnswers,
+    TopDown,
+    level_ranges,
+    max_pooled,
+    point_answers,
+    without_implied,
+)
+from jostle.models.detection.blocks.trunks import SlowTrunk
+from jostle.models.detection.detector import detector
+from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, joined
+from jostle.models.detection.frame_sampling import equally_apart, frames_at, imagenet_scaled
+from jostle.models.detection.nms import hard_nms, weighted_nms
+from jostle.models.detection.outputs import Candidates, Losses
+from jostle.models.input_spec import resized
+from jostle.models.preprocessing.crop import centre_crop
+
+LAST_THRESHOLD = 0.3  # IoU of the last suppression of points with softmax
+DIVING = (4, 7)  # THUMOS14's cliff diving, which is annotated as diving besides
+
+Form = Literal["anchors", "sigmoid_points", "softmax_points"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BasicTadConfig(FrameConfig):
+    """Settings of BasicTAD; the defaults are those published for THUMOS14 with anchors at six frames a second.
+
+    Attributes:
+        dim: width of the head.
+        max_segments: how many segments are kept; with `softmax_points`, before classes are implied.
+        form: `anchors`, or without any: `sigmoid_points` with a probability for each class of its own, or
+            `softmax_points`, which share one with background, with towers that look where they choose.
+        finest: frames a step of the finest level.
+        neck_dim: width of the halved maps, with anchors.
+        threshold: least IoU of segments that become one.
+        implied: a class, and one that each of its actions is of as well; with points, what is found as the first is
+            found as the second too.
+        backbone_width: share of Slow's channels.
+        released_faults: repeat what the released program does wrong: a limit of segments that a pair steps over, times
+            rounded to tenths of a second, segments without length, segments that reach into what fills up the last
+            clip, and points whose label is not that of the action their distances lead to.
+    """
+
+    dim: int = 256
+    max_length: int = 192
+    levels: int = 5
+    min_probability: float = 0.005
+    max_segments: int = 1200
+    fps: float | None = 6.0
+    frame_size: int = 180
+    crop: int = 160
+    clip_stride: int = 144
+    form: Form = "anchors"
+    finest: int = 2
+    neck_dim: int = 512
+    threshold: float = 0.5
+    implied: tuple[int, int] | None = None
+    backbone_width: float = 1.0
+    released_faults: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._need_counts("finest", "neck_dim")
+        self._need_one_of("form", "anchors", "sigmoid_points", "softmax_points")
+        if self.input_dim != 3:
+            raise BadValue(f"BasicTAD: it looks at frames of 3 colours, not {self.input_dim}")
+        if self.levels < 2:
+            raise BadValue(f"BasicTAD: levels are from 2, not {self.levels}")
+        if self.max_length % (self.finest * 2 ** (self.levels - 1)):
+            raise BadValue(
+                f"BasicTAD: {self.levels} levels need a max_length that is a multiple of "
+                f"{self.finest * 2 ** (self.levels - 1)}, not {self.max_length}"
+            )
+        if self.clip_stride > self.max_length:
+            raise BadValue(f"BasicTAD: clip_stride {self.clip_stride} leaves out frames between clips")
+        if self.form == "sigmoid_points" and self.dim % GROUPS:
+            raise BadValue(f"BasicTAD: dim {self.dim} does not divide into the {GROUPS} groups of its norms")
+        if not 0 < self.backbone_width <= 1:
+            raise BadValue(f"BasicTAD: backbone_width is above 0 and at most 1, not {self.backbone_width}")
+        if not 0 < self.threshold <= 1:
+            raise BadValue(f"BasicTAD: threshold is above 0 and at most 1, not {self.threshold}")
+        if self.implied is not None and not all(0 <= number < self.classes for number in self.implied):
+            raise BadValue(f"BasicTAD: implied is two numbers of its {self.classes} classes, not {self.implied}")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Steps of each level."""
+        return tuple(self.max_length // self.finest >> level for level in range(self.levels))
+
+
+@dataclass(frozen=True)
+class BasicTadOutputs:
+    """Raw outputs of all levels, one level after the other: of anchors, or of points.
+
+    Attributes:
+        logits: (B, N, K), of points with softmax (B, N, 1 + K), background first.
+        places: (B, N, 2) codes beside the anchors, or distances from the points to start and end, in strides.
+    """
+
+    logits: Tensor
+    places: Tensor
+
+
+class BasicTAD(FrameDetector[BasicTadConfig]):
+    """The detector. It looks at clips of one length, pixels and all."""
+
+    anchors: Tensor
+    points: Tensor
+    stride: Tensor
+    level: Tensor
+
+    def __init__(self, config: BasicTadConfig) -> None:
+        super().__init__(config)
+        self.backbone = SlowTrunk(config.backbone_width, config.finest, fixed_norms=config.fixed_norms)
+        width, dim = SlowTrunk.channels(config.backbone_width), config.dim
+        self.neck = nn.ModuleList()
+        if config.form == "anchors":
+            self.neck.append(Halvings(width, config.neck_dim, config.levels))
+            self.neck.append(TopDown([width, *([config.neck_dim] * (config.levels - 1))], dim))
+            width = dim
+        head = {"anchors": AnchorTowers, "sigmoid_points": NormedPointTowers, "softmax_points": DeformablePointTowers}
+        self.head = head[config.form](width, dim, config.classes, config.levels)
+        level = torch.cat([torch.full((size,), number) for number, size in enumerate(config.sizes)])
+        stride = config.finest * 2.0**level
+        step = torch.cat([torch.arange(size) for size in config.sizes])
+        for name, buffer in (
+            ("anchors", make_anchors(config.sizes, config.finest)),  # (N, 2) in frames, as are
+            ("points", (step + 0.5) * stride),  # (n,)
+            ("stride", stride),
+            ("level", level),
+        ):
+            self.register_buffer(name, buffer, persistent=False)
+
+    @classmethod
+    def own_names(cls, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Without the trunk's second copy, which has an unused classifier too."""
+        return {key: value for key, value in weights.items() if not key.startswith("backbone._model.")}
+
+    def see(self, pictures: Tensor) -> Tensor:
+        """(N, c, h, w): the stem and the first two stages of Slow see each frame by itself."""
+        return self.backbone.see(pictures)
+
+    def levels_of(self, seen: Tensor) -> list[Tensor]:
+        """(B, C, t) of each level of the pyramid, from (B, T, c, h, w) of what was seen of frames."""
+        return self._levels(self.backbone.join(seen))
+
+    def _levels(self, made: Tensor) -> list[Tensor]:
+        if self.config.form != "anchors":
+            return max_pooled(made, self.config.levels)
+        return list(self.neck[1](self.neck[0](made)))
+
+    @property
+    def layers(self) -> int:
+        """The blocks of the last two stages of Slow."""
+        return len(self.backbone.near)
+
+    def layer(self, number: int, near: Tensor) -> Tensor:
+        """(N, c, h, w) of (N, 3, C, H, W)."""
+        return self.backbone.near[number].of_three(near)
+
+    def ended(self, made: Tensor) -> BasicTadOutputs:
+        """Raw outputs of clips whose frames went through all blocks of Slow."""
+        return BasicTadOutputs(*self.head(self._levels(self.backbone.pooled(made))))
+
+    def join(self, seen: Tensor) -> BasicTadOutputs:
+        """Raw outputs of clips of which frames were seen one by one."""
+        return BasicTadOutputs(*self.head(self.levels_of(seen)))
+
+    def wanted(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
+        """Which frames are looked at, and how many those are a second; as FFmpeg changes a rate."""
+        own = self.config.fps
+        return super().wanted(count, fps) if own is None else (frames_at(count, fps, own), own)
+
+    def shrunk(self, frames: Tensor) -> Tensor:
+        """(T, 3, h, w) values from 0 to 255: frames whose short side is brought to a length."""
+        height, width = frames.shape[-2:]
+        scale = self.config.frame_size / min(height, width)
+        return resized(frames, (int(height * scale + 0.5), int(width * scale + 0.5)), antialias=False)
+
+    def pictures(self, frames: Tensor) -> Tensor:
+        """(T, 3, crop, crop) values from 0 to 255: the middle of what frames are shrunk to."""
+        return centre_crop(self.shrunk(frames), self.config.crop)
+
+    def scaled(self, pictures: Tensor) -> Tensor:
+        """(3, T, crop, crop) with the mean colour of ImageNet at 0."""
+        return imagenet_scaled(pictures)
+
+    def clips(self, count: int) -> list[int]:
+        """First frames of clips that are equally far apart; the last may be short."""
+        return equally_apart(count, self.config.max_length, self.config.clip_stride)
+
+    def answers(self, actions: Actions) -> PointAnswers:
+        """What points should say of actions in frames of the clip."""
+        config = self.config
+        softmax = config.form == "softmax_points"
+        if softmax and config.implied is not None:
+            actions = without_implied(actions, config.implied)
+        return point_answers(
+            self.points,
+            self.stride,
+            level_ranges(self.level, config.levels),
+            actions,
+            edges=softmax,
+            implied=config.implied,
+            released_faults=config.released_faults,
+        )
+
+    @property
+    def counts_positives(self) -> bool:
+        """With softmax losses are means over the points of each clip."""
+        return self.config.form != "softmax_points"
+
+    def loss(self, outputs: BasicTadOutputs, actions: Actions) -> Losses:
+        """Of classes and of ends.
+
+        Args:
+            actions: in frames of the clip.
+        """
+        said, form = (outputs.logits, outputs.places), self.config.form
+        if form == "anchors":
+            classes, ends, positives = anchor_losses(*said, self.anchors, actions, self.counted)
+        else:
+            wanted = self.answers(actions)
+            positives = wanted.positive.sum()
+            if form == "sigmoid_points":
+                classes, ends = sigmoid_losses(*said, wanted, self.counted)
+            else:
+                classes, ends = softmax_losses(*said, wanted)
+        return Losses(classes + ends, classes, ends, positives)
+
+    def said(self, outputs: BasicTadOutputs) -> Tensor:
+        """(B, N, 2) the segments of anchors or points, in frames of the clip."""
+        if self.config.form == "anchors":
+            return decoded(outputs.places, self.anchors)
+        far = outputs.places * self.stride[:, None]
+        return torch.stack([self.points - far[..., 0], self.points + far[..., 1]], -1)
+
+    def answering(self, outputs: BasicTadOutputs, actions: Actions) -> tuple[Tensor, Tensor]:
+        """(B, N) which anchors or points answer for an action, and (B, N) which row of the actions that is."""
+        if self.config.form == "anchors":
+            number, _ = answering_anchors(self.anchors, actions)
+            return number >= 0, number.clamp(min=0)
+        wanted = self.answers(actions)
+        return wanted.positive, wanted.action
+
+    def decode(self, outputs: BasicTadOutputs) -> list[Candidates]:
+        """Segments of each clip, in frames, before any become one."""
+        config = self.config
+        segments = self.said(outputs).clamp(0, config.max_length)
+        softmax = config.form == "softmax_points"
+        likely = outputs.logits.softmax(-1)[..., 1:] if softmax else outputs.logits.sigmoid()
+        made = []
+        for i in range(len(segments)):
+            row, label = (likely[i] > config.min_probability).nonzero(as_tuple=True)
+            found = (segments[i, row], likely[i, row, label], label)
+            made.append(Candidates(*(column.cpu().numpy() for column in found)))
+        return made
+
+    def gathered(self, parts: Sequence[tuple[int, Candidates]], count: int) -> Candidates:
+        """Those of all clips, with softmax after those of each became one where they overlap."""
+        softmax, faults = self.config.form == "softmax_points", self.config.released_faults
+        kept = []
+        for first, found in parts:
+            segments = found.segments
+            if not (softmax and faults):
+                segments = np.minimum(segments, np.float32(count - first))
+            # What lay outside has no length now; the program keeps it, and it takes a place of those that are allowed.
+            row = np.flatnonzero(segments[:, 0] < segments[:, 1]) if not faults else slice(None)
+            inside = Candidates(segments[row], found.scores[row], found.labels[row])
+            kept.append((first, self._merged(inside) if softmax else inside))
+        return joined(kept)
+
+    def suppressed(self, found: Candidates) -> Candidates:
+        """One segment of those that overlap within a class; with points, implied classes added."""
+        config = self.config
+        if config.form == "softmax_points":
+            kept = hard_nms(*_columns(found), threshold=config.threshold, max_segments=config.max_segments)
+            every = self._implied(Candidates(*kept))
+            most = max(len(every), 1)
+            return Candidates(*hard_nms(*_columns(every), threshold=LAST_THRESHOLD, max_segments=most))
+        merged = self._merged(found)
+        if config.form == "anchors":
+            return _first(merged, config.max_segments)
+        every = self._implied(merged)
+        if config.released_faults and config.implied is not None:
+            # The program counts after each candidate, and looks for the limit itself: a pair may step over it.
+            after = np.cumsum(np.where(merged.labels == config.implied[0], 2, 1))
+            return every if config.max_segments not in after else _first(every, config.max_segments)
+        return _first(every, config.max_segments)
+
+    def seconds_of(
+        self, found: Candidates, rate: float, duration: float, video_scores: npt.ArrayLike | None = None
+    ) -> Segments:
+        """What suppression leaves of candidates, in seconds and inside the video; rounded where the program does."""
+        made = super().seconds_of(found, rate, duration, video_scores)
+        if not self.config.released_faults or self.config.form == "softmax_points":
+            return made
+        start, end = made.start.round(1), made.end.round(1)
+        kept = start < end
+        return replace(made[kept], start=start[kept], end=end[kept])
+
+    def _merged(self, found: Candidates) -> Candidates:
+        return Candidates(*weighted_nms(*_columns(found), threshold=self.config.threshold))
+
+    def _implied(self, found: Candidates) -> Candidates:
+        """With a copy, behind each segment of a class, that is of the implied one."""
+        if self.config.implied is None:
+            return found
+        first, second = self.config.implied
+        row = np.repeat(np.arange(len(found)), np.where(found.labels == first, 2, 1))
+        labels = found.labels[row]
+        labels[np.flatnonzero(row[1:] == row[:-1]) + 1] = second
+        return Candidates(found.segments[row], found.scores[row], labels)
+
+
+def _columns(found: Candidates) -> tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]:
+    return found.segments, found.scores, found.labels
+
+
+def _first(found: Candidates, most: int) -> Candidates:
+    return Candidates(found.segments[:most], found.scores[:most], found.labels[:most])
+
+
+@detector(BasicTAD)
+def basictad() -> BasicTadConfig:
+    """BasicTAD with settings of your own, from those for THUMOS14 with anchors."""
+    return BasicTadConfig()
+
+
+@detector(BasicTAD)
+def basictad_thumos_ab3() -> BasicTadConfig:
+    """BasicTAD for THUMOS14 with anchors, as published: three frames a second, in clips of 96."""
+    return BasicTadConfig(max_length=96, fps=3.0, frame_size=128, crop=128, clip_stride=72, finest=1)
+
+
+@detector(BasicTAD)
+def basictad_thumos_ab6() -> BasicTadConfig:
+    """BasicTAD for THUMOS14 with anchors, as published: six frames a second, in clips of 192."""
+    return BasicTadConfig()
+
+
+@detector(BasicTAD)
+def basictad_thumos_afs3() -> BasicTadConfig:
+    """BasicTAD for THUMOS14 without anchors, as published: three frames a second, in clips of 96."""
+    return BasicTadConfig(
+        dim=2048,
+        max_length=96,
+        fps=3.0,
+        frame_size=128,
+        crop=128,
+        clip_stride=72,
+        form="sigmoid_points",
+        finest=1,
+        threshold=0.4,
+        implied=DIVING,
+    )
+
+
+@detector(BasicTAD)
+def basictad_thumos_afm6() -> BasicTadConfig:
+    """BasicTAD for THUMOS14 without anchors, as published: six frames a second, in clips of 192, with softmax."""
+    return BasicTadConfig(dim=2048, max_segments=200, form="softmax_points", threshold=0.6, implied=DIVING)
+
+
+@detector(BasicTAD)
+def basictad_puppets() -> BasicTadConfig:
+    """BasicTAD in a small size for videos of puppets; jostle's own."""
+    return BasicTadConfig(
+        dim=64,
+        classes=16,
+        max_length=96,
+        max_segments=200,
+        frame_size=112,
+        crop=96,
+        clip_stride=72,
+        neck_dim=128,
+        backbone_width=0.25,
+        fixed_norms=False,
+    )

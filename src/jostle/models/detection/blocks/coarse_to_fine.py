@@ -1,0 +1,155 @@
+"""A second look at a coarse segment: what is seen around its ends, pooled from the frames and from its level.
+
+Lin, Xu, Luo, et al.: "Learning Salient Boundary Feature for Anchor-free Temporal Action Localization", CVPR 2021.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.blocks.boundaries import boundary_max_pool
+from jostle.models.detection.blocks.convolution import same
+from jostle.models.detection.blocks.losses import iou
+
+
+class Refinement(nn.Module):
+    """The feature of a refined segment, at every point of a level."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.cur_point_conv = same(dim, dim, 1)
+        self.lr_conv = same(dim, 2 * dim, 1)
+        self.roi_conv = same(dim, dim, 1)
+        self.proposal_conv = same(4 * dim, dim, 1)
+
+    def forward(
+        self, x: Tensor, around: Tensor, regions: Tensor, *, released_faults: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """(B, D, t) the feature, and (B, 2 D, t) what of the level starts and ends are pooled from.
+
+        Args:
+            x: (B, D, t) of the tower.
+            around: (B, D, t) what was pooled from the frames.
+            regions: (B, t, 4) to pool from the level.
+        """
+        sides = self.lr_conv(x)
+        pooled = boundary_max_pool(sides, regions, released_faults=released_faults)
+        return self.proposal_conv(torch.cat([self.roi_conv(around), pooled, self.cur_point_conv(x)], 1)), sides
+
+
+def level_regions(offsets: Tensor, scale: float) -> Tensor:
+    """(B, t, 4) around the ends of segments (B, t, 2) that are told as distances in frames, on the grid of the level.
+
+    Args:
+        scale: steps of the level in a frame.
+    """
+    left, right = (offsets.detach() * scale).unbind(-1)
+    place = torch.arange(offsets.shape[1], device=offsets.device)
+    return _around(place - left, place + right, left + right)
+
+
+def frame_regions(segments: Tensor) -> Tensor:
+    """(B, M, 4) around the ends of segments (B, M, 2), in frames."""
+    start, end = segments.detach().unbind(-1)
+    return _around(start, end, end - start + 1)
+
+
+def _around(start: Tensor, end: Tensor, length: Tensor) -> Tensor:
+    inner, outer = (length / 4).clamp(min=1), (length / 10).clamp(min=1)
+    return torch.stack([start - outer, start + inner, end - inner, end + outer], -1).round()
+
+
+Form = Literal["thumos14", "activitynet"]
+# ActivityNet: an action is answered for by levels whose distances, in frames, reach its far end.
+RANGES = ((0.0, 30.0), (15.0, 60.0), (30.0, 120.0), (60.0, 240.0), (96.0, 768.0), (256.0, 768.0))
+SLIGHT = 1e-6  # added to probabilities within logarithms
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the points (B, N) should say; labels are 0 for background.
+
+    Attributes:
+        labels: (B, N) of the coarse answer.
+        offsets: (B, N, 2) distances to start and end in frames; meaningful at positives.
+        refined: (B, N) of the refined answer: background where the coarse segment is too far off.
+        action: (B, N) the row of the action that `offsets` lead to; likewise.
+    """
+
+    labels: Tensor
+    offsets: Tensor
+    refined: Tensor
+    action: Tensor
+
+
+def answers(points: Tensor, level: Tensor, coarse: Tensor, actions: Actions, form: Form) -> Answers:
+    """Of the actions that a point (N,) lies in, the shortest; on ActivityNet of those that its level answers for.
+
+    Args:
+        points: in frames.
+        coarse: (B, N, 2) distances that the network says.
+    """
+    start, end = (actions.segments[:, None, :, i] for i in (0, 1))  # (B, 1, M)
+    distance = torch.stack([points[:, None] - start, end - points[:, None]], -1)  # (B, N, M, 2)
+    mine = (distance.amin(-1) >= 0) & actions.present[:, None]
+    if form == "activitynet":
+        low, high = torch.tensor(RANGES, device=points.device)[level].unbind(-1)
+        far = distance.amax(-1)
+        mine &= (far > low[:, None]) & (far <= high[:, None])
+    length = torch.where(mine, end - start, torch.inf)
+    shortest = length.argmin(-1, keepdim=True)  # the first of equals
+    offsets = distance.gather(2, shortest[..., None].expand(-1, -1, -1, 2))[:, :, 0]
+    action = actions.labels.gather(1, shortest[..., 0]) + 1
+    labels = torch.where(mine.any(-1), action, 0)
+    overlap = iou(coarse.detach(), offsets)
+    least: Tensor | float = 0.5
+    if form == "activitynet":
+        best = torch.where(labels > 0, overlap, 0.0).amax(1, keepdim=True)
+        least = best.clamp(max=0.6)
+    return Answers(labels, offsets, torch.where(overlap >= least, labels, 0), shortest[..., 0])
+
+
+def softmax_focal(logits: Tensor, labels: Tensor) -> Tensor:
+    """(B, N) focal loss of softmax probabilities, background weighed by a quarter and classes by three."""
+    likely = logits.softmax(-1).gather(-1, labels[..., None])[..., 0] + SLIGHT
+    weight = torch.where(labels > 0, 0.75, 0.25)
+    return weight * (1 - likely).square() * -likely.log()
+
+
+def quality_loss(logit: Tensor, overlap: Tensor) -> Tensor:
+    """Cross-entropy of a logit and an overlap that also learns: the published gradient reaches both."""
+    return F.softplus(logit) - logit * overlap.clamp(min=0)
+
+
+def shared_out(each: Tensor, chosen: Tensor, counted: Tensor, form: Form) -> Tensor:
+    """The sum over chosen points by how many are counted: in the batch, or on ActivityNet in each video."""
+    kept = torch.where(chosen, each, 0.0)
+    if form == "thumos14":
+        return kept.sum() / counted.sum().clamp(min=1)
+    return (kept.sum(1) / counted.sum(1).clamp(min=1)).mean()
+
+
+def end_maps(actions: Actions, length: int) -> Tensor:
+    """(B, 2, length) 1 on frames around starts, and around ends: a tenth of the action's length, or two frames."""
+    steps = torch.arange(length, device=actions.segments.device)
+    start, end = (actions.segments[..., i, None] for i in (0, 1))  # (B, M, 1)
+    half = ((end - start) / 10).clamp(min=2) / 2
+    made = []
+    for at in (start, end):
+        first, last = ((at + side * half).round().clamp(0, length - 1) for side in (-1, 1))
+        made.append(((steps >= first) & (steps <= last) & actions.present[..., None]).any(1))
+    return torch.stack(made, 1).float()
+
+
+def side_loss(features: Tensor, maps: Tensor) -> tuple[Tensor, Tensor]:
+    """How far the mean of a half of the channels (B, C, T), squeezed, is from its map (B, 2, T): starts, ends."""
+    batch, channels, length = features.shape
+    found = features.float().tanh().view(batch, 2, channels // 2, length).mean(2)  # (B, 2, T)
+    each = F.binary_cross_entropy(found, maps, reduction="none").mean((0, 2))
+    return each[0], each[1]

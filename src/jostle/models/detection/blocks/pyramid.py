@@ -1,0 +1,157 @@
+"""Residual branches that are scaled channel by channel, and in training left out now and then."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from jostle.models.detection.blocks.convolution import ChannelNorm, MaskedConv, SequenceGroupNorm
+from jostle.models.detection.blocks.levels import Level
+
+
+class ScaledDropPath(nn.Module):
+    """A learned scale a channel (LayerScale, 1e-4 at the start) and stochastic depth over the videos of a batch.
+
+    The scale stays at test time. With a rate of 0 the originals leave the module out, parameters and all:
+    `drop_path` does.
+    """
+
+    def __init__(self, channels: int, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+        self.scale = nn.Parameter(torch.full((1, channels, 1), 1e-4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x * self.scale
+        if not self.training:
+            return x
+        kept = torch.empty(x.shape[0], 1, 1, dtype=x.dtype, device=x.device).bernoulli_(1 - self.rate)
+        return x * (kept / (1 - self.rate))
+
+
+def drop_path(channels: int, rate: float) -> nn.Module:
+    """The module for a rate: with nothing to drop it has no parameters."""
+    return ScaledDropPath(channels, rate) if rate > 0 else nn.Identity()
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of all levels, one after the other.
+
+    Attributes:
+        sizes: points of each level.
+        position: (N,) grid position: point i of a level with stride s sits at i s, without a half step.
+        stride: (N,) grid steps between the points of its level.
+        low: (N,) shortest distance to an action's far end that the level is responsible for, in grid steps.
+        high: (N,) longest one.
+        level: (N,) number of the level, from 0.
+    """
+
+    sizes: tuple[int, ...]
+    position: Tensor
+    stride: Tensor
+    low: Tensor
+    high: Tensor
+    level: Tensor
+
+    @classmethod
+    def of(cls, sizes: Sequence[int], ranges: Sequence[tuple[float, float]], device: torch.device) -> Points:
+        """Points of levels whose strides are 1, 2, 4, ..."""
+
+        def each(values: Iterable[float]) -> Tensor:
+            # Filled there: a number that is copied to a GPU waits for all that is under way on it.
+            return torch.cat(
+                [torch.full((size,), value, device=device) for value, size in zip(values, sizes, strict=True)]
+            )
+
+        steps = torch.cat([torch.arange(size, device=device) for size in sizes])
+        level = each(range(len(sizes)))
+        low, high = (each(side) for side in zip(*ranges, strict=True))
+        stride = (2**level).float()
+        return cls(tuple(sizes), steps * stride, stride, low, high, level)
+
+
+def default_ranges(levels: int) -> tuple[tuple[float, float], ...]:
+    """Distances that each level is responsible for: 0-4, 4-8, 8-16, ..., and the last without end.
+
+    >>> default_ranges(3)
+    ((0.0, 4.0), (4.0, 8.0), (8.0, 10000.0))
+    """
+    edges = [0.0] + [4.0 * 2**level for level in range(levels - 1)] + [10000.0]
+    return tuple(itertools.pairwise(edges))
+
+
+class Embedding(nn.Module):
+    """Base of the backbones: [convolution, norm, ReLU] times `layers`; subclasses add their levels.
+
+    Args:
+        clear: mask once more after the ReLU (OpenTAD), where the originals leave ReLU(bias) in the padding.
+        table: length of the table of positions, 0 for none.
+    """
+
+    positions: Tensor
+
+    def __init__(
+        self, inputs: int, dim: int, kernel: int, *, layers: int, eps: float, clear: bool, table: int = 0
+    ) -> None:
+        super().__init__()
+        widths = [inputs] + [dim] * layers
+        self.embd = nn.ModuleList(MaskedConv(a, dim, kernel, bias=False) for a in widths[:-1])
+        self.embd_norm = nn.ModuleList(ChannelNorm(dim, eps) for _ in range(layers))
+        self.clear = clear
+        self.register_buffer("positions", sinusoids(table, dim), persistent=False)
+
+    def embed(self, features: Tensor, level: Level) -> Tensor:
+        """(B, D, columns) of the finest level from features (B, C, T)."""
+        x = features
+        for conv, norm in zip(self.embd, self.embd_norm, strict=True):
+            x = conv(x, level.mask[..., : x.shape[-1]])
+            if x.shape[-1] != level.columns:  # the first time: what it would find in the padding is masked anyway
+                x = F.pad(x, (0, level.columns - x.shape[-1]))
+            x = norm(x, reuse=True)
+            if self.clear:
+                x = x.mul_(level.mask)
+            x = x.relu_()
+        if self.positions.shape[-1]:
+            x = x + self._positions(level).to(x.dtype) * level.mask
+        return x
+
+    def _positions(self, level: Level) -> Tensor:
+        table = self.positions
+        if level.padded > table.shape[-1]:  # longer than any video in training: stretch what was learned
+            table = F.interpolate(table, level.padded, mode="linear", align_corners=False)
+        return table[..., : level.columns]
+
+
+def sinusoids(length: int, dim: int) -> Tensor:
+    """(1, dim, length) sines in even channels and cosines in odd ones, wavelengths up to 10000, over sqrt(dim)."""
+    channel = torch.arange(dim, dtype=torch.float64)
+    rate = 10000.0 ** (-2 * torch.div(channel, 2, rounding_mode="floor") / dim)
+    angle = rate[:, None] * torch.arange(length, dtype=torch.float64)  # (dim, length)
+    table = torch.where(channel[:, None] % 2 == 0, angle.sin(), angle.cos())
+    return (table / math.sqrt(dim)).float()[None]
+
+
+def halve(x: Tensor) -> Tensor:
+    """(B, C, ceil(T / 2)) the greatest of three neighbours around every second column."""
+    return F.max_pool1d(x, 3, 2, 1)
+
+
+class Neck(nn.Module):
+    """One norm a level and nothing else: the "identity" pyramid, which every published configuration uses."""
+
+    def __init__(self, norms: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.fpn_norms = nn.ModuleList(norms)
+
+    def forward(self, pyramid: Sequence[Tensor], levels: Sequence[Level]) -> list[Tensor]:
+        made = []
+        for x, level, norm in zip(pyramid, levels, self.fpn_norms, strict=True):
+            made.append(norm(x, level) if isinstance(norm, SequenceGroupNorm) else norm(x))
+        return made

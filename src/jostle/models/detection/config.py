@@ -1,0 +1,163 @@
+"""The settings that all detectors share, and those of detectors that answer at points of a pyramid.
+
+Each detector's own class adds to them beside its network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jostle.errors import BadValue
+from jostle.models.detection.blocks.pyramid import default_ranges
+
+# Settings may come from a file of weights; what these count is made before a tensor is.
+_MOST = {"levels": 32, "embedding_layers": 32, "encoder_layers": 32, "decoder_layers": 32, "max_length": 1 << 20}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DetectorConfig:
+    """Sizes and inference settings that every detector has.
+
+    Attributes:
+        input_dim: width of a feature, or channels of a frame.
+        dim: width of the network.
+        classes: how many classes the network tells apart; 1 for class-agnostic proposals.
+        class_names: names of the classes, or of the classes of external video scores; empty for their numbers.
+        max_length: steps that the network was made for: what a video is padded to where padding changes the numbers,
+            or the length of a window.
+        levels: levels of the pyramid, each half as fine as the one before.
+        min_probability: candidates must exceed it.
+        sigma: of Gaussian soft-NMS.
+        min_score: where soft-NMS stops.
+        max_segments: how many segments are kept.
+        video_classes: how many of the best external video scores are given to every segment.
+        precision: of inference.
+    """
+
+    input_dim: int = 2048
+    dim: int = 512
+    classes: int = 20
+    class_names: tuple[str, ...] = ()
+    max_length: int = 2304
+    levels: int = 6
+    min_probability: float = 0.001
+    sigma: float = 0.5
+    min_score: float = 0.001
+    max_segments: int = 200
+    video_classes: int = 2
+    precision: Literal["float32", "bfloat16"] = "float32"
+
+    def __post_init__(self) -> None:
+        self._need_counts("input_dim", "dim", "classes", "max_length", "levels", "max_segments")
+        self._need_one_of("precision", "float32", "bfloat16")
+
+    def _need_counts(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1 or value > _MOST.get(name, value):
+                upto = f" to {_MOST[name]}" if name in _MOST else ""
+                raise BadValue(f"{type(self).__name__}: {name} must be a whole number from 1{upto}, not {value!r}")
+
+    def _need_one_of(self, name: str, *allowed: Any) -> None:
+        value = getattr(self, name)
+        if value not in allowed:
+            raise BadValue(f"{type(self).__name__}: {name} is one of {', '.join(map(str, allowed))}, not {value!r}")
+
+    @property
+    def stretches(self) -> bool:
+        """Whether every video is stretched to `max_length` steps."""
+        return False
+
+    @property
+    def sampling_radius(self) -> float | None:
+        """Strides around an action's centre within which points answer for it; None for all of it."""
+        return None
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether the score of a proposal and that of its video's class are multiplied, without taking the root."""
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointConfig(DetectorConfig):
+    """Sizes, loss and inference settings; the defaults are those published for THUMOS14 with I3D features.
+
+    Attributes:
+        head_dim: width of the heads; None for `dim`.
+        embedding_layers: convolutions before the pyramid.
+        ranges: distances (low, high) in grid steps that each level answers for; None for 0-4, 4-8, 8-16, ...
+        centre_radius: strides around its centre within which points answer for an action; None for all of it.
+        prior: probability with which every class starts.
+        label_smoothing: share of a target that is spread over the classes.
+        loss_weight: of the regression loss.
+        normaliser: running number of positives to start with.
+        resize: stretch every video to `max_length` steps instead of padding it.
+        top_candidates: how many are decoded, of each level (of all levels together under `rules="opentad"`).
+        min_duration: candidates must be longer, in grid steps.
+        multiclass: suppress within each class; otherwise among all candidates, with voting.
+        vote_threshold: least IoU of a candidate that has a voice, 0 for no voting; not used with `multiclass`.
+        vote_weight: what a voice weighs.
+        rules: whose arithmetic: the original's, or that of OpenTAD, whose published weights were trained with it.
+        compiled: run inference on a GPU through torch.compile; on a CPU it would ask for a C++ compiler, and is not.
+    """
+
+    head_dim: int | None = None
+    embedding_layers: int = 2
+    ranges: tuple[tuple[float, float], ...] | None = None
+    centre_radius: float | None = 1.5
+    prior: float = 0.01
+    label_smoothing: float = 0.0
+    loss_weight: float = 1.0
+    normaliser: float = 100.0
+    resize: bool = False
+    top_candidates: int = 2000
+    min_duration: float = 0.05
+    multiclass: bool = True
+    vote_threshold: float = 0.0
+    vote_weight: Literal["score*iou", "score"] = "score*iou"
+    rules: Literal["original", "opentad"] = "original"
+    compiled: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._need_counts("embedding_layers")
+        if self.ranges is not None and len(self.ranges) != self.levels:
+            raise BadValue(f"{type(self).__name__}: {len(self.ranges)} ranges were given for {self.levels} levels")
+        self._need_one_of("rules", "original", "opentad")
+
+    @property
+    def stretches(self) -> bool:
+        """Whether every video is stretched to `max_length` steps."""
+        return self.resize
+
+    @property
+    def sampling_radius(self) -> float | None:
+        """Strides around an action's centre within which points answer for it; None for all of it."""
+        return self.centre_radius
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether the score of a proposal and that of its video's class are multiplied, without taking the root."""
+        return self.opentad
+
+    @property
+    def head_width(self) -> int:
+        """Width of the heads."""
+        return self.dim if self.head_dim is None else self.head_dim
+
+    @property
+    def level_ranges(self) -> tuple[tuple[float, float], ...]:
+        """Distances that each level answers for."""
+        return default_ranges(self.levels) if self.ranges is None else self.ranges
+
+    @property
+    def opentad(self) -> bool:
+        """Whether OpenTAD's arithmetic is asked for."""
+        return self.rules == "opentad"
+
+    @property
+    def eps(self) -> float:
+        """Epsilon of the norms in embedding, neck and heads."""
+        return 1e-6 if self.opentad else 1e-5

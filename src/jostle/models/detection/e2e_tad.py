@@ -1,0 +1,387 @@
+"""E2E-TAD: frames in, through a video network and a deformable transformer trained end to end, a set of segments out.
+
+Liu, Bai, Bai: "An Empirical Study of End-to-End Temporal Action Detection", CVPR 2022. Weights under the names of
+github.com/xlliu7/E2E-TAD load as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from jostle.errors import BadValue
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.blocks.deformable_transformer import DeformableTransformer, Mlp
+from jostle.models.detection.blocks.roi_align import roi_align
+from jostle.models.detection.blocks.set_prediction import actionness_loss, assigned, ends, layer_losses
+from jostle.models.detection.blocks.shift_trunk import ShiftTrunk
+from jostle.models.detection.blocks.slowfast_trunk import ALPHA, FUSED, SlowFastTrunk
+from jostle.models.detection.detector import detector
+from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, joined
+from jostle.models.detection.frame_sampling import equally_apart, frames_at, imagenet_scaled
+from jostle.models.detection.nms import overlap_nms
+from jostle.models.detection.outputs import Candidates, Losses
+from jostle.models.preprocessing.crop import centre_crop
+from jostle.models.preprocessing.resize import scaled_by
+
+GROUPS = 32  # of the norm before the transformer
+PARTS = 16  # of a segment that its actionness is told from
+AROUND = 1.5  # lengths of a segment that are looked at for it
+PRIOR = 0.01  # probability with which every class starts
+WEIGHTS = {"classification": 2.0, "regression": 5.0, "iou": 2.0, "actionness": 4.0}  # of the losses
+
+Backbone = Literal["slowfast", "tsm18", "tsm50"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class E2eTadConfig(FrameConfig):
+    """Settings of E2E-TAD; the defaults are those published for THUMOS14 with SlowFast.
+
+    Attributes:
+        dim: width of the transformer.
+        levels: 1; there is no pyramid.
+        min_probability: candidates must exceed it.
+        max_segments: how many segments are kept; the program has no limit.
+        top_candidates: how many pairs of segment and class are kept of each clip.
+        threshold: least IoU at which the weaker of two segments goes, where clips overlap.
+        backbone: `slowfast`, whose steps are four frames, or `tsm18` or `tsm50`, whose steps are one.
+        backbone_width: share of its channels.
+        heads: of attention.
+        points: places that a head looks at.
+        encoder_layers: in which every step looks around itself.
+        decoder_layers: in which queries become segments.
+        mlp_dim: width within a layer.
+        queries: how many segments are found in a clip.
+        dropout: in training.
+        released_faults: repeat what the released program does wrong: actionness learned from the actions of other
+            videos of the batch, and segments that reach into two overlaps of clips found twice.
+    """
+
+    dim: int = 256
+    max_length: int = 256
+    levels: int = 1
+    min_probability: float = 0.0
+    max_segments: int = 100_000
+    frame_size: int = 110
+    clip_stride: int = 192
+    top_candidates: int = 100
+    threshold: float = 0.4
+    backbone: Backbone = "slowfast"
+    backbone_width: float = 1.0
+    heads: int = 8
+    points: int = 4
+    encoder_layers: int = 4
+    decoder_layers: int = 4
+    mlp_dim: int = 1024
+    queries: int = 40
+    dropout: float = 0.1
+    released_faults: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._need_counts("top_candidates", "heads", "points", "encoder_layers", "decoder_layers")
+        self._need_counts("mlp_dim", "queries")
+        self._need_one_of("backbone", "slowfast", "tsm18", "tsm50")
+        if self.input_dim != 3:
+            raise BadValue(f"E2E-TAD: it looks at frames of 3 colours, not {self.input_dim}")
+        if self.levels != 1:
+            raise BadValue(f"E2E-TAD: it has no pyramid, so levels is 1, not {self.levels}")
+        if self.dim % GROUPS or self.dim % self.heads:
+            raise BadValue(f"E2E-TAD: dim {self.dim} does not divide into {GROUPS} groups and {self.heads} heads")
+        if self.backbone == "slowfast" and self.max_length % ALPHA:
+            raise BadValue(f"E2E-TAD: SlowFast needs a max_length that is a multiple of {ALPHA}, not {self.max_length}")
+        if self.clip_stride > self.max_length:
+            raise BadValue(f"E2E-TAD: clip_stride {self.clip_stride} leaves out frames between clips")
+        if not 0 < self.backbone_width <= 1:
+            raise BadValue(f"E2E-TAD: backbone_width is above 0 and at most 1, not {self.backbone_width}")
+        if not 0 < self.threshold <= 1:
+            raise BadValue(f"E2E-TAD: threshold is above 0 and at most 1, not {self.threshold}")
+        if not 0 <= self.dropout < 1:
+            raise BadValue(f"E2E-TAD: dropout is from 0 and below 1, not {self.dropout}")
+
+    @property
+    def frames_a_step(self) -> int:
+        """Frames for each step of the features."""
+        return FUSED if self.backbone == "slowfast" else 1
+
+
+@dataclass(frozen=True)
+class E2eTadOutputs:
+    """Raw outputs of the queries after every layer of the decoder.
+
+    Attributes:
+        logits: (B, layers, Q, K).
+        segments: (B, layers, Q, 2) centre and width, as shares of the clip.
+        actionness: (B, Q) probability that the last segment is an action.
+    """
+
+    logits: Tensor
+    segments: Tensor
+    actionness: Tensor
+
+
+class E2ETAD(FrameDetector[E2eTadConfig]):
+    """The detector. It looks at clips of one length, pixels and all."""
+
+    filler: ClassVar[float | None] = 128.0
+
+    def __init__(self, config: E2eTadConfig) -> None:
+        super().__init__(config)
+        dim, width = config.dim, config.backbone_width
+        self.transformer = DeformableTransformer(
+            dim,
+            heads=config.heads,
+            points=config.points,
+            depths=(config.encoder_layers, config.decoder_layers),
+            mlp_dim=config.mlp_dim,
+            dropout=config.dropout,
+        )
+        self.class_embed = nn.ModuleList(nn.Linear(dim, config.classes) for _ in range(config.decoder_layers))
+        self.segment_embed = nn.ModuleList(Mlp(dim, 2) for _ in range(config.decoder_layers))
+        self.query_embed = nn.Embedding(config.queries, 2 * dim)
+        if config.backbone == "slowfast":
+            trunk: SlowFastTrunk | ShiftTrunk = SlowFastTrunk(width, fixed_norms=config.fixed_norms)
+            channels = SlowFastTrunk.channels(width)
+        else:
+            layers: Literal[18, 50] = 18 if config.backbone == "tsm18" else 50
+            trunk = ShiftTrunk(layers, width, fixed_norms=config.fixed_norms)
+            channels = ShiftTrunk.channels(layers, width)
+        self.input_proj = nn.ModuleList([nn.Sequential(nn.Conv1d(channels, dim, 1), nn.GroupNorm(GROUPS, dim))])
+        self.backbone = nn.ModuleDict({"backbone": trunk})
+        self.actionness_pred = nn.Sequential(
+            nn.Linear(PARTS * dim, dim), nn.ReLU(), nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, 1), nn.Sigmoid()
+        )
+        self._start()
+
+    @torch.no_grad()
+    def _start(self) -> None:
+        projection = self.get_submodule("input_proj.0.0")
+        assert isinstance(projection, nn.Conv1d)
+        assert projection.bias is not None
+        nn.init.xavier_uniform_(projection.weight)
+        nn.init.zeros_(projection.bias)
+        for number in range(self.config.decoder_layers):
+            self.get_parameter(f"class_embed.{number}.bias").fill_(-math.log((1 - PRIOR) / PRIOR))
+            self.get_parameter(f"segment_embed.{number}.layers.2.weight").zero_()
+            bias = self.get_parameter(f"segment_embed.{number}.layers.2.bias").zero_()
+            if number == 0:
+                bias[1] = -2.0  # an eighth of the clip
+
+    @classmethod
+    def own_names(cls, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Without the second copy of what moves segments."""
+        return {key: value for key, value in weights.items() if not key.startswith("transformer.decoder.segment_embed")}
+
+    def features_of(self, clips: Tensor) -> Tensor:
+        """(B, T, D) what the transformer is given."""
+        return self._projected(self.backbone["backbone"](clips))
+
+    def _projected(self, seen: Tensor) -> Tensor:
+        """(B, T, D) of what the backbone makes of clips."""
+        with torch.autocast(seen.device.type, enabled=False):
+            made: Tensor = self.input_proj[0](seen.float() if seen.dtype in (torch.bfloat16, torch.float16) else seen)
+        return made.transpose(1, 2)
+
+    def forward(self, clips: Tensor, padded: Tensor | None = None) -> E2eTadOutputs:
+        """Raw outputs.
+
+        Args:
+            clips: (B, 3, T, crop, crop) in the scale of the network.
+            padded: (B, T) frames that hold nothing, in clips of several lengths; None if all frames count.
+        """
+        features = self.features_of(clips)
+        if padded is not None:
+            padded = padded[:, :: self.config.frames_a_step]
+        # A hundredth of the work, and places want their digits.
+        with torch.autocast(clips.device.type, enabled=False):
+            return self.answers(self.transformer.encode(features, padded), padded)
+
+    def see(self, pictures: Tensor) -> Tensor:
+        """(N, ...): TSM's stem sees each frame by itself; SlowFast mixes them from its first layer on."""
+        trunk = self.backbone["backbone"]
+        return trunk.see(pictures) if isinstance(trunk, ShiftTrunk) else pictures
+
+    @property
+    def layers(self) -> int:
+        """All blocks of TSM; of SlowFast none, which looks further."""
+        trunk = self.backbone["backbone"]
+        return trunk.layers if isinstance(trunk, ShiftTrunk) else 0
+
+    def layer(self, number: int, near: Tensor) -> Tensor:
+        """(N, c, h, w) of (N, 3, C, H, W)."""
+        trunk = self.backbone["backbone"]
+        assert isinstance(trunk, ShiftTrunk)
+        return trunk.layer(number, near)
+
+    def ended(self, made: Tensor) -> E2eTadOutputs:
+        """Raw outputs of clips whose frames went through all blocks of TSM; of SlowFast, of their pictures."""
+        if not self.layers:
+            return self.forward(made.transpose(1, 2))
+        features = self._projected(made.mean((3, 4)).transpose(1, 2))
+        with torch.autocast(made.device.type, enabled=False):
+            return self.answers(self.transformer.encode(features, None), None)
+
+    def answers(self, memory: Tensor, padded: Tensor | None) -> E2eTadOutputs:
+        """Raw outputs, from what the encoder leaves (B, T, D), of which steps (B, T) may hold nothing."""
+        said, segments = self.transformer.decode(memory, padded, self.query_embed.weight, self.segment_embed)
+        logits = [linear(said[:, number]) for number, linear in enumerate(self.class_embed)]
+        seen = roi_align(memory, self.regions(segments[:, -1], memory.shape[1]), PARTS)  # (B, Q, D, parts)
+        return E2eTadOutputs(torch.stack(logits, 1), segments, self.actionness_pred(seen.flatten(2))[..., 0])
+
+    def regions(self, segments: Tensor, steps: int) -> Tensor:
+        """(B, Q, 2) start and end in steps of what is looked at for the actionness of (B, Q, 2) centres and widths."""
+        wider = segments.detach() * segments.new_tensor([1.0, AROUND])
+        return (ends(wider) * steps).clamp(0, steps).nan_to_num(0.0)  # if numbers are lost, the memory's are
+
+    def wanted(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
+        """Which frames are looked at, and how many those are a second; as FFmpeg changes a rate."""
+        own = self.config.fps
+        return super().wanted(count, fps) if own is None else (frames_at(count, fps, own), own)
+
+    def shrunk(self, frames: Tensor) -> Tensor:
+        """(T, 3, h, w) values from 0 to 255: frames whose short side is brought to a length."""
+        return scaled_by(frames, self.config.frame_size / min(frames.shape[-2:]))
+
+    def pictures(self, frames: Tensor) -> Tensor:
+        """(T, 3, crop, crop) values from 0 to 255: the middle of what frames are shrunk to."""
+        return centre_crop(self.shrunk(frames), self.config.crop, "even")
+
+    def scaled(self, pictures: Tensor) -> Tensor:
+        """(3, T, crop, crop) with the mean colour of ImageNet at 0."""
+        return imagenet_scaled(pictures)
+
+    def clips(self, count: int) -> list[int]:
+        """First frames of clips that are equally far apart; the last may be short."""
+        return equally_apart(count, self.config.max_length, self.config.clip_stride)
+
+    def said(self, outputs: E2eTadOutputs) -> Tensor:
+        """(B, Q, 2) the segments of the queries after the last layer, in frames of the clip."""
+        return ends(outputs.segments[:, -1]) * self.config.max_length
+
+    def answering(self, outputs: E2eTadOutputs, actions: Actions) -> tuple[Tensor, Tensor]:
+        """(B, Q) which queries of the last layer answer for an action, and (B, Q) which row of the actions that is."""
+        shares = replace(actions, segments=actions.segments / self.config.max_length)
+        number = assigned(outputs.logits[:, -1:], outputs.segments[:, -1:], shares)[:, 0]
+        return number >= 0, number.clamp(min=0)
+
+    @property
+    def counts_positives(self) -> bool:
+        """Losses are over the number of actions of all processes."""
+        return True
+
+    def loss(self, outputs: E2eTadOutputs, actions: Actions) -> Losses:
+        """Of classes, of centres and widths, of overlaps, after every layer; of actionness after the last.
+
+        Args:
+            actions: in frames of the clip.
+        """
+        shares = replace(actions, segments=actions.segments.to(outputs.segments.dtype) / self.config.max_length)
+        said = outputs.logits, outputs.segments
+        terms = layer_losses(*said, assigned(*said, shares), shares, self.counted)
+        aware = actionness_loss(
+            outputs.actionness,
+            outputs.segments[:, -1],
+            shares,
+            self.counted,
+            released_faults=self.config.released_faults,
+        )
+        names = ("classification", "regression", "iou")
+        total = WEIGHTS["actionness"] * aware
+        total = total + sum(WEIGHTS[name] * term.sum() for name, term in zip(names, terms, strict=True))
+        others = {"iou": terms[2][-1], "actionness": aware}
+        for number in range(self.config.decoder_layers - 1):
+            others |= {f"{name}_{number}": term[number] for name, term in zip(names, terms, strict=True)}
+        return Losses(total, terms[0][-1], terms[1][-1], actions.present.sum(), others)
+
+    def decode(self, outputs: E2eTadOutputs) -> list[Candidates]:
+        """The likeliest segments of each clip, in frames, by falling score."""
+        config = self.config
+        likely = outputs.logits[:, -1].sigmoid() * outputs.actionness[..., None]
+        segments = ends(outputs.segments[:, -1]) * config.max_length
+        made = []
+        for i in range(len(likely)):
+            score, pair = likely[i].flatten().sort(descending=True, stable=True)
+            kept = (score > config.min_probability)[: config.top_candidates]
+            score, pair = score[: len(kept)][kept], pair[: len(kept)][kept]
+            found = (segments[i, pair // config.classes], score, pair % config.classes)
+            made.append(Candidates(*(column.cpu().numpy() for column in found)))
+        return made
+
+    def gathered(self, parts: Sequence[tuple[int, Candidates]], count: int) -> Candidates:
+        """Those of all clips; where two clips overlap, one of those that do."""
+        found, length = joined(parts), self.config.max_length
+        firsts = [first for first, _ in parts]
+        overlaps = [(later, first + length) for first, later in pairwise(firsts)]
+        return _taken(
+            found,
+            overlap_nms(
+                found.segments,
+                found.scores,
+                found.labels,
+                overlaps,
+                threshold=self.config.threshold,
+                released_faults=self.config.released_faults,
+            ),
+        )
+
+    def suppressed(self, found: Candidates) -> Candidates:
+        """All of them, by falling score: in a clip queries have agreed who answers, and overlaps are done with."""
+        return _taken(found, np.argsort(-found.scores, kind="stable")[: self.config.max_segments])
+
+
+def _taken(found: Candidates, rows: npt.NDArray[np.int64]) -> Candidates:
+    return Candidates(found.segments[rows], found.scores[rows], found.labels[rows])
+
+
+@detector(E2ETAD)
+def e2e_tad() -> E2eTadConfig:
+    """E2E-TAD with settings of your own, from those for THUMOS14 with SlowFast."""
+    return E2eTadConfig()
+
+
+@detector(E2ETAD)
+def e2e_tad_thumos_slowfast() -> E2eTadConfig:
+    """E2E-TAD for THUMOS14 with SlowFast, as published: ten frames a second, in clips of 256."""
+    return E2eTadConfig()
+
+
+@detector(E2ETAD)
+def e2e_tad_thumos_tsm18() -> E2eTadConfig:
+    """E2E-TAD for THUMOS14 with TSM of 18 layers: 96 frames of the same 25.6 seconds; the rate is jostle's own."""
+    return E2eTadConfig(backbone="tsm18", max_length=96, fps=3.75, clip_stride=72)
+
+
+@detector(E2ETAD)
+def e2e_tad_thumos_tsm50() -> E2eTadConfig:
+    """E2E-TAD for THUMOS14 with TSM of 50 layers: 96 frames of the same 25.6 seconds; the rate is jostle's own."""
+    return E2eTadConfig(backbone="tsm50", max_length=96, fps=3.75, clip_stride=72)
+
+
+@detector(E2ETAD)
+def e2e_tad_anet_slowfast() -> E2eTadConfig:
+    """E2E-TAD for ActivityNet with SlowFast, as far as it is published: a video in a clip of 384 frames."""
+    return E2eTadConfig(classes=200, max_length=384, fps=None, clip_stride=384)
+
+
+@detector(E2ETAD)
+def e2e_tad_anet_tsm50() -> E2eTadConfig:
+    """E2E-TAD for ActivityNet with TSM of 50 layers, as far as it is published: a video in a clip of 96 frames."""
+    return E2eTadConfig(classes=200, max_length=96, fps=None, clip_stride=96, backbone="tsm50")
+
+
+@detector(E2ETAD)
+def e2e_tad_puppets() -> E2eTadConfig:
+    """E2E-TAD in a small size for videos of puppets; jostle's own."""
+    return E2eTadConfig(
+        dim=64, classes=16, max_length=96, fps=6.0, frame_size=112, crop=96, clip_stride=72, max_segments=200,
+        backbone="tsm18", backbone_width=0.25, fixed_norms=False,  # nobody has learned them before
+        encoder_layers=2, decoder_layers=3, mlp_dim=128, queries=24,
+    )  # fmt: skip

@@ -1,0 +1,257 @@
+"""Detectors that look at features: one video's rows in, its segments out; long videos window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypeVar, final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from jostle.core.cuda import behind_networks, networks, turn
+from jostle.core.types.segments import Segments
+from jostle.errors import BadValue, DataError
+from jostle.models.detection.blocks.assignment import Actions, Targets
+from jostle.models.detection.config import DetectorConfig
+from jostle.models.detection.decoding import in_seconds
+from jostle.models.detection.detector import Detector, need_above_zero
+from jostle.models.detection.outputs import Candidates, Outputs
+from jostle.models.precision import inferring
+
+C = TypeVar("C", bound=DetectorConfig)
+Array = npt.NDArray[Any]
+# Videos go through a network in batches of one size, filled up where there are fewer, so that company does not change
+# the bits. On a GPU it takes as long to start the work for one as for four.
+VIDEOS_AT_ONCE = {"cpu": 1, "cuda": 4}
+
+
+class FeatureDetector(Detector[C]):
+    """Features of a video in, scored segments out.
+
+    Attributes:
+        row_centre: where in a row of features its place on the grid is: 0 where row g stands at g, 0.5 where it reaches
+            from g to g + 1.
+        aligned_ends: whether stretching keeps the first and the last row as they are.
+        cuts_at_edges: whether actions that training crops are cut at the edge of the crop, or half a window beyond.
+    """
+
+    looks_at: ClassVar[Literal["features", "frames"]] = "features"
+    row_centre: ClassVar[float] = 0.0
+    aligned_ends: ClassVar[bool] = False
+    cuts_at_edges: ClassVar[bool] = False
+
+    def forward(self, features: Tensor, lengths: Tensor) -> Outputs:
+        """Raw outputs of a batch.
+
+        All videos of a batch are treated as padded to one length.
+
+        Args:
+            features: (B, C, T) with zeros after the end of a video.
+            lengths: (B,) steps of each video, at most T, on the same device.
+        """
+        raise NotImplementedError
+
+    def placed(self, outputs: Outputs, actions: Actions) -> Actions:
+        """The actions where the points of the outputs are: on the feature grid, unless the network changes it."""
+        return actions
+
+    def assign(self, outputs: Outputs, actions: Actions, *, radius: float | None) -> Targets:
+        """What the points should say of placed actions; `radius` in strides around their centres, None for all."""
+        raise NotImplementedError
+
+    def offsets_at(self, outputs: Outputs, video: Tensor, point: Tensor, label: Tensor) -> Tensor:
+        """(n, 2) distances to start and end, in strides, at n (video, point, class) triples."""
+        return outputs.offsets[video, point]
+
+    def every_offset(self, outputs: Outputs) -> Tensor:
+        """(B, N, 2), or (B, N, K, 2) where each class has its own: what `raw` shows."""
+        return outputs.offsets
+
+    def suppressed(self, found: Candidates, *, seconds_a_step: float) -> Candidates:
+        """The candidates that stay, by falling score."""
+        raise NotImplementedError
+
+    def windows(self, rows: int) -> list[tuple[int, int]]:
+        """First row and number of rows of each stretch that the network looks at."""
+        return [(0, rows)]
+
+    def steps(self, rows: int) -> int:
+        """Steps that a window of so many rows is stretched to; as many where it is not."""
+        return self.config.max_length if self.config.stretches else rows
+
+    @final
+    def raw(self, features: npt.ArrayLike) -> dict[str, list[Array]]:
+        """What the network says about one video, level by level, at the lengths the original pads to.
+
+        Args:
+            features: (T, C) one row a step, of no more than one window.
+
+        Returns:
+            `cls` (T_l, K) logits, `offsets` (T_l, 2) or (T_l, K, 2) distances in strides of the level, `mask` (T_l,)
+            which points lie inside the video. Outside of it all is zero.
+        """
+        rows = self._checked(features)
+        if self.windows(len(rows))[0][1] < len(rows):
+            raise BadValue(
+                f"{len(rows)} rows are more than the {self.config.max_length} of a window; give raw one window"
+            )
+        with inferring():
+            outputs = self._outputs([rows])
+            columns = {"cls": outputs.logits[0], "offsets": self.every_offset(outputs)[0], "mask": outputs.mask[0]}
+        sizes = list(outputs.points.sizes)
+        return {
+            name: [_filled(x, n) for x, n in zip(torch.split(column.cpu(), sizes), outputs.padded, strict=True)]
+            for name, column in columns.items()
+        }
+
+    @property
+    def at_once(self) -> int:
+        """Videos that go through the network together."""
+        return VIDEOS_AT_ONCE["cuda" if self.device.type == "cuda" else "cpu"]
+
+    @final
+    def candidates(self, features: npt.ArrayLike) -> Candidates:
+        """Segments of one video before they are suppressed together, on the grid that the network sees."""
+        return self._candidates([self._checked(features)])[0]
+
+    def _candidates(self, videos: Sequence[npt.NDArray[np.float32]]) -> list[Candidates]:
+        """The candidates of each of at most `at_once` videos with as many rows each."""
+        found: list[list[Candidates]] = [[] for _ in videos]
+        with inferring():
+            for first, count in self.windows(len(videos[0])):
+                parts = self.decode(self._outputs([rows[first : first + count] for rows in videos]))
+                for own, part in zip(found, parts, strict=False):  # not of what fills up the batch
+                    own.append(Candidates(part.segments + np.float32(first), part.scores, part.labels))
+        return [
+            Candidates(
+                np.concatenate([part.segments for part in own]),
+                np.concatenate([part.scores for part in own]),
+                np.concatenate([part.labels for part in own]),
+            )
+            for own in found
+        ]
+
+    def detect(
+        self,
+        features: npt.ArrayLike,
+        *,
+        fps: float,
+        duration: float,
+        stride: float = 4,
+        window: float = 16,
+        video_scores: npt.ArrayLike | None = None,
+    ) -> Segments:
+        """Segments found in one video, in seconds, best first.
+
+        Args:
+            features: (T, C) one row for every `stride` frames.
+            fps: frames a second of the video that the features were made of.
+            duration: of the video, in seconds.
+            stride: frames between two rows.
+            window: frames that a row has seen.
+            video_scores: (classes,) scores of the whole video by a classifier, for class-agnostic detectors.
+        """
+        facts = {"fps": fps, "duration": duration, "stride": stride, "window": window, "video_scores": video_scores}
+        return self.detect_together([features], [facts])[0]
+
+    @final
+    def detect_together(self, videos: Sequence[npt.ArrayLike], facts: Sequence[Mapping[str, Any]]) -> list[Segments]:
+        """What `detect` finds in each of at most `at_once` videos that have as many rows each, to the same bits.
+
+        Args:
+            facts: of each what `detect` is told beside its features; only `video_scores` may be left out.
+        """
+        for own in facts:
+            need_above_zero(**{name: own[name] for name in ("fps", "duration", "stride", "window")})
+        every = [self._checked(video) for video in videos]
+        return [
+            self._segments(found, len(every[0]), **own)
+            for found, own in zip(self._candidates(every), facts, strict=True)
+        ]
+
+    def _segments(
+        self,
+        found: Candidates,
+        rows: int,
+        *,
+        fps: float,
+        duration: float,
+        stride: float,
+        window: float,
+        video_scores: npt.ArrayLike | None = None,
+    ) -> Segments:
+        """What suppression leaves of the candidates of a video with so many rows; see `detect`."""
+        if self.config.stretches or (len(self.windows(rows)) == 1 and self.steps(rows) != rows):
+            # The rows were stretched, so each stands for other frames, and sees only those.
+            stride = window = ((rows - 1) * stride + window) / self.steps(rows)
+        found, classes = self.named(self.suppressed(found, seconds_a_step=stride / float(fps)), video_scores)
+        return in_seconds(
+            found,
+            fps=float(fps),
+            duration=float(duration),
+            stride=stride,
+            window=window - 2 * self.row_centre * stride,
+            classes=classes,
+        )
+
+    @final
+    def batch(self, videos: Sequence[npt.ArrayLike]) -> tuple[Tensor, Tensor]:
+        """Features (B, C, T) and lengths (B,) on the detector's device, from the rows (T, C) of each video."""
+        if not videos:
+            raise BadValue("a batch needs at least one video")
+        return self._stacked([self._checked(video) for video in videos])
+
+    def compiled_for(self, features: Tensor) -> tuple[Any, Tensor]:
+        """What to run instead of `forward`, and the features as it wants them; `forward` itself unless overridden."""
+        return self.forward, features
+
+    def _stacked(self, videos: Sequence[npt.NDArray[np.float32]]) -> tuple[Tensor, Tensor]:
+        rows = [torch.from_numpy(video) for video in videos]
+        pinned = self.device.type == "cuda"  # a GPU takes it from there while other work goes on
+        features = torch.zeros(len(rows), self.config.input_dim, max(len(x) for x in rows), pin_memory=pinned)
+        for i, x in enumerate(rows):
+            features[i, :, : len(x)] = x.T
+        lengths = torch.tensor([len(x) for x in rows], pin_memory=pinned)
+        return features.to(self.device, non_blocking=True), lengths.to(self.device, non_blocking=True)
+
+    def _outputs(self, videos: Sequence[npt.NDArray[np.float32]]) -> Outputs:
+        """Of videos with as many rows each, and of what fills up their batch."""
+        steps, count = self.steps(len(videos[0])), len(videos[0])
+        with turn(self.device):
+            x, lengths = self._stacked([*videos, *[np.zeros_like(videos[0])] * (self.at_once - len(videos))])
+            if steps != count or self.config.stretches:
+                x = F.interpolate(x, steps, mode="linear", align_corners=self.aligned_ends)
+                lengths = torch.full_like(lengths, steps)
+            run, x = self.compiled_for(x)
+            with networks(x, lengths):
+                made: Outputs = self.infer(run, x, lengths)
+        behind_networks(self.device)
+        return made
+
+    def _checked(self, features: npt.ArrayLike) -> npt.NDArray[np.float32]:
+        rows = np.asarray(features)
+        width = self.config.input_dim
+        if rows.dtype.kind != "f":
+            raise BadValue(f"features must be floating-point numbers, got {rows.dtype}; convert them to float32")
+        if rows.ndim != 2:
+            raise BadValue(f"features must be (T, {width}), one row a step, got an array of shape {rows.shape}")
+        if rows.shape[1] != width:
+            hint = "; transpose them" if rows.shape[0] == width else "; choose the variant that fits the features"
+            raise BadValue(f"features: got (T, {rows.shape[1]}), the model takes {width}{hint}")
+        if not len(rows):
+            raise DataError("features: no rows; the video may be shorter than one window")
+        if not np.isfinite(rows).all():
+            row = int(np.flatnonzero(~np.isfinite(rows).all(1))[0])
+            raise DataError(f"features: row {row} of {len(rows)} holds NaN or infinity; extract the features again")
+        made = np.ascontiguousarray(rows, np.float32)
+        return made if made.flags.writeable else made.copy()  # tensors cannot be read-only
+
+
+def _filled(x: Tensor, length: int) -> Array:
+    """The rows, with zeros after them up to a length."""
+    made = np.zeros((length, *x.shape[1:]), np.bool_ if x.dtype == torch.bool else np.float32)
+    made[: len(x)] = x if x.dtype == torch.bool else x.float()
+    return made

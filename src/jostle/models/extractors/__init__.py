@@ -1,0 +1,1 @@
+"""Feature extractors: a network and its `InputSpec`, called on raw frames."""

@@ -1,0 +1,345 @@
+"""Feature extractors: a network and its `InputSpec`, called on raw frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from jostle.core.cuda import in_batches, networks, on_device, on_its_way, one_ahead, turn
+from jostle.core.registry import Registry
+from jostle.errors import BadValue, CheckpointError
+from jostle.models.extractors.flow import Flow, flow_between
+from jostle.models.input_spec import Frames, InputSpec
+from jostle.models.precision import inferring
+from jostle.models.recognition.recogniser import changed, fill
+from jostle.models.weights.shipped.sources import offer, place_of
+
+# Work goes through a network in batches of one size, filled up where it is less: libraries choose their kernels by the
+# shape, and only equal kernels give equal bits for a frame whatever stands beside it.
+FRAMES_AT_ONCE = {"cpu": 32, "cuda": 256}
+WINDOWS_AT_ONCE = {"cpu": 32, "cuda": 256}
+
+Features = npt.NDArray[np.float32]
+Tensors = Mapping[str, Tensor]
+Sees = Literal["frames", "flow", "both"]
+
+
+class WindowNetwork(Protocol):
+    """A network that sees a window whole."""
+
+    def features(self, clips: Tensor) -> Tensor:
+        """(B, C) from prepared crops (B, ...), their axes as the `InputSpec` says."""
+
+
+class FlowNetwork(Protocol):
+    """A network that sees how pictures move, by itself or beside the pictures."""
+
+    def features(self, *clips: Tensor) -> Tensor:
+        """(B, C) from prepared crops: of frames, where it sees them, and of flow (B, 2, T, H, W)."""
+
+
+class FrameNetwork(Protocol):
+    """A network in two parts: one sees each frame by itself, the other joins what was seen in a window."""
+
+    def see(self, frames: Tensor) -> Tensor:
+        """(N, D) from (N, 3, H, W)."""
+
+    def join(self, seen: Tensor) -> Tensor:
+        """(B, C) from (B, T, D)."""
+
+
+@dataclass(frozen=True)
+class ExtractorKind:
+    """An entry of the shelf: how to build the network, what it wants to see, and where its weights come from.
+
+    Attributes:
+        dim: length of a feature.
+        frame_dim: length of what is seen of one frame; None for networks that see a window whole.
+        least_frames: shortest clip the network can take.
+        source: where the public weights are, in words that end an error message.
+        most_frames: longest clip it can take; None for any.
+        picks: which frames of a clip the network is shown; None for all.
+        translate: gives public weights the names that they have in the network; None where those are the same.
+        sees: the frames of a window, the optical flow between them, or both.
+        streams: of a network in several parts, the name of the public file of each, by what precedes its tensors.
+    """
+
+    name: str
+    build: Callable[[], nn.Module]
+    spec: InputSpec
+    dim: int
+    least_frames: int
+    source: str
+    frame_dim: int | None = None
+    most_frames: int | None = None
+    picks: tuple[int, ...] | None = None
+    translate: Callable[[Tensors, nn.Module], Tensors] | None = None
+    sees: Sees = "frames"
+    streams: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.spec.step != 1:
+            raise BadValue(f"{self.name}: windows of an extractor are frames in a row, so step must be 1")
+        self.check_length(self.spec.frames)
+
+    def check_length(self, frames: int) -> None:
+        """Refuse a clip of a length that the network cannot take."""
+        if frames < self.least_frames or (self.most_frames is not None and frames > self.most_frames):
+            raise BadValue(f"{self.name}: a clip must have {self.lengths}, not {frames}; {self.spec.frames} are usual")
+
+    @property
+    def lengths(self) -> str:
+        """The lengths of clips that it takes, in words."""
+        least, most = self.least_frames, self.most_frames
+        if most is None:
+            return f"at least {least} frames"
+        return f"{least} frames" if least == most else f"{least} to {most} frames"
+
+
+extractors: Registry[ExtractorKind] = Registry("extractor", "jostle.models.extractors")
+
+
+def extractor(
+    name: str,
+    *,
+    spec: InputSpec,
+    dim: int,
+    least_frames: int = 1,
+    source: str,
+    frame_dim: int | None = None,
+    most_frames: int | None = None,
+    translate: Callable[[Tensors, nn.Module], Tensors] | None = None,
+    sees: Sees = "frames",
+    streams: Mapping[str, str] | None = None,
+) -> Callable[[Callable[[], nn.Module]], Callable[[], nn.Module]]:
+    """Put a function that builds a network on the shelf of extractors; see `ExtractorKind`."""
+
+    def put(build: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
+        kind = ExtractorKind(
+            name,
+            build,
+            spec,
+            dim,
+            least_frames,
+            source,
+            frame_dim,
+            most_frames=most_frames,
+            translate=translate,
+            sees=sees,
+            streams=streams or {},
+        )
+        extractors.add(name, kind)
+        return build
+
+    return put
+
+
+class Extractor:
+    """A network in evaluation mode that turns clips into features.
+
+    Attributes:
+        kind: its entry on the shelf.
+        network: the network itself.
+    """
+
+    def __init__(self, kind: ExtractorKind, network: nn.Module) -> None:
+        self.kind = kind
+        self.network = network.eval()
+
+    @property
+    def spec(self) -> InputSpec:
+        """What it wants to see."""
+        return self.kind.spec
+
+    @property
+    def dim(self) -> int:
+        """Length of a feature."""
+        return self.kind.dim
+
+    @property
+    def frame_dim(self) -> int | None:
+        """Length of what is seen of one frame; None for a network that sees a window whole."""
+        return self.kind.frame_dim
+
+    @property
+    def sees_flow(self) -> bool:
+        """Whether it sees how pictures move."""
+        return self.kind.sees != "frames"
+
+    def flow(self, first: Frames, second: Frames) -> Flow:
+        """(N, H', W', 2) uint8: optical flow from each of the first frames (N, H, W, 3) to the second, resized."""
+        return flow_for(self.spec, first, second, threads=torch.get_num_threads())
+
+    @property
+    def flow_maker(self) -> Callable[[Frames, Frames], Flow]:
+        """The same for one thread of any process: flow is made where frames are, not where the network is."""
+        return partial(flow_for, self.spec)
+
+    def __call__(self, clip_frames: Frames, flow: Flow | None = None) -> Features:
+        """(B, C) float32 from (B, T, H, W, 3) uint8; a feature is the mean over the crops.
+
+        Args:
+            flow: (B, T, H', W', 2) from each frame to the one after it, for a network that sees it. Without it, it is
+                computed from the clips, and where a clip ends the last one is repeated.
+        """
+        clips = np.asarray(clip_frames)
+        if clips.ndim != 5 or clips.shape[-1] != 3 or clips.dtype != np.uint8:
+            raise BadValue(f"{self.kind.name}: clips must be (B, T, H, W, 3) uint8, not {clips.shape} {clips.dtype}")
+        self.kind.check_length(clips.shape[1])
+        if self.frame_dim is not None:
+            count, length = clips.shape[:2]
+            return self.join(self.see(clips.reshape(-1, *clips.shape[2:])).reshape(count, length, self.frame_dim))
+        if self.sees_flow:
+            return self._with_flow(clips, self._own_flow(clips) if flow is None else np.asarray(flow))
+        network = cast(WindowNetwork, self.network)
+        features = np.empty((len(clips), self.dim), np.float32)
+
+        def begun(clip: Frames) -> Callable[[], Tensor]:
+            with turn(self.device):
+                crops = self.spec.prepare(on_device(np.ascontiguousarray(clip), self.device))
+                with networks(crops):
+                    return on_its_way(network.features(crops).mean(0).float())
+
+        # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
+        every = map(begun, clips if self.kind.picks is None else clips[:, self.kind.picks])
+        with inferring():
+            for i, finish in enumerate(one_ahead(every)):
+                features[i] = finish().numpy()
+        return features
+
+    def _with_flow(self, clips: Frames, flow: Flow) -> Features:
+        network = cast(FlowNetwork, self.network)
+        features = np.empty((len(clips), self.dim), np.float32)
+
+        def begun(clip: Frames, moved: Flow) -> Callable[[], Tensor]:
+            with turn(self.device):
+                crops = [self.spec.prepare_flow(on_device(moved, self.device))]
+                if self.kind.sees == "both":
+                    crops.insert(0, self.spec.prepare(on_device(clip, self.device)))
+                with networks(*crops):
+                    return on_its_way(network.features(*crops).mean(0).float())
+
+        with inferring():
+            for i, finish in enumerate(one_ahead(map(begun, clips, flow))):
+                features[i] = finish().numpy()
+        return features
+
+    def _own_flow(self, clips: Frames) -> Flow:
+        made = [self.flow(clip[:-1], clip[1:]) for clip in clips]
+        return np.stack([np.concatenate([flow, flow[-1:]]) for flow in made])
+
+    @property
+    def at_once(self) -> tuple[int, int]:
+        """Frames and windows that go through the network together."""
+        kind = "cuda" if self.device.type == "cuda" else "cpu"
+        return FRAMES_AT_ONCE[kind], WINDOWS_AT_ONCE[kind]
+
+    def see(self, frames: Frames) -> Features:
+        """(N, frame_dim) float32 from (N, H, W, 3) uint8: each frame by itself, the same bits in any company."""
+        return self.see_together([frames])[0]
+
+    def see_together(self, parts: Sequence[Frames | Tensor]) -> list[Features]:
+        """What is seen of the frames of each part, as if each were alone; they share batches. Some may be there."""
+        network = cast(FrameNetwork, self._in_two_parts())
+        every, size = [part if isinstance(part, Tensor) else np.asarray(part) for part in parts], self.at_once[0]
+        return self._in_batches(every, size, self.frame_dim or 0, self.spec.prepare_frames, network.see)
+
+    def join(self, seen: Features) -> Features:
+        """(B, C) float32 from (B, T, frame_dim): each window by itself, the same bits in any company."""
+        return self.join_together([seen])[0]
+
+    def join_together(self, parts: Sequence[Features]) -> list[Features]:
+        """The features of the windows of each part, as if each were alone; they share batches."""
+        network = cast(FrameNetwork, self._in_two_parts())
+        every = [np.asarray(part, np.float32) for part in parts]
+        return self._in_batches(every, self.at_once[1], self.dim, lambda seen: seen, network.join)
+
+    def _in_batches(
+        self,
+        parts: Sequence[npt.NDArray[Any] | Tensor],
+        size: int,
+        dim: int,
+        prepare: Callable[[Tensor], Tensor],
+        compute: Callable[[Tensor], Tensor],
+    ) -> list[Features]:
+        def begun(pieces: Sequence[npt.NDArray[Any] | Tensor]) -> Callable[[], Tensor]:
+            here = sum(map(len, pieces))
+            with turn(self.device):
+                batch = [piece if isinstance(piece, Tensor) else on_device(piece, self.device) for piece in pieces]
+                if here < size:
+                    batch.append(batch[0].new_zeros(size - here, *batch[0].shape[1:]))
+                ready = prepare(torch.cat(batch) if len(batch) > 1 else batch[0])
+                with networks(ready):
+                    return on_its_way(compute(ready)[:here].float())
+
+        ends = np.cumsum([len(part) for part in parts])
+        made, first = np.empty((int(ends[-1]), dim), np.float32), 0
+        with inferring():
+            for finish in one_ahead(map(begun, in_batches(parts, size))):
+                rows = finish()
+                made[first : first + len(rows)] = rows
+                first += len(rows)
+        return np.split(made, ends[:-1])
+
+    def _in_two_parts(self) -> nn.Module:
+        if self.frame_dim is None:
+            raise BadValue(f"{self.kind.name} sees a window whole; call it on clips of {self.spec.frames} frames")
+        return self.network
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network is."""
+        return next(self.network.parameters()).device
+
+
+def flow_for(spec: InputSpec, first: Frames, second: Frames, *, threads: int = 1) -> Flow:
+    """Optical flow between frames as a spec has them resized."""
+    return flow_between(first, second, spec.resized_to(*first.shape[1:3]), threads=threads)
+
+
+def load_extractor(
+    name: str, *, weights: Tensors | Literal["random"] | None = None, device: str = "cpu", **changes: Any
+) -> Extractor:
+    """An extractor by name, with the weights given.
+
+    Args:
+        weights: tensors by name; `random` for weights that mean nothing but are the same every time, for tests.
+        changes: fields of its `InputSpec` to replace, such as `stride=8`.
+
+    Raises:
+        BadValue: if no weights are given; the message says where the public ones are.
+        CheckpointError: F54 if they belong to another network.
+    """
+    kind = extractors[name]
+    if changes:
+        kind = replace(kind, spec=changed(name, kind.spec, changes))
+    if weights is None:
+        more = offer(place_of("extractors", name))
+        raise BadValue(f"{name}: features of an untrained network mean nothing; give its weights: {kind.source}{more}")
+    if not isinstance(weights, str):
+        return Extractor(kind, filled(kind, weights).to(device))
+    if weights != "random":
+        raise BadValue(f"{name}: weights are tensors by name or 'random', not {weights!r}; read the file first")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = kind.build()
+    return Extractor(kind, network.to(device))
+
+
+def filled(kind: ExtractorKind, weights: Tensors) -> nn.Module:
+    """The network with these weights in place: they are neither copied nor drawn at random before."""
+    with torch.device("meta"):
+        network = kind.build()
+    try:
+        given = weights if kind.translate is None else kind.translate(weights, network)
+    except RuntimeError as error:
+        raise CheckpointError(f"{kind.name}: the weights belong to another network: {error}", fault="F54") from None
+    fill(kind.name, network, given, assign=True)
+    return network.float()

@@ -1,0 +1,1 @@
+"""Object detectors that run on single frames."""

@@ -1,0 +1,129 @@
+"""Object detectors: a network called on frames as they are, that says what is where in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from jostle.core.registry import Registry
+from jostle.core.types.boxes import Boxes
+from jostle.errors import BadValue
+from jostle.models.input_spec import Frames
+from jostle.models.weights.shipped.sources import offer, place_of
+
+Weights = Mapping[str, Tensor] | str | PathLike[str]
+
+
+class FindingBoxes(Protocol):
+    """The part of an object detector that knows its network."""
+
+    def __call__(self, frames: Tensor) -> Sequence[Boxes]:
+        """The objects in each of (N, 3, H, W) from 0 to 1, in pixels of the frame."""
+
+
+class ObjectDetector:
+    """Objects in frames: a `Boxes` with scores for each of (N, H, W, 3) uint8.
+
+    Frames go through the network one by one, so that what is found in one does not depend on its company.
+
+    Args:
+        network: what is moved to a device and set to inference.
+        find: gives the boxes of frames, with the network.
+        classes: their names, in the order of the labels; "" for a label that stands for nothing.
+        name: for messages.
+    """
+
+    def __init__(self, network: nn.Module, find: FindingBoxes, *, classes: Sequence[str] = (), name: str = "") -> None:
+        self.network, self._find = network.eval(), find
+        self.classes, self.name = tuple(classes), name or type(network).__name__
+        self._device = torch.device("cpu")
+
+    def to(self, device: str) -> ObjectDetector:
+        """Move the network."""
+        self._device = torch.device(device)
+        self.network.to(self._device)
+        return self
+
+    @torch.inference_mode()
+    def __call__(self, frames: Frames) -> list[Boxes]:
+        """What is in each frame."""
+        if frames.ndim != 4 or frames.shape[3] != 3 or frames.dtype != np.uint8:
+            raise BadValue(f"{self.name}: frames are (N, H, W, 3) uint8, got {frames.shape} {frames.dtype}")
+        found: list[Boxes] = []
+        for frame in frames:
+            tensor = torch.from_numpy(np.ascontiguousarray(frame)).to(self._device)
+            found += self._find((tensor.permute(2, 0, 1).float() / 255)[None])
+        return found
+
+
+@dataclass(frozen=True)
+class ObjectDetectorKind:
+    """An entry of the shelf.
+
+    Attributes:
+        load: gives the detector with weights.
+        source: where weights come from, in words.
+        takes: whether weights are a file or a folder.
+    """
+
+    name: str
+    load: Callable[[Weights], ObjectDetector]
+    source: str
+    takes: Literal["file", "folder"] = "file"
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the function's docstring."""
+        return " ".join((self.load.__doc__ or "").strip().split("\n\n")[0].split())
+
+
+object_detectors: Registry[ObjectDetectorKind] = Registry("object detector", "jostle.models.objects")
+
+
+def object_detector(
+    name: str, *, source: str, takes: Literal["file", "folder"] = "file"
+) -> Callable[[Callable[[Weights], ObjectDetector]], Callable[[Weights], ObjectDetector]]:
+    """Put a function that loads an object detector on the shelf; see `ObjectDetectorKind`."""
+
+    def put(load: Callable[[Weights], ObjectDetector]) -> Callable[[Weights], ObjectDetector]:
+        object_detectors.add(name, ObjectDetectorKind(name, load, source, takes))
+        return load
+
+    return put
+
+
+def load_object_detector(name: str, *, weights: Weights | None = None, device: str = "cpu") -> ObjectDetector:
+    """An object detector by name, with the weights given.
+
+    Raises:
+        BadValue: if no weights are given; the message says where they come from.
+        CheckpointError: F54 if they belong to another network.
+        MissingExtra: if the library that the network comes from is not installed.
+    """
+    kind = object_detectors[name]
+    if weights is None:
+        more = offer(place_of("objectdetectors", name))
+        raise BadValue(f"{name}: an untrained network finds nothing; give its weights: {kind.source}{more}")
+    return kind.load(weights).to(device)
+
+
+def as_object_detector(thing: Any, name: str) -> Any:
+    """What somebody gives as an object detector, if it can be one: something that is called on frames.
+
+    Raises:
+        BadValue: if it cannot.
+    """
+    if isinstance(thing, nn.Module) and not isinstance(thing, ObjectDetector):
+        raise BadValue(
+            f"{name}: a torch.nn.Module does not say what its outputs mean; give a callable from frames, (N, H, W, 3) "
+            "uint8, to a list of Boxes with scores, or an ObjectDetector around the module"
+        )
+    if not callable(thing):
+        raise BadValue(f"{name}: an object detector is called on frames, (N, H, W, 3) uint8")
+    return thing

@@ -1,0 +1,140 @@
+"""Object detectors of torchvision, trained on COCO: each resizes and normalises frames itself.
+
+Labels of the library start at 1, and 0 is the background; here the first class is 0, as for every other detector.
+torchvision cannot be installed beside every torch, so it is only imported when one of these is loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from jostle.core.types.boxes import Boxes
+from jostle.errors import BadValue, CheckpointError
+from jostle.models.objects.object_detector import ObjectDetector, Weights, object_detector
+from jostle.models.recognition.image_classifier import library_module
+from jostle.models.recognition.recogniser import fill
+
+# In the order of the numbers that COCO gave them, from 1 to 90; ten numbers stand for nothing.
+COCO = (
+    "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train", "truck", "boat", "traffic light",
+    "fire hydrant", "", "stop sign", "parking meter", "bench", "bird", "cat", "dog", "horse", "sheep", "cow",
+    "elephant", "bear", "zebra", "giraffe", "", "backpack", "umbrella", "", "", "handbag", "tie", "suitcase",
+    "frisbee", "skis", "snowboard", "sports ball", "kite", "baseball bat", "baseball glove", "skateboard",
+    "surfboard", "tennis racket", "bottle", "", "wine glass", "cup", "fork", "knife", "spoon", "bowl", "banana",
+    "apple", "sandwich", "orange", "broccoli", "carrot", "hot dog", "pizza", "donut", "cake", "chair", "couch",
+    "potted plant", "bed", "", "dining table", "", "", "toilet", "", "tv", "laptop", "mouse", "remote", "keyboard",
+    "cell phone", "microwave", "oven", "toaster", "sink", "refrigerator", "", "book", "clock", "vase", "scissors",
+    "teddy bear", "hair drier", "toothbrush",
+)  # fmt: skip
+SOURCE = "tensors of the COCO_V1 file that torchvision's page on object detection links to"
+BATCHES = "num_batches_tracked"  # tensors that frozen norms do not have
+
+
+@dataclass(frozen=True)
+class Family:
+    """What sets one of these networks apart.
+
+    Attributes:
+        head: name of the bias that has a number for each class, the background among them.
+        shapes: of boxes at a place, each of which has its own numbers there.
+        threshold: name of the setting below which the network drops a box.
+    """
+
+    head: str
+    shapes: int
+    threshold: str
+
+
+FASTER = Family("roi_heads.box_predictor.cls_score.bias", 1, "box_score_thresh")
+RETINA = Family("head.classification_head.cls_logits.bias", 9, "score_thresh")
+FCOS = Family("head.classification_head.cls_logits.bias", 1, "score_thresh")
+
+
+@object_detector("fasterrcnn_resnet50_fpn", source=SOURCE)
+def fasterrcnn_resnet50_fpn(weights: Weights) -> ObjectDetector:
+    """Faster R-CNN with a ResNet-50 and a feature pyramid."""
+    return _load("fasterrcnn_resnet50_fpn", FASTER, weights, exact=True)
+
+
+@object_detector("fasterrcnn_resnet50_fpn_v2", source=SOURCE)
+def fasterrcnn_resnet50_fpn_v2(weights: Weights) -> ObjectDetector:
+    """Faster R-CNN with a ResNet-50 and a feature pyramid, trained longer and with norms in its heads."""
+    return _load("fasterrcnn_resnet50_fpn_v2", FASTER, weights)
+
+
+@object_detector("fasterrcnn_mobilenet_v3_large_fpn", source=SOURCE)
+def fasterrcnn_mobilenet_v3_large_fpn(weights: Weights) -> ObjectDetector:
+    """Faster R-CNN with a large MobileNet of the third version."""
+    return _load("fasterrcnn_mobilenet_v3_large_fpn", FASTER, weights)
+
+
+@object_detector("retinanet_resnet50_fpn", source=SOURCE)
+def retinanet_resnet50_fpn(weights: Weights) -> ObjectDetector:
+    """RetinaNet with a ResNet-50 and a feature pyramid: anchors in one stage."""
+    return _load("retinanet_resnet50_fpn", RETINA, weights, exact=True)
+
+
+@object_detector("fcos_resnet50_fpn", source=SOURCE)
+def fcos_resnet50_fpn(weights: Weights) -> ObjectDetector:
+    """FCOS with a ResNet-50 and a feature pyramid: no anchors, distances from each place."""
+    return _load("fcos_resnet50_fpn", FCOS, weights)
+
+
+class FindingAlone:
+    """Boxes from a network that does everything itself."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self._network = network
+
+    def __call__(self, frames: Tensor) -> Sequence[Boxes]:
+        """The boxes of (N, 3, H, W) from 0 to 1, in pixels of the frame."""
+        return [_boxes(**found) for found in self._network(list(frames))]
+
+
+def _boxes(boxes: Tensor, labels: Tensor, scores: Tensor) -> Boxes:
+    kept = labels > 0  # networks of one stage may name the background
+    box, label, score = boxes[kept].double(), labels[kept] - 1, scores[kept].double()
+    return Boxes(box.cpu().numpy(), label.cpu().numpy(), score.cpu().numpy())
+
+
+def _load(name: str, family: Family, weights: Weights, *, exact: bool = False) -> ObjectDetector:
+    """A network of torchvision with weights.
+
+    Args:
+        exact: frozen norms divide by the very variance. The weights were published before torchvision added a small
+            number to it, and it takes that number back for them.
+    """
+    if not isinstance(weights, Mapping):
+        raise BadValue(f"{name}: weights are tensors by name, not {weights!r}; read the file first")
+    detection = library_module(name, "torchvision.models.detection", "torchvision")
+    if family.head not in weights:
+        raise CheckpointError(f"{name}: the weights belong to another network: they have no {family.head}", fault="F54")
+    classes, rest = divmod(len(weights[family.head]), family.shapes)
+    if rest:
+        raise CheckpointError(
+            f"{name}: the weights belong to another network: {family.head} has {len(weights[family.head])} numbers, "
+            f"and {family.shapes} shapes of boxes would each need as many",
+            fault="F54",
+        )
+    with torch.random.fork_rng(devices=[]):
+        # Without a threshold: a curve of precision needs its tail.
+        network: nn.Module = getattr(detection, name)(
+            weights=None, weights_backbone=None, num_classes=classes, **{family.threshold: 0.0}
+        )
+    frozen = not any(key.endswith(BATCHES) for key in weights)
+    fill(name, network, _with_counts(network, weights) if frozen else weights)
+    if frozen and exact:
+        for layer in network.modules():
+            if isinstance(layer, nn.BatchNorm2d):
+                layer.eps = 0.0
+    names = COCO if classes == len(COCO) + 1 else ()
+    return ObjectDetector(network, FindingAlone(network), classes=names, name=name)
+
+
+def _with_counts(network: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights of frozen norms as ordinary ones have them; what these count does nothing in inference."""
+    return {key: value for key, value in network.state_dict().items() if key.endswith(BATCHES)} | dict(weights)

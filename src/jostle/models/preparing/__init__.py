@@ -1,1 +1,0 @@
-"""From frames to what a network is given: resized, cut, and all of it at once on a GPU."""

@@ -1,0 +1,112 @@
+"""Bilinear resizing by a factor as OpenCV does it, which rounds the size and samples by the factor all the same."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+
+def scaled_by(frames: Tensor, factor: float) -> Tensor:
+    """(..., H', W') of frames (..., H, W) in floating-point numbers; sizes are rounded, halves to the even number.
+
+    >>> scaled_by(torch.tensor([[0.0, 4.0, 8.0, 12.0]]).expand(2, 4), 0.6).tolist()
+    [[1.3333333730697632, 8.0]]
+    """
+    for axis in (-2, -1):
+        frames = _scale_axis(frames, axis, factor)
+    return frames
+
+
+def _scale_axis(frames: Tensor, axis: int, factor: float) -> Tensor:
+    size = frames.shape[axis]
+    to = max(round(size * factor), 1)
+    at = ((torch.arange(to, dtype=torch.float64) + 0.5) / factor - 0.5).clamp(0, size - 1)
+    before = at.floor()
+    later = (at - before).to(frames.device, frames.dtype)
+    later = later if axis == -1 else later[:, None]
+    index = before.long().to(frames.device)
+    near, far = (frames.index_select(axis, i) for i in (index, (index + 1).clamp(max=size - 1)))
+    return near + (far - near) * later
+
+
+Filter = Literal["bilinear", "bicubic"]
+REACH: dict[Filter, float] = {"bilinear": 1.0, "bicubic": 2.0}  # of a filter, in pixels of the smaller picture
+CUBIC = -0.5  # Keys' parameter
+BITS = 22  # of the fraction of a weight: what 32 leave beside a grey level and two bits for overshoot
+
+
+def pillow_resized(pictures: Tensor, to: tuple[int, int], how: Filter) -> Tensor:
+    """(..., *to) uint8 from (..., H, W) uint8.
+
+    The width is done first, unless the height loses more than twice as many pixels. That is the rule of Pillow 13;
+    those before it always began with the width.
+
+    >>> picture = torch.tensor([[0, 100, 200, 255]], dtype=torch.uint8)
+    >>> pillow_resized(picture, (1, 2), "bilinear").tolist()
+    [[71, 209]]
+    """
+    height, width = pictures.shape[-2:]
+    upright = to[0] < height and 2 * (width - to[1]) < height - to[0]
+    for axis in (-2, -1) if upright else (-1, -2):
+        if pictures.shape[axis] != to[axis]:
+            pictures = _along(pictures.transpose(axis, -1), to[axis], how).transpose(axis, -1)
+    return pictures
+
+
+def _along(pictures: Tensor, to: int, how: Filter) -> Tensor:
+    """The last axis at another length: tap by tap, so that memory does not grow with the reach of the filter."""
+    first, weights = taps(pictures.shape[-1], to, how)
+    last = pictures.shape[-1] - 1
+    begin = torch.from_numpy(first).to(pictures.device)
+    each = torch.from_numpy(weights).to(pictures.device)
+    made = torch.full((*pictures.shape[:-1], to), 1 << (BITS - 1), dtype=torch.int32, device=pictures.device)
+    for tap in range(each.shape[1]):
+        here = pictures.index_select(-1, (begin + tap).clamp(max=last))  # beyond the edge weights are 0
+        made += here.to(torch.int32) * each[:, tap]
+    return (made >> BITS).clamp_(0, 255).to(torch.uint8)
+
+
+@cache
+def taps(length: int, to: int, how: Filter) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """For each pixel of the result, the first pixel that it is made of, (to,), and the weights of all, (to, taps)."""
+    scale = length / to
+    wide = max(scale, 1.0)  # shrinking averages over what a pixel covers
+    reach = REACH[how] * wide
+    first, rows = np.zeros(to, np.int64), []
+    for i in range(to):
+        centre = (i + 0.5) * scale
+        begin, end = max(0, int(centre - reach + 0.5)), min(length, int(centre + reach + 0.5))
+        row = [_weight(how, (x - centre + 0.5) * (1.0 / wide)) for x in range(begin, end)]
+        total = _sum(row)
+        first[i] = begin
+        rows.append([_whole(weight / total * (1 << BITS)) for weight in row])
+    weights = np.zeros((to, max(map(len, rows))), np.int32)
+    for i, whole in enumerate(rows):
+        weights[i, : len(whole)] = whole
+    return first, weights
+
+
+def _weight(how: Filter, x: float) -> float:
+    x = abs(x)
+    if how == "bilinear":
+        return 1.0 - x if x < 1.0 else 0.0
+    if x < 1.0:
+        return ((CUBIC + 2.0) * x - (CUBIC + 3.0)) * x * x + 1.0
+    return (((x - 5.0) * x + 8.0) * x - 4.0) * CUBIC if x < 2.0 else 0.0
+
+
+def _sum(row: list[float]) -> float:
+    total = 0.0  # in this order and without compensation, which Python's own sum has in newer versions
+    for weight in row:
+        total += weight
+    return total
+
+
+def _whole(value: float) -> int:
+    return math.trunc(value + (0.5 if value >= 0 else -0.5))

@@ -1,0 +1,1 @@
+"""Recognisers: networks that classify a clip or a single frame."""

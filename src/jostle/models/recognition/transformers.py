@@ -1,0 +1,173 @@
+"""Recognisers of transformers, from a folder on disk.
+
+The folder is one that `save_pretrained` wrote or a copy of a published one. Its `config.json` says the network, length
+and size; its `preprocessor_config.json` the scale of the values, and where there is none, the published one is taken.
+We prepare frames ourselves, since the library's own way needs torchvision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jostle.errors import BadValue, CheckpointError
+from jostle.models.input_spec import InputSpec
+from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, changed, recogniser
+from jostle.models.transformers_folder import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    SOURCE,
+    Triple,
+    library_class,
+    pretrained,
+    read_settings,
+    scale_of,
+)
+
+HALF: Triple = (0.5, 0.5, 0.5)
+
+
+@dataclass(frozen=True)
+class Family:
+    """What sets one of these networks apart.
+
+    Attributes:
+        kind: `model_type` of its `config.json`.
+        network, config: names of its classes in transformers.
+        frames, size: names of the settings that hold the length of a clip and the size of a crop.
+        step: frames of the video from one frame of a clip to the next, as is usual for it.
+        enlarged: short side that frames are resized to, as a multiple of the crop.
+        argument: of the network, which takes the frames.
+    """
+
+    kind: str
+    network: str
+    config: str
+    frames: str
+    size: str
+    step: int
+    enlarged: float
+    mean: Triple
+    std: Triple
+    argument: str = "pixel_values"
+
+
+def _family(kind: str, stem: str, frames: str, size: str, step: int, enlarged: float, **rest: Any) -> Family:
+    return Family(kind, f"{stem}ForVideoClassification", f"{stem}Config", frames, size, step, enlarged, **rest)
+
+
+_IMAGENET: dict[str, Any] = {"mean": IMAGENET_MEAN, "std": IMAGENET_STD}
+VIDEOMAE = _family("videomae", "VideoMAE", "num_frames", "image_size", 4, 1, **_IMAGENET)
+TIMESFORMER = _family(
+    "timesformer", "Timesformer", "num_frames", "image_size", 32, 1, mean=(0.45,) * 3, std=(0.225,) * 3
+)
+VIVIT = _family("vivit", "Vivit", "num_frames", "image_size", 2, 256 / 224, mean=HALF, std=HALF)
+VJEPA2 = _family(
+    "vjepa2", "VJEPA2", "frames_per_clip", "crop_size", 4, 256 / 224, argument="pixel_values_videos", **_IMAGENET
+)
+
+
+@recogniser("videomae", source=SOURCE.format("MCG-NJU/videomae-base-finetuned-kinetics"), takes="folder")
+def videomae(weights: Weights, changes: Changes) -> Recogniser:
+    """VideoMAE: a plain transformer over cubes of the video."""
+    return _load(VIDEOMAE, weights, changes)
+
+
+@recogniser("timesformer", source=SOURCE.format("facebook/timesformer-base-finetuned-k400"), takes="folder")
+def timesformer(weights: Weights, changes: Changes) -> Recogniser:
+    """TimeSformer: attention over time and over space in turn."""
+    return _load(TIMESFORMER, weights, changes)
+
+
+@recogniser("vivit", source=SOURCE.format("google/vivit-b-16x2-kinetics400"), takes="folder")
+def vivit(weights: Weights, changes: Changes) -> Recogniser:
+    """ViViT: a transformer over tubes of the video."""
+    return _load(VIVIT, weights, changes)
+
+
+@recogniser("vjepa2", source=SOURCE.format("facebook/vjepa2-vitl-fpc16-256-ssv2"), takes="folder")
+def vjepa2(weights: Weights, changes: Changes) -> Recogniser:
+    """V-JEPA 2 with an attentive classifier."""
+    return _load(VJEPA2, weights, changes)
+
+
+FAMILIES = {family.kind: family for family in (VIDEOMAE, TIMESFORMER, VIVIT, VJEPA2)}
+
+
+def from_config(config: Any, changes: Changes = MappingProxyType({})) -> Recogniser:
+    """A recogniser of settings such as a `VideoMAEConfig`, with random weights that are the same every time."""
+    family = FAMILIES.get(config.model_type)
+    if family is None:
+        raise BadValue(f"settings are those of {', '.join(FAMILIES)}, not of {config.model_type!r}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = library_class(family.kind, family.network)(config)
+    return _wrapped(family, network, {}, changes)
+
+
+class Logits(nn.Module):
+    """A network of transformers that gives its logits alone."""
+
+    def __init__(self, network: nn.Module, argument: str) -> None:
+        super().__init__()
+        self.network, self.argument = network, argument
+
+    def forward(self, clips: Tensor) -> Tensor:
+        made: Tensor = self.network(**{self.argument: clips}).logits
+        return made
+
+
+def _load(family: Family, weights: Weights, changes: Changes) -> Recogniser:
+    if isinstance(weights, Mapping):
+        raise BadValue(f"{family.kind}: weights are a folder with config.json and model.safetensors, not tensors")
+    if weights == "random":
+        return from_config(library_class(family.kind, family.config)(), changes)
+    folder = Path(weights)
+    kind = read_settings(folder / "config.json", family.kind).get("model_type")
+    if kind != family.kind:
+        hint = f"; load it as {kind!r}" if kind in FAMILIES else ""
+        raise CheckpointError(f"{folder}: holds a {kind!r}, not a {family.kind!r}{hint}", fault="F54")
+    network = pretrained(folder, family.kind, family.network, "classifier")
+    files = [folder / name for name in ("video_preprocessor_config.json", "preprocessor_config.json")]
+    settings = next((read_settings(path, family.kind) for path in files if path.is_file()), {})
+    return _wrapped(family, network, settings, changes)
+
+
+def _wrapped(family: Family, network: Any, settings: Mapping[str, Any], changes: Changes) -> Recogniser:
+    config = network.config
+    frames, size = getattr(config, family.frames), getattr(config, family.size)
+    if not isinstance(size, int):
+        if len(set(size)) != 1:
+            raise BadValue(f"{family.kind}: crops must be square, not {tuple(size)}")
+        size = size[0]
+    mean, std = scale_of(settings, family.mean, family.std)
+    spec = InputSpec(
+        frames=frames,
+        stride=frames * family.step,
+        step=family.step,
+        resize=_resize(settings.get("size"), size, family),
+        size=size,
+        mean=mean,
+        std=std,
+        layout="TCHW",
+        interpolation="bicubic" if settings.get("resample") == 3 else "bilinear",
+    )
+    names = [config.id2label[i] for i in range(config.num_labels)]
+    spec = changed(family.kind, spec, changes)
+    return Recogniser(
+        Logits(network, family.argument), spec, classes=names, name=family.kind, head="network.classifier"
+    )
+
+
+def _resize(given: Any, size: int, family: Family) -> int | tuple[int, int]:
+    if isinstance(given, Mapping) and "height" in given:
+        return int(given["height"]), int(given["width"])
+    if isinstance(given, Mapping) and "shortest_edge" in given:
+        return int(given["shortest_edge"])
+    return given if isinstance(given, int) else int(size * family.enlarged)

@@ -1,0 +1,62 @@
+"""Weights that come with jostle, and where each file lies; they are made by `studies/`. And an index of names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from functools import cache
+from pathlib import Path
+
+from jostle.errors import UnknownName
+
+FOLDER = Path(__file__).parent
+TREATMENTS = ("clean", "robust")  # how a shipped model was trained
+
+
+@cache
+def index_of_names() -> dict[str, Collection[str]]:
+    """Names of jostle's own networks, by shelf; and of its benchmarks, each with its task."""
+    found: dict[str, Collection[str]] = json.loads((FOLDER / "names.json").read_text(encoding="utf-8"))
+    return found
+
+
+def task_of_benchmark(name: str) -> str | None:
+    """What one of jostle's own benchmarks is of; None for any other."""
+    tasks = index_of_names()["benchmarks"]
+    return tasks.get(name) if isinstance(tasks, dict) else None
+
+
+def shipped_names() -> list[str]:
+    """What there is: `puppet_net`, `actionformer_puppets-clean` ..."""
+    return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
+
+
+def weights_file(name: str) -> Path:
+    """The file of shipped weights called `name`.
+
+    Raises:
+        UnknownName: if there is none.
+    """
+    if name not in shipped_names():
+        raise UnknownName("shipped weights", name, shipped_names())
+    return FOLDER / f"{name}.safetensors"
+
+
+def usual_weights(model: str) -> str | None:
+    """`clean` for a model whose weights come with jostle, None for any other."""
+    return TREATMENTS[0] if f"{model}-{TREATMENTS[0]}" in shipped_names() else None
+
+
+def trained_weights(model: str, weights: str | Path) -> Path:
+    """The file that `weights` means for a model: `clean` or `robust` for those that come with jostle, or a path.
+
+    Raises:
+        UnknownName: if no weights come with jostle for this model.
+    """
+    if str(weights) not in TREATMENTS:
+        return Path(weights)
+    name = f"{model}-{weights}"
+    if name not in shipped_names():
+        known = [other.removesuffix(f"-{weights}") for other in shipped_names() if other.endswith(f"-{weights}")]
+        raise UnknownName("model with weights that come with jostle", model, known)
+    return weights_file(name)

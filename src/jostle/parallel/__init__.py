@@ -1,0 +1,1 @@
+"""Worker processes, model servers and Ray clusters."""

@@ -1,0 +1,1 @@
+"""Analysis and presentation of finished runs: reports, viewer, figures, leaderboards, trackers, cards."""

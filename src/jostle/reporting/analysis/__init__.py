@@ -1,0 +1,1 @@
+"""Analysis of run folders: scores, comparisons, confidence intervals and tables, as plain data."""

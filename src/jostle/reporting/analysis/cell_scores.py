@@ -1,0 +1,217 @@
+"""What the predictions of one cell are worth: on the whole, class by class, video by video, and in each draw."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from jostle.core.types.columns import Flags, Floats, Indices, Ints
+from jostle.core.types.predictions import Predictions
+from jostle.errors import DataError
+from jostle.metrics.accuracy import within_top_k
+from jostle.metrics.bootstrap import Resamples, Weights
+from jostle.metrics.pm_k import pm_k
+from jostle.metrics.pm_k_detection import drawn_pm_k, pm_k_detection
+from jostle.metrics.score import score
+from jostle.reporting.analysis.record import RunRecord
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """One cell.
+
+    Attributes:
+        value: by the benchmark's metric; NaN where this metric is none that can be taken video by video.
+        by_class: average precision, or share of right answers, of each class; NaN for a class without an instance.
+        by_video: the value of each video alone, NaN where nothing is annotated in it.
+        drawn: the value in each draw; empty where there are none.
+    """
+
+    value: float
+    by_class: Floats
+    by_video: Floats
+    drawn: Floats
+
+
+def measured_cell(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
+    """Measure one cell on these videos.
+
+    Args:
+        weights: (draws, videos) how often each counts; no rows for no draws.
+
+    Raises:
+        DataError: if the cell lacks one of the videos.
+    """
+    known = {"detection": _detection, "recognition": _recognition, "frames": _frames, "objects": _objects}
+    return known[record.task](record, cell, videos, weights)
+
+
+def classes_of(record: RunRecord) -> tuple[str, ...]:
+    """The names that `Measure.by_class` is in the order of; frames are not sorted by class."""
+    if record.task == "frames":
+        return ()
+    if record.task == "objects":
+        return record.objects.classes
+    return record.truth.classes if record.task == "detection" else record.labels.classes
+
+
+def right_answers(record: RunRecord, cell: str, videos: Sequence[str]) -> Flags:
+    """(videos,) whether a recogniser has any class of each video among its guesses."""
+    rows = table_rows(record, cell, videos)
+    labels = record.labels.of_videos(videos)
+    order = {name: i for i, name in enumerate(videos)}
+    place = np.array([order[name] for name in labels.videos], np.int64)[labels.video]
+    right = np.zeros(len(videos), np.bool_)
+    np.logical_or.at(right, place, within_top_k(rows[place], labels.label, record.about.content.k or 1))
+    return right
+
+
+def table_rows(record: RunRecord, cell: str, videos: Sequence[str]) -> Floats:
+    """(videos, classes) scores of a recogniser in a cell, in the order of the videos."""
+    names, scores = record.table(cell)
+    place = {name: i for i, name in enumerate(names)}
+    lacking = [name for name in videos if name not in place]
+    if lacking:
+        raise _lacks(record, cell, lacking)
+    return scores[[place[name] for name in videos]].astype(np.float64)
+
+
+def predictions_on(record: RunRecord, cell: str, videos: Sequence[str]) -> Predictions:
+    """What a detector found in these videos."""
+    found = record.predictions(cell)
+    wanted = set(videos)
+    lacking = sorted(wanted - set(found.videos))
+    if lacking:
+        raise _lacks(record, cell, lacking)
+    if wanted == set(found.videos):
+        return found
+    kept = np.array([name in wanted for name in found.videos], np.bool_)
+    rows = kept[found.video]
+    place = np.cumsum(kept, dtype=np.int32) - 1
+    return replace(
+        found,
+        videos=tuple(name for name in found.videos if name in wanted),
+        video=place[found.video[rows]],
+        start=found.start[rows],
+        end=found.end[rows],
+        label=found.label[rows],
+        score=found.score[rows],
+    )
+
+
+def _detection(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
+    truth = record.truth.of_videos(videos)
+    found = score(predictions_on(record, cell, videos), truth, protocol=record.rules, tious=record.about.content.tious)
+    place = {name: i for i, name in enumerate(videos)}
+    own = [place[name] for name in found.resamples.videos]
+    drawn = np.array([found.resamples.weighted(row[own].astype(np.int64)).mean() for row in weights])
+    by_class = np.full(len(truth.classes), np.nan)
+    for i, name in enumerate(truth.classes):
+        if name in found.per_class:
+            by_class[i] = found.per_class[name].mean()
+    by_video = np.full(len(videos), np.nan)
+    by_video[own] = _alone(found.resamples)
+    return Measure(found.average_map, by_class, by_video, drawn)
+
+
+def _alone(resamples: Resamples) -> Floats:
+    """(videos,) mean average precision of each video by itself, over the classes it has; NaN if it has none."""
+    classes = len(resamples.first) - 1
+    label = np.repeat(np.arange(classes), np.diff(resamples.first))
+    group = np.repeat(np.arange(len(resamples.hit_first) - 1), np.diff(resamples.hit_first))
+    hit_video = resamples.place_video[resamples.hit_place]
+    places, hits, instances = (
+        _grouped(which, len(resamples.videos)) for which in (resamples.place_video, hit_video, resamples.instance_video)
+    )
+    made = np.full(len(resamples.videos), np.nan)
+    for v in range(len(resamples.videos)):
+        if not len(instances[v]):
+            continue
+        own, zeros = places[v], np.zeros(len(places[v]), np.int32)
+        part = replace(
+            resamples,
+            videos=resamples.videos[v : v + 1],
+            place_video=zeros,
+            first=_edges(label[own], classes),
+            hit_place=np.searchsorted(own, resamples.hit_place[hits[v]]),
+            hit_first=_edges(group[hits[v]], len(resamples.hit_first) - 1),
+            instance_label=resamples.instance_label[instances[v]],
+            instance_video=np.zeros(len(instances[v]), np.int32),
+            excused=resamples.excused[own] if len(resamples.excused) else resamples.excused,
+        )
+        made[v] = part.weighted(np.ones(1, np.int64)).mean()
+    return made
+
+
+def _grouped(values: Indices, count: int) -> list[Ints]:
+    """Where each of 0, 1, .. count - 1 stands among the values, rising."""
+    order = np.argsort(values, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(values, minlength=count))[:-1])
+
+
+def _edges(rising: Ints, count: int) -> Ints:
+    return np.concatenate([[0], np.cumsum(np.bincount(rising, minlength=count))])
+
+
+def _recognition(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
+    right = right_answers(record, cell, videos).astype(np.float64)
+    labels = record.labels.of_videos(videos)
+    order = {name: i for i, name in enumerate(videos)}
+    place = np.array([order[name] for name in labels.videos], np.int64)[labels.video]
+    count = np.bincount(labels.label, minlength=len(labels.classes))
+    hits = np.bincount(labels.label, right[place], minlength=len(labels.classes))
+    by_class = np.where(count > 0, hits / np.maximum(count, 1), np.nan)
+    if record.about.content.metric != "top_k_accuracy":
+        return Measure(np.nan, by_class, right, np.zeros(0))
+    return Measure(float(right.mean()), by_class, right, weights @ right / len(videos))
+
+
+def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
+    k, labels_of = record.about.content.k, record.about.content.labels_of
+    assert k is not None
+    assert labels_of is not None
+    names, scores = record.table(cell)
+    known = dict(zip(names, scores, strict=True))
+    sets = record.frames.without([frame for frame in record.frames.frames if frame not in known])
+    by_video: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
+    for anchor, others in sets.sets.items():
+        by_video[anchor.rpartition("/")[0]][anchor] = others
+    right, anchors = np.zeros(len(videos)), np.zeros(len(videos))
+    for v, name in enumerate(videos):
+        if name in by_video:
+            found = pm_k(known, by_video[name], sets.labels, k, labels_of=labels_of)
+            right[v], anchors[v] = found.correct_by_radius[-1], found.anchors
+    with np.errstate(invalid="ignore", divide="ignore"):
+        drawn = weights @ right / (weights @ anchors)
+        return Measure(float(right.sum() / anchors.sum()), np.zeros(0), right / anchors, drawn)
+
+
+def _objects(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
+    k = record.about.content.k
+    assert k is not None
+    found, known = record.boxes(cell)
+    sets = record.objects.without([frame for frame in record.objects.frames if frame not in found]).only(known)
+    by_video: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
+    for anchor, others in sets.sets.items():
+        by_video[anchor.rpartition("/")[0]][anchor] = others
+    wanted = {anchor: others for name in videos for anchor, others in by_video[name].items()}
+    whole = pm_k_detection(found, sets.boxes, wanted, k)
+    by_class = np.full(len(sets.classes), np.nan)
+    for label, (_, worst) in whole.per_class.items():
+        by_class[label] = np.nan if worst is None else worst
+    alone = np.full(len(videos), np.nan)
+    for v, name in enumerate(videos):
+        with contextlib.suppress(DataError):  # a video in which nothing is annotated
+            alone[v] = pm_k_detection(found, sets.boxes, by_video[name], k).pm_k
+    drawn = drawn_pm_k(found, sets.boxes, wanted, k, videos, weights)
+    return Measure(whole.pm_k, by_class, alone, drawn)
+
+
+def _lacks(record: RunRecord, cell: str, lacking: Sequence[str]) -> DataError:
+    return DataError(
+        f"{record.folder}: {cell} lacks {len(lacking)} videos, as {lacking[0]!r}; run again, which adds them"
+    )

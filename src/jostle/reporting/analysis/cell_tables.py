@@ -1,0 +1,129 @@
+"""Findings as tables: cells, classes, videos, errors and differences, ready for any format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.metrics.diagnosis.false_positives import KINDS
+from jostle.reporting.analysis.comparison import Comparison
+from jostle.reporting.analysis.confusion import Confusion
+from jostle.reporting.analysis.drops import Drop
+from jostle.reporting.analysis.error_profile import ErrorProfile
+from jostle.reporting.analysis.offsets import OffsetErrors
+from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.tables import Column, Table, Value
+
+
+def cells_table(surveys: Sequence[Survey]) -> Table:
+    """Every cell of every run, a row each, and the means under them."""
+    rows: list[tuple[Value, ...]] = []
+    for found in surveys:
+        clean = found.of(CLEAN).value
+        name = found.record.name
+        for cell in found.cells:
+            own = found.of(cell)
+            relative = own.value / clean if own.value is not None and clean else None
+            counted = "" if cell == CLEAN else "yes" if cell in found.counted else "no"
+            rows.append((name, cell, own.value, own.interval, relative, counted, len(found.videos)))
+        mean, left = found.corrupted(), found.relative()
+        if found.counted:
+            rows.append((name, "mean corrupted", mean.value, mean.interval, left.value, "", len(found.videos)))
+    metric = surveys[0].record.scores.metric
+    columns = (
+        Column("run"),
+        Column("cell"),
+        Column(metric, "percent"),
+        Column("95 % interval", "interval"),
+        Column("of clean", "percent"),
+        Column("in the means"),
+        Column("videos", "count"),
+    )
+    return Table("Cells", columns, tuple(rows))
+
+
+def drops_table(title: str, what: str, drops: Sequence[Drop], *, worst: bool = False) -> Table:
+    """Classes or videos, the greatest loss first.
+
+    Args:
+        worst: also say under which cell each is worth least.
+    """
+    columns = [Column(what), Column("clean", "percent"), Column("corrupted", "percent"), Column("change", "points")]
+    rows: list[tuple[Value, ...]] = [(drop.name, drop.clean, drop.corrupted, -drop.loss) for drop in drops]
+    if worst:
+        columns += [Column("least under"), Column("there", "percent")]
+        rows = [(*row, drop.worst_cell, drop.worst) for row, drop in zip(rows, drops, strict=True)]
+    return Table(title, tuple(columns), tuple(rows))
+
+
+def errors_table(found: ErrorProfile) -> Table:
+    """Kinds of error, clean and corrupted."""
+    before, after = found.clean, found.corrupted
+    rows: list[tuple[Value, ...]] = []
+    for kind in KINDS:
+        shares = [before.shares[kind], None if after is None else after.shares[kind]]
+        impact = [before.impact.get(kind), None if after is None else after.impact.get(kind)]
+        rows.append((kind.replace("_", " "), *shares, *impact))
+    rows.append(("missed actions", before.missed, None if after is None else after.missed, None, None))
+    columns = (
+        Column("kind"),
+        Column("share clean", "percent"),
+        Column("share corrupted", "percent"),
+        Column("impact clean", "points"),
+        Column("impact corrupted", "points"),
+    )
+    return Table("Kinds of error", columns, tuple(rows))
+
+
+def comparison_table(found: Comparison, one: str, other: str) -> Table:
+    """Two runs, cell by cell."""
+    rows = [found.clean, *found.cells, found.corrupted, found.relative]
+    columns = (
+        Column(""),
+        Column(one, "percent"),
+        Column(other, "percent"),
+        Column("difference", "points"),
+        Column("95 % interval", "interval"),
+    )
+    return Table(
+        "Two runs",
+        columns,
+        tuple((row.what, row.one, row.other, row.difference.value, row.difference.interval) for row in rows),
+    )
+
+
+def confusion_table(found: Confusion, most: int = 20) -> Table:
+    """The confusions that grew most."""
+    columns = (
+        Column("class"),
+        Column("taken for"),
+        Column("clean", "percent"),
+        Column("corrupted", "percent"),
+        Column("change", "points"),
+        Column("most under"),
+        Column("videos", "count"),
+    )
+    rows = [
+        (one.true, one.taken_for, one.clean, one.corrupted, one.growth, one.worst_cell, one.videos)
+        for one in found.grew[:most]
+    ]
+    return Table("Confusions that grew", columns, tuple(rows))
+
+
+def offsets_table(cells: Sequence[tuple[str, OffsetErrors]]) -> Table:
+    """Accuracy, pm-k and what lies between, a row a run and cell."""
+    columns = (
+        Column("run"),
+        Column("cell"),
+        Column("accuracy", "percent"),
+        Column("its 95 % interval", "interval"),
+        Column("pm-k", "percent"),
+        Column("its 95 % interval", "interval"),
+        Column("drop", "percent"),
+        Column("anchors", "count"),
+    )
+    rows = [
+        (run, one.cell, one.accuracy, one.accuracy_interval, one.pm_k, one.pm_k_interval, one.drop, one.anchors)
+        for run, one in cells
+    ]
+    return Table("pm-k", columns, tuple(rows))

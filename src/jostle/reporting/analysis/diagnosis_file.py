@@ -1,0 +1,90 @@
+"""A diagnosis as a run keeps it: the content of diagnosis.json, as far as findings read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from jostle.io.files.records import Misfit, Share
+from jostle.metrics.diagnosis.false_positives import ERRORS, KINDS
+
+Numbers = dict[str, float | None]
+Buckets = Mapping[str, Mapping[str, float | None]]  # by characteristic and bucket
+
+
+@dataclass(frozen=True)
+class FalsePositives:
+    """Predictions by kind: shares in each split of the surest, counts, and what each kind of error costs."""
+
+    profile: tuple[Numbers, ...]
+    totals: Numbers
+    impact: Numbers
+
+    def __post_init__(self) -> None:
+        if not self.profile:
+            raise Misfit("is empty").under("profile")
+        _refuse_without(KINDS, self.profile[0], "profile")
+        _refuse_without(KINDS, self.totals, "totals")
+        _refuse_without(ERRORS, self.impact, "impact")
+
+
+@dataclass(frozen=True)
+class CellDiagnosed:
+    """Why a detector fails in one cell; `Diagnosis` says what each number means."""
+
+    false_positives: FalsePositives
+    sensitivity: dict[str, Numbers | float | None]
+    false_negatives: dict[str, dict[str, Numbers | float | None] | float | None]
+
+    def __post_init__(self) -> None:
+        _refuse_without(("base",), self.sensitivity, "sensitivity")
+        _refuse_without(("overall",), self.false_negatives, "false_negatives")
+        for name, told in (("base", self.sensitivity["base"]), ("overall", self.false_negatives["overall"])):
+            if isinstance(told, dict):
+                raise Misfit(f"has an object under {name!r}, not a number")
+
+    @property
+    def base(self) -> float | None:
+        """Average mAP_N."""
+        found = self.sensitivity["base"]
+        return found if isinstance(found, float) else None
+
+    @property
+    def missed(self) -> float | None:
+        """Share of actions that no detection finds."""
+        found = self.false_negatives["overall"]
+        return found if isinstance(found, float) else None
+
+    @property
+    def by_bucket(self) -> Buckets:
+        """Average mAP_N by characteristic and bucket; None for an empty one."""
+        return {name: told for name, told in self.sensitivity.items() if isinstance(told, dict)}
+
+    @property
+    def missed_by_bucket(self) -> Buckets:
+        """Share of actions missed, by the same buckets."""
+        return {name: _plain_numbers(self.false_negatives.get(name)) for name in self.by_bucket}
+
+
+@dataclass(frozen=True)
+class Diagnosed(CellDiagnosed):
+    """What diagnosis.json holds: the clean cell's diagnosis, and under `cells` those of all others.
+
+    Attributes:
+        cells: None for a cell where nothing was found.
+    """
+
+    style: str
+    tious: tuple[Share, ...]
+    cells: dict[str, CellDiagnosed | None] = field(kw_only=True)
+
+
+def _refuse_without(wanted: Sequence[str], told: Mapping[str, object], under: str) -> None:
+    for name in wanted:
+        if name not in told:
+            raise Misfit("is missing").under(name).under(under)
+
+
+def _plain_numbers(told: object) -> Numbers:
+    inner = told if isinstance(told, dict) else {}
+    return {bucket: value for bucket, value in inner.items() if not isinstance(value, dict)}

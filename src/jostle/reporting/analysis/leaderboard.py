@@ -1,0 +1,185 @@
+"""A leaderboard as plain data: runs of one benchmark that may stand side by side, and what papers print of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from jostle.errors import BadValue
+from jostle.evaluation.recipes.recipe import benchmarks
+from jostle.evaluation.run_folder.folder import run_folder
+from jostle.reporting.analysis.grid import short_name
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.run_analysis import survey
+from jostle.reporting.analysis.summary import RunSummary, read_summary, summary_of
+from jostle.reporting.published.standing import PublishedModel, published_models
+
+REPORTS = ("report.html", "report/report.html", "report/index.html")  # where a run's own page may lie, in its folder
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of a board.
+
+    Attributes:
+        name: as it is called there; two rows of one table have two names.
+        summary: what it says.
+        origin: where it was taken from, without the folders above: a run folder or a file.
+        sent: whether that is a record that somebody sent, and no run folder.
+        report: its own page, where there is one.
+    """
+
+    name: str
+    summary: RunSummary
+    origin: str
+    sent: bool
+    report: Path | None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that were measured alike: one make of the benchmark, one data set, one ground truth.
+
+    Attributes:
+        said: on what, in words.
+        entries: the best mean under corruption first; those that lack videos or cells behind the others.
+    """
+
+    said: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def corruptions(self) -> tuple[str, ...]:
+        """Those that any row has, in the benchmark's order."""
+        return tuple(dict.fromkeys(name for one in self.entries for name in one.summary.by_corruption))
+
+
+@dataclass(frozen=True)
+class Board:
+    """All that there is of one benchmark, and of its recipe on other data.
+
+    Attributes:
+        benchmark: its name.
+        title: as papers print it.
+        metric: what the scores are.
+        frames: whether it is of frame classifiers and has no corruptions.
+        groups: what may be compared, the largest first.
+        published: what papers print.
+    """
+
+    benchmark: str
+    title: str
+    metric: str
+    frames: bool
+    groups: tuple[Group, ...]
+    published: tuple[PublishedModel, ...]
+
+    @property
+    def corruptions(self) -> tuple[str, ...]:
+        """Names of the papers' columns by corruption."""
+        return tuple(dict.fromkeys(name for one in self.published for name in one.by_corruption))
+
+    @property
+    def runs(self) -> int:
+        """How many rows were measured with jostle."""
+        return sum(len(group.entries) for group in self.groups)
+
+
+def boards_of(
+    sources: Sequence[Path], *, draws: int, seed: int = 0, progress: Progress | None = None
+) -> tuple[Board, ...]:
+    """Boards of run folders and of records, by name of the benchmark.
+
+    Args:
+        draws: of the videos, for the intervals of run folders; records have their own.
+        progress: called with (sources read, sources in all).
+
+    Raises:
+        BadValue: if there is no source, or one twice.
+        Tampered: if a record is not as it was written.
+        DataError: if a run is not finished, or something is neither a run nor a record.
+    """
+    if not sources:
+        raise BadValue("a board needs at least one run folder or record")
+    found: dict[str, tuple[RunSummary, Path]] = {}
+    for done, source in enumerate(sources, 1):
+        summary = read_summary(source) if _is_record(source) else _surveyed(source, draws, seed)
+        if summary.checksum in found:
+            raise BadValue(f"{found[summary.checksum][1]} and {source} are the same run; give it once")
+        found[summary.checksum] = summary, source
+        if progress is not None:
+            progress(done, len(sources))
+    by_benchmark: dict[str, list[tuple[RunSummary, Path]]] = {}
+    for summary, source in found.values():
+        by_benchmark.setdefault(summary.recipe, []).append((summary, source))
+    return tuple(_board(name, held) for name, held in sorted(by_benchmark.items()))
+
+
+def _is_record(source: Path) -> bool:
+    """Whether a source is a record, and neither a run folder nor a file of one."""
+    return source.is_file() and run_folder(source) == source
+
+
+def _surveyed(folder: Path, draws: int, seed: int) -> RunSummary:
+    return summary_of(survey(RunRecord.read(folder), draws=draws, seed=seed))
+
+
+def _board(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Board:
+    first = held[0][0]
+    groups: dict[tuple[str, str, str], list[tuple[RunSummary, Path]]] = {}
+    for summary, source in held:
+        groups.setdefault((summary.dataset, summary.truth, summary.fingerprint), []).append((summary, source))
+    made = [_group(benchmark, members) for members in groups.values()]
+    made.sort(key=lambda group: (-len(group.entries), group.said))
+    title = benchmarks[benchmark].title if benchmark in benchmarks else benchmark
+    frames = first.task == "frames" and not any(summary.cells for summary, _ in held)
+    return Board(benchmark, title, first.metric, frames, tuple(made), published_models(benchmark))
+
+
+def _group(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Group:
+    first = held[0][0]
+    known = next((benchmarks[name] for name in benchmarks if name == benchmark), None)
+    on = first.dataset if first.benchmark == benchmark else first.benchmark.removeprefix(f"{benchmark} on ")
+    said = f"{', '.join(filter(None, (on, first.subset)))}: {first.coverage.of} videos"
+    if known is not None and first.dataset != known.dataset:
+        said += f"; not on {known.dataset}, so not to be held against what is published"
+    elif known is not None and first.fingerprint != known.fingerprint:
+        said += f"; another make of the benchmark than this jostle's ({first.fingerprint[:19]})"
+    names = _names([summary for summary, _ in held], [source for _, source in held])
+    entries = [
+        Entry(name, summary, source.resolve().name, _is_record(source), _report(run_folder(source)))
+        for name, (summary, source) in zip(names, held, strict=True)
+    ]
+    entries.sort(key=lambda one: (not one.summary.whole, -(one.summary.corrupted.value or 0), one.name))
+    return Group(said, tuple(entries))
+
+
+def _names(summaries: Sequence[RunSummary], sources: Sequence[Path]) -> list[str]:
+    """The model and its features; of several alike also the folder, and a number where even that is the same."""
+    plain = [", ".join(part for part in (one.said, one.extractor) if part) for one in summaries]
+    folders = [path.resolve().name.removesuffix(".json").removesuffix(".record") for path in sources]
+    longer = [f"{name} ({folder})" for name, folder in zip(plain, folders, strict=True)]
+    made = [_told_apart(name, more, plain) for name, more in zip(plain, longer, strict=True)]
+    return [name if made.count(name) == 1 else f"{name} {i}" for i, name in enumerate(made, 1)]
+
+
+def _told_apart(name: str, more: str, names: Sequence[str]) -> str:
+    return name if names.count(name) == 1 else more
+
+
+def _report(source: Path) -> Path | None:
+    if source.is_file():
+        return None
+    return next((source / name for name in REPORTS if (source / name).is_file()), None)
+
+
+def shown_corruptions(names: Iterable[str]) -> list[tuple[str, str]]:
+    """(name, as a reader knows it) of corruptions; with the profile where two would read alike."""
+    listed = list(names)
+    short = [short_name(name) for name in listed]
+    return [
+        (name, said if short.count(said) == 1 else name.replace("_", " "))
+        for name, said in zip(listed, short, strict=True)
+    ]

@@ -1,0 +1,84 @@
+"""What papers print of the benchmark of a run: shown beside what was measured here, and never mixed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.evaluation.recipes.recipe import benchmarks
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.tables import Column, Table
+from jostle.reporting.published.standing import PublishedModel, published_models
+
+ALWAYS = "Figures are as printed: of other weights, by other programs and decoders; most papers give no intervals."
+
+
+@dataclass(frozen=True)
+class Literature:
+    """Published models of one benchmark.
+
+    Attributes:
+        title: a heading that says that nothing of this was measured here.
+        models: in the papers' order.
+        frames: whether it is a benchmark of frame classifiers, which has no corruptions.
+        remarks: what keeps these figures and those of the runs apart.
+    """
+
+    title: str
+    models: tuple[PublishedModel, ...]
+    frames: bool
+    remarks: tuple[str, ...]
+
+    def table(self) -> Table:
+        """A row a model, with its source; columns that no paper fills are left out."""
+        words = ("accuracy on anchors", "pm-k") if self.frames else ("clean", "corrupted, mean")
+        heads = {
+            "clean": words[0],
+            "corrupted": words[1],
+            "relative": "relative robustness",
+            "absolute": "absolute robustness",
+        }
+        kept = [key for key in heads if any(getattr(model, key) is not None for model in self.models)]
+        columns = (Column("published model"), *(Column(heads[key], "percent") for key in kept), Column("source"))
+        rows = tuple((one.name, *(getattr(one, key) for key in kept), one.from_where) for one in self.models)
+        return Table(self.title, columns, rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; values are fractions."""
+        keys = ("model", "feature", "training", "clean", "corrupted", "relative", "absolute")
+        return {
+            "title": self.title,
+            "remarks": list(self.remarks),
+            "models": [{key: getattr(one, key) for key in keys} | {"source": one.from_where} for one in self.models],
+        }
+
+
+def literature_on(records: Sequence[RunRecord]) -> Literature | None:
+    """What is published on the benchmark of these runs; None where nothing is."""
+    name = records[0].about.recipe
+    models = published_models(name)
+    if not models:
+        return None
+    remarks = dict.fromkeys(remark for record in records for remark in apart(record))
+    title = f"Published on {benchmarks[name].title}, not measured here"
+    return Literature(title, models, records[0].task == "frames", (*remarks, ALWAYS))
+
+
+def apart(record: RunRecord) -> list[str]:
+    """Why a run cannot be held against published figures of its benchmark; empty where nothing speaks against it."""
+    about, scores = record.about, record.scores
+    said = []
+    known = benchmarks[about.recipe]  # what is published is of these
+    if about.dataset != known.dataset:
+        said.append(f"{record.name} is on {about.dataset}, the papers on {known.dataset}: not comparable.")
+    elif about.fingerprint != known.fingerprint:
+        said.append(f"{record.name} is of another make of {about.benchmark}: not comparable.")
+    coverage, counted = scores.coverage, scores.counted
+    if coverage.videos < coverage.of:
+        said.append(f"{record.name} is on {coverage.videos} of {coverage.of} videos: not comparable.")
+    elif known.items and coverage.of < known.items - 1:  # papers and lists differ by one video
+        said.append(f"{record.name} is on {coverage.of} videos, the papers on {known.items}: not comparable.")
+    if counted.cells < counted.of:
+        said.append(f"{record.name} has {counted.cells} of {counted.of} cells: its means are not those of the papers.")
+    return said

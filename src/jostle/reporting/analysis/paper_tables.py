@@ -1,0 +1,276 @@
+"""Runs in the layouts of three papers: THUMOS14-C, Mini Kinetics-C and UCF101-P."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from jostle.core.types.columns import Floats
+from jostle.errors import DataError
+from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
+from jostle.io.files.atomic import write_text
+from jostle.metrics.robustness import split_cell
+from jostle.reporting.analysis.cell_tables import offsets_table
+from jostle.reporting.analysis.grid import short_name
+from jostle.reporting.analysis.labels import benchmark_title, run_names
+from jostle.reporting.analysis.latex_layout import Layout, Number, document
+from jostle.reporting.analysis.offsets import offset_errors
+from jostle.reporting.analysis.resampling import Estimate, estimate
+from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.standing import Standing
+from jostle.reporting.analysis.tables import latex_escape
+from jostle.reporting.published.table import published
+
+PREVIEW = "tables"
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """A run as two arrays; the first row of each is what was measured, the others are draws.
+
+    Attributes:
+        clean: (1 + draws,)
+        cells: (1 + draws, cells), NaN where the run lacks the cell.
+    """
+
+    clean: Floats
+    cells: Floats
+
+    @classmethod
+    def of(cls, found: Survey, cells: Sequence[str]) -> _Numbers:
+        whole = np.vstack([found.value, found.drawn])
+        columns = [whole[:, found.place[cell]] if cell in found.place else whole[:, 0] * np.nan for cell in cells]
+        return cls(whole[:, found.place[CLEAN]], np.stack(columns, axis=1) if columns else whole[:, :0])
+
+    def mean(self, at: Sequence[int]) -> Floats:
+        """The mean over cells."""
+        return self.cells[:, at].mean(axis=1) if len(at) else self.clean * np.nan
+
+    def relative(self, at: Sequence[int]) -> Floats:
+        """What is left of the clean score, on the mean; it has no value where that is 0."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.clean > 0, self.mean(at) / self.clean, np.nan)
+
+    def absolute(self, at: Sequence[int]) -> Floats:
+        """1 less what is lost."""
+        return 1 - (self.clean - self.mean(at))
+
+
+@dataclass(frozen=True)
+class _Book:
+    """Runs of one benchmark, and which of its cells mean what.
+
+    Attributes:
+        surveys: of the same videos and draws.
+        cells: those that count in any run, in the benchmark's order.
+        groups: the group of each in the recipe.
+    """
+
+    surveys: tuple[Survey, ...]
+    cells: tuple[str, ...]
+    groups: tuple[str, ...]
+
+    @cached_property
+    def numbers(self) -> list[_Numbers]:
+        """One a run."""
+        return [_Numbers.of(found, self.cells) for found in self.surveys]
+
+    @cached_property
+    def corruptions(self) -> dict[str, list[int]]:
+        """Where the cells of each corruption stand."""
+        made: dict[str, list[int]] = {}
+        for i, cell in enumerate(self.cells):
+            made.setdefault(split_cell(cell)[0], []).append(i)
+        return made
+
+    @cached_property
+    def families(self) -> dict[str, list[int]]:
+        """Where the cells of each group stand; of each corruption, where there is but one group."""
+        made: dict[str, list[int]] = {}
+        for i, group in enumerate(self.groups):
+            made.setdefault(group, []).append(i)
+        return made if len(made) > 1 else {short_name(name): at for name, at in self.corruptions.items()}
+
+    @property
+    def whole(self) -> list[int]:
+        """All cells."""
+        return list(range(len(self.cells)))
+
+    def family_of(self, at: Sequence[int]) -> str:
+        """The group that all of these cells are of; empty if there is no telling, or only one."""
+        found = {self.groups[i] for i in at}
+        return found.pop() if len(found) == 1 and len(set(self.groups)) > 1 else ""
+
+    @cached_property
+    def guessers(self) -> tuple[int, ...]:
+        """Runs that cannot be told from guessing, of whose score it says nothing how much is left."""
+        return tuple(i for i, found in enumerate(self.surveys) if Standing.of(found).guesses)
+
+    def column(self, head: str, values: Sequence[Floats], group: str = "", *, left: bool = False) -> Number:
+        """A column from the (1 + draws,) values of every run.
+
+        Args:
+            left: whether it is about what is left of the clean score.
+        """
+        return Number(head, tuple(_estimate(value) for value in values), group, self.guessers if left else ())
+
+    @property
+    def title(self) -> str:
+        """The benchmark as papers print it, its metric, and what part of it was run if not all, in TeX."""
+        first = self.surveys[0]
+        listed = first.record.about.content.cells
+        facts = [latex_escape(str(first.record.scores.metric)), r"\%"]
+        parts = {
+            "cells": (len(self.cells), sum(one.counted for one in listed)),
+            "videos": (len(first.videos), first.record.scores.coverage.of),
+        }
+        covered = first.record.scores.coverage
+        if covered.classes is not None and covered.of_classes is not None:
+            parts["classes"] = (covered.classes, covered.of_classes)
+        facts += [f"{has} of {of} {what}" for what, (has, of) in parts.items() if has < of]
+        return f"{latex_escape(benchmark_title(first.record))} ({', '.join(facts)})"
+
+    def layout(self, file: str, caption: str, numbers: Sequence[Number]) -> Layout:
+        """A table of all runs; the features of detectors have a column where they are known."""
+        records = [found.record for found in self.surveys]
+        names = run_names(records)
+        features = [record.about.extractor for record in records]
+        if not any(features):
+            return Layout(file, caption, ("Model",), tuple((name,) for name in names), tuple(numbers))
+        rows = tuple((name, feature or "") for name, feature in zip(names, features, strict=True))
+        return Layout(file, caption, ("Model", "Feature"), rows, tuple(numbers))
+
+
+def paper_layouts(surveys: Sequence[Survey]) -> list[Layout]:
+    """Every layout that the cells of these runs fill; surveys are of the same videos and draws."""
+    listed = surveys[0].record.about.content.cells
+    counted = {cell for found in surveys for cell in found.counted}
+    kept = [(one.cell, one.group) for one in listed if one.cell in counted]
+    if not kept:
+        return []
+    names, groups = zip(*kept, strict=True)
+    book = _Book(tuple(surveys), names, groups)
+    return [
+        _clean_and_corrupted(book),
+        _levels(book),
+        _mean_performance(book),
+        *_gammas(book),
+        *_beside_published(book),
+    ]
+
+
+def _clean_and_corrupted(book: _Book) -> Layout:
+    """Table 1 of the THUMOS14-C paper."""
+    columns = [
+        book.column("Clean", [run.clean for run in book.numbers]),
+        book.column("Corrupted", [run.mean(book.whole) for run in book.numbers]),
+        book.column("Relative robustness", [run.relative(book.whole) for run in book.numbers], left=True),
+    ]
+    caption = f"Clean and corrupted performance and relative robustness on {book.title}."
+    return book.layout("thumos14-c-table-1", caption, columns)
+
+
+def _beside_published(book: _Book) -> list[Layout]:
+    """Tables 1 and 2 of the THUMOS14-C paper as printed, and the runs below; none unless all were struck alike.
+
+    Nothing is ranked across: other data, other weights. Bold is the best of the runs.
+    """
+    if list(book.cells) != [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]:
+        return []
+    heads = {"Clean": "clean", "Corrupted": "corrupted", "Relative robustness": "relative"}
+    printed = [published["thumos14-c/table-1"], published["thumos14-c/table-2"]]
+    rows = [row for table in printed for row in table.rows]
+    own = _clean_and_corrupted(book)
+    texts = [(*(row.labels[label] for label in ("model", "feature", "training")),) for row in rows]
+    texts += [(*row, *[""] * (3 - len(row))) for row in own.rows]
+    numbers = []
+    for column in own.numbers:
+        given = [Estimate(printed[0].fraction(row.values[heads[column.head]])) for row in rows]
+        barred = (*range(len(rows)), *(len(rows) + i for i in column.barred))
+        numbers.append(Number(column.head, (*given, *column.values), barred=barred))
+    parts, at = [], 0
+    for table in printed:
+        parts.append((f"{benchmarks[table.benchmarks[0]].title}, as printed ({table.source})", at))
+        at += len(table.rows)
+    parts.append((f"{benchmark_title(book.surveys[0].record)}, measured", at))
+    caption = f"Published results, and runs on {book.title}. They are of other data and cannot be compared across."
+    layout = Layout(
+        "thumos14-c-tables-1-2", caption, ("Model", "Feature", "Training"), tuple(texts), tuple(numbers), tuple(parts)
+    )
+    return [layout]
+
+
+def _levels(book: _Book) -> Layout:
+    """Table C of the THUMOS14-C paper."""
+    columns = []
+    for corruption, at in book.corruptions.items():
+        for i in at:
+            severity = split_cell(book.cells[i])[1]
+            head = "" if severity is None else f"L{severity}"
+            columns.append(
+                book.column(head, [run.cells[:, i] for run in book.numbers], short_name(corruption).capitalize())
+            )
+    caption = f"Every corruption at every level on {book.title}."
+    return book.layout("thumos14-c-table-c", caption, columns)
+
+
+def _mean_performance(book: _Book) -> Layout:
+    """Table 1 of the Mini Kinetics-C paper: mPC is the mean over corruptions of the mean over severities."""
+    mpc = [np.mean([run.mean(at) for at in book.corruptions.values()], axis=0) for run in book.numbers]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rpc = [np.where(run.clean > 0, mean / run.clean, np.nan) for run, mean in zip(book.numbers, mpc, strict=True)]
+    columns = [
+        book.column("Clean", [run.clean for run in book.numbers]),
+        book.column("mPC", mpc),
+        book.column("rPC", rpc, left=True),
+    ]
+    for corruption, at in book.corruptions.items():
+        means = [run.mean(at) for run in book.numbers]
+        columns.append(book.column(short_name(corruption), means, book.family_of(at).capitalize()))
+    caption = f"Clean performance, mPC, rPC, and the mean over severities under each corruption, on {book.title}."
+    return book.layout("mini-kinetics-c-table-1", caption, columns)
+
+
+def _gammas(book: _Book) -> list[Layout]:
+    """The tables of absolute and relative robustness of the UCF101-P paper."""
+    parts = {name.capitalize(): at for name, at in book.families.items()} | {"Mean": book.whole}
+    absolute = [book.column(name, [run.absolute(at) for run in book.numbers], left=True) for name, at in parts.items()]
+    relative = [book.column(name, [run.relative(at) for run in book.numbers], left=True) for name, at in parts.items()]
+    over = "The mean is over all cells."
+    return [
+        book.layout("ucf101-p-absolute", rf"Absolute robustness $\gamma^a$ on {book.title}. {over}", absolute),
+        book.layout("ucf101-p-relative", rf"Relative robustness $\gamma^r$ on {book.title}. {over}", relative),
+    ]
+
+
+def write_paper_tables(surveys: Sequence[Survey], folder: Path, *, intervals: bool = False) -> list[Path]:
+    """Write one file a layout, and a page that sets them all; files of those names are replaced.
+
+    Args:
+        intervals: set them behind the numbers.
+
+    Raises:
+        DataError: if no cell counts, so that there is nothing to set.
+    """
+    files = {made.file: made.latex(intervals=intervals) for made in paper_layouts(surveys)}
+    if surveys[0].record.task == "frames":
+        names = run_names([found.record for found in surveys])
+        told = [(name, one) for name, found in zip(names, surveys, strict=True) for one in offset_errors(found.record)]
+        files["pm-k"] = "\n".join([r"\begin{table}", r"\centering", offsets_table(told).latex(), r"\end{table}", ""])
+    if not files:
+        raise DataError(f"{surveys[0].record.folder}: no cell counts there, so there is no table of them")
+    files[PREVIEW] = document(list(files))
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for name, text in files.items():
+        write_text(folder / f"{name}.tex", [text])
+        made.append(folder / f"{name}.tex")
+    return made
+
+
+def _estimate(values: Floats) -> Estimate:
+    return estimate(float(values[0]), values[1:])

@@ -1,0 +1,252 @@
+"""A finished run, read from its folder: needs neither the data set nor the model."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.core.types.boxes import Boxes
+from jostle.core.types.clip import checked_rate
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.segments import Segments
+from jostle.core.types.truth import Truth
+from jostle.core.types.video_labels import VideoLabels
+from jostle.datasets.frame_sets import BoxSets, FrameSets
+from jostle.errors import DataError, JostleError, UnknownName
+from jostle.evaluation.recipes.recipe import CLEAN, safe
+from jostle.evaluation.run_folder.events import Event, VideoFailed, VideoKept, WorkDone
+from jostle.evaluation.run_folder.folder import RunFolder, run_folder
+from jostle.evaluation.run_folder.journal import content_of, read_events, records_in, refuse_what_is_no_file
+from jostle.evaluation.run_folder.metadata import About, Task
+from jostle.evaluation.run_folder.scores import Scores
+from jostle.evaluation.run_folder.truths import BoxedFrames, LabelledFrames, LabelledVideos
+from jostle.evaluation.tasks.action_spans import actions_at
+from jostle.evaluation.tasks.score_tables import read_table
+from jostle.io.files.annotations import read_predictions, read_truth
+from jostle.io.files.records import fitted, read_record
+from jostle.io.formats.boxes import read_boxes
+from jostle.metrics.protocol import Protocol, protocols
+from jostle.reporting.analysis.diagnosis_file import Diagnosed
+
+_SCORES_ANEW = "the same `jostle run` goes on and writes it anew"
+_TRUTH_ANEW = "delete it, and the same `jostle run` writes it anew"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What lies in a run folder. Parts are read when they are asked for, and kept.
+
+    Attributes:
+        folder: of the run.
+        about: what ran.
+        scores: what its predictions are worth.
+    """
+
+    folder: Path
+    about: About
+    scores: Scores
+
+    @classmethod
+    def read(cls, path: str | Path) -> RunRecord:
+        """The run in a folder; a file of a run, such as its scores.json, means the run it lies in.
+
+        Raises:
+            DataError: if there is none, it is damaged, or it has no scores yet.
+        """
+        folder = RunFolder(run_folder(Path(path)))
+        about, scores = folder.read_about(), folder.read_scores()
+        for one in scores.listed:
+            if about.content.cell(one.cell) is None or one.cell == CLEAN:
+                raise DataError(
+                    f"{folder.scores}: has {one.cell!r}, which is no corrupted cell of {folder.about}; {_SCORES_ANEW}",
+                    fault="F110",
+                )
+        needed = {"frames": "pm_k", "objects": "objects"}.get(about.content.task)
+        if needed and None in (getattr(one, needed) for one in (scores.clean_more, *scores.listed)):
+            raise DataError(f"{folder.scores}: a cell has no {needed}; {_SCORES_ANEW}", fault="F110")
+        return cls(folder.path, about, scores)
+
+    @property
+    def task(self) -> Task:
+        """What kind of benchmark it is a run of."""
+        return self.about.content.task
+
+    @property
+    def rules(self) -> Protocol:
+        """Whose rules detections are scored by; for runs of detection."""
+        assert self.about.content.protocol is not None
+        return protocols[self.about.content.protocol]
+
+    @property
+    def name(self) -> str:
+        """The model, and with several runs of one what tells them apart: the folder."""
+        return f"{self.about.said} ({self.folder.name})"
+
+    @cached_property
+    def cells(self) -> tuple[str, ...]:
+        """Cells that have predictions, in the benchmark's order, the clean one first."""
+        return tuple(one.cell for one in self.about.content.cells if self._predictions_file(one.cell).exists())
+
+    @cached_property
+    def values(self) -> dict[str, float]:
+        """The value of each scored cell, a fraction."""
+        return {CLEAN: self.scores.clean} | {one.cell: one.value for one in self.scores.listed}
+
+    @cached_property
+    def counted(self) -> tuple[str, ...]:
+        """Cells that the means are over."""
+        return tuple(one.cell for one in self.scores.cells)
+
+    @cached_property
+    def truth(self) -> Truth:
+        """The annotated segments of the videos that were looked at; for runs of detection."""
+        path = self._truth_file
+        try:
+            whole = read_truth(path).with_classes(self.about.classes)
+        except JostleError as error:  # also a class that the run does not know
+            raise DataError(f"{error}; {_TRUTH_ANEW}", fault="F110") from None
+        return whole.of_videos(self.predictions(CLEAN).videos) if CLEAN in self.cells else whole
+
+    @cached_property
+    def labels(self) -> VideoLabels:
+        """The classes of videos; for runs of recognition."""
+        found = self._labelled_videos
+        index = {name: k for k, name in enumerate(found.classes)}
+        pairs = [(v, index[name]) for v, names in enumerate(found.videos.values()) for name in names]
+        video, label = np.array(pairs, np.int32).reshape(-1, 2).T
+        return VideoLabels(tuple(found.videos), found.classes, video, label)
+
+    @cached_property
+    def frames(self) -> FrameSets:
+        """Sets of frames; for runs of pm-k."""
+        return FrameSets(self._labelled_frames.sets, self._labelled_frames.labels)
+
+    @cached_property
+    def objects(self) -> BoxSets:
+        """Sets of frames and the objects in them; for runs of object detectors."""
+        held = self._boxed_frames
+        boxes = {}
+        for frame, rows in held.boxes.items():
+            table = np.array(rows, np.float64).reshape(-1, 5)
+            boxes[frame] = Boxes(table[:, 1:], table[:, 0].astype(np.int64))
+        return BoxSets(held.classes, held.sets, boxes)
+
+    @cached_property
+    def actions(self) -> dict[str, Segments] | None:
+        """Where actions lie in videos of which that is known; for runs of recognition and pm-k. None in older runs."""
+        if self.task == "objects":
+            places = self._boxed_frames.actions
+        else:
+            places = (self._labelled_frames if self.task == "frames" else self._labelled_videos).actions
+        return None if places is None else actions_at(places)
+
+    @cached_property
+    def diagnosis(self) -> Diagnosed | None:
+        """Why a detector fails, clean, and under `cells` in every other cell; None for other tasks."""
+        path = RunFolder(self.folder).diagnosis
+        return read_record(Diagnosed, path, _SCORES_ANEW) if os.path.lexists(path) else None
+
+    @cached_property
+    def failures(self) -> tuple[VideoFailed, ...]:
+        """Videos that could not be used."""
+        path = RunFolder(self.folder).failures
+        if not os.path.lexists(path):
+            return ()
+        return tuple(records_in(path, content_of(path), partial(fitted, VideoFailed), _SCORES_ANEW))
+
+    @cached_property
+    def sources(self) -> dict[str, Path]:
+        """Where each video lay when it was looked at; it may be gone."""
+        return {video: Path(event.path) for video, event in self._kept.items()}
+
+    @cached_property
+    def rates(self) -> dict[str, Fraction]:
+        """The rate of each folder of images that something outside of it gave it."""
+        return {video: checked_rate(event.fps) for video, event in self._kept.items() if event.fps is not None}
+
+    def shown(self, video: str) -> npt.NDArray[np.int64] | None:
+        """Numbers of the frames of a video that the model was shown, in order; None where it saw all, or in older runs.
+
+        Raises:
+            DataError: if the journal has something else there.
+        """
+        told = [event.shown for event in self._portions[video] if event.shown is not None]
+        try:
+            numbers = [int(number) for one in told for number in one.split()]
+            return np.unique(np.array(numbers, np.int64)) if numbers and min(numbers) >= 0 else None
+        except (ValueError, OverflowError):
+            raise DataError(f"{RunFolder(self.folder).journal}: frames shown of {video} are no numbers") from None
+
+    def found_struck(self, video: str, cell: str) -> tuple[tuple[int, int], ...] | None:
+        """Stretches of frames of a video that were found struck in a cell; None where nothing was mended."""
+        told = [event.mended for event in self._portions.get(video, ()) if event.mended is not None]
+        return next((one[cell].found for one in told if cell in one), None)
+
+    @property
+    def work(self) -> tuple[WorkDone, ...]:
+        """What the time went to, each time that the run was begun or went on; older runs do not say."""
+        return tuple(event for event in self._events if isinstance(event, WorkDone))
+
+    @cached_property
+    def _events(self) -> list[Event]:
+        return list(read_events(RunFolder(self.folder).journal))
+
+    @property
+    def _kept(self) -> dict[str, VideoKept]:
+        return {video: portions[-1] for video, portions in self._portions.items()}
+
+    @cached_property
+    def _portions(self) -> dict[str, list[VideoKept]]:
+        """What the journal says last on each portion of each video; most are kept whole."""
+        last = {(event.video, event.portion): event for event in self._events if isinstance(event, VideoKept)}
+        made: dict[str, list[VideoKept]] = {}
+        for (video, _), event in last.items():
+            made.setdefault(video, []).append(event)
+        return made
+
+    def predictions(self, cell: str) -> Predictions:
+        """What a detector found in a cell."""
+        return read_predictions(self._predictions_file(cell))
+
+    def table(self, cell: str) -> tuple[list[str], npt.NDArray[np.float32]]:
+        """Videos, or frames, and their rows of class scores in a cell."""
+        path = self._predictions_file(cell)
+        refuse_what_is_no_file(path)
+        return read_table(path, "frames" if self.task == "frames" else "videos")
+
+    def boxes(self, cell: str) -> tuple[dict[str, Boxes], tuple[str, ...]]:
+        """What an object detector found in each frame in a cell, and the classes that it can find."""
+        path = self._predictions_file(cell)
+        refuse_what_is_no_file(path)
+        return read_boxes(path)
+
+    def _predictions_file(self, cell: str) -> Path:
+        if self.about.content.cell(cell) is None:
+            raise UnknownName(f"cell of {self.folder}", cell, [one.cell for one in self.about.content.cells])
+        suffix = ".json" if self.task == "detection" else ".npz"
+        return RunFolder(self.folder, suffix).predictions_of(safe(cell))
+
+    @property
+    def _truth_file(self) -> Path:
+        path = RunFolder(self.folder).truth
+        if not path.exists():
+            raise DataError(f"{path}: not there; run again into this folder, which writes it")
+        return path
+
+    @cached_property
+    def _labelled_videos(self) -> LabelledVideos:
+        return read_record(LabelledVideos, self._truth_file, _TRUTH_ANEW)
+
+    @cached_property
+    def _boxed_frames(self) -> BoxedFrames:
+        return read_record(BoxedFrames, self._truth_file, _TRUTH_ANEW)
+
+    @cached_property
+    def _labelled_frames(self) -> LabelledFrames:
+        return read_record(LabelledFrames, self._truth_file, _TRUTH_ANEW)

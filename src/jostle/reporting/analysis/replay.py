@@ -1,0 +1,124 @@
+"""A video of a run as the model was shown it: which frames a cell strikes, and the pixels, made again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from jostle.core.types.clip import Times
+from jostle.core.types.segments import Segments
+from jostle.corruptions.engine.apply import masks_for
+from jostle.corruptions.engine.context import Mask
+from jostle.corruptions.engine.placement import Timeline
+from jostle.corruptions.engine.placement import parse as parse_placement
+from jostle.corruptions.engine.spec import Spec
+from jostle.errors import DataError, JostleError
+from jostle.evaluation.inference.footage import Footage, footage_of
+from jostle.evaluation.inference.jobs import Order
+from jostle.evaluation.recipes.recipe import CLEAN, CLEAN_CELL, Cell
+from jostle.reporting.analysis.record import RunRecord
+
+WHOLE = "everywhere"
+
+
+def cell_of(record: RunRecord, name: str) -> Cell:
+    """A cell of a run, ready to be applied.
+
+    Raises:
+        DataError: if this version of jostle does something else under that name than the run did.
+    """
+    if name == CLEAN:
+        return CLEAN_CELL
+    known = record.about.content.cell(name)
+    if known is None:
+        has = ", ".join(one.cell for one in record.about.content.cells)
+        raise DataError(f"{record.folder}: no cell {name!r}; it has {has}")
+    done = known.done
+    try:
+        specs = [Spec.parse(step.spec) for step in done]
+        for step in done:
+            parse_placement(step.placement)
+    except JostleError as error:
+        raise DataError(f"{record.folder}: {name} cannot be made again: {error}", fault="F110") from None
+    for spec, step in zip(specs, done, strict=True):
+        now = [spec.entry.corruption, _plain(spec.value), _plain(dict(spec.entry.options))]
+        if now != [step.corruption, _plain(step.value), _plain(step.options)]:
+            raise DataError(f"{record.folder}: {spec} stood for something else in the version that ran it")
+    places = {step.placement for step in done}
+    own = [spec.placement for spec in specs] == [step.placement for step in done]
+    return Cell(name, tuple(map(str, specs)), None if own else places.pop(), known.group, known.counted)
+
+
+def order_for(record: RunRecord, video: str, cell: str) -> Order:
+    """What a worker was told of a video.
+
+    Raises:
+        DataError: if the video is not where it was, or the run does not say where the cell strikes.
+    """
+    path = record.sources.get(video)
+    if path is None or not path.exists():
+        raise DataError(f"{video}: the video is no longer at {path}" if path else f"{video}: no video of this run")
+    cells, actions = (cell_of(record, cell),), _actions(record, video, cell)
+    return Order(video, path, cells, record.about.seed, actions, fps=record.rates.get(video))
+
+
+@contextmanager
+def screened(record: RunRecord, video: str, cell: str) -> Iterator[tuple[Footage, Cell]]:
+    """A video of a run, open: `footage.clean` are its frames, `footage.under(cell)` those that the model saw."""
+    order = order_for(record, video, cell)
+    with footage_of(order) as footage:
+        yield footage, order.cells[0]
+
+
+def struck_frames(record: RunRecord, video: str, cell: str, pts: Times, fps: Fraction) -> Mask:
+    """(frames,) which frames of a video a cell strikes.
+
+    Args:
+        pts: when each frame is shown, in seconds.
+        fps: the nominal rate.
+    """
+    found = cell_of(record, cell)
+    actions = _actions(record, video, cell)
+    timeline = Timeline.of(pts, fps, actions, seed=record.about.seed, video_id=video)
+    struck = np.zeros(len(pts), np.bool_)
+    for mask in masks_for(found.parsed, found.placement, timeline):
+        struck |= mask
+    return struck
+
+
+def spans_of(mask: Mask, pts: Times, fps: Fraction) -> list[tuple[float, float]]:
+    """Struck frames as half-open stretches in seconds.
+
+    >>> spans_of(np.array([False, True, True, False]), np.array([0.0, 0.5, 1.0, 1.5]), Fraction(2))
+    [(0.5, 1.5)]
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False]))))
+    shown_until = np.append(pts[1:], pts[-1:] + float(1 / fps))
+    return [(float(pts[a]), float(shown_until[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _actions(record: RunRecord, video: str, cell: str) -> Segments | None:
+    if record.task == "detection":
+        return record.truth.actions[video]
+    known = record.about.content.cell(cell)
+    if known is None or all(step.placement == WHOLE for step in known.done):
+        return None
+    if record.actions is None:
+        raise DataError(
+            f"{cell}: this run does not say where in {video} the action is; delete {record.folder / 'truth.json'}, and "
+            "the same `jostle run` writes it anew"
+        )
+    return record.actions.get(video)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON would give it back."""
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(part) for name, part in value.items()}
+    return value

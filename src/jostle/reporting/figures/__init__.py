@@ -1,0 +1,1 @@
+"""Matplotlib figures and contact sheets."""

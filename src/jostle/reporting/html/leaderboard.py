@@ -1,0 +1,236 @@
+"""The leaderboard: an index and one page a benchmark, in a folder that can be put on any web server as it is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from jostle.errors import DataError
+from jostle.io.files.atomic import write_text
+from jostle.io.files.video_ids import file_name_for
+from jostle.reporting.analysis.leaderboard import Board, Entry, Group, boards_of, shown_corruptions
+from jostle.reporting.analysis.literature import ALWAYS
+from jostle.reporting.analysis.resampling import DRAWS
+from jostle.reporting.analysis.resampling import Estimate as Estimated
+from jostle.reporting.analysis.summary import Number, RunSummary, write_summary
+from jostle.reporting.analysis.verdict import between, mending_said, percent
+from jostle.reporting.html.charts import step_of
+from jostle.reporting.html.templates import dressed, templates
+from jostle.reporting.published.standing import PublishedModel
+
+Progress = Callable[[int, int], None]
+INDEX = "index.html"
+RECORDS, REPORTS = "records", "reports"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number in a table.
+
+    Attributes:
+        text: as it is shown.
+        beside: its interval.
+        order: what it is sorted by; empty where there is none, which comes last.
+        kind: the class that colours it.
+    """
+
+    text: str
+    beside: str = ""
+    order: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a table.
+
+    Attributes:
+        name: of the model.
+        partial: what it lacks; empty where it is whole.
+        guesses: whether it cannot be told from guessing, so that nothing is said of what is left.
+        figures: the three numbers.
+        corruptions: what is left under each corruption, in the order of the heads.
+        source: of a published row, whose it is.
+        facts: (what, value) of how a run was made; none of a published row.
+        record, report: links; empty where there is none.
+    """
+
+    name: str
+    partial: str
+    guesses: bool
+    figures: tuple[Figure, ...]
+    corruptions: tuple[Figure, ...]
+    source: str
+    facts: tuple[tuple[str, str], ...]
+    record: str = ""
+    report: str = ""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A table of rows that may be compared."""
+
+    name: str
+    title: str
+    heads: tuple[str, ...]
+    corruptions: tuple[str, ...]
+    lines: tuple[Line, ...]
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Files:
+    """What a board's rows link to, and where each comes from."""
+
+    records: dict[str, RunSummary]
+    reports: dict[str, Path]
+
+
+def rankings_of(board: Board, files: Files) -> tuple[list[Ranking], Ranking | None]:
+    """The tables of a benchmark: what was measured, and what is published."""
+    heads: tuple[str, ...] = (
+        ("accuracy on anchors", "pm-k", "") if board.frames else ("clean", "corrupted, mean", "relative robustness")
+    )
+    measured = [_ranking(board, group, i, heads, files) for i, group in enumerate(board.groups)]
+    if not board.published:
+        return measured, None
+    corruptions = shown_corruptions(board.corruptions)
+    lines = tuple(_published(one, [name for name, _ in corruptions]) for one in board.published)
+    if any(one.absolute is not None for one in board.published):
+        heads = (*heads, "absolute robustness")
+    kept = [i for i, head in enumerate(heads) if head and any(line.figures[i].order for line in lines)]
+    return measured, Ranking(
+        "published",
+        f"Published on {board.title}, not measured here",
+        tuple(heads[i] for i in kept),
+        tuple(said for _, said in corruptions),
+        tuple(_only(line, kept) for line in lines),
+        (ALWAYS,),
+    )
+
+
+def _ranking(board: Board, group: Group, number: int, heads: tuple[str, ...], files: Files) -> Ranking:
+    corruptions = shown_corruptions(group.corruptions)
+    names = [name for name, _ in corruptions]
+    lines = [_line(entry, names, files) for entry in group.entries]
+    kept = [i for i, head in enumerate(heads) if head]
+    made = tuple(_only(line, kept) for line in lines)
+    return Ranking(
+        f"group-{number}", group.said, tuple(heads[i] for i in kept), tuple(said for _, said in corruptions), made
+    )
+
+
+def _only(line: Line, kept: Sequence[int]) -> Line:
+    return replace(line, figures=tuple(line.figures[i] for i in kept))
+
+
+def _line(entry: Entry, corruptions: Sequence[str], files: Files) -> Line:
+    own = entry.summary
+    digits = own.checksum.removeprefix("sha256:")[:12]
+    record = f"{RECORDS}/{file_name_for(f'{own.benchmark}-{digits}', '.json')}"
+    files.records[record] = own
+    report = ""
+    if entry.report is not None:
+        report = f"{REPORTS}/{file_name_for(f'{own.benchmark}-{digits}', '.html')}"
+        files.reports[report] = entry.report
+    clean = own.clean.value
+    left = own.by_corruption
+    facts = [
+        ("weights", f"{own.weights or 'unknown'} ({own.weights_from})"),
+        *([("mended", mended)] if (mended := mending_said(own.mend, own.mend_weights)) else []),
+        *([("extractor", f"{own.extractor}, {own.extractor_weights or 'unknown'}")] if own.extractor else []),
+        ("on", own.coverage_said),
+        ("ground truth", own.truth),
+        ("made with", ", ".join(f"{key} {value}" for key, value in own.versions.items())),
+        ("device and seed", f"{own.device}, {own.seed}"),
+        ("intervals", f"95 %, {own.draws} draws of the videos" if own.draws else "none"),
+        ("taken from", f"{'record' if entry.sent else 'run folder'} {entry.origin}"),
+        ("checksum", own.checksum),
+    ]
+    return Line(
+        entry.name,
+        "" if own.whole else own.coverage_said,
+        own.guesses,
+        (_figure(own.clean), _figure(own.corrupted), _figure(Number(None) if own.guesses else own.relative)),
+        tuple(_cell(left.get(name), None if own.guesses else clean) for name in corruptions),
+        "",
+        tuple(facts),
+        record,
+        report,
+    )
+
+
+def _published(found: PublishedModel, corruptions: Sequence[str]) -> Line:
+    figures = (
+        _figure(Number(found.clean, found.intervals.get("clean"))),
+        _figure(Number(found.corrupted, found.intervals.get("corrupted"))),
+        _figure(Number(found.relative)),
+        _figure(Number(found.absolute)),
+    )
+    cells = tuple(_cell(found.by_corruption.get(name), found.clean) for name in corruptions)
+    return Line(found.name, "", False, figures, cells, f"{found.from_where}; {found.metric}", ())
+
+
+def _figure(number: Number) -> Figure:
+    order = "" if number.value is None else repr(number.value)
+    return Figure(percent(number.value), between(Estimated(number.value, number.interval)), order)
+
+
+def _cell(value: float | None, clean: float | None) -> Figure:
+    if value is None:
+        return Figure("", kind="none")
+    return Figure(percent(value), order=repr(value), kind=step_of(value / clean) if clean else "none")
+
+
+def page_name(board: Board) -> str:
+    """The file of a benchmark's page, which is never that of the index."""
+    name = file_name_for(board.benchmark, ".html")
+    return f"benchmark-{name}" if name.lower() == INDEX else name
+
+
+def write_board(
+    sources: Sequence[Path],
+    out: Path,
+    *,
+    title: str = "Leaderboard",
+    draws: int = DRAWS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Path:
+    """Write the pages of run folders and records into a folder; files of those names are replaced.
+
+    Returns:
+        The index.
+
+    Raises:
+        DataError: if the folder is none, or a source cannot be used.
+        Tampered: if a record is not as it was written.
+    """
+    environment = templates()  # better to fail now than after the work
+    if out.exists() and not out.is_dir():
+        raise DataError(f"{out}: is a file; name a folder for the board")
+    boards = boards_of(sources, draws=draws, seed=seed, progress=progress)
+    clothes = dressed(("report.css", "board.css"), "board.js")
+    files = Files({}, {})
+    pages = {}
+    for board in boards:
+        measured, published = rankings_of(board, files)
+        shown = environment.get_template("board.html.jinja").render(
+            board=board, measured=measured, published=published, title=title, **clothes
+        )
+        pages[page_name(board)] = shown
+    cards = [(board, page_name(board)) for board in boards]
+    pages[INDEX] = environment.get_template("board-index.html.jinja").render(
+        cards=cards, title=title, percent=percent, **clothes
+    )
+    for folder in (out, out / RECORDS, *([out / REPORTS] if files.reports else [])):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, summary in files.records.items():
+        write_summary(summary, out / name)
+    for name, report in files.reports.items():
+        shutil.copyfile(report, out / name)
+    for name, page in pages.items():
+        write_text(out / name, [page])
+    return out / INDEX

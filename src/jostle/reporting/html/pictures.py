@@ -1,0 +1,165 @@
+"""Pictures of a corrupted video for a page: a strip of frames and a short clip, clean beside corrupted, as data."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from jostle.core.types.clip import Frame
+from jostle.errors import MediaError
+from jostle.features.frames import Belt
+from jostle.io.video.encode import Writer
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.replay import screened, spans_of, struck_frames
+
+SHOTS = 8  # frames in a strip
+WIDTH = 176  # pixels of a frame
+JPEG_QUALITY = 72
+CLIP_SECONDS = 3.0
+CLIP_QUALITY = 26  # of H.264, lower is better
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One moment of a video.
+
+    Attributes:
+        clean, corrupted: the frame before and after, as data addresses.
+        struck: whether the corruption touches it.
+    """
+
+    time_s: float
+    clean: str
+    corrupted: str
+    struck: bool
+
+
+@dataclass(frozen=True)
+class Strip:
+    """A video under a corruption, in pictures.
+
+    Attributes:
+        shots: moments of a stretch, in order.
+        as_shown: whether those are frames that the model was shown, where it was not shown all.
+        struck: what the corruption touches, as stretches in seconds.
+        end_s: when the video ends.
+        clip: a few seconds of clean beside corrupted, as a data address; empty where none could be made.
+        size: (height, width) of a picture.
+    """
+
+    shots: tuple[Shot, ...]
+    as_shown: bool
+    struck: tuple[Span, ...]
+    end_s: float
+    clip: str
+    size: tuple[int, int]
+
+    @property
+    def weight(self) -> int:
+        """Letters that the pictures take in a page."""
+        return len(self.clip) + sum(len(shot.clean) + len(shot.corrupted) for shot in self.shots)
+
+    def without_clip(self) -> Strip:
+        """The strip alone."""
+        return replace(self, clip="")
+
+
+def strip_of(record: RunRecord, video: str, cell: str, stretch: Span | None = None) -> Strip:
+    """Pictures of a stretch of a video, by default of all of it; of frames that the model was shown, if not all were.
+
+    Raises:
+        DataError: if the video is gone, or the run does not say how the cell was made.
+        MediaError: if the video cannot be read.
+    """
+    with screened(record, video, cell) as (footage, made):
+        pts, fps = footage.clean.pts, footage.clean.fps
+        struck = struck_frames(record, video, cell, pts, fps)
+        shown = record.shown(video)
+        chosen = _chosen(pts, struck, stretch or (0.0, footage.end_s), shown)
+        clip = _clip_frames(pts, struck, chosen, float(fps))
+        wanted = np.union1d(chosen, clip)
+        clean, after = Belt(footage.clean), Belt(footage.under(made))
+        pairs = {}
+        for t in wanted.tolist():  # one at a time: a full film of large frames would not fit
+            one = np.array([t])
+            pairs[t] = (_small(clean.take(one)[0]), _small(after.take(one)[0]))
+        shots = tuple(
+            Shot(float(pts[t]), _jpeg(pairs[t][0]), _jpeg(pairs[t][1]), bool(struck[t])) for t in chosen.tolist()
+        )
+        as_shown = shown is not None and bool(np.isin(chosen, shown).all())
+        size = pairs[int(chosen[0])][0].shape[:2]
+        film = _film([pairs[t] for t in clip.tolist()], float(fps))
+        return Strip(shots, as_shown, tuple(spans_of(struck, pts, fps)), footage.end_s, film, (size[0], size[1]))
+
+
+def _chosen(
+    pts: npt.NDArray[np.float64],
+    struck: npt.NDArray[np.bool_],
+    stretch: Span,
+    shown: npt.NDArray[np.int64] | None,
+) -> npt.NDArray[np.int64]:
+    """Frames evenly over a stretch; where struck ones lie between, the nearest ones move onto them."""
+    lo = int(np.searchsorted(pts, stretch[0]))
+    hi = max(int(np.searchsorted(pts, stretch[1])), lo + 1)
+    lo, hi = min(lo, len(pts) - 1), min(hi, len(pts))
+    there = np.arange(lo, hi)
+    if shown is not None and np.isin(there, shown).any():
+        there = there[np.isin(there, shown)]
+    even = there[np.unique(np.linspace(0, len(there) - 1, SHOTS).round().astype(np.int64))]
+    hit = there[struck[there]]
+    if not len(hit) or struck[even].sum() >= min(2, len(hit)):
+        return even
+    for target in np.unique([hit[len(hit) // 3], hit[2 * len(hit) // 3]]).tolist():
+        free = np.flatnonzero(~struck[even])
+        if target not in even and len(free):
+            even[free[np.abs(even[free] - target).argmin()]] = target
+    return np.unique(even)
+
+
+def _clip_frames(
+    pts: npt.NDArray[np.float64], struck: npt.NDArray[np.bool_], chosen: npt.NDArray[np.int64], fps: float
+) -> npt.NDArray[np.int64]:
+    """A few seconds around what is struck of the chosen frames."""
+    hit = chosen[struck[chosen]]
+    middle = int(hit[len(hit) // 2]) if len(hit) else int(chosen[len(chosen) // 2])
+    count = min(round(CLIP_SECONDS * fps), len(pts), 120)
+    lo = min(max(middle - count // 2, 0), len(pts) - count)
+    return np.arange(lo, lo + count)
+
+
+def _small(frame: Frame) -> Frame:
+    height, width = frame.shape[:2]
+    if width <= WIDTH:
+        return np.array(frame)
+    tall = max(round(height * WIDTH / width), 1)
+    return np.asarray(cv2.resize(frame, (WIDTH, tall), interpolation=cv2.INTER_AREA), np.uint8)
+
+
+def _jpeg(frame: Frame) -> str:
+    done, data = cv2.imencode(".jpg", cv2.cvtColor(frame, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY])
+    if not done:
+        raise MediaError("a frame could not be written as JPEG; reinstall opencv-python-headless")
+    return f"data:image/jpeg;base64,{base64.b64encode(data.tobytes()).decode('ascii')}"
+
+
+def _film(pairs: list[tuple[Frame, Frame]], fps: float) -> str:
+    """Clean beside corrupted as an mp4; nothing where this machine cannot encode one."""
+    if len(pairs) < 2:
+        return ""
+    height, width = (side - side % 2 for side in pairs[0][0].shape[:2])
+    with tempfile.TemporaryDirectory(prefix="jostle-") as folder:
+        path = Path(folder) / "clip.mp4"
+        try:
+            with Writer(path, size=(height, 2 * width), fps=round(fps, 3), quality=CLIP_QUALITY) as writer:
+                for tick, (clean, corrupted) in enumerate(pairs):
+                    writer.write(np.hstack([clean[:height, :width], corrupted[:height, :width]]), tick)
+        except MediaError:
+            return ""
+        return f"data:video/mp4;base64,{base64.b64encode(path.read_bytes()).decode('ascii')}"

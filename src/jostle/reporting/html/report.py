@@ -1,0 +1,185 @@
+"""The report: findings composed into a page, and the page written as one file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from jostle.errors import BadValue
+from jostle.io.files.atomic import write_text
+from jostle.reporting.analysis.cell_tables import cells_table, drops_table, offsets_table
+from jostle.reporting.analysis.comparison import surveys_of
+from jostle.reporting.analysis.drops import video_drops
+from jostle.reporting.analysis.labels import benchmark_title, run_names
+from jostle.reporting.analysis.literature import literature_on
+from jostle.reporting.analysis.paper_tables import write_paper_tables
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.resampling import DRAWS, LEVEL
+from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.tables import Table
+from jostle.reporting.html.composition import (
+    LISTED,
+    classes_of,
+    confusions_of,
+    curves_of,
+    errors_of,
+    figures,
+    head_of,
+    making_of,
+    map_of,
+    objects_of,
+    offsets_of,
+    pair_of,
+)
+from jostle.reporting.html.contents import Page
+from jostle.reporting.html.templates import dressed, templates
+from jostle.reporting.html.worst_videos import Album, remark_on, worst_of
+
+WORST = {1: 6, 2: 4}  # videos shown of each run, by how many runs there are
+WORST_OF_MANY = 2
+Progress = Callable[[int, int], None]
+
+
+def surveyed(
+    records: Sequence[RunRecord], *, draws: int = DRAWS, seed: int = 0, progress: Progress | None = None
+) -> tuple[list[Survey], Progress]:
+    """Surveys of runs, and what to tell how many of their worst videos are done."""
+    cells = sum(len(record.cells) for record in records)
+    videos = len(records) * WORST.get(len(records), WORST_OF_MANY)
+
+    def tell(done: int, _: int) -> None:
+        if progress is not None:
+            progress(done, cells + videos)
+
+    found = surveys_of(records, draws=draws, seed=seed, progress=tell)
+    return found, lambda done, _: tell(cells + done, 0)
+
+
+def compose(surveys: Sequence[Survey], progress: Progress | None = None) -> Page:
+    """A page about runs of one benchmark.
+
+    Args:
+        progress: called with (videos pictured, videos in all).
+    """
+    records = [found.record for found in surveys]
+    names = run_names(records)
+    runs = list(zip(range(len(surveys)), surveys, names, strict=True))
+    maps = [map_of(found, name, i) for i, found, name in runs]
+    classes = [made for made in (classes_of(found, name, i, len(runs) == 1) for i, found, name in runs) if made]
+    errors, error_tables = errors_of(surveys, names)
+    confusions = [made for made in (confusions_of(found, name, i) for i, found, name in runs) if made]
+    offsets = offsets_of(surveys, names)
+    album, count = Album(), WORST.get(len(runs), WORST_OF_MANY)
+    pictured = 0
+
+    def tell() -> None:
+        nonlocal pictured
+        pictured += 1
+        if progress is not None:
+            progress(pictured, count * len(runs))
+
+    worst = [one for i, found, name in runs for one in worst_of(found, name, i, count, album, tell)]
+    pairs = [pair_of(surveys[0], found, (names[0], name), i) for i, found, name in runs[1:]]
+    metric = str(records[0].scores.metric)
+    return Page(
+        title=f"{benchmark_title(records[0])}: {', '.join(names)}",
+        task=records[0].task,
+        benchmark=benchmark_title(records[0]),
+        metric=metric,
+        heads=tuple(head_of(found, name) for _, found, name in runs),
+        summary=" ".join(pair.verdict for pair in pairs),
+        maps=figures([figure for figure, _ in maps]),
+        details=tuple(detail for _, details in maps for detail in details),
+        cells=cells_table(surveys),
+        curves=curves_of(surveys, names),
+        classes=figures([figure for figure, _ in classes]),
+        class_tables=tuple(table for _, table in classes),
+        errors=figures(errors),
+        error_tables=tuple(error_tables),
+        worst=tuple(worst),
+        worst_note=remark_on(album, worst),
+        video_tables=tuple(_videos(found, name) for _, found, name in runs if found.counted),
+        pairs=tuple(pairs),
+        confusions=figures([figure for figure, _ in confusions]),
+        confusion_tables=tuple(table for _, table in confusions),
+        offsets=offsets and offsets[0],
+        offset_table=offsets and offsets_table(offsets[1]),
+        objects=objects_of(surveys, names),
+        literature=literature_on(records),
+        making=tuple(making_of(found.record, name) for _, found, name in runs),
+        remarks=_remarks(surveys),
+    )
+
+
+def _videos(found: Survey, name: str) -> Table:
+    drops = video_drops(found)
+    more = f", the {LISTED} of {len(drops)} that lose most" if len(drops) > LISTED else ""
+    return drops_table(f"Videos, {name}{more}", "video", drops[:LISTED], worst=True)
+
+
+def _remarks(surveys: Sequence[Survey]) -> tuple[str, ...]:
+    draws = max(len(found.drawn) for found in surveys)
+    said = []
+    if draws:
+        said.append(
+            f"Intervals are {100 * LEVEL:g} %, from {draws} draws of the videos, bias-corrected; all cells and all "
+            "runs meet the same draws, so that differences are paired."
+        )
+    if surveys[0].record.task == "detection":
+        said.append("The score of a single video is its own mAP over the classes it has.")
+    return tuple(said)
+
+
+def render(page: Page) -> str:
+    """The page as HTML: nothing in it is fetched, and nothing from outside could run.
+
+    Raises:
+        MissingExtra: if Jinja is not installed.
+    """
+    texts: dict[str, dict[str, str]] = {}
+
+    def kept(table: Table) -> str:
+        """A name for a table, under which the page keeps it in three formats."""
+        name = f"t{len(texts)}"
+        texts[name] = {"csv": table.csv(), "markdown": table.markdown(), "latex": table.latex()}
+        return name
+
+    template = templates().get_template("report.html.jinja")
+    return str(template.render(page=page, kept=kept, texts=texts, **dressed(("report.css",), "report.js")))
+
+
+def write_report(
+    runs: Sequence[Path],
+    out: Path,
+    *,
+    csv: Path | None = None,
+    latex: Path | None = None,
+    latex_intervals: bool = False,
+    draws: int = DRAWS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Path:
+    """Write the report on runs of one benchmark.
+
+    Args:
+        csv: a file for the table of all cells as well.
+        latex: a folder for tables in the layouts of papers as well.
+        latex_intervals: whether those have intervals.
+        draws: of the videos, for the intervals.
+        progress: called with (steps done, steps in all).
+
+    Raises:
+        DataError: if a run is not finished, or they are not runs of one benchmark on one ground truth.
+    """
+    if not runs:
+        raise BadValue("a report needs at least one run folder")
+    templates()  # better to fail now than after the work
+    records = [RunRecord.read(path) for path in runs]
+    surveys, tell = surveyed(records, draws=draws, seed=seed, progress=progress)
+    page = render(compose(surveys, tell))
+    write_text(out, [page])
+    if csv is not None:
+        write_text(csv, [cells_table(surveys).csv()])
+    if latex is not None:
+        write_paper_tables(surveys, latex, intervals=latex_intervals)
+    return out

@@ -1,0 +1,53 @@
+"""Templates of pages, and what a page says of its own style and script, so that no other could run."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from jostle.core.versions import builds
+from jostle.errors import MissingExtra
+
+HERE = Path(__file__).parent
+
+
+def templates() -> Any:
+    """An environment in which everything is escaped.
+
+    Raises:
+        MissingExtra: if Jinja is not installed.
+    """
+    try:
+        import jinja2
+    except ImportError:
+        raise MissingExtra("the report", "report") from None
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+
+
+def dressed(styles: tuple[str, ...], script: str) -> dict[str, str]:
+    """Style and script of a page with their hashes, from files in this folder, and who writes it."""
+    style = "\n".join(_text(name) for name in styles)
+    text = _text(script)
+    return {
+        "style": style,
+        "script": text,
+        "style_hash": _hash(style),
+        "script_hash": _hash(text),
+        "version": builds()["jostle"],
+    }
+
+
+def _text(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8").strip()
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

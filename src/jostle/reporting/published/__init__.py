@@ -1,0 +1,1 @@
+"""Published tables of papers as data, one TOML file per paper."""

@@ -1,0 +1,168 @@
+"""A table of a paper as data: figures as they are printed, with their source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from jostle.core.config import read_settings
+from jostle.core.registry import Registry
+from jostle.errors import BadValue
+
+Unit = Literal["percent", "share", "count"]
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """A line of a table.
+
+    Attributes:
+        labels: what it is about, such as `model`, `feature`, `training`, and `benchmark` where a table has several.
+        values: figures as printed, by column; a column that is left empty is not there.
+    """
+
+    labels: Mapping[str, str]
+    values: Mapping[str, float]
+
+    @property
+    def said(self) -> str:
+        """What it is about, in words."""
+        return ", ".join(text for key, text in self.labels.items() if text and key != "benchmark")
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table of a paper.
+
+    Attributes:
+        name: such as `thumos14-c/table-1`.
+        paper: the first part of that.
+        title: of the paper.
+        authors: in short.
+        year: of the paper.
+        cites: its key in docs/references.bib.
+        number: as the paper counts, such as `1` or `C`.
+        about: what the table shows.
+        metric: what its figures are.
+        unit: `percent`, `share` (of 1) or `count`.
+        digits: how many are printed behind the point.
+        standing: whether its rows stand for models in a comparison, rather than for a study of one of them.
+        counts: columns that are counts, whatever the unit.
+        beside: columns of corruptions that the paper's means are not over.
+        labels: what the rows are told apart by.
+        columns: what is printed.
+        rows: in the paper's order.
+    """
+
+    name: str
+    paper: str
+    title: str
+    authors: str
+    year: int
+    cites: str
+    number: str
+    about: str
+    metric: str
+    unit: Unit
+    digits: int
+    standing: bool
+    counts: tuple[str, ...]
+    beside: tuple[str, ...]
+    labels: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[PublishedRow, ...]
+
+    @property
+    def source(self) -> str:
+        """Whose table it is, as in `Zeng et al. 2024, table C`."""
+        return f"{self.authors} {self.year}, table {self.number}"
+
+    @property
+    def order(self) -> tuple[bool, str]:
+        """Numbers before letters, as papers count."""
+        return self.number.isalpha(), self.number
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        """The benchmarks here that its rows are about; none where jostle has no such benchmark."""
+        return tuple(dict.fromkeys(name for row in self.rows if (name := row.labels.get("benchmark"))))
+
+    def fraction(self, printed: float) -> float:
+        """A figure as a fraction."""
+        return round(printed / 100, self.digits + 2) if self.unit == "percent" else printed
+
+    def shown(self, column: str, printed: float | None) -> str:
+        """A figure as it stands in the paper; empty where there is none."""
+        if printed is None:
+            return ""
+        whole = self.unit == "count" or column in self.counts
+        return f"{printed:g}" if whole else f"{printed:.{self.digits}f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; figures as printed, in `unit`."""
+        facts = ("name", "paper", "title", "authors", "year", "cites", "number", "about", "metric", "unit", "digits")
+        rows = [{**row.labels, "values": dict(row.values)} for row in self.rows]
+        return {"format": 1, **{key: getattr(self, key) for key in facts}, "columns": list(self.columns), "rows": rows}
+
+
+published: Registry[PublishedTable] = Registry("published table", "jostle.reporting.published")
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table as its file has it; a row is its labels and then its figures, with an empty text for none."""
+
+    number: str
+    about: str
+    metric: str
+    labels: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    benchmark: str = ""
+    unit: Unit = "percent"
+    digits: int = 2
+    standing: bool = False
+    counts: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Paper:
+    """A file."""
+
+    title: str
+    authors: str
+    year: int
+    cites: str
+    tables: tuple[_Table, ...]
+
+
+def read_paper(path: Path) -> list[PublishedTable]:
+    """The tables in a file.
+
+    Raises:
+        BadValue: if a row does not have a figure or an empty text for every column.
+    """
+    paper = read_settings(_Paper, path)
+    made = []
+    for table in paper.tables:
+        name = f"{path.stem}/table-{table.number.lower()}"
+        rows = tuple(_row(table, row, f"{path}: {name}") for row in table.rows)
+        own = {key: value for key, value in vars(table).items() if key not in ("rows", "benchmark")}
+        facts = {key: value for key, value in vars(paper).items() if key != "tables"}
+        made.append(PublishedTable(name=name, paper=path.stem, rows=rows, **facts, **own))
+    return made
+
+
+def _row(table: _Table, row: tuple[Any, ...], place: str) -> PublishedRow:
+    texts, figures = row[: len(table.labels)], row[len(table.labels) :]
+    known = all(isinstance(text, str) for text in texts)
+    known = known and all(one == "" or isinstance(one, int | float) for one in figures)
+    if len(figures) != len(table.columns) or not known:
+        raise BadValue(f"{place}: {row} is not {len(table.labels)} texts and {len(table.columns)} figures")
+    labels = {"benchmark": table.benchmark} if table.benchmark else {}
+    labels |= dict(zip(table.labels, texts, strict=True))
+    values = {column: float(one) for column, one in zip(table.columns, figures, strict=True) if one != ""}
+    return PublishedRow(labels, values)

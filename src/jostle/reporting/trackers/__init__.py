@@ -1,0 +1,1 @@
+"""Optional experiment trackers: TensorBoard, Weights & Biases, MLflow."""

@@ -1,0 +1,274 @@
+"""Video for a browser, made from the recipe of a run: clean, under a cell, or a few seconds of any corruption."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from jostle.core.types.clip import Clip, Frames
+from jostle.corruptions.engine.apply import masks_for
+from jostle.corruptions.engine.context import Mask
+from jostle.corruptions.engine.placement import Timeline
+from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.engine.stages import ClipSource, Source, chain
+from jostle.errors import DataError, MediaError
+from jostle.evaluation.inference.footage import Footage
+from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.tasks.action_spans import places_of
+from jostle.io.video.decode import Reader
+from jostle.io.video.encode import Writer
+from jostle.io.video.source import identity_of
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.replay import order_for, spans_of, struck_frames
+
+FORMAT = 2  # of what is rendered; a new one makes all of it again
+BLOCK_BYTES, BLOCK_FRAMES = 16 * 2**20, 32
+EXCERPT_S, EXCERPT_BYTES = 4.0, 256 * 2**20  # of a video in the gallery: so long, and never more pixels than that
+LOOKING = 0.3  # what part of the work the first look at a file is
+KEY_S = 1.0  # the most between key frames: a player that jumps decodes from the last one, twice over for two players
+EVEN = 0.25  # of a frame: how far times may lie from an even rate that a player still hits every frame
+
+Progress = Callable[[float], None]
+
+
+class Cancelled(Exception):
+    """The viewer is closing, or nobody waits any more."""
+
+
+@dataclass(frozen=True)
+class Film:
+    """What a player has to know of a video.
+
+    Attributes:
+        frames: how many there are.
+        rate: frames a second, as numerator and denominator.
+        times: when each is shown, in seconds; None where that is even, frame over rate.
+        end_s: when the last one stops being shown.
+        size: width and height as they are stored in the file: even, so that every browser plays it.
+        struck: half-open stretches, in seconds, that the corruption strikes; None for all of it.
+        names: of the frames, where they are images of a folder.
+        original: whether browsers play the file of the data set as it is.
+    """
+
+    frames: int
+    rate: tuple[int, int]
+    times: tuple[float, ...] | None
+    end_s: float
+    size: tuple[int, int]
+    struck: tuple[tuple[float, float], ...] | None
+    names: tuple[str, ...] | None
+    original: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {"format": FORMAT, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Showing:
+    """A video of a run in a cell.
+
+    Attributes:
+        path: of the source.
+    """
+
+    record: RunRecord
+    video: str
+    cell: str
+    path: Path
+
+    @property
+    def key(self) -> str:
+        """A name for the result: another source, seed, recipe or annotation gives another."""
+        about = self.record.about
+        done = [asdict(step) for one in about.content.cells if one.cell == self.cell for step in one.done]
+        return _key(self.path, "cell", self.video, about.seed, about.truth, done, self._places())
+
+    def _places(self) -> list[list[float]] | None:
+        """Where the actions lie that a cell may strike; of a run of detection the fingerprint of its truth says so."""
+        known = {} if self.record.task == "detection" else self.record.actions or {}
+        return places_of(known, [self.video]).get(self.video)
+
+    def render(self, out: Path, progress: Progress, check: Callable[[], None]) -> Film:
+        """Write the video, unless browsers play the source as it is.
+
+        Raises:
+            JostleError: if it cannot be made.
+            Cancelled: by `check`, between two blocks.
+        """
+        order = order_for(self.record, self.video, self.cell)
+        with _opened(self.path, order.fps, progress, check) as opened:
+            footage = Footage(opened, order, keep_bytes=0)
+            clean = self.cell == CLEAN
+            source: Source = footage.clean if clean else footage.under(order.cells[0])
+            mask = (
+                np.zeros(len(source), np.bool_)
+                if clean
+                else struck_frames(self.record, self.video, self.cell, opened.pts, opened.fps)
+            )
+            film = _film(source, mask, opened.end_s)
+            film = replace(film, names=opened.names)
+            if clean and _plays(opened):
+                return replace(film, original=True)
+            _write(source, out, film, progress, check, _ticks(opened))
+            return film
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A few seconds from the middle of a video under any corruption.
+
+    Attributes:
+        spec: None for the clean excerpt.
+    """
+
+    video: str
+    spec: Spec | None
+    seed: int
+    path: Path
+    fps: Fraction | None = None
+
+    @property
+    def key(self) -> str:
+        """A name for the result."""
+        spec = self.spec
+        done = None if spec is None else [str(spec), spec.entry.corruption, repr(spec.value), spec.placement]
+        return _key(self.path, "excerpt", self.video, self.seed, done, str(self.fps))
+
+    def render(self, out: Path, progress: Progress, check: Callable[[], None]) -> Film:
+        """Write the excerpt; raises as `Showing.render` does."""
+        with _opened(self.path, self.fps, progress, check) as opened:
+            clip = _middle(opened)
+        source: Source = ClipSource(clip)
+        mask = np.zeros(len(clip), np.bool_)
+        if self.spec is not None:
+            timeline = Timeline.of(clip.pts, clip.fps, None, seed=self.seed, video_id=self.video)
+            masks = masks_for([self.spec], None, timeline)
+            source = chain(source, [self.spec], masks, seed=self.seed, video_id=self.video)
+            mask = masks[0]
+        film = _film(source, mask, float(clip.pts[-1]) + float(1 / clip.fps))
+        _write(source, out, film, progress, check, None)
+        return film
+
+
+def _key(path: Path, *parts: Any) -> str:
+    """A hash of what decides the pixels, and of the state of the source.
+
+    Raises:
+        DataError: if the source is gone.
+    """
+    try:
+        _, state = identity_of(path)
+    except MediaError as error:
+        raise DataError(
+            f"{path}: the video is no longer there ({error}); bring it back, and load the page again"
+        ) from None
+    told = [FORMAT, str(path), state.size, state.mtime_ns, *parts]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@contextmanager
+def _opened(path: Path, fps: Fraction | None, progress: Progress, check: Callable[[], None]) -> Iterator[Reader]:
+    def tell(done: int, of: int) -> None:
+        check()
+        progress(LOOKING * min(done / max(of, 1), 1.0))
+
+    with Reader(path, threads=1, fps=fps, progress=tell) as reader:
+        yield reader
+
+
+def _film(source: Source, mask: Mask, end_s: float) -> Film:
+    height, width = source.size
+    pts, fps = source.pts, source.fps
+    even = float(np.abs(pts - np.arange(len(pts)) / float(fps)).max()) < EVEN / float(fps)
+    return Film(
+        frames=len(source),
+        rate=(fps.numerator, fps.denominator),
+        times=None if even else tuple(pts.tolist()),
+        end_s=end_s,
+        size=(width + width % 2, height + height % 2),
+        struck=None if bool(mask.all()) else tuple(spans_of(mask, pts, fps)),
+        names=None,
+        original=False,
+    )
+
+
+def _plays(reader: Reader) -> bool:
+    """Whether every browser plays the file as it is, at the times that jostle reads in it."""
+    facts = reader.facts
+    return (
+        facts.codec == "h264"
+        and facts.pixel_format == "yuv420p"
+        and "mp4" in facts.container.split(",")
+        and facts.rotation == 0
+        and facts.sample_aspect == 1
+        and reader.first_tick == 0
+        and not reader.damage
+    )
+
+
+def _ticks(opened: Reader) -> tuple[list[int], Fraction]:
+    """When frames are shown, in whole units of a clock."""
+    return [int(tick) for tick in opened.ticks], opened.time_base
+
+
+def _write(
+    source: Source,
+    out: Path,
+    film: Film,
+    progress: Progress,
+    check: Callable[[], None],
+    clock: tuple[list[int], Fraction] | None,
+) -> None:
+    ticks, base = clock or (list(range(len(source))), 1 / source.fps)
+    width, height = film.size
+    step = min(max(BLOCK_BYTES // (height * width * 3), 1), BLOCK_FRAMES)
+    gop = max(round(KEY_S * source.fps), 1)
+    with Writer(out, size=(height, width), fps=source.fps, time_base=base, gop=gop, faststart=True) as writer:
+        for lo in range(0, len(source), step):
+            check()
+            for number, frame in enumerate(_even(source.block(lo, min(lo + step, len(source))), width, height), lo):
+                writer.write(frame, ticks[number])
+            progress(LOOKING + (1 - LOOKING) * min((lo + step) / len(source), 1.0))
+
+
+def _even(frames: Frames, width: int, height: int) -> Frames:
+    """Frames with even sides, the last row and column repeated: the usual kind of H.264 has no others."""
+    down, across = height - frames.shape[1], width - frames.shape[2]
+    return np.pad(frames, ((0, 0), (0, down), (0, across), (0, 0)), "edge") if down or across else frames
+
+
+def _middle(opened: Reader) -> Clip:
+    height, width = opened.size
+    most = max(min(round(EXCERPT_S * float(opened.fps)), EXCERPT_BYTES // (height * width * 3)), 1)
+    lo = max((len(opened) - most) // 2, 0)
+    frames = opened.block(lo, min(lo + most, len(opened)))
+    if not len(frames):
+        raise MediaError("the video has no frames")
+    return Clip.at_rate(frames, opened.fps)
+
+
+QUALITY = 90
+
+
+def still(path: Path, number: int) -> bytes:
+    """A frame of a video; a number beyond the last gives the last.
+
+    Raises:
+        MediaError: if it cannot be read.
+    """
+    with Reader(path, threads=1) as reader:
+        frame = reader.frame(min(number, len(reader) - 1))
+    done, data = cv2.imencode(".jpg", np.ascontiguousarray(frame[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
+    if not done:
+        raise MediaError(f"{path.name}: frame {number} cannot be written as JPEG")
+    return data.tobytes()

@@ -1,0 +1,233 @@
+"""What the pages of a run and of a cell say, as plain data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+from jostle.errors import DataError
+from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.metrics.robustness import split_cell
+from jostle.reporting.analysis.grid import grid_of, short_name
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.resampling import Estimate
+from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.verdict import verdict_of
+from jostle.reporting.viewer.runs import Shelf, Snapshot, Unfinished, Waiting
+from jostle.reporting.viewer.urls import cell_key
+
+SHOWN = 200  # videos of a cell, unless more are asked for
+
+
+def index_page(shelf: Shelf) -> dict[str, Any]:
+    """The runs there are."""
+    runs = []
+    for key in shelf.folders:
+        try:
+            runs.append(_in_a_line(key, shelf.run(key)))
+        except DataError as error:
+            runs.append({"key": key, "message": str(error)})
+    return {"format": 1, "page": "index", "title": "Runs", "runs": runs}
+
+
+def unfinished_page(run: Unfinished) -> dict[str, Any]:
+    """A run that has no scores yet."""
+    return {
+        "format": 1,
+        "page": "unfinished",
+        "title": str(run.about.benchmark),
+        "run": {"key": run.key, "benchmark": run.about.benchmark, "model": run.about.said},
+        "message": run.why,
+        "done": run.done,
+        "of": run.of,
+    }
+
+
+def waiting_page(snapshot: Snapshot, waiting: Waiting) -> dict[str, Any]:
+    """What is said while a run is gone over."""
+    return {
+        "format": 1,
+        "page": "waiting",
+        "title": "One moment",
+        "run": heading(snapshot),
+        "done": waiting.done,
+        "of": waiting.of,
+    }
+
+
+def heading(snapshot: Snapshot) -> dict[str, Any]:
+    """What every page of a run has at its head."""
+    record = snapshot.record
+    return {
+        "key": snapshot.key,
+        "benchmark": record.about.benchmark,
+        "model": record.about.said,
+        "folder": record.folder.resolve().name,
+        "task": record.task,
+        "metric": record.scores.metric,
+    }
+
+
+def run_page(snapshot: Snapshot) -> dict[str, Any]:
+    """The verdict and the heat map; intervals are null until they are worked out, and the verdict does without."""
+    record, scores = snapshot.record, snapshot.record.scores
+    problem, found = None, None
+    try:
+        surveyed = snapshot.surveyed()
+        found = surveyed if isinstance(surveyed, Survey) else None
+    except DataError as error:
+        problem = str(error)
+    grid = grid_of(record.cells, record.counted)
+    return {
+        "format": 1,
+        "page": "run",
+        "title": f"{record.about.said} on {record.about.benchmark}",
+        "run": heading(snapshot),
+        "verdict": _verdict(record if found is None else found, record.about.said),
+        "numbers": {
+            "clean": _number(scores.clean, None if found is None else found.of(CLEAN)),
+            "corrupted": _number(scores.mean_corrupted, None if found is None else found.corrupted()),
+            "relative": _number(scores.relative_robustness, None if found is None else found.relative()),
+        },
+        "surveyed": found is not None or problem is not None,
+        "message": problem,
+        "coverage": asdict(scores.coverage),
+        "counted": asdict(scores.counted),
+        "severities": list(grid.severities),
+        "rows": [
+            {
+                "corruption": row.corruption,
+                "title": row.name,
+                "counted": row.counted,
+                "cells": [
+                    None if severity not in row.cells else _square(snapshot, found, row.cells[severity])
+                    for severity in ([None] if None in row.cells else grid.severities)
+                ],
+            }
+            for row in grid.rows
+        ],
+        "failures": [{"video": one.video, "message": one.message} for one in record.failures],
+        "seed": record.about.seed,
+        "clean_cell": cell_key(CLEAN),
+    }
+
+
+def _verdict(found: Survey | RunRecord, model: str) -> str:
+    try:
+        return verdict_of(found, model)
+    except DataError:  # a file is gone: the page says which, and shows what is left
+        return ""
+
+
+def cell_page(snapshot: Snapshot, cell: str, *, show: int = SHOWN) -> dict[str, Any]:
+    """The videos of a cell, the most hurt first."""
+    found = snapshot.surveyed()
+    if isinstance(found, Waiting):
+        return waiting_page(snapshot, found)
+    drops = snapshot.drops(cell)
+    assert not isinstance(drops, Waiting)  # the survey is done
+    family = _family(snapshot, cell)
+    columns = [found.place[one["cell"]] for one in family]
+    place = {name: i for i, name in enumerate(found.videos)}
+    rows = [
+        {
+            "video": drop.name,
+            "key": snapshot.videos.of(drop.name),
+            "clean": finite(drop.clean),
+            "corrupted": finite(drop.corrupted),
+            "loss": finite(drop.loss),
+            "by_severity": [finite(float(found.by_video[column, place[drop.name]])) for column in columns],
+        }
+        for drop in drops[:show]
+    ]
+    return {
+        "format": 1,
+        "page": "cell",
+        "title": title_of(cell),
+        "run": heading(snapshot),
+        "cell": cell_heading(snapshot, cell),
+        "family": family,
+        "videos": rows,
+        "of": len(drops),
+        "unscored": len(found.videos) - len(drops),
+    }
+
+
+def cell_heading(snapshot: Snapshot, cell: str) -> dict[str, Any]:
+    """What every page of a cell has at its head: also where in the benchmark it stands, and what is done to a video."""
+    record = snapshot.record
+    known = record.about.content.cell(cell)
+    value, clean = record.values.get(cell), record.values.get(CLEAN)
+    return {
+        "key": cell_key(cell),
+        "cell": cell,
+        "title": title_of(cell),
+        "clean": cell == CLEAN,
+        "value": value,
+        "relative": value / clean if value is not None and clean else None,
+        "done": [{"spec": step.spec, "placement": step.placement} for step in (known.done if known else ())],
+    }
+
+
+def title_of(cell: str) -> str:
+    """A cell as a heading.
+
+    >>> title_of("thumos14-c/black_frame:3"), title_of("clean")
+    ('Black frame, severity 3', 'Clean')
+    """
+    corruption, severity = split_cell(cell) if cell != CLEAN else (cell, None)
+    name = short_name(corruption if severity is not None else cell)
+    return name[:1].upper() + name[1:] + (f", severity {severity}" if severity is not None else "")
+
+
+def finite(value: float | None) -> float | None:
+    """A number, or None for what is none: JSON has no NaN."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _family(snapshot: Snapshot, cell: str) -> list[dict[str, Any]]:
+    """The clean cell, and the severities of the corruption of a cell."""
+    for row in grid_of(snapshot.record.cells, snapshot.record.counted).rows:
+        if cell in row.cells.values():
+            members = [CLEAN, *(row.cells[key] for key in sorted(row.cells, key=lambda key: key or 0))]
+            return [_member(one) for one in members]
+    return [_member(CLEAN)]
+
+
+def _member(cell: str) -> dict[str, Any]:
+    severity = None if cell == CLEAN else split_cell(cell)[1]
+    return {"key": cell_key(cell), "cell": cell, "title": title_of(cell), "severity": severity}
+
+
+def _square(snapshot: Snapshot, found: Survey | None, cell: str) -> dict[str, Any]:
+    value, clean = snapshot.record.values.get(cell), snapshot.record.values.get(CLEAN)
+    return {
+        "key": cell_key(cell),
+        "cell": cell,
+        "title": title_of(cell),
+        "value": value,
+        "relative": value / clean if value is not None and clean else None,
+        "interval": None if found is None else found.of(cell).interval,
+    }
+
+
+def _number(value: float | None, estimated: Estimate | None) -> dict[str, Any]:
+    return {"value": value, "interval": None if estimated is None else estimated.interval}
+
+
+def _in_a_line(key: str, run: Snapshot | Unfinished | None) -> dict[str, Any]:
+    if isinstance(run, Snapshot):
+        scores = run.record.scores
+        return heading(run) | {
+            "clean": scores.clean,
+            "corrupted": scores.mean_corrupted,
+            "relative": scores.relative_robustness,
+        }
+    assert run is not None  # its key is on the shelf
+    return {
+        "key": key,
+        "benchmark": run.about.benchmark,
+        "model": run.about.said,
+        "message": f"{run.why}: {run.done} of {run.of} videos are done",
+    }

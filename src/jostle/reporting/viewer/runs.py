@@ -1,0 +1,184 @@
+"""Runs on the shelf: each is read as it lies on the disk, and read again when it has changed."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jostle.core.types.predictions import Predictions
+from jostle.errors import DataError
+from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.evaluation.run_folder.events import VideoKept
+from jostle.evaluation.run_folder.folder import RunFolder
+from jostle.evaluation.run_folder.journal import read_events
+from jostle.evaluation.run_folder.metadata import About
+from jostle.reporting.analysis.drops import Drop, video_drops
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.resampling import DRAWS
+from jostle.reporting.analysis.run_analysis import Survey, looked_at, survey
+from jostle.reporting.viewer.urls import Keys, cell_key, run_keys
+
+PREDICTIONS_KEPT = 4  # cells whose predictions stay in memory: clean, and a few that are looked at
+_keeping = threading.Lock()
+
+
+class KeptRecord(RunRecord):
+    """A run whose last few files of predictions stay in memory, as one page after another asks for them."""
+
+    def predictions(self, cell: str) -> Predictions:
+        """What a detector found in a cell."""
+        with _keeping:
+            if cell in self._held:
+                self._held.move_to_end(cell)
+                return self._held[cell]
+        found = super().predictions(cell)
+        with _keeping:
+            self._held[cell] = found
+            while len(self._held) > PREDICTIONS_KEPT:
+                self._held.popitem(last=False)
+        return found
+
+    @cached_property
+    def _held(self) -> OrderedDict[str, Predictions]:
+        return OrderedDict()
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A survey that is not done: how many cells of how many are."""
+
+    done: int
+    of: int
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A run as it was at one moment; a page is made from one snapshot."""
+
+    key: str
+    record: KeptRecord
+    pool: ThreadPoolExecutor
+    _progress: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def videos(self) -> Keys:
+        """Keys of the videos that were looked at."""
+        return Keys(looked_at(self.record) if CLEAN in self.record.cells else ())
+
+    @cached_property
+    def cells(self) -> Mapping[str, str]:
+        """The cells that can be shown, by their keys."""
+        return {cell_key(cell): cell for cell in self.record.cells}
+
+    @cached_property
+    def _survey(self) -> Future[Survey]:
+        def tell(done: int, _: int) -> None:
+            self._progress["done"] = done
+
+        return self.pool.submit(survey, self.record, draws=DRAWS, progress=tell)
+
+    def surveyed(self) -> Survey | Waiting:
+        """What every cell says of every video; it takes seconds, and is worked out in the background.
+
+        Raises:
+            DataError: if the run cannot be gone over.
+        """
+        with _keeping:  # two pages at once begin one survey
+            begun = self._survey
+        if not begun.done():
+            return Waiting(self._progress.get("done", 0), len(self.record.cells))
+        return begun.result()
+
+    def drops(self, cell: str) -> list[Drop] | Waiting:
+        """The videos of a cell, the most hurt first."""
+        found = self.surveyed()
+        return found if isinstance(found, Waiting) else video_drops(found, [cell])
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A run that has no scores yet.
+
+    Attributes:
+        why: what the folder lacks.
+        done: videos that were looked at.
+        of: videos in all.
+    """
+
+    key: str
+    about: About
+    why: str
+    done: int
+    of: int
+
+
+class Shelf:
+    """The runs that are shown.
+
+    Raises:
+        DataError: if a folder is no run.
+    """
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self.folders = run_keys(folders)
+        for folder in self.folders.values():
+            RunFolder(folder).read_about()
+        self._pool = ThreadPoolExecutor(1, "survey")
+        self._lock = threading.Lock()
+        self._held: dict[str, tuple[Any, Snapshot]] = {}
+
+    def run(self, key: str) -> Snapshot | Unfinished | None:
+        """A run as it lies there now; None if there is none of this key.
+
+        Raises:
+            DataError: if its folder is gone or damaged.
+        """
+        folder = self.folders.get(key)
+        if folder is None:
+            return None
+        with self._lock:
+            mark = _mark(folder)
+            held = self._held.get(key)
+            if held is not None and held[0] == mark:
+                return held[1]
+            if not RunFolder(folder).scores.exists():
+                return _unfinished(key, folder)
+            read = RunRecord.read(folder)
+            made = Snapshot(key, KeptRecord(read.folder, read.about, read.scores), self._pool)
+            _ = made.cells  # read now: a snapshot has the cells of its moment
+            self._held[key] = (mark, made)
+            return made
+
+    def close(self) -> None:
+        """Wait for nothing more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _mark(folder: Path) -> tuple[Any, ...]:
+    """What changes when a file of a run is written."""
+    known = RunFolder(folder)
+    return tuple(_state(path) for path in (known.about, known.scores, known.truth, known.predictions))
+
+
+def _state(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _unfinished(key: str, folder: Path) -> Unfinished:
+    known = RunFolder(folder)
+    about = known.read_about()
+    try:
+        done = len({event.video for event in read_events(known.journal) if isinstance(event, VideoKept)})
+    except DataError:
+        done = 0
+    return Unfinished(key, about, f"{known.scores.name} is not there yet", done, about.videos)

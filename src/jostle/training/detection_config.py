@@ -1,0 +1,190 @@
+"""What a training run is made of, as a TOML file says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from jostle.errors import BadValue
+from jostle.training.consistency import ConsistencyConfig
+from jostle.training.schedule import OptimiserConfig
+
+if TYPE_CHECKING:
+    from jostle.features.store import Entry, Origin
+
+TEST_NAMES = ("test", "testing")
+GRID = (4, 16)  # stride and window of the public features of THUMOS14
+LEARN_FROM = ("clean", "corrupted", "both")
+
+
+def check_select(select: str | float, train: str, learned: str) -> None:
+    """Raise unless an epoch would be chosen by something that is neither learned from nor tested on.
+
+    Args:
+        learned: what a share is held out of, in words.
+    """
+    if not isinstance(select, str):
+        if not 0 <= select < 1:
+            raise BadValue(f"data: select is a subset or a share from 0 to below 1, got {select}")
+        return
+    if select.casefold() in TEST_NAMES:
+        raise BadValue(
+            f"data: select = {select!r} would choose the model on the test set; name another subset, or hold out a "
+            f"share of the {learned}, as in select = 0.1"
+        )
+    if select.casefold() == train.casefold():
+        raise BadValue(f"data: select and train are both {train!r}; a model is not chosen by what it learned")
+
+
+@dataclass(frozen=True)
+class DropConfig:
+    """FrameDrop without decoding: frames are struck in what the extractor saw of each, and windows are joined anew.
+
+    Attributes:
+        struck: folder of features of the same videos with every frame struck, extracted with `--keep-frames`; so is
+            `data.features`.
+        placement: which frames are taken from there: `pair`, `pair:released`, `each:1` ...
+        fresh: draw them anew in every epoch; otherwise once for all epochs, as the released program does.
+        extractor: whose features these are; it must see frames one by one.
+        weights: of the extractor; None for those that come with jostle.
+    """
+
+    struck: str
+    placement: str = "pair"
+    fresh: bool = True
+    extractor: str = "puppet_net"
+    weights: str | None = None
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where features and annotations lie: the layout that users of ActionFormer have.
+
+    Attributes:
+        features: folder of one `<prefix><video id><suffix>` array (T, C) a video.
+        truth: ground truth in any known format, with a rate for each video, or `fps` below.
+        train: subset to learn from.
+        select: subset to choose the best epoch by, or a share of the training videos that is held out for it; 0 keeps
+            the last epoch. Never the test set.
+        corrupted: a second folder, of the same videos corrupted: then training is robust, by the consistency loss.
+        drop: makes the corrupted features during training, instead of `corrupted`.
+        learn_from: inputs that get the detector's own losses: `clean`, `corrupted` or `both`. The released program
+            learns from clean ones; corrupted ones only enter its consistency.
+        views: crops of each video in a step.
+        prefix: what stands before a video's id in a file's name, such as `v_`.
+        suffix: what stands after it.
+        stride: frames between two rows; by default as `jostle extract` noted beside the features, or else 4.
+        window: frames a row has seen; likewise, or else 16.
+        fps: rate of videos whose annotation does not give it.
+        crop: least and greatest share of a short video that is kept, drawn anew every epoch.
+        visible: share of an action that a crop must show to keep it.
+    """
+
+    features: str
+    truth: str
+    train: str = "validation"
+    select: str | float = 0.0
+    corrupted: str | None = None
+    drop: DropConfig | None = None
+    learn_from: Literal["clean", "corrupted", "both"] = "clean"
+    views: int = 1
+    prefix: str = ""
+    suffix: str = ".npy"
+    stride: int | None = None
+    window: int | None = None
+    fps: float | None = None
+    crop: tuple[float, ...] = (0.9, 1.0)
+    visible: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_select(self.select, self.train, "training videos")
+        for name in ("stride", "window"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise BadValue(f"data: {name} must be at least 1, got {value}")
+        if len(self.crop) != 2 or not 0 < self.crop[0] <= self.crop[1] <= 1:
+            raise BadValue(f"data: crop is two shares, the least first, as in [0.9, 1.0]; got {list(self.crop)}")
+        if self.corrupted is not None and self.drop is not None:
+            raise BadValue("data: corrupted features come from a folder or from drop, not from both; remove one")
+        if self.learn_from not in LEARN_FROM:
+            raise BadValue(f"data: learn_from is one of {', '.join(LEARN_FROM)}, not {self.learn_from!r}")
+        if self.learn_from != "clean" and not self.robust:
+            raise BadValue(f"data: learn_from = {self.learn_from!r} needs corrupted features: set corrupted or drop")
+        if self.views < 1:
+            raise BadValue(f"data: views must be at least 1, got {self.views}")
+
+    @cached_property
+    def grid(self) -> tuple[int, int]:
+        """Stride and window of the features.
+
+        Raises:
+            DataError: if what `jostle extract` noted is damaged.
+        """
+        noted = self._noted
+        stride, window = GRID if noted is None else (noted[0].stride, noted[0].window)
+        return self.stride or stride, self.window or window
+
+    @cached_property
+    def rates(self) -> dict[str, float]:
+        """Frames a second on the axis of the windows, by file, where `jostle extract` noted it."""
+        return {} if self._noted is None else {entry.file: entry.fps for entry in self._noted[1].values()}
+
+    @cached_property
+    def _noted(self) -> tuple[Origin, dict[str, Entry]] | None:
+        from jostle.features.store import read_store  # large, and most mistakes in a file are found without it
+
+        return read_store(Path(self.features))
+
+    @property
+    def robust(self) -> bool:
+        """Whether there are corrupted features beside the clean ones."""
+        return self.corrupted is not None or self.drop is not None
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """A training run.
+
+    Attributes:
+        task: `detection`; another task has another file.
+        detector: a registered name.
+        settings: fields of the detector's settings to change.
+        data: what to learn from.
+        optimiser: how long and how fast.
+        consistency: of the robust run, where there are corrupted features; a weight of 0 leaves it out.
+        weights: a checkpoint to start from.
+        seed: of the first weights, the order, the crops and the drops.
+        protocol: how the chosen epoch is scored.
+        chosen_by: `average_map`, or the mAP at one threshold, as `map@0.5`.
+        score_every: epochs between two scores; the last epoch is always scored.
+        precision: `bfloat16` runs the network in half precision on a GPU.
+        device: `auto`, `cpu` or `cuda`.
+        save_every: seconds between two checkpoints.
+        bad_steps: steps in a row whose loss or gradient is not finite, after which the run stops.
+        tensorboard: write TensorBoard's files too, if it is installed.
+    """
+
+    data: DataConfig
+    task: Literal["detection"] = "detection"
+    detector: str = "actionformer_thumos_i3d"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    optimiser: OptimiserConfig = field(default_factory=OptimiserConfig)
+    consistency: ConsistencyConfig = field(default_factory=ConsistencyConfig)
+    weights: str | None = None
+    seed: int = 0
+    protocol: str = "thumos14"
+    chosen_by: str = "average_map"
+    score_every: int = 1
+    precision: Literal["float32", "bfloat16"] = "float32"
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    save_every: float = 300.0
+    bad_steps: int = 10
+    tensorboard: bool = False
+
+    @property
+    def compares(self) -> bool:
+        """Whether the consistency of clean and corrupted answers is part of the loss."""
+        return self.data.robust and self.consistency.weight > 0

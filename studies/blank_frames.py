@@ -1,0 +1,77 @@
+"""What the plain rule for frames that show nothing says by itself: of stretches of all lengths, and of content.
+
+    python -m studies.blank_frames WORK
+
+WORK holds `held.bank`, which `studies.inspector WORK films` makes. In its films frames are replaced by ones of one
+colour, here and there; two of them are put together with black between; and films of fades, flashes and cuts are drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from jostle.mending.blank_frames import LONGEST, are_blank, lost_frames
+from jostle.mending.descriptor import Glances, glances
+from jostle.training.descriptor_bank import read_bank
+from studies.inspector_films import draw_film
+
+GREYS = (0, 128, 255)
+LENGTHS = (1, 5, 12, 24, 48, LONGEST)
+STEP = 7  # frames between two places that are tried
+SETS = ("filmed elsewhere", "puppets of another cast")
+CONTENT = ("fades", "flashes", "cuts")
+DRAWN, FRAMES, SEED = 40, 100, 77  # films of each kind of content that no other part of the study has drawn
+
+
+def lost(seen: Glances) -> npt.NDArray[np.bool_]:
+    """(T,) frames of which the rule says that they stand where a picture was lost."""
+    return lost_frames(are_blank(seen), lambda a, b: seen[a:b])
+
+
+def found(films: list[Glances], grey: int, many: int) -> tuple[int, int]:
+    """Stretches that are found from end to end, of how many."""
+    flat, hit, of = glances([np.full((64, 64, 3), grey, np.uint8)]), 0, 0
+    for film in films:
+        for at in range(3, len(film) - many - 2, STEP):
+            struck = film.copy()
+            struck[at : at + many] = flat
+            hit, of = hit + int(lost(struck)[at : at + many].all()), of + 1
+    return hit, of
+
+
+def taken_for_one(films: list[Glances]) -> tuple[int, int]:
+    """Of pairs of films with half a second of black between, those that are taken for one scene."""
+    black = np.repeat(glances([np.zeros((64, 64, 3), np.uint8)]), 12, axis=0)
+    said = [
+        lost(np.concatenate([one, black, other]))[len(one) : len(one) + len(black)].all()
+        for one, other in itertools.permutations(films, 2)
+    ]
+    return int(np.sum(said)), len(said)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path)
+    bank = read_bank(parser.parse_args().work / "held.bank")
+    clean = [lost(bank.frames[film.first : film.first + film.count]) for film in bank.films]
+    print(f"clean films: {sum(int(one.sum()) for one in clean)} of {sum(map(len, clean))} frames taken for lost ones")
+    for name in SETS:
+        films = [bank.frames[film.first : film.first + film.count] for film in bank.films if film.kind == name]
+        for grey in GREYS:
+            shares = [(many, found(films, grey, many)) for many in LENGTHS]
+            print(f"{name}, grey {grey}: " + ", ".join(f"{many} {hit} of {of}" for many, (hit, of) in shares))
+        hit, of = taken_for_one(films)
+        print(f"{name}: {hit} of {of} pairs with black between taken for one scene", flush=True)
+    for kind in CONTENT:
+        drawn = [glances(draw_film(f"more {kind} {n}", FRAMES, seed=SEED, only=kind)) for n in range(DRAWN)]
+        blank, false = (sum(int(said(film).sum()) for film in drawn) for said in (are_blank, lost))
+        print(f"{kind}: {blank} of {DRAWN * FRAMES} frames blank, {false} taken for lost ones", flush=True)
+
+
+if __name__ == "__main__":
+    main()

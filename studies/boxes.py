@@ -1,0 +1,215 @@
+"""The shipped detector of puppets and props: trained on drawn frames of other casts than those it is tested on.
+
+    python -m studies.boxes WORK draw train weights
+
+Steps that are done already are skipped. `draw` needs the cores, `train` a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from jostle.core.random import rng_for
+from jostle.core.types.boxes import Boxes
+from jostle.datasets.puppets.film import untrimmed
+from jostle.datasets.puppets.similar_frames import boxes_of
+from jostle.datasets.puppets.splits import CASTS
+from jostle.metrics.pm_k_detection import pm_k_detection
+from jostle.models.checkpoints import read_weights, write_weights
+from jostle.models.objects.puppet_boxes import CLASSES, SIDE, STRIDE, BoxNetwork, puppet_boxes
+from studies.recognition import ship_weights
+
+STEPS = ("draw", "train", "weights")
+FILMS = {"train": 1600, "select": 40}
+CAST = {"train": (*CASTS["training"], *CASTS["extractor"]), "select": tuple(CASTS["validation"])}
+EACH = 24  # frames of a film
+QUALITY = (40, 96)  # of JPEG, from and up to: films are coded, too
+MOST = 24  # things in a frame
+PLACES = SIDE // STRIDE
+EPOCHS, BATCH, RATE, DECAY = 40, 128, 2e-3, 1e-2
+SEED = 0
+
+Frames = npt.NDArray[np.uint8]
+
+
+def main() -> None:
+    """Do the steps that are asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("work", type=Path)
+    parser.add_argument("steps", nargs="+", choices=STEPS)
+    parser.add_argument("--films", type=int, help="fewer, to try")
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    asked = parser.parse_args()
+    asked.work.mkdir(parents=True, exist_ok=True)
+    if "draw" in asked.steps:
+        for part, films in FILMS.items():
+            draw(asked.work / f"{part}.npz", part, min(asked.films or films, films))
+    if "train" in asked.steps:
+        train(asked.work, asked.epochs)
+    if "weights" in asked.steps:
+        ship_weights({"puppet_boxes-clean": asked.work})
+
+
+def draw(path: Path, part: str, films: int) -> None:
+    """Frames of as many films, each with a table (things, 5) of class, x1, y1, x2, y2, filled up with -1."""
+    if path.exists():
+        return
+    begin = time.monotonic()
+    with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
+        made = list(pool.map(partial(_frames_of, part), range(films), chunksize=4))
+    np.savez(path, frames=np.concatenate([one[0] for one in made]), things=np.concatenate([one[1] for one in made]))
+    print(json.dumps({"step": "draw", "part": part, "films": films, "s": round(time.monotonic() - begin)}), flush=True)
+
+
+def _frames_of(part: str, number: int) -> tuple[Frames, npt.NDArray[np.float32]]:
+    cv2.setNumThreads(1)
+    film = untrimmed(SEED, f"boxes_{part}_{number:05d}", cast=CAST[part])
+    rng = rng_for(SEED, "boxes", part, number)
+    numbers = sorted(rng.choice(film.frames, EACH, replace=False).tolist())
+    things = np.full((EACH, MOST, 5), -1, np.float32)
+    for row, found in zip(things, boxes_of(film, numbers).values(), strict=True):
+        row[: len(found)] = np.column_stack([found.label, found.box])
+    frames = [_coded(film.draw(t, t + 1)[0], int(rng.integers(*QUALITY))) for t in numbers]
+    return np.stack(frames), things
+
+
+def _coded(frame: Frames, quality: int) -> Frames:
+    done, data = cv2.imencode(".jpg", np.ascontiguousarray(frame[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, quality])
+    assert done
+    return np.ascontiguousarray(cv2.imdecode(data, cv2.IMREAD_COLOR)[..., ::-1])  # type: ignore[index]
+
+
+def train(work: Path, epochs: int) -> None:
+    """Train, keep the last weights, and say what they score on films of other puppets."""
+    out = work / "last.safetensors"
+    if out.exists():
+        return
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    held = np.load(work / "train.npz")
+    frames, things = torch.from_numpy(held["frames"]).to(device), torch.from_numpy(held["things"]).to(device)
+    torch.manual_seed(SEED)
+    network = BoxNetwork().to(device)
+    steps = len(frames) // BATCH
+    optimiser = torch.optim.AdamW(network.parameters(), RATE, weight_decay=DECAY)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=epochs * steps)
+    begin = time.monotonic()
+    for epoch in range(epochs):
+        network.train()
+        total = 0.0
+        order = torch.from_numpy(rng_for(SEED, "boxes", "order", epoch).permutation(len(frames))).to(device)
+        for step in range(steps):
+            some = order[step * BATCH : (step + 1) * BATCH]
+            shown, boxes = _varied(frames[some].permute(0, 3, 1, 2).float() / 255, things[some])
+            loss = loss_of(*network(shown), boxes)
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 5.0)
+            optimiser.step()
+            schedule.step()
+            total += float(loss.detach()) if step % 20 == 0 else 0.0
+        if epoch % 5 == 4 or epoch + 1 == epochs:
+            said = {
+                "epoch": epoch + 1,
+                "loss": round(total / (1 + (steps - 1) // 20), 3),
+                "map": selected(work, network),
+            }
+            print(json.dumps(said | {"s": round(time.monotonic() - begin)}), flush=True)
+    tensors = {key: value.cpu() for key, value in network.state_dict().items()}
+    write_weights(tensors, out, metadata={"classes": json.dumps(CLASSES)})
+
+
+def _varied(frames: Tensor, things: Tensor) -> tuple[Tensor, Tensor]:
+    """Mirrored, moved, and in another light."""
+    frames, things = frames.clone(), things.clone()
+    there = things[..., 0] >= 0
+    turned = torch.rand(len(frames), device=frames.device) < 0.5
+    frames[turned] = frames[turned].flip(3)
+    left, right = things[..., 1].clone(), things[..., 3].clone()
+    which = turned[:, None] & there
+    things[..., 1], things[..., 3] = torch.where(which, SIDE - right, left), torch.where(which, SIDE - left, right)
+    light = torch.empty(len(frames), 3, 1, 1, device=frames.device).uniform_(0.8, 1.2)
+    return (frames * light).clamp(0, 1), things
+
+
+def loss_of(middles: Tensor, sides: Tensor, things: Tensor) -> Tensor:
+    """Focal loss of the maps of middles, and the overlap that boxes told near a middle lack."""
+    device = middles.device
+    there = things[..., 0] >= 0
+    x, y = (things[..., 1] + things[..., 3]) / 2, (things[..., 2] + things[..., 4]) / 2
+    across, down = things[..., 3] - things[..., 1], things[..., 4] - things[..., 2]
+    grid = (torch.arange(PLACES, device=device) + 0.5) * STRIDE
+    apart_x = (grid[None, None] - x[..., None]) / (0.12 * across[..., None] + 1.5)
+    apart_y = (grid[None, None] - y[..., None]) / (0.12 * down[..., None] + 1.5)
+    near = torch.exp(-(apart_y[..., :, None] ** 2 + apart_x[..., None, :] ** 2) / 2) * there[..., None, None]
+    column = (x / STRIDE).long().clamp(0, PLACES - 1)
+    row = (y / STRIDE).long().clamp(0, PLACES - 1)
+    frame, thing = torch.nonzero(there, as_tuple=True)
+    label = things[frame, thing, 0].long()
+    near[frame, thing, row[frame, thing], column[frame, thing]] = 1.0
+    wanted = torch.zeros(middles.shape, device=device)
+    wanted.view(-1).scatter_reduce_(
+        0,
+        (((frame * middles.shape[1] + label) * PLACES * PLACES)[:, None] + torch.arange(PLACES**2, device=device)).view(
+            -1
+        ),
+        near[frame, thing].flatten(),
+        "amax",
+    )
+    score = middles.sigmoid().clamp(1e-4, 1 - 1e-4)
+    peak = wanted == 1
+    focal = torch.where(peak, (1 - score) ** 2 * score.log(), (1 - wanted) ** 4 * score**2 * (1 - score).log())
+    count = max(int(peak.sum()), 1)
+    # Every place within a cell of a middle tells the sides of its thing; of several the one whose middle is nearest.
+    owner_near, owner = near.max(1)
+    here = owner_near > 0.5
+    n, v, u = torch.nonzero(here, as_tuple=True)
+    box = things[n, owner[n, v, u], 1:]
+    told = sides[n, :, v, u]
+    at = torch.stack([grid[u], grid[v]], 1)
+    true = torch.cat([at - box[:, :2], box[:, 2:] - at], 1)
+    inside = (true > 0).all(1)
+    true, told = true[inside], told[inside]
+    low, high = torch.minimum(true, told), torch.maximum(true, told)
+    both = (low[:, 0] + low[:, 2]) * (low[:, 1] + low[:, 3])
+    area, guess = ((one[:, 0] + one[:, 2]) * (one[:, 1] + one[:, 3]) for one in (true, told))
+    hull = (high[:, 0] + high[:, 2]) * (high[:, 1] + high[:, 3])
+    union = area + guess - both
+    lacking = 1 - both / union + (hull - union) / hull
+    return -focal.sum() / count + 2 * lacking.mean()
+
+
+def selected(work: Path, network: BoxNetwork) -> float:
+    """Mean average precision at an overlap of 0.5 on films of the puppets that are only for choosing."""
+    held = np.load(work / "select.npz")
+    device = next(network.parameters()).device
+    found = puppet_boxes({key: value.cpu() for key, value in network.state_dict().items()}).to(str(device))
+    names = [f"v/{i:06d}" for i in range(len(held["frames"]))]
+    truth = {
+        name: Boxes(rows[rows[:, 0] >= 0, 1:], rows[rows[:, 0] >= 0, 0])
+        for name, rows in zip(names, held["things"].astype(np.float64), strict=True)
+    }
+    detected = dict(zip(names, found(held["frames"]), strict=True))
+    return round(pm_k_detection(detected, truth, {name: [] for name in names}).mean_ap, 4)
+
+
+def check(work: Path) -> float:
+    """What the weights in a folder score."""
+    network = BoxNetwork()
+    network.load_state_dict(read_weights(work / "last.safetensors"))
+    return selected(work, network.eval())
+
+
+if __name__ == "__main__":
+    main()

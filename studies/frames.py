@@ -1,0 +1,204 @@
+"""Frame classifiers on similar frames: trained on anchors, with noise, on whole sets, and with the pm-k loss.
+
+    python -m studies.frames WORK start study weights
+
+Steps and runs that are done already are skipped. `start` needs a GPU and the frames of `study` the cores: named
+together they work side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jostle.core.config import make_settings
+from jostle.training.recognition_config import RecognitionConfig
+from studies.measuring import end_with, measure_all
+from studies.recognition import ship_weights
+
+if TYPE_CHECKING:
+    from studies.frames_start import DrawnFrames
+
+CLASSIFIER = "puppet_frames"
+SEEDS = (0, 1, 2)
+STEPS = ("start", "study", "weights")
+K = 10
+
+DATA: dict[str, Any] = {
+    "dataset": "puppets-frames",
+    "train": "training",
+    "select": 0.0,
+    "seeds": [0],
+    "mirror": True,
+    "shift": 0.1,
+    "k": K,
+}
+OPTIMISER: dict[str, Any] = {
+    "lr": 1e-4,
+    "warmup_epochs": 1,
+    "epochs": 8,
+    "batch": 64,
+    "average": 0.98,
+    "average_ramp": False,
+}
+TREATMENTS: dict[str, dict[str, Any]] = {
+    "anchors": {},
+    "noise": {"noise": {"std": 0.1}},
+    "all": {"loss": "all"},
+    "worst": {"loss": "worst"},
+}
+START = "start"  # no treatment: the weights that all begin with
+SHIPPED = {"clean": "anchors", "robust": "worst"}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run."""
+
+    treatment: str
+    seed: int
+
+    @property
+    def folder(self) -> str:
+        return f"frames-{self.treatment}-{self.seed}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path, help="folder for frames and runs")
+    parser.add_argument("steps", nargs="+", choices=STEPS)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that draw and decode")
+    parser.add_argument("--at-once", type=int, default=13, help="runs that share the GPU")
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
+    parser.add_argument("--results", type=Path, default=None)
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
+    drawn = draw_first(given.work, given.jobs) if "start" in given.steps else None
+    preparing = multiprocessing.get_context("spawn").Process(target=prepare, args=(given.work, given.jobs))
+    if "study" in given.steps:
+        preparing.start()
+    if drawn is not None:
+        from studies.frames_start import learn_to_see
+
+        learn_to_see(drawn, start_of(given.work))
+        print(f"network to begin with: {time.monotonic() - begun:.0f} s", flush=True)
+    if "study" in given.steps:
+        preparing.join()
+        assert preparing.exitcode == 0, "the frames to learn from could not be made"
+        print(f"frames to learn from: {time.monotonic() - begun:.0f} s", flush=True)
+        runs = [Run(START, 0), *(Run(treatment, seed) for treatment in TREATMENTS for seed in given.seeds)]
+        results = given.results or given.work / "frames.jsonl"
+        end_with(measure_all(runs, partial(measure, work=given.work), results, at_once=given.at_once, said=said))
+    if "weights" in given.steps:
+        folders = {
+            f"{CLASSIFIER}-{name}": given.work / "runs" / Run(treatment, 0).folder
+            for name, treatment in SHIPPED.items()
+        }
+        ship_weights(folders)
+    print(f"all: {time.monotonic() - begun:.0f} s", flush=True)
+
+
+def start_of(work: Path) -> Path:
+    """The weights that every run begins with."""
+    return work / f"start-{CLASSIFIER}.safetensors"
+
+
+def draw_first(work: Path, jobs: int) -> DrawnFrames | None:
+    """The frames that the network begins with; None if it has begun already."""
+    if start_of(work).exists():
+        return None
+    from studies.frames_start import draw_frames
+
+    begun = time.monotonic()
+    drawn = draw_frames(jobs=jobs)
+    print(f"{len(drawn.label)} drawn frames: {time.monotonic() - begun:.0f} s", flush=True)
+    return drawn
+
+
+def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
+    """The settings of one training run."""
+    return make_settings(
+        RecognitionConfig,
+        {
+            "recogniser": CLASSIFIER,
+            "data": {**DATA, "cache": str(work / "clips"), "jobs": jobs},
+            "optimiser": OPTIMISER,
+            "weights": str(start_of(work)),
+            "seed": run.seed,
+            "precision": "bfloat16",
+            "save_every": 1e9,
+            **TREATMENTS.get(run.treatment, {}),
+        },
+    )
+
+
+def prepare(work: Path, jobs: int) -> None:
+    """Have the frames to learn from and those to test with drawn and decoded before the runs need them."""
+    from jostle.training.recognition import load_split
+
+    config = settings_for(Run("anchors", 0), work, jobs=jobs)
+    load_split(config)
+    test_sets(config)
+
+
+def test_sets(config: RecognitionConfig) -> Any:
+    """The anchors of the test set, each with the frames around it; itself in the place of those unlike it."""
+    from jostle.models.recognition.puppet_frames import SPEC
+    from jostle.training.clips import Preparation, load_clips, videos_of
+    from jostle.training.recognition_config import CorruptionsConfig
+
+    _, videos = videos_of(config.data, "test", seeds=(0,))
+    clean = Preparation.of(config.data, CorruptionsConfig(), SPEC)
+    assert config.data.cache is not None
+    return load_clips(videos, clean, cache=Path(config.data.cache), jobs=config.data.jobs)
+
+
+def said(record: dict[str, Any]) -> str:
+    """The two numbers of a run that one looks at first."""
+    return f"anchors {100 * record['right_within'][0]:.1f} pm-{K} {100 * record['right_within'][K]:.1f}"
+
+
+def measure(run: Run, work: Path) -> dict[str, Any]:
+    """Train a classifier, and count the anchors of the test set that it gets right together with those around them."""
+    import torch
+
+    from jostle.models.checkpoints import read_weights
+    from jostle.models.recognition.puppet_frames import CLASSES, SPEC, FrameClassifier
+    from jostle.training.clip_augmentation import Showing
+    from jostle.training.loop import train
+    from jostle.training.recognition import scored
+
+    begun = time.monotonic()
+    folder, config = work / "runs" / run.folder, settings_for(run, work)
+    weights = start_of(work) if run.treatment == START else train(config, folder).weights
+    trained = time.monotonic()
+    (folder / "checkpoint.safetensors").unlink(missing_ok=True)
+    network = FrameClassifier(CLASSES)
+    network.load_state_dict(read_weights(weights))
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    network.to(device)
+    sets = test_sets(config)
+    showing = Showing(sets, SPEC, device)
+    told = [scored(network, showing, steps=(step,)).argmax(1) for step in range(2 * K + 1)]
+    right = np.stack(told, 1) == sets.labels[:, None]  # (anchors, 2 K + 1)
+    within = [float(right[:, K - k : K + k + 1].all(1).mean()) for k in range(K + 1)]
+    return {
+        "run": asdict(run),
+        "right_within": [round(share, 5) for share in within],
+        "anchors": len(right),
+        "commonest": round(float(np.bincount(sets.labels).max() / len(right)), 5),
+        "seconds": [round(trained - begun, 1), round(time.monotonic() - trained, 1)],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+"""The shipped inspector: trained on drawn films and on filmed clips, struck by jostle; tried on clips from elsewhere.
+
+    python -m studies.inspector WORK films train choose validate weights
+
+`films` needs the cores and what decodes video, and leaves two files in WORK, `films.bank` and `held.bank`, which are
+all that the next three read; those need torch alone, and leave weights and a record there. Clips are looked
+for in the folder that `--clips` names, and films are drawn without them where there is none. `train` takes a GPU where
+there is one. `weights` puts the weights into the package, and the record beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import multiprocessing
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from jostle.core.random import key_for, rng_for
+from jostle.mending.inspector import SIDES, BothWays, inspector_of
+from jostle.models.checkpoints import read_metadata, read_weights, write_weights
+from jostle.training.descriptor_bank import FilmBank, read_bank, write_bank
+from jostle.training.inspection_scores import ALARMS, answers, false_alarms, found, threshold_at
+from jostle.training.inspection_windows import Windows, draw_windows, shown
+
+STEPS = ("films", "train", "choose", "validate", "weights")
+LOG = Path(__file__).with_name("inspector.jsonl")
+KINDS = ("black_frame", "motion_blur", "occlusion", "packet_loss", "overexposure")  # of THUMOS14-C
+BATCH, LENGTH, RATE, DECAY, AVERAGE = 64, 192, 2e-3, 1e-2, 0.998
+SEED = 0
+
+
+def main() -> None:
+    """Do the steps that are asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("work", type=Path)
+    parser.add_argument("steps", nargs="+", choices=STEPS)
+    parser.add_argument("--clips", type=Path, help="a folder of filmed clips")
+    parser.add_argument("--films", type=int, default=480, help="drawn films")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--steps-of-training", type=int, default=40000, dest="updates")
+    parser.add_argument("--batch", type=int, default=BATCH)
+    parser.add_argument("--length", type=int, default=LENGTH)
+    parser.add_argument("--begin", type=Path, help="weights to go on from")
+    parser.add_argument("--minutes", type=float, default=8.0, help="stop training after so long")
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES, help="which of the two networks learn")
+    asked = parser.parse_args()
+    asked.work.mkdir(parents=True, exist_ok=True)
+    weights = asked.work / "last.safetensors"
+    if "films" in asked.steps:
+        from studies.inspector_material import make_banks
+
+        learn, held = make_banks(asked.clips, asked.films, asked.jobs, SEED)
+        write_bank(learn, asked.work / "films.bank")
+        write_bank(held, asked.work / "held.bank")
+    if "train" in asked.steps:
+        train(read_bank(asked.work / "films.bank"), weights, asked)
+    if "choose" in asked.steps:
+        choose(read_bank(asked.work / "films.bank"), weights)
+    if "validate" in asked.steps:
+        rows = list(validate(read_bank(asked.work / "held.bank"), weights))
+        for line in table(rows):
+            print(line, flush=True)
+        (asked.work / LOG.name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if "weights" in asked.steps:
+        from studies.recognition import ship_weights
+
+        ship_weights({"inspector": asked.work})
+        LOG.write_bytes((asked.work / LOG.name).read_bytes())
+
+
+def train(bank: FilmBank, out: Path, asked: Any) -> None:
+    """Learn from all films but those that thresholds are chosen by."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    learn = bank.only(film for film in bank.films if not film.kind.startswith("choose"))
+    torch.manual_seed(key_for(SEED, "inspector") % 2**63)
+    networks = BothWays().to(device)
+    if asked.begin is not None:
+        networks.load_state_dict(read_weights(asked.begin))
+    average = {name: value.detach().clone() for name, value in networks.state_dict().items()}
+    optimiser = torch.optim.AdamW(networks.parameters(), RATE, weight_decay=DECAY, fused=device.type == "cuda")
+    frames = torch.from_numpy(bank.frames).to(device)
+    begun, step = time.monotonic(), 0
+    batches = drawn(learn, asked.batch, asked.length, asked.jobs)
+    losses: list[torch.Tensor] = []
+    limit = 60 * asked.minutes
+    while step < asked.updates:
+        # How far the rate has fallen is told by whichever is nearer, the last step or the last minute.
+        part = max(step / asked.updates, (time.monotonic() - begun) / limit)
+        if part >= 1:
+            break
+        for group in optimiser.param_groups:
+            group["lr"] = RATE * min(1.0, (step + 1) / 100) * 0.5 * (1 + np.cos(np.pi * part))
+        windows = next(batches).on(device)
+        glances = shown(frames, windows)
+        optimiser.zero_grad(set_to_none=True)
+        networks.train()
+        for side in asked.sides:
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                logits = networks[side](glances)
+            wrong = F.binary_cross_entropy_with_logits(logits.float(), windows["struck"], reduction="none")
+            loss = (wrong * windows["weight"]).sum() / windows["weight"].sum()
+            loss.backward()
+            losses.append(loss.detach())
+        torch.nn.utils.clip_grad_norm_(networks.parameters(), 1.0)
+        optimiser.step()
+        step += 1
+        _follow(average, networks, min(AVERAGE, step / (step + 10)))
+        if step % 100 == 0:
+            told = {"step": step, "loss": round(float(torch.stack(losses).mean()), 4)}
+            losses.clear()
+            print(json.dumps(told | {"s": round(time.monotonic() - begun)}), flush=True)
+    tensors = {name: _rounded(value).cpu() for name, value in average.items()}
+    write_weights(tensors, out, metadata={"steps": str(step), "seed": str(SEED)})
+
+
+def choose(bank: FilmBank, weights: Path) -> None:
+    """Set the thresholds, by the films to choose by, and write them beside the weights."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    tensors, networks = read_weights(weights), BothWays().to(device)
+    networks.load_state_dict(tensors)
+    films = bank.only(film for film in bank.films if film.kind.startswith("choose"))
+    thresholds = {}
+    for side in SIDES:
+        told = answers(networks[side], films, device)
+        thresholds[side] = threshold_at(told, ALARMS)
+        found_here = {"found": round(found(told, thresholds[side]), 4), "alarms": false_alarms(told, thresholds[side])}
+        print(json.dumps({"chosen by": side, "threshold": thresholds[side], **found_here}), flush=True)
+    write_weights(tensors, weights, metadata=read_metadata(weights) | {"thresholds": json.dumps(thresholds)})
+
+
+def drawn(bank: FilmBank, batch: int, length: int, jobs: int) -> Iterator[Windows]:
+    """The windows of one step after the other, each drawn by its number; several processes draw ahead of a GPU."""
+    if jobs < 2:
+        yield from (draw_windows(bank, rng_for(SEED, "windows", step), batch, length) for step in itertools.count())
+    _known["bank"] = bank  # processes that are forked know it, too
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:
+        waiting: deque[Future[Windows]] = deque()
+        for step in itertools.count():
+            waiting.append(pool.submit(_draw, step, batch, length))
+            if len(waiting) > 4 * jobs:
+                yield waiting.popleft().result()
+
+
+_known: dict[str, FilmBank] = {}
+
+
+def _draw(step: int, batch: int, length: int) -> Windows:
+    return draw_windows(_known["bank"], rng_for(SEED, "windows", step), batch, length)
+
+
+@torch.no_grad()
+def _follow(average: dict[str, torch.Tensor], networks: BothWays, decay: float) -> None:
+    for name, value in networks.state_dict().items():
+        if value.is_floating_point():
+            average[name].lerp_(value, 1 - decay)
+        else:
+            average[name].copy_(value)
+
+
+def _rounded(value: torch.Tensor) -> torch.Tensor:
+    return value.half().to(value.dtype) if value.is_floating_point() else value
+
+
+def validate(held: FilmBank, weights: Path) -> Iterator[dict[str, Any]]:
+    """What is found, and what falsely, film by film and kind by kind."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    networks = BothWays().to(device)
+    networks.load_state_dict(read_weights(weights))
+    thresholds = json.loads(read_metadata(weights)["thresholds"])
+    inspector = inspector_of(networks.state_dict(), thresholds, name="inspector", device="cpu")
+    for side in SIDES:
+        network, least = networks[side].eval(), thresholds[side]
+        yield {"side": side, "threshold": least, "fingerprint": inspector.fingerprint}
+        for film in held.films:
+            told = answers(network, held.only([film]), device, blank_rule=side == SIDES[0])
+            row: dict[str, Any] = {"side": side, "film": film.name, "set": film.kind, "frames": film.count}
+            row["alarms"] = sum(int((one.clean >= least).sum()) for one in told)
+            row["beside"] = sum(int((one.beside >= least).sum()) for one in told)
+            row["beside_of"] = sum(len(one.beside) for one in told)
+            kinds = sorted({one.kind for one in told if one.kind})
+            row["found"] = {
+                kind: [
+                    sum(int((one.struck >= least).sum()) for one in told if one.kind == kind),
+                    sum(len(one.struck) for one in told if one.kind == kind),
+                ]
+                for kind in kinds
+            }
+            yield row
+
+
+def table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The same to be read."""
+    for side in SIDES:
+        own = [row for row in rows if row["side"] == side and "film" in row]
+        yield f"{side}: share of frames found, of five in a row that were struck, and false alarms"
+        for name in sorted({row["set"] for row in own}):
+            here = [row for row in own if row["set"] == name]
+            alarms, frames = sum(row["alarms"] for row in here), sum(row["frames"] for row in here)
+            kinds = sorted({kind for row in here for kind in row["found"]})
+            said = []
+            for kind in kinds:
+                hit, of = (sum(row["found"].get(kind, [0, 0])[i] for row in here) for i in range(2))
+                said.append((hit / of, f"{kind} {100 * hit / of:.1f}"))
+            five = [share for share, text in said if text.split()[0] in KINDS]
+            mean = f"; mean of five {100 * np.mean(five):.1f}" if five else ""
+            yield (
+                f"  {name}: {alarms} of {frames} clean ({100 * alarms / frames:.2f} %); "
+                + ", ".join(text for _, text in said)
+                + mean
+            )
+            for row in here:
+                if row["alarms"] * 200 > row["frames"]:
+                    yield f"    {row['film']}: {row['alarms']} of {row['frames']}"
+
+
+if __name__ == "__main__":
+    main()

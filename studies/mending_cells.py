@@ -1,0 +1,95 @@
+"""What the study of mending strikes films with: the cells of `puppets-c`, those beside it, and what neither asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jostle.corruptions.engine.profile import Entry
+from jostle.corruptions.engine.spec import Spec
+from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, EXTRA, MIXES, PROFILE
+from studies.cells import CELLS, PUPPETS_C
+
+LENGTHS = (0.1, 1, 5, 10, 20, 30, 40, 60)  # percent of an action; three of them are the benchmark's
+OUTSIDE = 60  # frames that are struck outside of actions
+
+
+@dataclass(frozen=True)
+class StruckCell:
+    """A way to strike a film.
+
+    Attributes:
+        placement: which frames; None where the specs say it.
+    """
+
+    name: str
+    specs: tuple[Spec, ...]
+    placement: str | None = None
+
+
+def _cell(text: str, placement: str | None = None, name: str = "") -> StruckCell:
+    specs = tuple(map(Spec.parse, text.split("+")))
+    return StruckCell(name or (f"{text}@{placement}" if placement else text), specs, placement)
+
+
+def _strength(kind: str, word: str, value: Any) -> StruckCell:
+    """A kind of THUMOS14-C at a strength that no table has, so that no inspector has met it."""
+    own = Spec.parse(f"{PROFILE}/{kind}:2").entry
+    entry = Entry(own.corruption, (value,), own.options)
+    return StruckCell(f"{kind} {word}", (Spec(None, own.corruption, 1, entry),), "centre:5%")
+
+
+# Weaker than in any table that the inspector learned from, between two of its strengths, and stronger.
+STRENGTHS: dict[str, tuple[Any, Any, Any]] = {
+    "packet_loss": (200, 1700, 6000),
+    "overexposure": (25, 85, 230),
+    "motion_blur": ((6, 1.5), (18, 10), (30, 25)),
+    "occlusion": (0.3, 0.75, 1.6),
+}
+WORDS = ("weaker", "between", "stronger")
+GREYS = (48, 128, 255)  # frames of one colour that is not black
+
+
+def length_cell(kind: str, percent: float) -> str:
+    """The name of a cell that strikes so much of each action."""
+    known = {1: 1, 5: 2, 10: 3}.get(percent)
+    return f"{PROFILE}/{kind}:{known}" if known else f"{PROFILE}/{kind}:1@centre:{percent:g}%"
+
+
+GROUPS: dict[str, tuple[StruckCell, ...]] = {
+    "main": tuple(_cell(name) for name in PUPPETS_C),
+    "single": tuple(
+        _cell(spec, placement, name)
+        for name, (spec, placement) in CELLS.items()
+        if name not in PUPPETS_C and "background" not in name
+    ),
+    "extra": tuple(_cell(f"{PROFILE}/{kind}:{share}") for kind in (*MIXES, *EXTRA) for share in (1, 2, 3)),
+    "lengths": tuple(
+        _cell(f"{PROFILE}/{kind}:1", f"centre:{percent:g}%")
+        for kind in CORRUPTIONS
+        for percent in LENGTHS
+        if percent not in (1, 5, 10)
+    ),
+    "strengths": (
+        *(_strength(kind, word, STRENGTHS[kind][i]) for kind in STRENGTHS for i, word in enumerate(WORDS)),
+        *(_strength("black_frame", f"of grey {level}", level) for level in GREYS),
+    ),
+    "together": tuple(
+        _cell("+".join(f"{PROFILE}/{kind}:2" for kind in kinds))
+        for kinds in (
+            ("motion_blur", "occlusion"),
+            ("overexposure", "packet_loss"),
+            ("overexposure", "motion_blur", "occlusion", "packet_loss"),
+        )
+    ),
+    "background": tuple(_cell(f"{PROFILE}/{kind}:1", f"background:{OUTSIDE}") for kind in CORRUPTIONS),
+}
+UNSEEN = "unseen"  # the main cells before inspectors that never met their kind
+BLANK = "black_frame"  # the kind that the rule beside the inspector's network is for
+EVERYTHING = "with all"
+ALONE = ", alone"  # behind the name of an inspector whose network speaks without the rule beside it
+
+
+def without(kind: str) -> str:
+    """What an inspector is called that was trained without a kind."""
+    return f"without {kind}"

@@ -1,0 +1,165 @@
+"""Mending in front of recognisers: clips struck in part and throughout, as is, mended, and with frames known.
+
+    python -m studies.mending_recognition WORK [--clips 15] [--jobs 12]
+
+The recognisers and the inspector are those that come with jostle. A clip is struck and shown once for all of them; a
+line of WORK's `clips.jsonl` is a clip, so that what was stopped goes on, and `recognition.jsonl` sums them up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jostle.core.random import rng_for
+from jostle.core.types.clip import Frames
+from jostle.corruptions.engine.stages import gather, origins
+from jostle.datasets.puppets.film import CLASSES
+from jostle.evaluation.inference.footage import footage_of
+from jostle.evaluation.inference.frame_sampling import shown_frames
+from jostle.evaluation.inference.jobs import Order
+from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
+from jostle.evaluation.recipes.sampling import Sampling
+from jostle.features.frames import KeptFrames
+from jostle.features.interpolation import nearest_sound
+from jostle.models.weights.shipped import TREATMENTS
+from studies.measuring import Record, end_with, measure_all
+from studies.mending_features import AS_IS, KNOWN, MENDED, WAYS, counts
+from studies.recognition import SHIPPED_RECOGNISERS
+
+KINDS = (
+    "kinetics-c/shot_noise",
+    "kinetics-c/motion_blur",
+    "kinetics-c/fog",
+    "kinetics-c/contrast",
+    "kinetics-c/bit_error",
+    "kinetics-c/packet_loss",
+    "ucf101-p/gaussian_noise",
+    "ucf101-p/jpeg_compression",
+    "ucf101-p/static_rotate",
+    "ucf101-p/freeze",
+)
+SEVERITY = 5
+PLACES = {"10 %": "centre:10%", "30 %": "centre:30%", "60 %": "centre:60%", "all": "everywhere"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A clip that is shown."""
+
+    name: str
+    path: str
+    label: int
+
+
+def cells() -> tuple[Cell, ...]:
+    """The clean cell, and every kind in every place."""
+    struck = [
+        Cell(f"{kind} {word}", (f"{kind}:{SEVERITY}",), place, "struck", True)
+        for kind in KINDS
+        for word, place in PLACES.items()
+    ]
+    return (CLEAN_CELL, *struck)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("work", type=Path)
+    parser.add_argument("--clips", type=int, default=15, help="test clips of each class")
+    parser.add_argument("--classes", type=int, default=len(CLASSES), help="for a trial")
+    parser.add_argument("--recognisers", nargs="+", choices=SHIPPED_RECOGNISERS, default=SHIPPED_RECOGNISERS)
+    parser.add_argument("--weights", nargs="+", choices=TREATMENTS, default=TREATMENTS)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    given.work.mkdir(parents=True, exist_ok=True)
+    from jostle.training.clips import videos_of
+    from jostle.training.recognition_config import ClipsConfig
+
+    _, videos = videos_of(ClipsConfig(jobs=given.jobs), "test", seeds=(0,))
+    chosen = [
+        Shown(video.name, str(video.path), video.label)
+        for number in range(given.clips)  # the first of each class, then the second, so that a part is a fair sample
+        for label in range(given.classes)
+        for video in [v for v in videos if v.label == label][number : number + 1]
+    ]
+    lines = given.work / "clips.jsonl"
+    wanted = tuple((name, weights) for name in given.recognisers for weights in given.weights)
+    failed = measure_all(chosen, partial(look, wanted=wanted), lines, at_once=given.jobs, said=lambda record: "")
+    summed = summed_up([json.loads(line) for line in lines.read_text().splitlines()])
+    (given.work / "recognition.jsonl").write_text("".join(json.dumps(one) + "\n" for one in summed))
+    end_with(failed)
+
+
+@cache
+def models(wanted: tuple[tuple[str, str], ...]) -> tuple[Any, dict[str, Any]]:
+    """What tells the struck frames, by way, and the recognisers."""
+    import cv2
+    import torch
+
+    from jostle.mending.loading import AskedMending
+    from jostle.models.loading.recogniser import load_recogniser
+
+    cv2.setNumThreads(1)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    tellers = {MENDED: AskedMending("jostle").get(device), KNOWN: AskedMending("known").get(device)}
+    return tellers, {
+        f"{name} {weights}": load_recogniser(name, weights=weights, device=device) for name, weights in wanted
+    }
+
+
+def look(clip: Shown, wanted: tuple[tuple[str, str], ...]) -> Record:
+    """What each recogniser says of a clip, in every cell and way."""
+    begun = time.monotonic()
+    tellers, recognisers = models(wanted)
+    order = Order(clip.name, Path(clip.path), cells(), seed=0)
+    pictures: dict[bytes, tuple[int, Frames]] = {}
+    place: dict[str, dict[str, int]] = {way: {} for way in WAYS}
+    found: dict[str, list[int]] = {}
+    with footage_of(order) as footage:
+        spec, rng = next(iter(recognisers.values())).spec, rng_for(0, "clips", clip.name)
+        (row,) = shown_frames(Sampling(spread="even"), spec, footage.clean.pts, footage.clean.fps, rng)
+        finding = {way: teller.of(footage.clean) for way, teller in tellers.items()}
+        for cell in order.cells:
+            under = footage.under(cell)
+            top, came_from = KeptFrames(under), origins(under)
+            struck = {way: one.struck(top, came_from) for way, one in finding.items()}
+            found[cell.name] = counts(struck[MENDED], struck[KNOWN])
+            for way in WAYS:
+                shown = gather(top, row if way == AS_IS else nearest_sound(struck[way])[row])
+                place[way][cell.name] = pictures.setdefault(shown.tobytes(), (len(pictures), shown))[0]
+    frames = np.stack([shown for _, shown in pictures.values()])
+    told = {name: one(frames).argmax(1).tolist() for name, one in recognisers.items()}
+    seconds = round(time.monotonic() - begun, 1)
+    return {"run": asdict(clip), "told": told, "place": place, "found": found, "seconds": seconds}
+
+
+def summed_up(records: list[Record]) -> list[Record]:
+    """A line for each recogniser: the share of clips told right in every cell and way; and one for what was found."""
+    if not records:
+        return []
+    made: list[Record] = []
+    for name in records[0]["told"]:
+        scores: dict[str, dict[str, float]] = {way: {} for way in WAYS}
+        for way in WAYS:
+            for cell in records[0]["place"][way]:
+                right = [one["told"][name][one["place"][way][cell]] == one["run"]["label"] for one in records]
+                scores[way][cell] = round(float(np.mean(right)), 5)
+        model, weights = name.split()
+        run = {"recogniser": model, "weights": weights}
+        made.append({"study": "recognition", "run": run, "clips": len(records), "scores": scores})
+    found = {cell: np.sum([one["found"][cell] for one in records], 0).tolist() for cell in records[0]["found"]}
+    return [*made, {"study": "recognition found", "found": found}]
+
+
+if __name__ == "__main__":
+    from studies import mending_recognition  # by this name worker processes find it
+
+    mending_recognition.main()

@@ -1,0 +1,216 @@
+"""Train `puppet_net` to tell the actions of windows apart, on films that no detector sees.
+
+First it learns from single frames where the main puppet's joints are, which the films know, then from windows what
+the puppet does: from the classes alone it takes thousands of steps before it finds the puppets at all. What points at
+joints is thrown away afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jostle.core.random import key_for, rng_for
+from jostle.models.checkpoints import write_weights
+from jostle.models.extractors.puppet_net import FRAME_DIM, SPEC, PuppetNet
+from studies.films import BACKGROUND, POINTS, Films
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the network is trained.
+
+    Attributes:
+        joint_steps: steps in which only joints are learned, from single frames.
+        joint_batch: frames in such a step.
+        steps: steps in which windows are told apart.
+        batch: windows in such a step, half of them showing an action.
+        lr: at its highest; it rises over the first tenth and falls along a cosine.
+        decay: of the weights.
+        average: decay of the running average of the weights, which is what is kept.
+        smoothing: of the labels.
+        joints: weight of the error in the joints beside the classes.
+    """
+
+    joint_steps: int = 3500
+    joint_batch: int = 1024
+    steps: int = 4000
+    batch: int = 192
+    lr: float = 2e-3
+    decay: float = 0.05
+    average: float = 0.998
+    smoothing: float = 0.1
+    joints: float = 10.0
+
+
+def train_puppet_net(films: Films, held_out: Films, out: Path, *, seed: int, schedule: Schedule) -> dict[str, float]:
+    """Train, write the weights and say how well windows of the held-out films are told apart."""
+    device = torch.device("cuda")
+    torch.backends.cudnn.benchmark = True
+    torch.manual_seed(key_for(seed, "puppet_net") % 2**63)
+    rng = rng_for(seed, "windows")
+    network = PuppetNet(BACKGROUND + 1).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    pointer = nn.Linear(FRAME_DIM, 2 * POINTS).to(device)
+    average = PuppetNet(BACKGROUND + 1).to(device)
+    average.load_state_dict(network.state_dict())
+    parameters = [*network.parameters(), *pointer.parameters()]
+    assert films.joints is not None
+    assert films.height is not None
+    frames = torch.from_numpy(films.frames).to(device)
+    joints, height = torch.from_numpy(films.joints).to(device), torch.from_numpy(films.height).to(device)
+    first, label = torch.from_numpy(films.first).to(device), torch.from_numpy(films.label).to(device)
+    of_class = [np.flatnonzero(films.label == c) for c in range(BACKGROUND + 1)]
+    span = torch.arange(SPEC.frames, device=device)
+    begun = time.monotonic()
+    optimiser, rate = _optimiser(parameters, schedule, schedule.joint_steps)
+    for step in range(schedule.joint_steps):
+        rows = torch.randint(0, len(frames), (schedule.joint_batch,), device=device)
+        moves = drawn_moves(schedule.joint_batch, device)
+        with torch.autocast("cuda", torch.bfloat16):
+            pointed = pointer(network.see(varied(frames[rows], moves, 1)))
+        missed = F.smooth_l1_loss(pointed.float(), placed(joints[rows], height[rows], moves, 1), beta=0.1)
+        _descend(schedule.joints * missed, parameters, optimiser, rate)
+        if (step + 1) % 1000 == 0:
+            print(f"joints: {step + 1} steps, {missed.item():.4f}, {time.monotonic() - begun:.1f} s", flush=True)
+    optimiser, rate = _optimiser(parameters, schedule, schedule.steps)
+    for step in range(schedule.steps):
+        chosen = torch.from_numpy(_drawn(of_class, schedule.batch, rng)).to(device)
+        rows = (first[chosen, None] + span).flatten()
+        moves = drawn_moves(schedule.batch, device)
+        with torch.autocast("cuda", torch.bfloat16):
+            seen = network.see(varied(frames[rows], moves, SPEC.frames))
+            logits = network(seen.view(schedule.batch, SPEC.frames, -1))
+            told = F.cross_entropy(logits.float(), label[chosen], label_smoothing=schedule.smoothing)
+            wanted = placed(joints[rows], height[rows], moves, SPEC.frames)
+            missed = F.smooth_l1_loss(pointer(seen).float(), wanted, beta=0.1)
+        loss = told + schedule.joints * missed
+        _descend(loss, parameters, optimiser, rate)
+        _follow(average, network, min(schedule.average, step / (step + 10)))
+        if (step + 1) % 500 == 0:
+            found = {
+                "step": step + 1,
+                "loss": round(float(told.detach()), 4),
+                "joints": round(float(missed.detach()), 4),
+                "s": round(time.monotonic() - begun, 1),
+            }
+            print(json.dumps(found | held_out_accuracy(average.eval(), held_out)), flush=True)
+    measured = held_out_accuracy(average.eval(), held_out)
+    write_weights(
+        # As it is shipped, so that features are those of the shipped network to the bit.
+        {name: _rounded(value.cpu()) for name, value in average.state_dict().items()},
+        out,
+        metadata={"extractor": "puppet_net", "seed": str(seed), "held_out": json.dumps(measured)},
+    )
+    return measured
+
+
+@torch.inference_mode()
+def held_out_accuracy(network: PuppetNet, films: Films) -> dict[str, float]:
+    """Share of right windows: of those that show an action, and of background."""
+    device = next(network.parameters()).device
+    right = np.zeros(len(films.first), np.bool_)
+    with torch.autocast("cuda", torch.bfloat16):
+        seen = torch.cat(
+            [network.see(normal(torch.from_numpy(part).to(device))) for part in np.array_split(films.frames, 64)]
+        )
+        span = torch.arange(SPEC.frames, device=device)
+        for rows in np.array_split(np.arange(len(films.first)), 16):
+            windows = seen[torch.from_numpy(films.first[rows]).to(device)[:, None] + span]
+            right[rows] = network(windows).argmax(1).cpu().numpy() == films.label[rows]
+    acting = films.label < BACKGROUND
+    return {"foreground": float(right[acting].mean()), "background": float(right[~acting].mean())}
+
+
+def normal(frames: Tensor) -> Tensor:
+    """(N, 3, H, W) as the network wants it, of (N, H, W, 3) uint8."""
+    mean, std = (torch.tensor(values, device=frames.device)[:, None, None] for values in (SPEC.mean, SPEC.std))
+    return (frames.permute(0, 3, 1, 2).float() / 255 - mean) / std
+
+
+@dataclass(frozen=True)
+class Moves:
+    """How each window is mirrored, scaled and moved: the result shows at g what was at scale * g + shift."""
+
+    scale: Tensor  # (B, 2) by x and y; x is negative where mirrored
+    shift: Tensor  # (B, 2) in half frames
+
+
+def drawn_moves(count: int, device: torch.device) -> Moves:
+    """Moves by chance."""
+    size = torch.rand(count, device=device) * 0.3 + 0.85
+    mirror = torch.randint(0, 2, (count,), device=device) * 2.0 - 1
+    shift = (torch.rand(count, 2, device=device) - 0.5) * torch.tensor([0.24, 0.16], device=device)
+    return Moves(torch.stack([size * mirror, size], 1), shift)
+
+
+def placed(joints: Tensor, height: Tensor, moves: Moves, window: int) -> Tensor:
+    """(N, 2 * POINTS) where joints are after the moves: the hip in half frames, the others from it in heights."""
+    scale, shift = (part.repeat_interleave(window, 0)[:, None] for part in (moves.scale, moves.shift))
+    half = torch.tensor([SPEC.size / 2, SPEC.size / 2], device=joints.device)
+    hip = (joints[:, :1] / half - 1 - shift) / scale
+    rest = (joints[:, 1:] - joints[:, :1]) / height[:, None, None] * torch.sign(scale)
+    return torch.cat([hip.clamp(-2, 2), rest], 1).flatten(1)
+
+
+def varied(frames: Tensor, moves: Moves, window: int) -> Tensor:
+    """Frames as the network wants them, each window moved by chance, and a little noisy."""
+    count, device = len(frames) // window, frames.device
+    none = torch.zeros(count, device=device)
+    rows = torch.stack([moves.scale[:, 0], none, moves.shift[:, 0], none, moves.scale[:, 1], moves.shift[:, 1]], 1)
+    grid = F.affine_grid(
+        rows.view(count, 2, 3).repeat_interleave(window, 0), [len(frames), 3, *frames.shape[1:3]], align_corners=False
+    )
+    moved = F.grid_sample(normal(frames), grid, padding_mode="border", align_corners=False)
+    # Films on disk have passed a codec, whose grain a little noise stands for. Nothing else is roughened: how the
+    # network bears corruption is what the study is about.
+    moved = moved + torch.randn_like(moved) * _chance(count, window, 0.0, 0.06, device)
+    return moved * _chance(count, window, 0.9, 1.1, device) + _chance(count, window, -0.1, 0.1, device)
+
+
+def _chance(count: int, window: int, low: float, high: float, device: torch.device) -> Tensor:
+    drawn = torch.rand(count, device=device) * (high - low) + low
+    return drawn.repeat_interleave(window)[:, None, None, None]
+
+
+def _optimiser(parameters: list[nn.Parameter], schedule: Schedule, steps: int) -> tuple[Any, Any]:
+    made = torch.optim.AdamW(parameters, lr=schedule.lr, weight_decay=schedule.decay, fused=True)
+    rate = torch.optim.lr_scheduler.OneCycleLR(
+        made, schedule.lr, total_steps=steps, pct_start=0.05, cycle_momentum=False
+    )
+    return made, rate
+
+
+def _descend(loss: Tensor, parameters: list[nn.Parameter], optimiser: Any, rate: Any) -> None:
+    optimiser.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_([p for p in parameters if p.grad is not None], 5.0)
+    optimiser.step()
+    rate.step()
+
+
+def _drawn(of_class: list[np.ndarray], batch: int, rng: np.random.Generator) -> np.ndarray:
+    """Windows of a step: half show an action, each class as often; half are background."""
+    classes = len(of_class) - 1
+    of = np.concatenate([rng.integers(0, classes, batch // 2), np.full(batch - batch // 2, classes)])
+    return np.array([of_class[c][rng.integers(len(of_class[c]))] for c in of])
+
+
+def _rounded(value: Tensor) -> Tensor:
+    return value.half().to(value.dtype) if value.is_floating_point() else value
+
+
+@torch.no_grad()
+def _follow(average: PuppetNet, network: PuppetNet, decay: float) -> None:
+    for kept, learned in zip(average.state_dict().values(), network.state_dict().values(), strict=True):
+        if kept.is_floating_point():
+            kept.lerp_(learned, 1 - decay)
+        else:
+            kept.copy_(learned)

@@ -1,0 +1,144 @@
+"""Many models through one benchmark, each in a folder of its own, and frame classifiers side by side."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+from helpers.made_runs import made_run
+from jostle import api
+from jostle.api.benchmarks import Entry, read_models
+from jostle.cli.main import _run as run_command
+from jostle.errors import BadValue, DataError, Incomparable
+from jostle.metrics.accuracy import clopper_pearson
+
+MODELS = "import numpy as np\n" + "".join(
+    f"def sees_{name}(clips):\n    scores = np.zeros((len(clips), 30))\n    scores[:, 29] = 0.5\n"
+    f"    scores[:, 0] = clips.mean((1, 2, 3, 4)) > {limit}\n    return scores\n"
+    for name, limit in (("all", 300), ("some", 100), ("few", 40))
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two anchors and their neighbours, ever brighter; and classifiers that take bright ones for another thing."""
+    frames = [f"val/{video}/00000{number}.JPEG" for video in ("v1", "v2") for number in (3, 4, 5)]
+    for i, frame in enumerate(frames):
+        path = tmp_path / "data" / frame
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cv2.imwrite(str(path), np.full((20, 24, 3), 25 * i, np.uint8))
+    sets = {frames[1]: [frames[0], frames[2]], frames[4]: [frames[3], frames[5]]}
+    (tmp_path / "data" / "pmsets.json").write_text(json.dumps(sets))
+    (tmp_path / "data" / "labels.json").write_text(json.dumps({frame: [29] for frame in frames}))
+    (tmp_path / "three_classifiers.py").write_text(MODELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def type_in(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["jostle", *words])
+        code = run_command()
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return type_in
+
+
+def test_each_model_has_its_folder_and_they_stand_side_by_side(data: Path, tmp_path: Path, typed: Any) -> None:
+    names = [f"three_classifiers:sees_{name}" for name in ("all", "some", "few")]
+    words = [word for name in names for word in ("-m", name)]
+    common = ("run", "imagenet-vid-robust", *words, "--data", str(data), "-j", "1", "-o", str(tmp_path / "runs"))
+    code, out, err = typed(*common)
+    assert code == 0, err
+    # Frames are 0 to 125 bright: the second errs on the neighbour after the second anchor, the third on three more.
+    assert [line.split()[:2] for line in out.splitlines()[1:4]] == [
+        ["three_classifiers:sees_all", "100.00"],
+        ["three_classifiers:sees_some", "100.00"],
+        ["three_classifiers:sees_few", "50.00"],
+    ]
+    assert [line.split()[-1] for line in out.splitlines()[1:4]] == ["0.00", "50.00", "50.00"]
+    assert out.splitlines()[-1].endswith("accuracy_against_pm_10.png")
+    folders = sorted(path.name for path in (tmp_path / "runs").iterdir() if path.is_dir())
+    assert folders == ["three_classifiers-sees_all", "three_classifiers-sees_few", "three_classifiers-sees_some"]
+    assert sorted(path.suffix for path in (tmp_path / "runs").glob("accuracy*")) == [".pdf", ".png", ".svg"]
+
+    code, out, err = typed(
+        "scatter", *(str(tmp_path / "runs" / name) for name in folders), "-o", str(tmp_path), "--json"
+    )
+    assert code == 0, err
+    told = json.loads(out)
+    assert [(one["accuracy"], one["pm_k"]) for one in told["runs"]] == [(1.0, 1.0), (1.0, 0.5), (0.5, 0.0)]
+    assert told["runs"][0]["accuracy_interval"] == list(clopper_pearson(2, 2))
+    assert (told["k"], told["anchors"]) == (10, 2)
+    assert any("the papers on 1109" in remark for remark in told["apart"])
+    assert told["published"][0]["accuracy"] == 0.675
+
+
+def test_one_that_fails_does_not_stop_the_others(data: Path, tmp_path: Path, typed: Any) -> None:
+    pytest.importorskip("torch", reason="a run needs torch")
+    (tmp_path / "models.txt").write_text(
+        "# ours\nthree_classifiers:sees_all\nthree_classifiers:sees_none  # not there\n"
+    )
+    words = ("run", "imagenet-vid-robust", "--models", str(tmp_path / "models.txt"), "--data", str(data), "-j", "1")
+    code, out, err = typed(*words, "-o", str(tmp_path / "runs"), "--json")
+    assert code == 4
+    told = json.loads(out)
+    assert list(told["runs"]) == ["three_classifiers-sees_all"]
+    assert "sees_none" in told["failed"]["three_classifiers-sees_none"]
+    assert "three_classifiers-sees_none: could not be run" in err
+
+
+def test_of_none_that_could_be_run_the_first_reason_is_told(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="none of the 2 models could be run; three_classifiers-a: "):
+        api.run_many(
+            "imagenet-vid-robust", ["three_classifiers:a", "three_classifiers:b"], data=data, out=tmp_path / "runs"
+        )
+
+
+def test_a_list_of_models_is_read_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "models.txt"
+    path.write_text("timm/resnet50.a1_in1k\n\n# a remark\nr3d_18 'my weights/r3d.pth' # mine\npuppet_frames robust\n")
+    found = read_models(path)
+    assert found == [
+        Entry("timm/resnet50.a1_in1k"),
+        Entry("r3d_18", "my weights/r3d.pth"),
+        Entry("puppet_frames", "robust"),
+    ]
+    assert [one.folder for one in found] == ["timm-resnet50.a1_in1k", "r3d_18-r3d", "puppet_frames-robust"]
+    for text, said in (("a b c\n", "line 1: a line is a model and its weights"), ("x\n'a\n", "line 2: No closing")):
+        path.write_text(text)
+        with pytest.raises(DataError, match=said):
+            read_models(path)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_models(tmp_path / "none.txt")
+
+
+def test_models_that_would_share_a_folder_are_refused(tmp_path: Path, typed: Any) -> None:
+    with pytest.raises(BadValue, match="the model a is there twice"):
+        api.run_many("imagenet-vid-robust", ["a", "a"], out=tmp_path)
+    with pytest.raises(BadValue, match="no models"):
+        api.run_many("imagenet-vid-robust", [], out=tmp_path)
+    assert typed("run", "puppets-frames", "-o", str(tmp_path / "r"))[0] == 2
+    code, _, err = typed("run", "puppets-frame", "-m", "a", "-m", "b", "-o", str(tmp_path / "r"))
+    assert (code, "no benchmark is called 'puppets-frame'" in err) == (2, True)
+    assert typed("run", "puppets-frames", "-m", "a", "-m", "b", "--dry-run", "-o", str(tmp_path / "r"))[0] == 2
+
+
+def test_runs_of_other_tasks_and_benchmarks_are_refused(tmp_path: Path) -> None:
+    made_run(tmp_path / "frames", "frames", cells=())
+    made_run(tmp_path / "other", "frames", cells=(), benchmark="another")
+    made_run(tmp_path / "clips", "recognition")
+    with pytest.raises(BadValue, match="is a run of recognition"):
+        api.stability([tmp_path / "clips"])
+    with pytest.raises(Incomparable, match="different benchmarks"):
+        api.stability([tmp_path / "frames", tmp_path / "other"])
+    with pytest.raises(BadValue, match="name a run"):
+        api.stability([])

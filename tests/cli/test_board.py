@@ -1,0 +1,66 @@
+"""`jostle board` as it is typed: a folder, a record, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.made_runs import made_run
+from jostle.cli.main import _run as run_command
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    def type_in(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["jostle", *words])
+        code = run_command()
+        told = capsys.readouterr()
+        return code, told.out, told.err
+
+    return type_in
+
+
+def test_from_a_run_to_a_record_to_a_board(typed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_run(tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    code, out, err = typed("board", "--export", "mine", "--bootstrap", "20")
+    assert (code, out) == (0, "mine.record.json\n")
+    assert "kB; `jostle board` takes it" in err
+    code, out, _ = typed("board", "mine.record.json", "-o", "board", "--json", "-q")
+    assert (code, json.loads(out)) == (0, {"format": 1, "index": "board/index.html"})
+    assert "guesser" in (tmp_path / "board" / "made-detection.html").read_text(encoding="utf-8")
+    record = Path("mine.record.json")
+    record.write_text(record.read_text(encoding="utf-8").replace('"guesser"', '"better"'), encoding="utf-8")
+    code, out, err = typed("board", "mine.record.json", "-o", "board2")
+    assert (code, out) == (6, "")
+    assert err.startswith("error[F118]: mine.record.json: was changed after it was written")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("board", "mine"), "say where the board goes: -o DIR"),
+        (("board", "--export", "one", "two"), "--export writes the record of one run"),
+        (("board", "mine", "-o", "x", "--partial"), "--partial goes with --export"),
+    ],
+)
+def test_what_cannot_be_meant(typed: Any, words: tuple[str, ...], said: str) -> None:
+    code, _, err = typed(*words)
+    assert code == 2
+    assert said in err
+
+
+def test_published_tables(typed: Any) -> None:
+    assert "thumos14-c/table-h" in typed("names", "published")[1].splitlines()
+    lines = typed("names", "published", "mini-kinetics-c/table-2")[1].splitlines()
+    assert lines[0].startswith("Yi et al. 2021, table 2: ")
+    assert lines[4].split() == ["kinetics-c:", "S3D", "52.5", "75.7", "61.3", "88.4"]
+    told = json.loads(typed("names", "published", "mini-kinetics-c/table-2", "--json")[1])
+    assert told["rows"][8]["benchmark"] == "ssv2-c"
+    code, _, err = typed("names", "corruptions", "fog")
+    assert code == 2
+    assert "only published tables are shown by name" in err

@@ -1,0 +1,79 @@
+"""What feeds a device: batches of several parts, begun before the last is finished, on a GPU to the same values."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostle.core.cuda import in_batches, networks, on_device, on_its_way, one_ahead, turn
+from jostle.models.precision import computing, inferring
+
+
+@given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 7))
+def test_batches_have_all_items_in_order(sizes: list[int], size: int) -> None:
+    ends = np.cumsum([0, *sizes])
+    parts = [np.arange(a, b) for a, b in itertools.pairwise(ends)]
+    batches = [np.concatenate(pieces) for pieces in in_batches(parts, size)]
+    assert all(len(batch) == size for batch in batches[:-1])
+    assert np.concatenate([*batches, []]).tolist() == list(range(ends[-1]))
+
+
+def test_each_is_finished_when_the_next_has_begun() -> None:
+    done: list[str] = []
+
+    def begun(number: int) -> int:
+        done.append(f"begin {number}")
+        return number
+
+    for number in one_ahead(map(begun, range(3))):
+        done.append(f"finish {number}")
+    assert done == ["begin 0", "begin 1", "finish 0", "begin 2", "finish 1", "finish 2"]
+    assert list(one_ahead([])) == []
+
+
+def test_weights_are_brought_to_fewer_digits_once() -> None:
+    """In inference mode that would be done with every batch."""
+    network = torch.nn.Linear(4, 4)
+    with computing("cpu", "bfloat16"), inferring():
+        assert not torch.is_inference_mode_enabled()
+        assert network(torch.zeros(1, 4)).dtype == torch.bfloat16
+    with computing("cpu", "float32"), inferring():
+        assert torch.is_inference_mode_enabled()
+        assert network(torch.zeros(1, 4)).dtype == torch.float32
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_several_threads_on_a_gpu_compute_what_one_does() -> None:
+    """Each copies, starts and waits in turn, in a stream of its own; weights in fewer digits are made by the first."""
+    device = torch.device("cuda")
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(8))).to(device)
+    rows = np.random.default_rng(0).standard_normal((24, 512, 2048), np.float32)
+    found: dict[int, np.ndarray] = {}
+
+    def work(mine: range) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()), computing("cuda", "bfloat16"), inferring():
+
+            def begun(number: int):
+                with turn(device):
+                    there = on_device(rows[number], device) * 2
+                    with networks(there):
+                        return on_its_way(network(there).float())
+
+            for number, finish in zip(mine, one_ahead(map(begun, mine)), strict=True):
+                found[number] = finish().numpy().copy()
+
+    threads = [threading.Thread(target=work, args=(range(first, 24, 3),)) for first in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with computing("cuda", "bfloat16"), torch.inference_mode():
+        for number, row in enumerate(rows):
+            assert np.array_equal(found[number], network(torch.from_numpy(row).to(device) * 2).float().cpu().numpy())

@@ -1,0 +1,169 @@
+"""How results show themselves: escaped, small, and as data frames where pandas is installed."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+
+import jostle
+from jostle.core import progress as progress_module
+from jostle.core.notebook import html_table
+from jostle.core.progress import in_notebook, shown_progress
+from jostle.errors import MissingExtra
+from jostle.metrics.pm_k import pm_k
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def moving(count: int, height: int = 40, width: int = 60) -> np.ndarray[Any, Any]:
+    rng = np.random.Generator(np.random.PCG64(0))
+    return rng.integers(0, 256, (count, height, width, 3), np.uint8)
+
+
+def picture_of(html: str) -> bytes:
+    found = re.search(r"data:image/png;base64,([^\"]+)", html)
+    assert found
+    return base64.b64decode(found[1])
+
+
+def chunks(png: bytes) -> list[tuple[bytes, bytes]]:
+    made, at = [], 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        made.append((png[at + 4 : at + 8], png[at + 8 : at + 8 + length]))
+        at += 12 + length
+    return made
+
+
+def test_a_clip_plays() -> None:
+    frames = moving(5)
+    png = picture_of(jostle.Clip.at_rate(frames, 10)._repr_html_())
+    parts = chunks(png)
+    assert [kind for kind, _ in parts].count(b"fcTL") == 5
+    delays = [struct.unpack(">HH", data[20:24]) for kind, data in parts if kind == b"fcTL"]
+    assert delays == [(100, 1000)] * 5
+    first = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR)[:, :, ::-1]
+    assert (first == frames[0] & 0xFC).all()
+
+
+def test_a_long_and_large_clip_is_made_small() -> None:
+    parts = chunks(picture_of(jostle.Clip.at_rate(np.zeros((300, 720, 1280, 3), np.uint8), 30)._repr_html_()))
+    assert struct.unpack(">II", dict(parts)[b"IHDR"][:8]) == (160, 90)
+    shown = [data for kind, data in parts if kind == b"fcTL"]
+    assert len(shown) == 16
+    assert sum(struct.unpack(">H", data[20:22])[0] for data in shown) == pytest.approx(10_000, abs=20)
+    assert "empty" in jostle.Clip.at_rate(np.zeros((0, 8, 8, 3), np.uint8), 30)._repr_html_()
+
+
+def test_a_sheet_comes_back_where_no_file_is_named(tmp_path: Any) -> None:
+    clip = jostle.Clip.at_rate(moving(8), 10)
+    sheet = jostle.sheet(clip, spec="brightness")
+    assert sheet._repr_png_() == sheet.save(tmp_path / "a.png").read_bytes()  # type: ignore[union-attr]
+    assert jostle.sheet(clip, tmp_path / "b.png", "brightness") == tmp_path / "b.png"
+    assert (tmp_path / "b.png").read_bytes() == (tmp_path / "a.png").read_bytes()
+
+
+def results() -> list[Any]:
+    names = (HOSTILE, "turn")
+    truth = jostle.Truth.from_segments(
+        {f"v{i}": jostle.Segments([1.0, 5.0], [3.0, 8.0], [0, 1], classes=names) for i in range(6)}
+    )
+    found = jostle.Predictions.from_segments(
+        {f"v{i}": jostle.Segments([1.0 + i / 9, 5.0], [3.0, 8.0], [0, 1], [0.9, 0.8], names) for i in range(6)}
+    )
+    score = jostle.score(found, truth, protocol="thumos14", bootstrap=20)
+    stable = pm_k(
+        {"a/1": 0, "a/2": 1, "b/1": 0, "b/2": 0},
+        {"a/1": ["a/2"], "b/1": ["b/2"]},
+        {key: [0] for key in ("a/1", "a/2", "b/1", "b/2")},
+        1,
+    )
+    return [
+        truth.actions["v0"],
+        found,
+        truth,
+        score,
+        jostle.compare(score, score),
+        jostle.diagnose(found, truth),
+        stable,
+    ]
+
+
+def test_results_show_themselves_and_nothing_else() -> None:
+    shown = [one._repr_html_() for one in results() if hasattr(one, "_repr_html_")]
+    assert len(shown) == 5
+    for html in shown:
+        assert HOSTILE not in html
+        assert "<script" not in html
+        assert html.count("<table") == html.count("</table>") == 1
+        assert len(html) < 20_000
+    assert any("&lt;img" in html for html in shown)
+
+
+def test_many_rows_are_cut() -> None:
+    html = html_table("t", ["a"], [["x"]] * 1000)
+    assert html.count("<tr>") == 61
+    assert "940 more rows" in html
+
+
+def test_data_frames() -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed: pip install 'jostle[notebook]'")
+    segments, found, truth, score, _, diagnosis, stable = results()
+    assert list(segments.to_frame().columns) == ["start", "end", "label"]
+    assert found.to_frame().shape == (12, 5)
+    assert truth.to_frame()["label"].tolist()[:2] == [HOSTILE, "turn"]
+    assert score.to_frame()["map"].tolist() == score.map.tolist()
+    assert diagnosis.to_frame()["split"].tolist() == list(range(1, 11))
+    assert stable.to_frame().to_dict("list") == {"offset": [1], "error": [0.5]}
+
+
+def test_without_pandas_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match=r"pandas.*pip install 'jostle\[notebook\]'"):
+        results()[1].to_frame()
+
+
+def test_a_notebook_has_one_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One output that is drawn anew, and none for short work; a caller's own progress goes before it."""
+    drawn: list[str] = []
+
+    class ZMQInteractiveShell:
+        pass
+
+    handle = SimpleNamespace(update=drawn.append)
+
+    def display(bar: str, display_id: bool) -> Any:
+        assert display_id
+        drawn.append(bar)
+        return handle
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=ZMQInteractiveShell))
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=display))
+    assert in_notebook()
+    with shown_progress("short", None) as advance:
+        assert advance is not None
+        advance(1, 2)
+    assert drawn == []
+    monkeypatch.setattr(progress_module, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(progress_module, "DRAW_EVERY_S", 0.0)
+    with shown_progress("long", None) as advance:
+        assert advance is not None
+        for done in range(1, 4):
+            advance(done, 4)
+    assert [("3 of 4" in one) for one in drawn] == [False, False, True, False]
+    assert drawn[-1] == ""
+    own: Any = print
+    with shown_progress("own", own) as advance:
+        assert advance is own
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    assert not in_notebook()
+    with shown_progress("none", None) as advance:
+        assert advance is None

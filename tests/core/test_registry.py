@@ -1,0 +1,76 @@
+"""The registry: names once, near names suggested, filled on first use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jostle.core import registry
+from jostle.core.registry import Registry
+from jostle.errors import BadValue, UnknownName
+
+
+def test_a_name_is_given_once() -> None:
+    shelf: Registry[int] = Registry("fruit")
+    shelf.add("pear", 1)
+    with pytest.raises(BadValue, match="two fruits are called 'pear'"):
+        shelf.add("pear", 2)
+
+
+def test_a_near_miss_gets_a_suggestion() -> None:
+    shelf: Registry[int] = Registry("corruption")
+    shelf.add("gaussian_noise", 1)
+    with pytest.raises(UnknownName) as caught:
+        shelf["gausian_noise"]
+    assert str(caught.value) == "no corruption is called 'gausian_noise': did you mean gaussian_noise?"
+
+
+def test_a_far_miss_gets_the_list() -> None:
+    shelf: Registry[int] = Registry("fruit")
+    for name in ("pear", "plum"):
+        shelf.add(name, 0)
+    with pytest.raises(UnknownName, match="known: pear, plum"):
+        shelf["xyz"]
+
+
+def test_a_long_list_is_cut() -> None:
+    with pytest.raises(UnknownName, match="and 8 more"):
+        raise UnknownName("number", "xyz", [f"{i:02}" for i in range(20)])
+
+
+def test_iteration_is_sorted() -> None:
+    shelf: Registry[int] = Registry("fruit")
+    shelf.add("plum", 2)
+    shelf.add("apple", 1)
+    assert list(shelf) == ["apple", "plum"]
+    assert shelf.values() == [1, 2]
+    assert "plum" in shelf
+    assert len(shelf) == 2
+
+
+def test_several_packages_fill_one_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    shelf: Registry[int] = Registry("fruit", "orchard_of_test", "market_of_test")
+    monkeypatch.setattr(registry, "_shelf_of_test", shelf, raising=False)
+    for package, fruit in (("orchard_of_test", "pear"), ("market_of_test", "plum")):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+        text = f"from jostle.core.registry import _shelf_of_test\n_shelf_of_test.add({fruit!r}, 1)\n"
+        (tmp_path / package / "one.py").write_text(text)
+    assert list(shelf) == ["pear", "plum"]
+    assert len(shelf) == 2
+
+
+def test_threads_that_ask_first_find_a_full_shelf() -> None:
+    """Kinds are looked up by several threads of a training run, before anything else has filled the shelf."""
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from jostle.corruptions.engine.spec import Spec\n"
+        "with ThreadPoolExecutor(8) as pool:\n"
+        "    print({str(spec) for spec in pool.map(Spec.parse, ['gaussian_noise:2'] * 16)})\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "{'gaussian_noise:2'}\n", done.stderr

@@ -1,0 +1,144 @@
+"""Corruptions of tensors give the bytes that the compiled kernels give; on a GPU where there is one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import cv2
+
+import jostle
+from jostle.corruptions.engine.corruption import corruptions
+from jostle.corruptions.engine.profile import profiles
+from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.gpu.batch import corrupted_batch, form_of
+from jostle.errors import BadValue
+
+EVERY = [*corruptions, *(f"{table.name}/{name}" for table in profiles.values() for name in table.entries)]
+FORMED = [name for name in EVERY if form_of(Spec.parse(name)) is not None]
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")),
+]
+VIDEOS = ("one", "two")
+
+
+@pytest.fixture(scope="module")
+def clips() -> np.ndarray:
+    """Two clips of an odd size, with a black frame, a white one and a grey one among them."""
+    rng = np.random.default_rng(0)
+    small = rng.integers(0, 256, (10, 9, 11, 3)).astype(np.uint8)
+    made = np.stack([cv2.resize(one, (75, 58), interpolation=cv2.INTER_CUBIC) for one in small]).reshape(
+        2, 5, 58, 75, 3
+    )
+    made[0, 0], made[0, 1] = 0, 255
+    made[1, 2, :, :, 1:] = made[1, 2, :, :, :1]
+    return made
+
+
+def by_forms(clips: np.ndarray, specs: list[str], device: str, placement: str | None = None) -> np.ndarray:
+    parsed = [Spec.parse(spec) for spec in specs]
+    given = torch.from_numpy(clips).to(device)
+    made = corrupted_batch(given, parsed, 3, VIDEOS, placement, [None, None], 30.0)
+    assert made.device == given.device
+    assert torch.equal(given.cpu(), torch.from_numpy(clips))  # what was given is left as it was
+    return made.cpu().numpy()
+
+
+def by_kernels(clips: np.ndarray, specs: list[str], placement: str | None = None) -> np.ndarray:
+    pairs = zip(clips, VIDEOS, strict=True)
+    return np.stack([jostle.corrupt(clip, specs, seed=3, video_id=name, placement=placement) for clip, name in pairs])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", FORMED)
+@pytest.mark.filterwarnings("ignore:.*not with these options")
+def test_forms_give_the_bytes_of_the_kernels(name: str, device: str, clips: np.ndarray) -> None:
+    for severity in range(1, len(Spec.parse(name).entry.values) + 1):
+        spec = f"{name}:{severity}"
+        assert np.array_equal(by_forms(clips, [spec], device), by_kernels(clips, [spec])), spec
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (17, 5), (224, 224)])
+def test_any_size(size: tuple[int, int], device: str) -> None:
+    rng = np.random.default_rng(1)
+    clips = rng.integers(0, 256, (2, 1, *size, 3), dtype=np.uint8)
+    colours = ("gaussian_noise", "shot_noise", "brightness", "contrast", "pixelate")
+    weather = ("imagenet-c/fog", "frost", "snow", "imagenet-c/snow")
+    blurs = ("gaussian_blur", "motion_blur", "zoom_blur", "defocus_blur", "imagenet-c/defocus_blur")
+    for name in (*colours, *weather, *blurs):
+        assert np.array_equal(by_forms(clips, [f"{name}:4"], device), by_kernels(clips, [f"{name}:4"])), name
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_only_the_frames_of_a_placement_are_struck(device: str, clips: np.ndarray) -> None:
+    made = by_forms(clips, ["gaussian_noise:3"], device, "centre:40%")
+    assert np.array_equal(made, by_kernels(clips, ["gaussian_noise:3"], "centre:40%"))
+    assert np.array_equal(made[:, 0], clips[:, 0])
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.filterwarnings("ignore:.*by way of the CPU")
+@pytest.mark.parametrize(
+    "specs",
+    [
+        ["gaussian_noise:1", "gaussian_noise:2"],
+        ["elastic_transform:2", "fog:1", "elastic_transform:2"],
+        ["freeze:3", "contrast:2"],
+        ["thumos14-c-i3d/overexposure", "brightness:0", "saturate:1"],
+    ],
+)
+def test_several_in_a_row(specs: list[str], device: str, clips: np.ndarray) -> None:
+    assert np.array_equal(by_forms(clips, specs, device), by_kernels(clips, specs))
+
+
+def test_kinds_without_a_form_go_by_way_of_the_cpu(clips: np.ndarray) -> None:
+    for spec in ("glass_blur:2", "jpeg_compression:3", "frame_average:2"):
+        assert form_of(Spec.parse(spec)) is None
+        assert np.array_equal(by_forms(clips, [spec], "cpu"), by_kernels(clips, [spec]))
+
+
+def test_most_kinds_of_imagenet_c_have_a_form() -> None:
+    without = {name for name in profiles["imagenet-c"].entries if f"imagenet-c/{name}" not in FORMED}
+    assert without == {"glass_blur", "elastic_transform", "jpeg_compression", "spatter"}
+
+
+def test_a_tensor_gives_a_tensor(clips: np.ndarray) -> None:
+    whole = jostle.corrupt(torch.from_numpy(clips), "fog:2", seed=3, video_id=VIDEOS)
+    single = jostle.corrupt(torch.from_numpy(clips[1]), "fog:2", seed=3, video_id="two")
+    assert np.array_equal(whole.numpy(), by_kernels(clips, ["fog:2"]))
+    assert torch.equal(single, whole[1])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_tensor_on_a_gpu_stays_there_and_what_has_no_form_says_so(clips: np.ndarray) -> None:
+    given = torch.from_numpy(clips).cuda()
+    made = jostle.corrupt(given, "fog:2", seed=3, video_id=VIDEOS)
+    assert made.is_cuda
+    assert np.array_equal(made.cpu().numpy(), by_kernels(clips, ["fog:2"]))
+    with pytest.warns(UserWarning, match="glass_blur has no form"):
+        jostle.corrupt(given, "glass_blur:2", seed=3, video_id=VIDEOS)
+
+
+def test_actions_are_one_list_a_clip(clips: np.ndarray) -> None:
+    given = torch.from_numpy(clips)
+    spec = "thumos14-c/black_frame:3"
+    made = jostle.corrupt(given, spec, video_id=VIDEOS, segments=[[(0.0, 0.1)], None])
+    first = jostle.corrupt(clips[0], spec, video_id="one", segments=[(0.0, 0.1)])
+    assert np.array_equal(made[0].numpy(), first)
+    assert np.array_equal(made[1].numpy(), jostle.corrupt(clips[1], spec, video_id="two"))
+
+
+def test_wrong_input_is_told(clips: np.ndarray) -> None:
+    given = torch.from_numpy(clips)
+    with pytest.raises(BadValue, match=r"2 clips cannot share the video id 'a'"):
+        jostle.corrupt(given, "fog:2", video_id="a")
+    with pytest.raises(BadValue, match="2 clips and 1 video ids"):
+        jostle.corrupt(given, "fog:2", video_id=["a"])
+    with pytest.raises(BadValue, match="uint8 RGB, not"):
+        jostle.corrupt(given.float(), "fog:2")
+    with pytest.raises(BadValue, match="one video"):
+        jostle.corrupt(clips[0], "fog:2", video_id=["a", "b"])

@@ -1,0 +1,109 @@
+"""The trimmed clips on disk: a folder a class, lists that recognition reads, and kills that do no harm."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import jostle
+from jostle.core.random import rng_for
+from jostle.datasets.dataset import Dataset, Files, Request
+from jostle.datasets.puppets.film import CLASSES
+from jostle.datasets.puppets.splits import CLIP_CASTS
+from jostle.datasets.puppets.trimmed import TrimmedClip, puppets_trimmed
+from jostle.io.files.annotations import read_video_labels
+
+FEW = {"train": 2, "val": 1}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """One clip of each class."""
+    return puppets_trimmed(Request("val", tmp_path_factory.mktemp("root")), counts=FEW)
+
+
+def test_clips_lie_by_class(made: Dataset) -> None:
+    assert made.files == Files(made=4 + len(CLASSES))
+    assert sorted(path.name for path in (made.folder / "val").iterdir()) == list(CLASSES)
+    assert made.videos["puppet_val_wave_0001"] == made.folder / "val" / "wave" / "puppet_val_wave_0001.mp4"
+    assert all(path.stat().st_size for path in made.videos.values())
+
+
+def test_the_truth_has_one_action_a_clip(made: Dataset) -> None:
+    truth = made.truth
+    assert truth.video.tolist() == list(range(len(CLASSES)))
+    for name, label in zip(truth.videos, truth.label, strict=True):
+        assert truth.classes[label] in name
+    assert (truth.end <= truth.duration).all()
+    assert ((truth.duration >= 1.5) & (truth.duration <= 6)).all()
+
+
+def test_the_set_is_for_recognition(made: Dataset) -> None:
+    assert (made.task, made.labels.classes) == ("recognition", CLASSES)
+    assert made.labels.videos == tuple(made.videos)
+    assert made.labels.label.tolist() == made.truth.label.tolist()
+
+
+def test_the_lists_are_read_as_recognition_lists(made: Dataset) -> None:
+    labels = read_video_labels(made.folder / "train.txt")
+    assert len(labels) == 2 * len(CLASSES)
+    names = (made.folder / "classes.txt").read_text().split()
+    assert tuple(names) == CLASSES
+    for path, label in zip(labels.paths, labels.label, strict=True):
+        assert path.split("/")[:2] == ["train", names[int(labels.classes[label])]]
+    own = read_video_labels(made.folder / "val.txt")
+    assert {made.folder / path for path in own.paths} == set(made.videos.values())
+
+
+def test_a_clip_is_played_by_a_puppet_of_its_split() -> None:
+    for subset, cast in CLIP_CASTS.items():
+        film = TrimmedClip(0, subset, "bow", 3).film()
+        assert {action.puppet for action in film.actions} < set(cast)
+
+
+def test_the_file_is_the_film(made: Dataset) -> None:
+    clip = TrimmedClip(0, "val", "kick", 1)
+    assert len(jostle.read(made.videos[clip.id]).frames) == clip.film().frames
+
+
+def test_a_damaged_clip_is_mended(made: Dataset) -> None:
+    path = made.videos["puppet_val_jump_0001"]
+    good = path.read_bytes()
+    path.write_bytes(good[: len(good) // 2])
+    request = Request("val", made.folder.parents[1])
+    assert puppets_trimmed(request, counts=FEW).files == Files(kept=3 + len(CLASSES), rebuilt=1)
+    assert path.read_bytes() == good
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_generation_killed_at_any_moment_and_continued_gives_the_same_bytes(
+    made: Dataset, tmp_path: Path, jobs: int
+) -> None:
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from jostle.datasets.dataset import Request; from jostle.datasets.puppets.trimmed import puppets_trimmed\n"
+        "puppets_trimmed(Request('val', Path(sys.argv[1]), jobs=int(sys.argv[2])), counts={'train': 2, 'val': 1})\n"
+    )
+    rng = rng_for(11, "kills", jobs)
+    folder = tmp_path / made.folder.relative_to(made.folder.parents[1])
+    for _ in range(4):
+        before = len(list(folder.rglob("*.mp4")))
+        process = subprocess.Popen([sys.executable, "-c", code, tmp_path, str(jobs)])
+        while len(list(folder.rglob("*.mp4"))) == before and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(float(rng.uniform(0, 0.3)))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        for path in folder.rglob("*.mp4"):
+            if not path.name.startswith("."):
+                assert path.read_bytes() == (made.folder / path.relative_to(folder)).read_bytes()
+    done = puppets_trimmed(Request("val", tmp_path), counts=FEW)
+    assert done.files.kept > 4
+    for name, path in done.videos.items():
+        assert path.read_bytes() == made.videos[name].read_bytes()

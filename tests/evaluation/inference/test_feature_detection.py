@@ -1,0 +1,127 @@
+"""Detections from feature files: which files, which rate, and what a user's own detector may do wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.core.types import Segments, Truth
+from jostle.errors import BadValue, DataError
+from jostle.evaluation.inference.feature_detection import Grid, detect_features, feature_files, read_video_scores
+
+
+class Half:
+    """Calls the first half of every video a jump."""
+
+    def __init__(self) -> None:
+        self.seen: list[dict] = []
+
+    def detect(self, features, **facts) -> Segments:
+        self.seen.append(facts)
+        return Segments([0.0], [facts["duration"] / 2], [0], [0.5], ("Jump",))
+
+
+def write(folder: Path, *names: str, rows: int = 20) -> None:
+    for name in names:
+        np.save(folder / f"{name}.npy", np.ones((rows, 4), np.float32))
+
+
+def truth(**changes) -> Truth:
+    facts = {"videos": ("a", "b"), "classes": ("Jump",), "video": [0], "start": [1.0], "end": [2.0], "label": [0]}
+    return Truth(**(facts | {"duration": [3.68, np.nan], "fps": [25.0, np.nan]} | changes))
+
+
+def test_every_file_of_a_folder_is_looked_at(tmp_path: Path) -> None:
+    write(tmp_path, "v_a", "v_b", "other")
+    detector, told = Half(), []
+    found = detect_features(
+        detector, tmp_path, Grid(fps=25.0, prefix="v_"), progress=lambda done, total: told.append((done, total))
+    )
+    assert found.videos == ("a", "b")
+    assert found.end.tolist() == [(19 * 4 + 16) / 25 / 2] * 2  # as far as the features reach
+    assert told == [(1, 2), (2, 2)]
+
+
+def test_the_truth_gives_rate_and_duration_and_says_which_videos(tmp_path: Path) -> None:
+    write(tmp_path, "a", "b", "c")
+    detector = Half()
+    found = detect_features(detector, tmp_path, Grid(fps=30.0), truth=truth())
+    assert found.videos == ("a", "b")
+    assert [facts["fps"] for facts in detector.seen] == [25.0, 30.0]
+    assert detector.seen[0]["duration"] == 3.68
+    with pytest.raises(BadValue, match="video b: its rate is not known"):
+        detect_features(detector, tmp_path, Grid(), truth=truth())
+
+
+def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "x")
+    with pytest.raises(
+        DataError, match="none of its 1 files belongs to a video of the truth; they are x, the videos a, b"
+    ):
+        detect_features(Half(), tmp_path, Grid(fps=25.0), truth=truth())
+    with pytest.raises(DataError, match="no such file or folder"):
+        feature_files(tmp_path / "none", Grid())
+    with pytest.raises(DataError, match=r"no file is called v_<video id>\.npy"):
+        feature_files(tmp_path, Grid(prefix="v_"))
+    write(tmp_path, "a", rows=90)
+    with pytest.raises(DataError) as caught:
+        detect_features(Half(), tmp_path, Grid(fps=25.0), truth=truth())
+    assert caught.value.fault == "F51"
+
+
+def test_video_scores_are_found_with_and_without_their_prefix(tmp_path: Path) -> None:
+    path = tmp_path / "scores.json"
+    path.write_text(json.dumps({"results": {"v_a": [0.1, 0.9]}, "class": ["Jump", "Run"]}))
+    scores = read_video_scores(path)
+    assert scores.of("a").tolist() == scores.of("v_a").tolist() == [0.1, 0.9]
+    assert scores.classes == ("Jump", "Run")
+    with pytest.raises(DataError, match="no video scores for b; the file has those of a"):
+        scores.of("b")
+    for content, message in (
+        ({"database": {}}, "needs 'results', scores by video"),
+        ({"results": {"a": "x"}}, "video a has the text 'x', not a list of scores"),
+        ({"results": {"a": [1.0], "b": [1.0, 2.0]}}, "different numbers of scores"),
+    ):
+        path.write_text(json.dumps(content))
+        with pytest.raises(DataError, match=message):
+            read_video_scores(path)
+
+
+def raising(features, **facts):
+    raise RuntimeError("out of shape")
+
+
+def mutating(features, **facts):
+    features[0] = 0
+
+
+@pytest.mark.parametrize(
+    ("detect", "message"),
+    [
+        (raising, r"video a: the detector failed \(RuntimeError: out of shape\); -vv shows where"),
+        (lambda features, **facts: None, "it gave NoneType, not Segments"),
+        (lambda features, **facts: [(0, 1)], "it gave list, not Segments"),
+        (lambda features, **facts: Segments([0.0], [1.0], [0]), "its segments have no scores"),
+        (lambda features, **facts: Segments([np.nan], [1.0], [0], [0.5]), "segment 0 is"),
+        (mutating, "read-only"),
+    ],
+)
+def test_F78_a_detector_that_misbehaves_is_named_with_its_video(tmp_path: Path, detect, message: str) -> None:
+    write(tmp_path, "a")
+    own = type("Own", (), {"detect": staticmethod(detect)})()
+    with pytest.raises((DataError, BadValue), match=message) as caught:
+        detect_features(own, tmp_path, Grid(fps=25.0))
+    if isinstance(caught.value, DataError):
+        assert caught.value.fault == "F78"
+    else:
+        assert caught.value.__notes__ == [f"in {tmp_path / 'a.npy'}"]
+
+
+def test_an_empty_answer_is_an_answer(tmp_path: Path) -> None:
+    write(tmp_path, "a")
+    own = type("Own", (), {"detect": staticmethod(lambda features, **facts: Segments([], [], [], [], ("Jump",)))})()
+    found = detect_features(own, tmp_path, Grid(fps=25.0))
+    assert (len(found), found.videos) == (0, ("a",))

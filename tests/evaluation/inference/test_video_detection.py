@@ -1,0 +1,86 @@
+"""Detections from video: each knows its own rate, and a bad video does not end it all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from helpers.numpy_extractor import TwoParts, write_video
+from jostle.core.types import Segments
+from jostle.errors import BadValue, DataError, MediaError
+from jostle.evaluation.inference.feature_detection import Grid, detect_features, grid_of
+from jostle.evaluation.inference.video_detection import ByFeatures, detect_videos
+from jostle.features.folder import Corrupting, extract_videos
+
+
+class Sums:
+    """One segment a video, whose score tells its features apart."""
+
+    def __init__(self) -> None:
+        self.told: list[dict] = []
+
+    def detect(self, features: np.ndarray, **facts) -> Segments:
+        self.told.append(facts)
+        return Segments([0.0], [facts["duration"]], [0], [float(features.sum())], ("Jump",))
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("videos")
+    return {
+        "a": write_video(folder / "a.mkv", 40, seed=1),
+        "odd name!": write_video(folder / "odd name!.mkv", 30, seed=2, fps=10),
+    }
+
+
+def test_each_video_is_looked_at_with_its_own_rate(videos: dict[str, Path]) -> None:
+    detector = Sums()
+    found = detect_videos(ByFeatures(detector, TwoParts(8, 2)), videos)
+    assert found.videos == ("a", "odd name!")
+    assert [(facts["fps"], facts["duration"]) for facts in detector.told] == [(25.0, 1.6), (10.0, 3.0)]
+    assert {(facts["stride"], facts["window"]) for facts in detector.told} == {(2, 8)}
+    corrupting = Corrupting(("black_frame:3",), "frame:9")
+    struck = detect_videos(ByFeatures(detector, TwoParts(8, 2), corrupting), videos)
+    assert (struck.score != found.score).all()
+
+
+def test_features_that_jostle_wrote_need_no_rate(videos: dict[str, Path], tmp_path: Path) -> None:
+    """Rate, stride, window and the ids behind odd file names are in features.json."""
+    extract_videos(videos, lambda: TwoParts(8, 2), tmp_path, name="TwoParts")
+    assert grid_of(tmp_path) == grid_of(tmp_path / "a.npy") == Grid(2, 8)
+    detector = Sums()
+    found = detect_features(detector, tmp_path, grid_of(tmp_path))
+    straight = detect_videos(ByFeatures(Sums(), TwoParts(8, 2)), videos)
+    assert found.videos == straight.videos
+    assert found.score.tolist() == straight.score.tolist()
+    assert [facts["fps"] for facts in detector.told] == [25.0, 10.0]
+    (tmp_path / "features.json").write_text("{")
+    with pytest.raises(DataError, match=r"features\.json: cannot be read"):
+        grid_of(tmp_path)
+    (tmp_path / "features.json").write_text("{}")
+    assert grid_of(tmp_path) == Grid()
+    assert grid_of(tmp_path / "none" / "a.npy") == Grid()
+
+
+def test_a_bad_video_is_told_of(videos: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "bad.mp4").write_text("no video")
+    bad: dict[str, str] = {}
+    every = {"bad": tmp_path / "bad.mp4", **videos}
+    find = ByFeatures(Sums(), TwoParts())
+    found = detect_videos(find, every, on_bad=lambda name, error: bad.update({name: str(error)}))
+    assert found.videos == ("a", "odd name!")
+    assert list(bad) == ["bad"]
+    with pytest.raises(MediaError, match="not a video"):
+        detect_videos(find, every)
+    two = {"bad": every["bad"], "worse": every["bad"]}
+    with pytest.raises(DataError, match="none of 2 videos could be used: bad, worse"):
+        detect_videos(find, two, on_bad=lambda *_: None)
+
+
+def test_features_cannot_be_corrupted(tmp_path: Path) -> None:
+    detector = jostle.load_detector("temporalmaxer", input_dim=8, dim=16, classes=2, max_length=64, levels=4)
+    with pytest.raises(BadValue, match="give the video and an extractor"):
+        jostle.detect(tmp_path, detector, spec="black_frame:3")

@@ -1,0 +1,276 @@
+"""Recipes: what a group of cells stands for, what is refused, and what the fingerprint feels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostle.corruptions.engine.placement import Timeline, parse
+from jostle.corruptions.engine.profile import Entry, profiles
+from jostle.errors import BadValue, UnknownName
+from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe, benchmarks
+from jostle.evaluation.recipes.sampling import Sampling
+from jostle.metrics.robustness import robustness
+
+
+def recipe(*groups: Group, **changes: Any) -> Recipe:
+    facts: dict[str, Any] = {
+        "name": "small-c",
+        "version": 1,
+        "dataset": "puppets",
+        "subset": "test",
+        "task": "detection",
+        "metric": "mean_ap",
+        "protocol": "thumos14",
+        "groups": groups or (Group("light", corruptions=("brightness",)),),
+    }
+    return Recipe(**facts | changes)
+
+
+def names(found: Recipe) -> list[str]:
+    return [cell.name for cell in found.cells]
+
+
+def test_a_corruption_stands_for_its_severities() -> None:
+    own = recipe(Group("all", corruptions=("fog", "thumos14-c/occlusion")))
+    assert names(own) == [CLEAN, *(f"fog:{s}" for s in range(1, 6)), *(f"thumos14-c/occlusion:{s}" for s in (1, 2, 3))]
+    some = recipe(Group("some", corruptions=("fog",), severities=(5, 1)))
+    assert names(some) == [CLEAN, "fog:5", "fog:1"]
+
+
+def test_words_of_the_published_program_become_the_profile_s() -> None:
+    assert names(recipe(Group("g", corruptions=("thumos14-c/mask",), severities=(1,))))[1:] == [
+        "thumos14-c/black_frame:1"
+    ]
+
+
+def test_several_corruptions_are_applied_in_order() -> None:
+    cell = recipe(Group("chain", cells=("gaussian_noise:3 + fog:2",))).cells[1]
+    assert cell.name == "gaussian_noise:3+fog:2"
+    assert cell.specs == ("gaussian_noise:3", "fog:2")
+    assert [str(spec) for spec in cell.parsed] == ["gaussian_noise:3", "fog:2"]
+
+
+def test_placements_make_a_cell_each() -> None:
+    group = Group("where", cells=("black_frame:2",), placements=("each:1", "centre:10%"), beside=True)
+    _, first, second = recipe(group).cells
+    assert (first.name, first.placement) == ("black_frame:2@each:1", "each:1")
+    assert second.name == "black_frame:2@centre:10%"
+    assert not first.counted
+
+
+def test_rounding_is_written_into_the_placement_and_not_into_the_name() -> None:
+    groups = (
+        Group("own", corruptions=("thumos14-c/black_frame",)),
+        Group("asked", cells=("fog:1",), placements=("centre:5%", "centre:5%@thumos14", "each:1")),
+    )
+    _, *cells = recipe(*groups, rounding="activitynet").cells
+    assert [cell.name for cell in cells[:3]] == [f"thumos14-c/black_frame:{s}" for s in (1, 2, 3)]
+    assert [cell.placement for cell in cells] == [
+        *(f"centre:{share}%@activitynet" for share in (1, 5, 10)),
+        "centre:5%@activitynet",
+        "centre:5%@thumos14",
+        "each:1",
+    ]
+    assert [cell.placement for cell in recipe(*groups).cells[1:4]] == [None] * 3
+
+
+def test_the_two_roundings_strike_the_published_frames() -> None:
+    """Frame numbers from the released annotation files; ActivityNet's rule leaves a short action alone."""
+    seconds = np.array([[8.2050, 80.1876]]) * 30
+    struck = {
+        name: [
+            np.flatnonzero(parse(place or cell.parsed[0].placement).mask(Timeline(4000, actions)))
+            for cell in benchmarks[name].cells[1:4]
+            for place in (cell.placement,)
+        ]
+        for name, actions in (("activitynet-c", seconds), ("thumos14-c", np.array([[990.0, 1239.0]])))
+    }
+    assert [(f[0], f[-1]) for f in struck["activitynet-c"]] == [(1314, 1335), (1271, 1378), (1217, 1432)]
+    assert [(f[0], f[-1]) for f in struck["thumos14-c"]] == [(1113, 1116), (1108, 1121), (1102, 1127)]
+    place = benchmarks["activitynet-c"].cells[1].placement
+    assert place is not None
+    assert not parse(place).mask(Timeline(4000, np.array([[61.4204, 64.5601]]) * 30)).any()
+
+
+@pytest.mark.parametrize(
+    ("group", "said"),
+    [
+        (Group("g"), "group g: no cells; give corruptions, or cells, or both"),
+        (Group("g", corruptions=("fog:3",)), "group g: fog:3 has a severity; write fog, or put it into cells"),
+        (Group("g", cells=("fog:0",)), "severity 0 is the clean cell, which is always there"),
+        (Group("g", cells=("fog:1@each:1",)), "where cells strike is said by the group's placements"),
+        (Group("g", corruptions=("fog",), severities=(6,)), "severity must be a whole number from 0 .clean. to 5"),
+        (Group("g", corruptions=("fgo",)), "no corruption is called 'fgo': did you mean fog"),
+        (Group("g", cells=("fog:1",), placements=("centr:5%",)), "no placement is called 'centr': did you mean centre"),
+        (Group("g", cells=("fog:1", "fog:1")), "small-c: fog:1 stands in g and in g; take one out"),
+        (Group("my group", cells=("fog:1",)), "groups have different names in a-z, 0-9 and '-', got 'my group'"),
+    ],
+)
+def test_groups_that_make_no_sense_are_refused(group: Group, said: str) -> None:
+    with pytest.raises((BadValue, UnknownName), match=said):
+        _ = recipe(group).cells
+
+
+def test_different_placements_cannot_be_rounded_for_one_cell() -> None:
+    chain = Group("g", cells=("thumos14-c/black_frame:1+fog:1",))
+    with pytest.raises(BadValue, match="the specs strike in different places; give a placement"):
+        _ = recipe(chain, rounding="activitynet").cells
+    assert recipe(chain).cells[1].placement is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": "Small C"}, "a benchmark is named in a-z"),
+        ({"name": "../up"}, "a benchmark is named in a-z"),
+        ({"version": 0}, "version must be at least 1, got 0"),
+        ({"protocol": None}, "a protocol is for detection and must be given there"),
+        ({"protocol": "thumos"}, "no protocol is called 'thumos': did you mean thumos14"),
+        ({"tious": (1.5,)}, "thresholds of tIoU lie above 0 and at most at 1"),
+        ({"k": 1}, "k is for recognition, frames and objects"),
+        ({"labels_of": "own"}, "labels_of is for frames"),
+        ({"sampling": Sampling()}, "sampling is for recognition; the task is detection"),
+        (
+            {"task": "recognition", "protocol": None},
+            "k is for recognition, frames and objects, and at least 1; got None",
+        ),
+        ({"task": "recognition", "protocol": None, "k": 1, "tious": (0.5,)}, "tious are for detection"),
+    ],
+)
+def test_facts_that_contradict_each_other_are_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises((BadValue, UnknownName), match=said):
+        recipe(**changes)
+
+
+def test_a_metric_is_one_for_the_task() -> None:
+    with pytest.raises(BadValue, match="pm_k measures frames, and the task is detection"):
+        recipe(metric="pm_k").check()
+    with pytest.raises(BadValue, match="nothing but clean video; give a group of cells"):
+        replace(recipe(), groups=()).check()
+
+
+def test_thresholds_are_the_protocol_s_unless_given() -> None:
+    assert len(recipe().tious) == 5
+    assert recipe().measure == "mAP@0.3:0.7"
+    assert recipe(tious=(0.5,)).measure == "mAP@0.5"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "other-c"},
+        {"version": 2},
+        {"subset": "validation"},
+        {"tious": (0.5,)},
+        {"protocol": "opentad"},
+        {"groups": (Group("light", corruptions=("brightness",), beside=True),)},
+        {"groups": (Group("dark", corruptions=("brightness",)),)},
+        {"groups": (Group("light", corruptions=("brightness",), severities=(5, 4, 3, 2, 1)),)},
+        {"groups": (Group("light", corruptions=("brightness",), placements=("everywhere",)),)},
+    ],
+    ids=str,
+)
+def test_the_fingerprint_feels_what_decides_results(change: dict[str, Any]) -> None:
+    assert recipe(**change).fingerprint != recipe().fingerprint
+
+
+def test_the_fingerprint_feels_how_a_recogniser_looks() -> None:
+    facts = {"task": "recognition", "metric": "top_k_accuracy", "protocol": None}
+    prints = {
+        recipe(**facts, k=k, sampling=sampling).fingerprint
+        for k in (1, 5)
+        for sampling in (None, Sampling(clips=2), Sampling(size=112))
+    }
+    assert len(prints) == 6
+
+
+def test_the_fingerprint_does_not_feel_words() -> None:
+    said = recipe(title="Small-C", items=3, cites=("yi2021",), notes=("None.",), summary="Small.")
+    assert said.fingerprint == recipe().fingerprint
+    assert said.fingerprint.startswith("sha256:")
+
+
+def test_the_fingerprint_feels_a_changed_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same specs with other values behind them are another benchmark."""
+    before = benchmarks["thumos14-c"].fingerprint
+    entries = dict(profiles["thumos14-c"].entries)
+    old = entries["overexposure"]
+    entries["overexposure"] = Entry(old.corruption, (180,) * 3, old.options, old.placements)
+    monkeypatch.setitem(profiles._things, "thumos14-c", replace(profiles["thumos14-c"], entries=entries))
+    monkeypatch.setattr(profiles, "edition", profiles.edition + 1)  # as when one is added
+    assert replace(benchmarks["thumos14-c"]).fingerprint != before
+
+
+def test_robustness_understands_every_cell() -> None:
+    """Means by corruption and by group from the cells as they are written."""
+    groups = (
+        Group("one", corruptions=("fog",)),
+        Group("two", cells=("fog:1+brightness:2", "brightness:1")),
+        Group("three", cells=("black_frame:1",), placements=("each:1", "each:2")),
+        Group("four", cells=("brightness:2",)),
+    )
+    found = recipe(*groups)
+    kept = robustness(0.5, {cell.name: 0.25 for cell in found.cells[1:]}, families=found.families)
+    assert set(kept.by_corruption) == {
+        "fog",
+        "brightness",
+        "fog:1+brightness:2",
+        "black_frame@each:1",
+        "black_frame@each:2",
+    }
+    assert {name: means.cells for name, means in kept.by_family.items()} == {"one": 5, "two": 1, "three": 2}
+    assert kept.by_severity[1].cells == 4
+
+
+SPECS = st.sampled_from(["fog", "rain", "imagenet-c/fog", "thumos14-c/black_frame", "freeze", "h264_crf"])
+PLACES = st.lists(st.sampled_from(["each:1", "centre:5%", "at:10%x5", "random:3"]), unique=True, max_size=3)
+GROUPS = st.builds(
+    lambda specs, places: Group("g", corruptions=tuple(specs), severities=(1, 3), placements=tuple(places)),
+    st.lists(SPECS, min_size=1, unique=True),
+    PLACES,
+)
+
+
+@given(group=GROUPS, rounding=st.sampled_from(["thumos14", "activitynet"]))
+def test_cells_have_names_and_file_names_of_their_own(group: Group, rounding: Any) -> None:
+    found = recipe(group, rounding=rounding)
+    assert len(found.cells) == 1 + len(group.corruptions) * 2 * max(len(group.placements), 1)
+    assert found.cells[0].name == CLEAN
+    assert len({cell.slug.casefold() for cell in found.cells}) == len(found.cells)
+    assert not any(set(cell.slug) & set('/\\:*?"<>|%') for cell in found.cells)
+    for cell in found.cells:
+        assert found[cell.name] is cell
+    again = recipe(group, rounding=rounding)
+    assert again.fingerprint == found.fingerprint
+
+
+def test_an_unknown_cell_says_what_there_is() -> None:
+    with pytest.raises(UnknownName, match="no cell of small-c is called 'brightnes:2': did you mean brightness:2"):
+        recipe()["brightnes:2"]
+
+
+def test_a_name_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from jostle.evaluation.recipes.recipe import benchmark
+
+    monkeypatch.setattr(benchmarks, "_things", dict(benchmarks._things))
+    facts = {"version": 1, "dataset": "puppets", "subset": "test", "task": "detection", "metric": "mean_ap"}
+
+    def groups() -> tuple[Group, ...]:
+        """One light.
+
+        More is not said.
+        """
+        return (Group("light", corruptions=("brightness",)),)
+
+    put: Callable[..., None] = benchmark("lamp-c", protocol="thumos14", **facts)
+    put(groups)
+    assert benchmarks["lamp-c"].summary == "One light."
+    with pytest.raises(BadValue, match="two benchmarks are called 'lamp-c'"):
+        put(groups)

@@ -1,0 +1,57 @@
+"""A run folder: one origin, and damage is named."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from jostle.errors import DataError, SourceChanged
+from jostle.evaluation.run_folder.folder import RunFolder
+from jostle.evaluation.run_folder.metadata import About, CellContent, Content, Origin
+
+CONTENT = Content(
+    *(1, "b-c", 1, "folder", "test", "recognition", "top_k_accuracy", 1, None, None, (), None),
+    (CellContent("clean", "", False, ()),),
+)
+ORIGIN = Origin(
+    *("b-c", "sha256:1", CONTENT, "m", "sha256:2", "file", "e", None, "released", ("early-row",)),
+    *(None, "cpu", 0, "folder", "test", "sha256:3", ("x",)),
+)
+
+BUILDS = {"python": "3.12.1", "av": "18.1.0"}
+
+
+def told_of(origin: Origin) -> str:
+    own = {field.name: getattr(origin, field.name) for field in dataclasses.fields(origin)}
+    return json.dumps(About(**own, videos=1, classes=(), versions=BUILDS, format=1).to_dict())
+
+
+def test_every_fact_of_the_origin_counts(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert not folder.check(ORIGIN, BUILDS)
+    folder.about.write_text(told_of(ORIGIN))
+    assert folder.check(ORIGIN, BUILDS)
+    for field in dataclasses.fields(Origin):
+        if field.name != "content":  # the fingerprint stands for it
+            other = dataclasses.replace(ORIGIN, **{field.name: ("y" * 500,) if field.name == "missing" else "other"})
+            with pytest.raises(SourceChanged, match=f"{field.name} was .*, now"):
+                folder.check(other, BUILDS)
+
+
+def test_F72_other_builds_are_refused(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.about.write_text(told_of(ORIGIN))
+    assert folder.check(ORIGIN, BUILDS | {"python": "3.13.0", "torch": "2.13.0"})  # neither decides a bit so far
+    with pytest.raises(SourceChanged, match=r"av was 18\.1\.0, now 18\.2\.0"):
+        folder.check(ORIGIN, BUILDS | {"av": "18.2.0"})
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 2}'])
+def test_a_damaged_run_json_is_named(tmp_path: Path, text: str) -> None:
+    folder = RunFolder(tmp_path)
+    folder.about.write_text(text)
+    with pytest.raises(DataError, match=r"run\.json"):
+        folder.check(ORIGIN, BUILDS)

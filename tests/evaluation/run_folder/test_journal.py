@@ -1,0 +1,40 @@
+"""A journal: whole lines or nothing, and one writer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostle.evaluation.run_folder.events import CellWritten, VideoFailed, VideoKept, VideoList
+from jostle.evaluation.run_folder.journal import Journal, read_events
+
+EVENTS = [
+    VideoFailed("a\nb", "DataError", "no video", ""),
+    VideoList("k", ("ä", "\u2028")),
+    CellWritten("clean", "sha256:0", "k"),
+]
+MORE = VideoKept("v", "/v.mp4", "0", (1, 2), ((0, 3),))
+
+
+@given(st.data())
+def test_any_cut_leaves_whole_events(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
+    with Journal(path) as journal:
+        for event in EVENTS:
+            journal.note(event)
+    whole = path.read_bytes()
+    cut = data.draw(st.integers(0, len(whole)))
+    path.write_bytes(whole[:cut])
+    left = EVENTS[: whole[:cut].count(b"\n")]
+    assert read_events(path) == left
+    with Journal(path) as journal:
+        assert journal.events == left
+        journal.note(MORE)
+    assert read_events(path) == [*left, MORE]
+
+
+def test_no_journal_is_an_empty_one(tmp_path: Path) -> None:
+    assert read_events(tmp_path / "journal.jsonl") == []

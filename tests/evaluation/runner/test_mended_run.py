@@ -1,0 +1,115 @@
+"""A run with mending: it says so wherever it is named, and is never taken for one without."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from helpers import small_run
+from helpers.small_run import RECIPE, mended_run, write_videos
+from jostle.errors import BadValue, CheckpointError, SourceChanged
+from jostle.evaluation.run_folder.events import VideoKept
+from jostle.evaluation.run_folder.journal import read_events
+from jostle.evaluation.runner.model_spec import AskedModel
+from jostle.mending.loading import AskedMending
+from jostle.reporting.analysis.labels import run_names
+from jostle.reporting.analysis.leaderboard import boards_of
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.run_analysis import survey
+from jostle.reporting.analysis.run_diff import diff_runs
+from jostle.reporting.analysis.summary import read_summary, summary_of, write_summary
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_videos(tmp_path_factory.mktemp("videos"))
+
+
+@pytest.fixture(scope="module")
+def runs(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    small_run.run(videos, folder / "plain")
+    mended_run(videos, folder / "mended")
+    return folder / "plain", folder / "mended"
+
+
+def test_a_mended_run_remembers_it(runs: tuple[Path, Path]) -> None:
+    files = ("run", "scores")
+    plain, mended = ({name: json.loads((run / f"{name}.json").read_text()) for name in files} for run in runs)
+    assert (plain["run"]["mend"], mended["run"]["mend"]) == (None, "known")
+    assert "mend" not in plain["scores"]
+    assert mended["scores"]["mend"] == "known"
+    assert mended["scores"]["clean"] == plain["scores"]["clean"]
+    assert mended["scores"]["cells"] != plain["scores"]["cells"]
+
+
+def test_found_frames_are_kept_with_their_video(runs: tuple[Path, Path]) -> None:
+    events = [event for event in read_events(runs[1] / "journal.jsonl") if isinstance(event, VideoKept)]
+    assert len(events) == 4
+    for event in events:
+        assert event.mended is not None
+        assert set(event.mended) == {cell.name for cell in RECIPE.cells if cell.counted or cell.name == "clean"}
+        assert event.mended["clean"].found == ()
+        lo, hi = event.mended["thumos14-c/black_frame:3"].found[0]
+        assert 0 <= lo < hi <= 48
+    record = RunRecord.read(runs[1])
+    assert record.found_struck("a", "clean") == ()
+    assert record.found_struck("a", "thumos14-c/black_frame:3") == events[0].mended["thumos14-c/black_frame:3"].found
+    assert RunRecord.read(runs[0]).found_struck("a", "clean") is None
+
+
+def test_what_was_found_earlier_stays_when_cells_are_added(videos: dict[str, Path], tmp_path: Path) -> None:
+    mended_run(videos, tmp_path / "run", ["thumos14-c/black_frame:1"])
+    mended_run(videos, tmp_path / "run")
+    events = [event for event in read_events(tmp_path / "run" / "journal.jsonl") if isinstance(event, VideoKept)]
+    assert len(events) == 8
+    assert [len(event.mended or ()) for event in events] == [2] * 4 + [4] * 4
+
+
+def test_neither_goes_on_in_the_folder_of_the_other(videos: dict[str, Path], runs: tuple[Path, Path]) -> None:
+    with pytest.raises(SourceChanged, match="mend was None, now 'known'"):
+        mended_run(videos, runs[0])
+    with pytest.raises(SourceChanged, match="mend was 'known', now None"):
+        small_run.run(videos, runs[1])
+
+
+def test_jobs_do_not_show(videos: dict[str, Path], runs: tuple[Path, Path], tmp_path: Path) -> None:
+    mended_run(videos, tmp_path / "two", jobs=2)
+    for file in sorted((runs[1] / "predictions").iterdir()):
+        assert file.read_bytes() == (tmp_path / "two" / "predictions" / file.name).read_bytes()
+
+
+def test_the_two_are_told_apart_side_by_side(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    found = diff_runs(*(RunRecord.read(run) for run in runs), draws=0)
+    assert (found.first.name, found.second.name) == ("leaning", "leaning, mended (known)")
+    assert (found.first.mend, found.second.mend) == (None, "known")
+    assert any("leaning, mended (known) was told which frames were struck" in remark for remark in found.remarks)
+    assert "leaning, mended (known) less leaning" in found.table().title
+    again = Path(shutil.copytree(runs[1], tmp_path / "again"))
+    three = [RunRecord.read(run) for run in (*runs, again)]
+    assert run_names(three) == ["plain", "mended", "again, mended (known)"]
+    (board,) = boards_of(runs, draws=0)
+    assert {one.name for one in board.groups[0].entries} == {
+        "leaning, two_parts",
+        "leaning, mended (known), two_parts",
+    }
+
+
+def test_a_record_says_so_and_others_keep_their_checksums(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    for run, mend in zip(runs, (None, "known"), strict=True):
+        summary = summary_of(survey(RunRecord.read(run), draws=0))
+        write_summary(summary, tmp_path / "x.record.json")
+        assert read_summary(tmp_path / "x.record.json").mend == mend
+        assert ("mend" in json.loads((tmp_path / "x.record.json").read_text())["record"]) == (mend is not None)
+
+
+def test_what_cannot_be_mended_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match="known in a benchmark alone"):
+        AskedMending("known").check(known=False)
+    with pytest.raises(CheckpointError, match=r"none\.safetensors: no such file; mend by `jostle`"):
+        AskedModel("x", mend=tmp_path / "none.safetensors").check()
+    with pytest.raises(BadValue, match="leave one of the two out"):
+        AskedModel(lambda: None, mend="known", released_faults=("early-row",)).check()

@@ -1,0 +1,105 @@
+"""Runs of object detectors: scores are those of the boxes, whatever happens on the way."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from helpers.small_objects import CLASSES, RECIPE, SETS, TRUE, find, run
+from helpers.small_recognition import NAMES, write_videos
+from jostle.datasets.dataset import Dataset
+from jostle.datasets.frame_sets import BoxSets
+from jostle.datasets.object_classes import match_objects
+from jostle.errors import BadValue, DataError
+from jostle.evaluation.inference.object_detection import NamedModel, SeeingObjects
+from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.runner.runner import Contestant, Run, run_benchmark
+from jostle.evaluation.runner.verification import check_run
+from jostle.io.formats.boxes import read_boxes
+from jostle.metrics.pm_k_detection import pm_k_detection
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.run_analysis import survey
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_videos(tmp_path_factory.mktemp("videos"))
+
+
+@pytest.fixture(scope="module")
+def done(videos: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run(videos, tmp_path_factory.mktemp("runs") / "run")
+
+
+def test_scores_are_those_of_the_boxes_that_were_found(done: Run, videos: dict[str, Path]) -> None:
+    found, known = read_boxes(done.folder / "predictions" / "clean.npz")
+    assert known == ("light", "dark")  # nobody asks it for whales
+    assert list(found) == list(BoxSets(CLASSES, SETS, TRUE).frames)
+    for frame, boxes in found.items():
+        video, _, number = frame.rpartition("/")
+        (own,) = find(jostle.read(videos[video]).frames[int(number)][None])
+        assert boxes.box.tolist() == own.box.tolist()
+    by_hand = pm_k_detection(found, TRUE, SETS, 2)
+    told = done.scores["clean_more"]["objects"]
+    assert (done.scores["metric"], done.scores["clean"]) == ("pm-2 mAP", by_hand.pm_k)
+    assert told["detection"]["mean_ap"] == by_hand.mean_ap
+    assert told["localisation"]["pm_k"] == pm_k_detection(found, TRUE, SETS, 2, ignore_class=True).pm_k
+    assert (told["classes"], told["of_classes"]) == (2, 3)
+    assert [cell["cell"] for cell in done.scores["cells"]] == ["gaussian_noise:3"]
+    assert check_run(done.folder).lacking == ()
+
+
+def test_a_run_that_was_stopped_goes_on_by_portions(
+    videos: dict[str, Path], done: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jostle.evaluation.tasks.single_frames.PORTION", 2)
+
+    class Enough(Exception):
+        pass
+
+    def stop(number: int, total: int) -> None:
+        if number == 3:
+            raise Enough
+
+    with pytest.raises(Enough):
+        run(videos, tmp_path / "run", progress=stop)
+    again = run(videos, tmp_path / "run")
+    assert again.clean.joined == 7  # of 12 frames
+    for name in ("scores.json", "predictions/clean.npz", "predictions/gaussian_noise-3.npz", "truth.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (done.folder / name).read_bytes()
+
+
+def test_what_a_run_holds_is_read_again(done: Run) -> None:
+    record = RunRecord.read(done.folder)
+    assert record.objects.classes == CLASSES
+    assert record.objects.sets == {anchor: tuple(others) for anchor, others in SETS.items()}
+    found = survey(record, draws=40)
+    assert found.of("clean").value == done.scores["clean"]
+    assert found.videos == tuple(NAMES)
+    assert np.isnan(found.by_class[0, 2])  # no whale
+    assert found.drawn.shape == (40, 2)
+    assert record.scores.clean_more.objects is not None
+    assert json.loads(json.dumps(done.scores))["clean_more"]["objects"]["detection"]["k"] == 2
+
+
+def test_a_detector_that_gives_no_boxes_is_refused(videos: dict[str, Path], tmp_path: Path) -> None:
+    bad = partial(SeeingObjects, NamedModel(lambda frames: frames, "blind"), match_objects("blind", (), CLASSES))  # type: ignore[arg-type, return-value]
+    data = Dataset("folder", "test", Path("data"), (BoxSets(CLASSES, SETS, TRUE),), videos)
+    with pytest.raises((BadValue, DataError), match="blind has to give Boxes with scores for each of 1 frames"):
+        run_benchmark(RECIPE, data, Contestant(bad, "blind"), tmp_path / "run", cells=select_cells(RECIPE, None))
+
+
+@pytest.mark.parametrize("damage", [b"", b"no npz", None])
+def test_a_damaged_file_of_boxes_is_refused(done: Run, tmp_path: Path, damage: bytes | None) -> None:
+    path = tmp_path / "clean.npz"
+    if damage is None:
+        np.savez(path, frames=np.array(["v/1"]), counts=np.array([2]), boxes=np.zeros((1, 6)), known=np.array(["x"]))
+    else:
+        path.write_bytes(damage)
+    with pytest.raises(DataError, match=r"clean\.npz"):
+        read_boxes(path)

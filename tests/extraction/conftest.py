@@ -1,8 +1,0 @@
-"""The small extractors can be imported by their own name, as worker processes have to."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,312 @@
+"""Many videos: bad ones set aside, finished ones left alone, several at once, stopped and continued."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from helpers.numpy_extractor import TwoParts, WindowsWhole, write_video
+from jostle.core.types import Segments
+from jostle.errors import BadValue, DataError, MediaError, ResourceError
+from jostle.features.folder import Corrupting, Extracted, extract_videos
+from jostle.features.result import Cost
+
+STRUCK = Corrupting(("thumos14-c/packet_loss:3",), segments={"a": Segments.from_pairs([(0.4, 2.0)])}, truth="x")
+
+
+@pytest.fixture(scope="module")
+def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("videos")
+    lengths = {"a": 61, "b": 40, "short": 5}
+    return {name: write_video(folder / f"{name}.mkv", n, seed=n) for name, n in lengths.items()}
+
+
+def extract(videos: dict[str, Path], out: Path, load=TwoParts, **facts) -> Extracted:
+    return extract_videos(videos, load, out, name="TwoParts", **facts)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_each_video_has_its_features(videos: dict[str, Path], tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    done = extract(videos, tmp_path, keep_frames=True, progress=lambda *step: told.append(step))
+    assert (done.made, done.kept, done.set_aside) == (("a", "b", "short"), (), {})
+    assert done.cost == Cost(decoded=106, seen=106, joined=12 + 7 + 1)
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    for name, path in videos.items():
+        frames = jostle.read(path).frames
+        rows = [
+            [min(4 * i + k, len(frames) - 1) for k in range(16)] for i in range(max((len(frames) - 16) // 4 + 1, 1))
+        ]
+        features = np.load(tmp_path / f"{name}.npy")
+        assert np.array_equal(features, TwoParts()(frames[np.array(rows)]))
+        assert np.array_equal(np.load(tmp_path / "frames" / f"{name}.npy"), TwoParts().see(frames))
+        entry = json.loads((tmp_path / "features.json").read_text())["videos"][name]
+        assert entry["rows"] == len(features)
+        assert (entry["fps"], entry["frames"]) == (25.0, len(frames))
+        assert entry["duration"] == pytest.approx(len(frames) / 25)
+
+
+def test_a_second_run_computes_nothing_and_a_damaged_file_is_made_again(
+    videos: dict[str, Path], tmp_path: Path
+) -> None:
+    extract(videos, tmp_path)
+    before = contents(tmp_path)
+    again = extract(videos, tmp_path)
+    assert (again.made, again.kept, again.cost) == ((), ("a", "b", "short"), Cost())
+    (tmp_path / "b.npy").write_bytes(before["b.npy"][:-3])
+    mended = extract(videos, tmp_path)
+    assert (mended.made, mended.kept) == (("b",), ("a", "short"))
+    assert contents(tmp_path) == before
+    (tmp_path / "features.json").write_text("{")
+    redone = extract(videos, tmp_path)
+    assert redone.made == ("a", "b", "short")
+    assert "its videos are extracted again" in redone.warnings[0]
+    assert contents(tmp_path) == before
+    # What was not kept before is wanted now.
+    assert extract(videos, tmp_path, keep_frames=True).made == ("a", "b", "short")
+
+
+def test_a_changed_video_is_extracted_again(tmp_path: Path) -> None:
+    path = write_video(tmp_path / "v.mkv", 30)
+    extract({"v": path}, tmp_path / "out")
+    write_video(path, 34, seed=1)
+    done = extract({"v": path}, tmp_path / "out")
+    assert done.made == ("v",)
+    assert len(np.load(tmp_path / "out" / "v.npy")) == 5
+
+
+def test_a_bad_video_is_set_aside_and_the_rest_is_done(videos: dict[str, Path], tmp_path: Path) -> None:
+    (tmp_path / "bad.mp4").write_text("no video")
+    (tmp_path / "empty.mp4").write_bytes(b"")
+    more = {
+        "bad": tmp_path / "bad.mp4",
+        "a": videos["a"],
+        "empty": tmp_path / "empty.mp4",
+        "gone": tmp_path / "gone.mp4",
+    }
+    done = extract(more, tmp_path / "out")
+    assert done.made == ("a",)
+    assert set(done.set_aside) == {"bad", "empty", "gone"}
+    assert "empty file" in done.set_aside["empty"]
+    listed = json.loads((tmp_path / "out" / "features.json").read_text())
+    assert listed["set_aside"] == done.set_aside
+    assert list(listed["videos"]) == ["a"]
+    with pytest.raises(MediaError, match="empty file"):
+        extract({"empty": more["empty"]}, tmp_path / "alone")
+    assert list((tmp_path / "alone").iterdir()) == []
+    with pytest.raises(DataError, match=r"none of 2 videos could be used \(bad, empty\); bad: "):
+        extract({"bad": more["bad"], "empty": more["empty"]}, tmp_path / "none")
+
+
+@pytest.mark.parametrize("kind", [TwoParts, WindowsWhole])
+def test_with_the_clean_features_less_is_computed_and_the_bytes_are_the_same(
+    videos: dict[str, Path], tmp_path: Path, kind: type[TwoParts]
+) -> None:
+    two = kind is TwoParts
+    some = {"a": videos["a"]}
+    clean = extract(some, tmp_path / "clean", kind, keep_frames=two)
+    whole = extract(some, tmp_path / "whole", kind, keep_frames=two, corrupting=STRUCK)
+    part = extract(some, tmp_path / "part", kind, keep_frames=two, corrupting=STRUCK, clean=tmp_path / "clean")
+    assert contents(tmp_path / "part") == contents(tmp_path / "whole")
+    assert contents(tmp_path / "clean")["a.npy"] != contents(tmp_path / "whole")["a.npy"]
+    assert part.cost.joined < whole.cost.joined == clean.cost.joined
+    assert part.cost.seen < whole.cost.seen or not two
+
+
+def test_clean_features_that_do_not_belong_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
+    some = {"a": videos["a"]}
+    facts = {"corrupting": STRUCK, "clean": tmp_path / "clean"}
+    with pytest.raises(DataError, match=r"no features\.json there"):
+        extract(some, tmp_path / "out", **facts)
+    extract(some, tmp_path / "clean")
+    with pytest.raises(DataError, match="was not kept; extract with --keep-frames"):
+        extract(some, tmp_path / "out", **facts)
+    extract(some, tmp_path / "clean", keep_frames=True)
+    with pytest.raises(BadValue, match="rule is 'all', not 'released'"):
+        extract(some, tmp_path / "out", rule="released", **facts)
+    with pytest.raises(DataError, match="clean features of b are not there"):
+        extract({"b": videos["b"]}, tmp_path / "out", **facts)
+    extract(some, tmp_path / "struck", corrupting=STRUCK, keep_frames=True)
+    with pytest.raises(BadValue, match="specs is"):
+        extract(some, tmp_path / "out", corrupting=STRUCK, clean=tmp_path / "struck")
+
+
+def test_frames_are_kept_of_extractors_that_see_them(videos: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match="sees windows whole"):
+        extract(videos, tmp_path, WindowsWhole, keep_frames=True)
+
+
+class Broken(TwoParts):
+    """Weights gone bad."""
+
+    def join(self, seen: np.ndarray) -> np.ndarray:
+        return super().join(seen) * np.float32("nan")
+
+
+def test_numbers_that_are_none_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="not finite; check its weights"):
+        extract({"a": videos["a"]}, tmp_path, Broken)
+
+
+def test_a_full_disk_ends_it_and_keeps_what_is_finished(
+    videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jostle.io.files import atomic
+
+    real, calls = atomic._write, []
+
+    def full(path: Path, pieces, *, zipped: bool) -> None:
+        calls.append(path)
+        if ".b.npy" in path.name:
+            path.write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(path, pieces, zipped=zipped)
+
+    monkeypatch.setattr(atomic, "_write", full)
+    with pytest.raises(ResourceError, match=r"no room on the disk for .*b\.npy; free some"):
+        extract(videos, tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "features.json"]
+    monkeypatch.setattr(atomic, "_write", real)
+    again = extract(videos, tmp_path)
+    assert (again.made, again.kept) == (("b", "short"), ("a",))
+
+
+def test_names_that_are_one_file_on_some_disks_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="one file on a disk that ignores case"):
+        extract({"v": videos["a"], "V": videos["b"]}, tmp_path)
+
+
+@pytest.mark.slow
+def test_several_at_once_give_the_same_bytes(videos: dict[str, Path], tmp_path: Path) -> None:
+    bad = tmp_path / "bad.mp4"
+    bad.write_text("no video")
+    every = {**videos, "bad": bad}
+    facts = {"corrupting": Corrupting(("thumos14-c/black_frame:2",), "pair"), "keep_frames": True}
+    one = extract(every, tmp_path / "one", **facts)
+    two = extract(every, tmp_path / "two", jobs=2, **facts)
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+    assert sorted(two.made) == sorted(one.made)
+    assert two.set_aside == one.set_aside
+    assert two.cost == one.cost
+
+
+@pytest.mark.slow
+def test_corruptions_of_others_are_known_in_every_process(tmp_path: Path) -> None:
+    """One from a module is; one from the script itself cannot be, and the message says so."""
+    for name in "ab":
+        write_video(tmp_path / f"{name}.mkv", 20)
+    registered = (
+        "import numpy as np\n"
+        "from jostle.corruptions.engine.corruption import corruption\n"
+        "from jostle.corruptions.engine.placement import placement\n"
+        "@corruption(level='frame', scale=(1, 2, 3, 4, 5), cites='jostle')\n"
+        "def {}(frame, value, moment): return frame // value\n"
+        "@placement('firsts:3')\n"
+        "def {}(argument): return lambda timeline: np.arange(timeline.frames) < int(argument)\n"
+    )
+    (tmp_path / "theirs.py").write_text(registered.format("dimmed", "firsts"))
+    script = (
+        "import theirs\nfrom pathlib import Path\n"
+        "from helpers.numpy_extractor import TwoParts\n"
+        "from jostle.features.folder import Corrupting, extract_videos\n"
+        f"{registered.format('dusky', 'lasts')}"
+        "videos = {name: Path(f'{name}.mkv') for name in 'ab'}\n"
+        "for jobs in (1, 2):\n"
+        "    struck = Corrupting(('dimmed:3',), 'firsts:4')\n"
+        "    done = extract_videos(videos, TwoParts, Path(f'out{jobs}'), name='x', corrupting=struck, jobs=jobs)\n"
+        "    print(sorted(done.made))\n"
+        "try: extract_videos(videos, TwoParts, Path('out'), name='x', corrupting=Corrupting(('dusky',)), jobs=2)\n"
+        "except Exception as error: print(type(error).__name__, error)\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    words = [sys.executable, "script.py"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    first, second, third = done.stdout.splitlines()
+    assert first == second == "['a', 'b']"
+    assert third.startswith("BadValue a worker process does not find its work")
+    assert "'dusky'" in third
+    assert contents(tmp_path / "out1") == contents(tmp_path / "out2")
+
+
+SCRIPT = """
+import sys
+from functools import partial
+from pathlib import Path
+from helpers.numpy_extractor import TwoParts
+from jostle.features.folder import extract_videos
+videos = {path.stem: path for path in sorted(Path(sys.argv[1]).glob("*.mkv"))}
+load = partial(TwoParts, delay_s=float(sys.argv[4]))
+extract_videos(videos, load, Path(sys.argv[2]), name="TwoParts", keep_frames=True, jobs=int(sys.argv[3]))
+"""
+
+
+def are_running(mark: Path) -> bool:
+    """Whether a process with this mark in its environment is alive."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            marked = str(mark).encode() in (folder / "environ").read_bytes()
+            if marked and b"(zombie)" not in (folder / "status").read_bytes():
+                return True
+        except OSError:
+            continue
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_killed_at_any_moment_and_continued(tmp_path: Path, jobs: int) -> None:
+    folder, script = tmp_path / "videos", tmp_path / "script.py"
+    folder.mkdir()
+    script.write_text(SCRIPT)
+    for k in range(6):
+        write_video(folder / f"v{k}.mkv", 150, seed=k)
+    out, whole = tmp_path / "killed", tmp_path / "whole"
+    words = [sys.executable, str(script), str(folder), str(out), str(jobs)]
+    environment = os.environ | {"JOSTLE_TEST_MARK": str(tmp_path)}
+    for count in (1, 3, 4):
+        process = subprocess.Popen([*words, "0.15"], env=environment)
+        deadline = time.monotonic() + 60
+        while len(list(out.glob("*.npy"))) < count:
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        deadline = time.monotonic() + 10
+        while are_running(tmp_path) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not are_running(tmp_path)  # no worker outlives its parent
+    subprocess.run([*words, "0"], check=True)
+    videos = {path.stem: path for path in sorted(folder.glob("*.mkv"))}
+    extract(videos, whole, keep_frames=True)
+    finished = {name: data for name, data in contents(out).items() if ".part-" not in name}
+    assert finished == contents(whole)
+
+
+def test_what_a_stopped_run_finished_is_not_done_again(tmp_path: Path) -> None:
+    """The list is written as videos finish, not only at the end."""
+    videos = {name: write_video(tmp_path / f"{name}.mkv", 20, seed=i) for i, name in enumerate("ab")}
+
+    class Stops(TwoParts):
+        def see(self, frames: np.ndarray) -> np.ndarray:
+            if self.looked:
+                raise KeyboardInterrupt
+            return super().see(frames)
+
+    with pytest.raises(KeyboardInterrupt):
+        extract(videos, tmp_path / "out", Stops)
+    assert extract(videos, tmp_path / "out").kept == ("a",)
+    assert np.load(tmp_path / "out" / "b.npy").shape == (2, 3)

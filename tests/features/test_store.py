@@ -1,0 +1,171 @@
+"""Features on disk: what counts as finished, and what does not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jostle.errors import DataError, MediaError, SourceChanged
+from jostle.features.result import Extraction
+from jostle.features.store import (
+    Entry,
+    FeatureStore,
+    Origin,
+    file_fingerprint,
+    read_extraction,
+    read_store,
+    source_state,
+    write_extraction,
+)
+
+ORIGIN = Origin("net", "sha256:00", 16, 4, "all", 3, ("fog:3",), "centre:5%", 7)
+DONE = Extraction(np.arange(12, dtype=np.float32).reshape(4, 3), np.ones((30, 2), np.float32))
+
+
+def fill(folder: Path, video_id: str = "a", source: tuple[int, int] = (5, 9)) -> FeatureStore:
+    store = FeatureStore(folder, ORIGIN)
+    file, features, frames = write_extraction(folder, video_id, DONE, with_frames=True)
+    store.add(video_id, Entry(file, 4, 25.0, 30, 1.2, features, source, frames, ("odd",)))
+    store.save()
+    return store
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    store = fill(tmp_path)
+    assert np.load(tmp_path / "a.npy").tolist() == DONE.features.tolist()
+    assert np.load(tmp_path / "frames" / "a.npy").shape == (30, 2)
+    origin, videos = read_store(tmp_path)
+    assert (origin, videos) == (ORIGIN, store.videos)
+    content = json.loads((tmp_path / "features.json").read_text())
+    assert {key: content[key] for key in ("format", "extractor", "window", "stride", "specs")} == {
+        "format": 1,
+        "extractor": "net",
+        "window": 16,
+        "stride": 4,
+        "specs": ["fog:3"],
+    }
+    assert content["videos"]["a"]["fps"] == 25.0
+    back = read_extraction(tmp_path, videos["a"], with_frames=True)
+    assert back.features.tobytes() == DONE.features.tobytes()
+    assert back.seen.tobytes() == DONE.seen.tobytes()
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "features.json", "frames"]
+
+
+def test_a_folder_from_before_faults_were_noted_is_read(tmp_path: Path) -> None:
+    fill(tmp_path)
+    path = tmp_path / "features.json"
+    content = json.loads(path.read_text())
+    assert content.pop("released_faults") == []
+    path.write_text(json.dumps(content))
+    assert read_store(tmp_path)[0] == ORIGIN
+    del content["rule"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match="damaged"):
+        read_store(tmp_path)
+
+
+def test_a_finished_video_is_one_that_is_whole_and_of_the_same_source(tmp_path: Path) -> None:
+    fill(tmp_path)
+    store = FeatureStore(tmp_path, ORIGIN)
+    assert store.is_done("a", (5, 9), with_frames=True)
+    assert not store.is_done("b", (5, 9), with_frames=False)
+    assert not store.is_done("a", (5, 10), with_frames=False)
+    assert not store.is_done("a", (6, 9), with_frames=False)
+
+
+@pytest.mark.parametrize("file", ["a.npy", "frames/a.npy"])
+@pytest.mark.parametrize("harm", ["cut", "flipped", "gone", "other shape", "empty", "folder"])
+def test_damage_is_noticed(tmp_path: Path, file: str, harm: str) -> None:
+    fill(tmp_path)
+    path = tmp_path / file
+    data = path.read_bytes()
+    if harm == "cut":
+        path.write_bytes(data[:-5])
+    elif harm == "flipped":
+        path.write_bytes(data[:-5] + bytes([data[-5] ^ 1]) + data[-4:])
+    elif harm == "other shape":
+        np.save(path, np.ones((2, 3), np.float32))
+    elif harm == "empty":
+        path.write_bytes(b"")
+    else:
+        path.unlink()
+        if harm == "folder":
+            path.mkdir()
+    store = FeatureStore(tmp_path, ORIGIN)
+    assert not store.is_done("a", (5, 9), with_frames=True)
+    assert store.is_done("a", (5, 9), with_frames=False) == (file != "a.npy")
+    with pytest.raises(DataError, match="missing, or not as it was written; extract it again"):
+        read_extraction(tmp_path, store.videos["a"], with_frames=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        '{"format": 1, "extractor": "net", "videos": {}}',
+        '{"format": 2, "extractor": "net", "videos": {}}',
+        "[" * 100_000,
+        "\x00\xff",
+    ],
+)
+def test_a_damaged_list_makes_nothing_count(tmp_path: Path, text: str) -> None:
+    fill(tmp_path)
+    (tmp_path / "features.json").write_text(text)
+    store = FeatureStore(tmp_path, ORIGIN)
+    assert store.videos == {}
+    assert "its videos are extracted again" in store.warnings[0]
+
+
+def test_a_list_that_points_elsewhere_is_damaged(tmp_path: Path) -> None:
+    fill(tmp_path)
+    path = tmp_path / "features.json"
+    path.write_text(path.read_text().replace('"a.npy"', '"../b.npy"'))
+    with pytest.raises(DataError, match="video a has a file that is not its own"):
+        read_store(tmp_path)
+
+
+@pytest.mark.parametrize(("key", "value"), [("extractor", "other"), ("weights", None), ("seed", 8), ("specs", ())])
+def test_other_features_are_not_mixed_in(tmp_path: Path, key: str, value: object) -> None:
+    fill(tmp_path)
+    other = dataclasses.replace(ORIGIN, **{key: value})
+    with pytest.raises(SourceChanged, match=f"holds other features: {key} is .*, not .*; name another folder"):
+        FeatureStore(tmp_path, other)
+    assert FeatureStore(tmp_path, other, overwrite=True).videos == {}
+
+
+def test_a_list_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "features.json").write_text('{"name": "my page"}')
+    assert read_store(tmp_path) is None
+    with pytest.raises(SourceChanged, match="not of jostle's making"):
+        FeatureStore(tmp_path, ORIGIN)
+
+
+def test_strange_ids_get_safe_names(tmp_path: Path) -> None:
+    fill(tmp_path, "../etc/passwd")
+    assert [name for name in os.listdir(tmp_path) if name.endswith(".npy")] == ["__etc_passwd~3cba4c3a335390b6.npy"]
+    assert FeatureStore(tmp_path, ORIGIN).is_done("../etc/passwd", (5, 9), with_frames=True)
+
+
+def test_old_leftovers_are_cleared_away_and_new_ones_are_not(tmp_path: Path) -> None:
+    for name, age in ((".a.npy.part-1-0", 7200), (".b.npy.part-1-0", 10)):
+        path = tmp_path / name
+        path.write_bytes(b"half")
+        os.utime(path, (path.stat().st_atime, path.stat().st_mtime - age))
+    FeatureStore(tmp_path, ORIGIN)
+    assert os.listdir(tmp_path) == [".b.npy.part-1-0"]
+
+
+def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
+    with pytest.raises(MediaError, match=r"no\.mp4: no such file"):
+        source_state(tmp_path / "no.mp4")
+    with pytest.raises(DataError, match="cannot be read"):
+        file_fingerprint(tmp_path / "no")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be made"):
+        FeatureStore(tmp_path / "file", ORIGIN)

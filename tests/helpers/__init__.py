@@ -1,0 +1,1 @@
+"""Small data sets, models and runs that tests of several packages share."""

@@ -1,0 +1,139 @@
+"""Runs without models: a guesser that knows the truth and errs more the harder a video is struck."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jostle.core.random import rng_for
+from jostle.core.types import Segments, Truth
+from jostle.core.types.video_labels import VideoLabels
+from jostle.datasets.dataset import Dataset
+from jostle.datasets.frame_sets import FrameSets
+from jostle.errors import DataError
+from jostle.evaluation.inference.jobs import Looked, Order
+from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
+from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.runner.runner import Contestant, run_benchmark
+from jostle.features.result import Cost
+from jostle.metrics.robustness import split_cell
+
+HOSTILE = ('</script><script>alert("x")</script>', "=HYPERLINK(1)", "a|b_c & 50% {x}", "<img src=x onerror=alert(1)>")
+CELLS = ("thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "thumos14-c/motion_blur:1", "thumos14-c/motion_blur:3")
+FACTS: dict[str, dict[str, Any]] = {
+    "detection": {"metric": "mean_ap", "protocol": "thumos14"},
+    "recognition": {"metric": "top_k_accuracy", "k": 1},
+    "frames": {"metric": "pm_k", "k": 3, "labels_of": "own"},
+}
+
+
+def recipe_of(task: str, cells: tuple[str, ...] = CELLS, name: str = "") -> Recipe:
+    groups = (Group("main", cells=cells),) if cells else ()
+    return Recipe(
+        name=name or f"made-{task}", version=1, dataset="folder", subset="test", task=task, groups=groups, **FACTS[task]
+    )  # type: ignore[arg-type]
+
+
+def names_of(count: int) -> tuple[str, ...]:
+    return tuple(f"video_{i:04d}" for i in range(count))
+
+
+def truth_of(videos: int, classes: tuple[str, ...]) -> Truth:
+    made = {}
+    for v, name in enumerate(names_of(videos)):
+        labels = [(v + i) % len(classes) for i in range(3)]
+        made[name] = Segments([2.0, 10.0, 18.0], [6.0, 16.0, 20.0], labels, classes=classes)
+    return Truth.from_segments(made)
+
+
+def annotations_of(task: str, videos: int, classes: tuple[str, ...]) -> Truth | VideoLabels | FrameSets:
+    names = names_of(videos)
+    if task == "detection":
+        return truth_of(videos, classes)
+    label = np.arange(videos) % len(classes)
+    if task == "recognition":
+        return VideoLabels(names, classes, np.arange(videos), label)
+    sets = {f"{name}/0005": [f"{name}/{i:04d}" for i in (2, 3, 4, 6, 7, 8)] for name in names}
+    labels = {f"{name}/{i:04d}": [int(k)] for name, k in zip(names, label, strict=True) for i in range(2, 9)}
+    return FrameSets(sets, labels)
+
+
+@dataclass(frozen=True)
+class Guesser:
+    """Knows the truth; how often it errs grows with severity and with `weakness`."""
+
+    annotations: Any
+    weakness: float
+    fails: tuple[str, ...] = ()
+    knows: float = 0.9
+    shown: tuple[int, ...] | None = None
+
+    def __call__(self, order: Order) -> Looked[Any]:
+        if order.name in self.fails:
+            raise DataError(f"{order.name}: <i>no</i> video")
+        found = {cell.name: self._found(order, cell.name) for cell in order.cells}
+        return Looked(found, Cost(), Cost(), shown=self.shown)
+
+    def _found(self, order: Order, cell: str) -> Any:
+        harm = 0.1 if cell == CLEAN else self.weakness * (split_cell(cell)[1] or 1) / 4
+        rng = rng_for(0, "guess", order.name)  # the same draws in every cell: a harder knock hits the same videos
+        if isinstance(self.annotations, Truth):
+            own = self.annotations.actions[order.name]
+            shift = rng.normal(0, 1, len(own)) * (own.end - own.start) * harm * 1.5
+            label = np.where(rng.random(len(own)) < harm / 2, (own.label + 1) % len(own.classes), own.label)
+            score = 0.9 - 0.5 * rng.random(len(own)) - harm / 4
+            extra = rng.random() * 5
+            return Segments(
+                np.append(np.maximum(own.start + shift, 0), 20 + extra),
+                np.append(np.maximum(own.end + shift, 0.5), 23 + extra),
+                np.append(label, 0),
+                np.append(score, 0.2),
+                own.classes,
+            )
+        if isinstance(self.annotations, VideoLabels):
+            place = self.annotations.videos.index(order.name)
+            scores = rng.random(len(self.annotations.classes)).astype(np.float32)
+            scores[self.annotations.label[place]] += np.float32(self.knows and self.knows - harm)
+            return scores
+        classes = 1 + max(k for labels in self.annotations.labels.values() for k in labels)
+        rows = rng.random((len(order.frames), classes)).astype(np.float32)
+        for row, frame in zip(rows, order.frames, strict=True):
+            row[self.annotations.labels[frame][0]] += np.float32(1 - harm)
+        return rows
+
+
+def made_run(
+    out: Path,
+    task: str = "detection",
+    *,
+    videos: int = 12,
+    classes: tuple[str, ...] = ("jump", "run", "sit down"),
+    weakness: float = 1.0,
+    model: str = "guesser",
+    cells: tuple[str, ...] = CELLS,
+    source: Path | None = None,
+    seed: int = 0,
+    fails: tuple[str, ...] = (),
+    knows: float = 0.9,
+    benchmark: str = "",
+    on: str = "",
+    shown: tuple[int, ...] | None = None,
+) -> Path:
+    """A run folder; the videos hold nothing, or are all `source`; `on` puts the recipe on other data."""
+    recipe, annotations = recipe_of(task, cells, benchmark), annotations_of(task, videos, classes)
+    if on:
+        recipe = recipe.on("folder", "test", on)
+    folder = out.parent / "videos"
+    folder.mkdir(exist_ok=True)
+    files = {name: source or folder / f"{name}.mp4" for name in names_of(videos)}
+    if source is None:
+        for file in files.values():
+            file.write_bytes(b"no video")
+    data = Dataset("folder", "test", folder, (annotations,), files)
+    contestant = Contestant(partial(Guesser, annotations, weakness, fails, knows, shown), model)
+    run_benchmark(recipe, data, contestant, out, cells=select_cells(recipe, None), seed=seed, jobs=1)
+    return out

@@ -1,0 +1,57 @@
+"""A benchmark of objects on a few short videos, with a detector of a few lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from helpers.small_recognition import NAMES
+from jostle.core.types.boxes import Boxes
+from jostle.core.types.clip import Frames
+from jostle.datasets.dataset import Dataset
+from jostle.datasets.frame_sets import BoxSets
+from jostle.datasets.object_classes import match_objects
+from jostle.evaluation.inference.object_detection import NamedModel, SeeingObjects
+from jostle.evaluation.recipes.recipe import Group, Recipe
+from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.runner.runner import Contestant, Run, run_benchmark
+
+CLASSES = ("light", "dark", "whale")
+SETS = {f"{name}/000020": [f"{name}/000019", f"{name}/000022"] for name in NAMES}
+TRUE = {
+    f"{name}/0000{number}": Boxes([[4, 4, 20, 20], [30, 8, 44, 30]], [i % 2, 1])
+    for i, name in enumerate(NAMES)
+    for number in (19, 20, 22)
+}
+RECIPE = Recipe(
+    name="small-boxes",
+    version=1,
+    dataset="folder",
+    subset="test",
+    task="objects",
+    metric="pm_k_map",
+    k=2,
+    groups=(Group("noise", cells=("gaussian_noise:3",)),),
+)
+
+
+def find(frames: Frames) -> list[Boxes]:
+    """Boxes that every pixel moves, surer and better placed where a frame is bright."""
+    made = []
+    for frame in frames:
+        off = int(frame.astype(np.int64).sum() % 7)
+        boxes = [[4 + off, 4, 20 + off, 20], [30, 8 + off, 44, 30 + off], [0, 0, 6, 6]]
+        made.append(Boxes(boxes, [off % 2, 1, 0], [0.9 - off / 100, 0.5, 0.1 + off / 50]))
+    return made
+
+
+def looking() -> SeeingObjects:
+    return SeeingObjects(NamedModel(find, "finder"), match_objects("finder", ("Light", "dark", "car"), CLASSES), 4)
+
+
+def run(videos: dict[str, Path], out: Path, **asked: Any) -> Run:
+    data = Dataset("folder", "test", Path("data"), (BoxSets(CLASSES, SETS, TRUE),), videos)
+    cells = select_cells(RECIPE, asked.pop("cells", None))
+    return run_benchmark(RECIPE, data, Contestant(looking, "finder"), out, cells=cells, **asked)

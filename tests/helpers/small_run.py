@@ -1,0 +1,89 @@
+"""A benchmark of a few cells on a few short videos, with a model of a few lines; also as a program, to be killed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from helpers.numpy_extractor import TwoParts, write_video
+from jostle.core.types import Segments, Truth
+from jostle.datasets.dataset import Dataset
+from jostle.evaluation.inference.detection import DetectingByFeatures
+from jostle.evaluation.recipes.recipe import Group, Recipe
+from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.runner.runner import Contestant, Run, run_benchmark
+from jostle.mending.damage import Mending
+
+NAMES = "abcd"
+RECIPE = Recipe(
+    name="small-c",
+    version=1,
+    dataset="folder",
+    subset="test",
+    task="detection",
+    metric="mean_ap",
+    protocol="thumos14",
+    groups=(
+        Group("main", cells=("thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "freeze:3")),
+        Group("more", cells=("thumos14-c/packet_loss:2",), beside=True),
+    ),
+)
+TRUTH = Truth.from_segments({name: Segments.from_pairs([(0.2 + 0.1 * i, 1.4)]) for i, name in enumerate(NAMES)})
+
+
+class Leaning:
+    """Two segments a video that depend on all of its features."""
+
+    def __init__(self, delay_s: float = 0.0) -> None:
+        self.delay_s = delay_s
+
+    def detect(self, features: np.ndarray, **facts: Any) -> Segments:
+        time.sleep(self.delay_s)
+        lean = float(features.astype(np.float64).sum() % 997) / 997
+        return Segments([0.2, 1.5 * lean], [1.2 + 0.2 * lean, 1.9], [0, 0], [0.5 + lean / 3, lean / 2], ("action",))
+
+
+def looking(delay_s: float = 0.0) -> DetectingByFeatures:
+    return DetectingByFeatures(TwoParts(8, 2), Leaning(delay_s))
+
+
+def looking_mended() -> DetectingByFeatures:
+    return DetectingByFeatures(TwoParts(8, 2), Leaning(), mending=Mending())
+
+
+def contestant(delay_s: float = 0.0, weights: str = "w1") -> Contestant:
+    return Contestant(partial(looking, delay_s), "leaning", weights, "file", "two_parts")
+
+
+def mended_run(videos: dict[str, Path], out: Path, cells: list[str] | None = None, jobs: int = 1) -> Run:
+    """The same with struck frames known, and what they touch replaced."""
+    made = replace(contestant(), load=looking_mended, mend="known")
+    return run_benchmark(RECIPE, data_of(videos), made, out, cells=select_cells(RECIPE, cells), jobs=jobs)
+
+
+def write_videos(folder: Path) -> dict[str, Path]:
+    return {name: write_video(folder / f"{name}.mkv", 48, seed=seed) for seed, name in enumerate(NAMES)}
+
+
+def data_of(videos: dict[str, Path], **facts: Any) -> Dataset:
+    return Dataset("folder", "test", Path("data"), (TRUTH,), videos, **facts)
+
+
+def run(videos: dict[str, Path], out: Path, *, delay_s: float = 0.0, weights: str = "w1", **asked: Any) -> Run:
+    recipe = asked.pop("recipe", RECIPE)
+    data = asked.pop("data", None) or data_of(videos)
+    cells = select_cells(recipe, asked.pop("cells", None))
+    return run_benchmark(recipe, data, contestant(delay_s, weights), out, cells=cells, **asked)
+
+
+if __name__ == "__main__":
+    source, target, jobs = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+    import small_run  # so that worker processes find the same module
+
+    small_run.run({name: source / f"{name}.mkv" for name in NAMES}, target, delay_s=0.02, jobs=jobs)

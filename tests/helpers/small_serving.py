@@ -1,0 +1,161 @@
+"""Small things to be held in a process and asked about, in a module of their own so that processes find them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jostle.errors import CheckpointError, SourceChanged
+from jostle.evaluation.inference.jobs import Order
+from jostle.evaluation.inference.remote import look_from_afar
+
+
+@dataclass(frozen=True)
+class OneLane:
+    """As on a CPU."""
+
+    count: int = 1
+
+    def begin(self) -> None:
+        pass
+
+    @contextmanager
+    def lane(self) -> Iterator[None]:
+        yield
+
+    def pinned(self, memory: object) -> Callable[[], None]:
+        return int  # something that may be called
+
+
+class Adder:
+    """Adds a number to arrays, and knows how many came together."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.together: list[int] = []
+
+
+def adder(number: int = 1) -> Adder:
+    return Adder(number)
+
+
+def unreadable() -> Adder:
+    raise CheckpointError("no such weights", fault="F54")
+
+
+def deadly_to_load(mark: Path) -> Adder:
+    """Loads once, and its process is killed when it loads again."""
+    if mark.exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    mark.touch()
+    return Adder(1)
+
+
+def unreadable_again(mark: Path) -> Adder:
+    """Loads once; after that its weights are gone."""
+    if mark.exists():
+        raise CheckpointError("no such weights", fault="F54")
+    mark.touch()
+    return Adder(1)
+
+
+def add(thing: Adder, items: np.ndarray) -> np.ndarray:
+    time.sleep(0.01)
+    thing.together.append(1)
+    return items + thing.number
+
+
+def add_together(thing: Adder, questions: Sequence[tuple[np.ndarray]]) -> list[np.ndarray]:
+    if any((items == 255).all() for (items,) in questions):
+        raise SourceChanged("one of them is white")
+    thing.together.append(len(questions))
+    return [items + thing.number for (items,) in questions]
+
+
+add.together = add_together  # type: ignore[attr-defined]
+
+
+def how_many_together(thing: Adder) -> list[int]:
+    return thing.together
+
+
+def who(thing: Adder) -> int:
+    return os.getpid()
+
+
+def who_slowly(thing: Adder, items: np.ndarray) -> int:
+    time.sleep(0.05)
+    return os.getpid()
+
+
+NAP_S = 0.3
+
+
+def sleep(thing: Adder, items: np.ndarray) -> int:
+    time.sleep(NAP_S)
+    return int(items[0, 0])
+
+
+def fail(thing: Adder, what: str) -> None:
+    raise SourceChanged(what, fault="F9")
+
+
+def die(thing: Adder) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_once(thing: Adder, items: np.ndarray, mark: Path) -> int:
+    if not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return int(items.sum())
+
+
+def write_into(thing: Adder, items: np.ndarray) -> int:
+    items[:] = 7
+    return int(items.sum())
+
+
+def asking(served: Any) -> Callable[[int], int]:
+    """A worker: a picture of one colour for each number, asked about, its first pixel plus one."""
+
+    def work(number: int) -> int:
+        picture = np.full((1, 200, 400, 3), number, np.uint8)
+        answers = [served.later(add, picture, together=4) for _ in range(20)]
+        return int(np.max([answer() for answer in answers]))
+
+    return work
+
+
+def dying_while_asking(served: Any, mark: Path) -> Callable[[int], int]:
+    """The same, but the first worker that is at number 3 is killed when its questions are under way."""
+    work = asking(served)
+
+    def die_once_at_three(number: int) -> int:
+        if number == 3 and not mark.exists():
+            mark.touch()
+            for _ in range(6):
+                served.later(add, np.zeros((1, 200, 400, 3), np.uint8), together=4)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return work(number)
+
+    return die_once_at_three
+
+
+def telling_of_torch(served: Any) -> Callable[[Order], bool]:
+    look = look_from_afar(served)
+
+    def tell(order: Order) -> bool:
+        assert look(order).found["clean"].shape == (3,)
+        return "torch" in sys.modules
+
+    return tell

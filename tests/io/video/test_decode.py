@@ -1,0 +1,330 @@
+"""Reading: exact frames in any order, exact times, bounded work."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from jostle.core.types.clip import Frame, Frames
+from jostle.errors import BadValue, SourceChanged
+from jostle.io.video import decode, ffmpeg_frames, probe, source
+from jostle.io.video.colour import ToRgb
+from jostle.io.video.decode import Reader, read
+from jostle.io.video.ffmpeg import open_input, picture_stream
+from jostle.io.video.timestamps import Misled
+from jostle.io.video.validation import Limits
+
+KINDS = [
+    "h264_b_frames",
+    "h264_open_gop",
+    "h264_long_gop",
+    "h264_vfr",
+    "mpeg4_avi",
+    "mpeg2_ts",
+    "vp9_mkv",
+    "hevc_mp4",
+    "mjpeg_mkv",
+]
+ONE_FRAME = 64 * 48 * 3 // 2
+# OpenCV converts colours as FFmpeg does by default, which on some processors is up to three grey levels off, and leaves
+# the inverse transform of MPEG-4 and Motion JPEG to the processor, by which their pictures drift.
+FAR = 6
+
+
+@pytest.fixture(autouse=True)
+def fresh_surveys() -> None:
+    decode._surveys.clear()
+
+
+def far(frames: Frames, others: Frames) -> int:
+    return int(np.abs(frames.astype(int) - others).max())
+
+
+def from_first_to_last(path: Path) -> list[Frame]:
+    """Frames in the order in which FFmpeg gives them, without an index, a seek or a second thread."""
+    limits = Limits()
+    with open_input(str(path), limits) as container:
+        stream = picture_stream(container, str(path), limits)
+        stream.codec_context.thread_count = 1
+        convert = ToRgb((stream.height, stream.width), 0)
+        return [convert(frame) for frame in container.decode(stream)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frames_are_those_of_another_reader(kind: str, videos: dict[str, Path]) -> None:
+    capture = cv2.VideoCapture(str(videos[kind]))
+    with Reader(videos[kind]) as reader:
+        for frame in reader:
+            read, other = capture.read()
+            assert read
+            assert far(frame, other[..., ::-1]) <= FAR
+        assert not capture.read()[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_order_gives_the_frames_of_sequential_reading(
+    kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = from_first_to_last(videos[kind])
+    assert len(expected) == 60
+    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    rng = np.random.default_rng(11)
+    orders = [range(60), range(59, -1, -1), rng.integers(0, 60, 50), [0, 59, 1, 58, 30, 29, 31]]
+    with Reader(videos[kind]) as reader:
+        assert len(reader) == 60
+        for order in orders:
+            for number in order:
+                assert np.array_equal(reader.frame(int(number)), expected[number]), number
+        assert np.array_equal(reader.block(20, 33), expected[20:33])
+        assert np.array_equal(np.stack(list(reader)), expected)
+
+
+@pytest.mark.parametrize("kind", ["h264_b_frames", "vp9_mkv", "hevc_mp4"])
+def test_pixels_do_not_depend_on_threads(kind: str, videos: dict[str, Path]) -> None:
+    with Reader(videos[kind], threads=1) as one:
+        alone = one.block(0, 60)
+    decode._surveys.clear()
+    with Reader(videos[kind], threads=4) as many:
+        assert np.array_equal(many.block(0, 60), alone)
+
+
+def test_seeking_survives_a_log_level(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    import av
+
+    monkeypatch.setattr(decode, "_CACHE_BYTES", ONE_FRAME)
+    av.logging.set_level(av.logging.PANIC)
+    try:
+        with Reader(videos["h264_b_frames"]) as reader:
+            assert [reader.frame(i).shape for i in (50, 3, 40, 2)] == [(48, 64, 3)] * 4
+    finally:
+        av.logging.set_level(None)
+
+
+@pytest.fixture
+def decoded_count(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    counts = {"pictures": 0, "starts": 0}
+    original = ffmpeg_frames.Pictures.pictures
+
+    def counting(self: ffmpeg_frames.Pictures, start: int):  # type: ignore[no-untyped-def]
+        counts["starts"] += 1
+        for item in original(self, start):
+            counts["pictures"] += 1
+            yield item
+
+    monkeypatch.setattr(ffmpeg_frames.Pictures, "pictures", counting)
+    return counts
+
+
+def test_reading_forward_never_seeks(
+    videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch, decoded_count: dict[str, int]
+) -> None:
+    monkeypatch.setattr(decode, "_CACHE_BYTES", ONE_FRAME)
+    with Reader(videos["h264_b_frames"]) as reader:
+        reader._cache.clear()
+        for lo in range(0, 60, 7):
+            reader.block(lo, min(60, lo + 7))
+    assert decoded_count == {"pictures": 60, "starts": 1}
+
+
+@pytest.mark.parametrize(("kind", "cached_frames", "most"), [("h264_b_frames", 14, 120), ("h264_long_gop", 20, 240)])
+def test_reading_backward_is_not_quadratic(
+    kind: str,
+    cached_frames: int,
+    most: int,
+    videos: dict[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    decoded_count: dict[str, int],
+) -> None:
+    with Reader(videos[kind]) as reader:
+        weight = reader._source.weight(reader._picture(0))
+        monkeypatch.setattr(decode, "_CACHE_BYTES", cached_frames * weight)
+        reader._cache.clear()
+        reader._cached_bytes = 0
+        for number in range(59, -1, -1):
+            reader.frame(number)
+    assert decoded_count["pictures"] <= most
+
+
+def test_a_short_clip_is_decoded_once(videos: dict[str, Path], decoded_count: dict[str, int]) -> None:
+    with Reader(videos["h264_b_frames"]) as reader:
+        reader.block(0, 60)
+    assert decoded_count["starts"] == 0
+
+
+@pytest.mark.parametrize(("room", "again"), [(60, False), (5, True)])
+def test_who_comes_back_may_keep_more(
+    videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch, decoded_count: dict[str, int], room: int, again: bool
+) -> None:
+    monkeypatch.setattr(decode, "_CACHE_BYTES", ONE_FRAME)
+    with Reader(videos["mpeg4_avi"], picture_bytes=room * ONE_FRAME) as reader:
+        for _ in range(3):
+            reader.frame(30)
+            reader.frame(59)
+    assert (decoded_count["pictures"] > 0) == again
+
+
+def test_kept_pictures_stay_within_the_budget(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "_CACHE_BYTES", 10 * ONE_FRAME)
+    with Reader(videos["mpeg4_avi"]) as reader:
+        for number in (*range(60), *range(59, -1, -1)):
+            reader.frame(number)
+            assert reader._cached_bytes <= 10 * ONE_FRAME
+            assert reader._cached_bytes == sum(reader._source.weight(kept) for kept in reader._cache.values())
+
+
+def test_times_are_exact(videos: dict[str, Path]) -> None:
+    gaps = np.random.default_rng(5).integers(1, 90, 60)
+    expected = [Fraction(int(t), 1000) for t in np.cumsum(gaps) - gaps[0]]
+    with Reader(videos["h264_vfr"]) as reader:
+        assert [int(tick) * reader.time_base for tick in reader.ticks] == expected
+        assert reader.pts.tolist() == [float(time) for time in expected]
+        assert reader.first_tick == 0
+        assert not reader.warnings
+        for number in (0, 7, 59):
+            assert reader.index_at(float(reader.pts[number])) == number
+        assert reader.index_at(float(reader.pts[7]) - 1e-4) == 6
+        assert np.array_equal(reader.at(float(reader.pts[7]) + 1e-4), reader.frame(7))
+        with pytest.raises(BadValue, match="nothing is shown at -1"):
+            reader.at(-1.0)
+        with pytest.raises(BadValue, match="nothing is shown at 100"):
+            reader.at(100.0)
+
+
+def test_frames_outside_the_video_are_refused(videos: dict[str, Path]) -> None:
+    with Reader(videos["h264_b_frames"]) as reader:
+        with pytest.raises(BadValue, match=r"b\.mp4: no frame 60; it has frames 0 to 59"):
+            reader.frame(60)
+        with pytest.raises(BadValue, match=r"no frames 10 to 61; it has 60 frames"):
+            reader.block(10, 61)
+        with pytest.raises(BadValue, match="on_missing must be error, drop or hold"):
+            Reader(videos["h264_b_frames"], on_missing="guess")  # type: ignore[arg-type]
+
+
+def test_read_by_number_and_by_time(videos: dict[str, Path]) -> None:
+    whole = read(videos["h264_b_frames"])
+    assert (len(whole), whole.fps, whole.size) == (60, Fraction(25), (48, 64))
+    by_number = read(videos["h264_b_frames"], 10, 20)
+    assert np.array_equal(by_number.frames, whole.frames[10:20])
+    assert by_number.pts.tolist() == whole.pts[10:20].tolist()
+    by_time = read(videos["h264_b_frames"], 0.4, 0.8)
+    assert np.array_equal(by_time.frames, by_number.frames)
+    assert len(read(videos["h264_b_frames"], 55, 1000)) == 5
+    assert len(read(videos["h264_b_frames"], 20, 10)) == 0
+    with pytest.raises(BadValue, match=r"start must not be negative, got -1; frames and seconds count from 0"):
+        read(videos["h264_b_frames"], -1)
+    with pytest.raises(BadValue, match="stop must be a frame number"):
+        read(videos["h264_b_frames"], 0, "end")  # type: ignore[arg-type]
+
+
+def test_the_second_opening_reuses_the_survey(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    with Reader(videos["h264_b_frames"]) as reader:
+        first = reader.block(0, 60)
+    monkeypatch.setattr(ffmpeg_frames.Pictures, "survey", lambda *_: pytest.fail("surveyed again"))
+    with Reader(videos["h264_b_frames"]) as reader:
+        assert np.array_equal(reader.block(0, 60), first)
+
+
+@pytest.mark.parametrize("kind", ["h264_b_frames", "mpeg4_avi", "vp9_mkv", "h264_vfr"])
+def test_without_pyav_opencv_reads(kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    with Reader(videos[kind]) as reader:
+        expected, times = reader.block(0, 60), reader.pts
+    for module in (probe, source):
+        monkeypatch.setattr(module, "have_pyav", lambda: False)
+    with Reader(videos[kind]) as reader:
+        assert reader.facts.decoder == "opencv"
+        assert "PyAV is not installed" in reader.warnings[0]
+        assert far(reader.block(0, 60), expected) <= FAR
+        assert np.array_equal(reader.frame(5), reader.block(0, 60)[5])
+        np.testing.assert_allclose(reader.pts, times, atol=1e-3)  # OpenCV tells milliseconds
+    assert probe.probe(videos[kind]).decoder == "opencv"
+
+
+def test_real_clips_are_near_those_of_another_reader(media_folder: Path) -> None:
+    clips = sorted(path for path in media_folder.iterdir() if path.suffix in (".mp4", ".avi", ".mkv"))
+    assert len(clips) > 5
+    for path in clips:
+        capture = cv2.VideoCapture(str(path))
+        with Reader(path) as reader:
+            for number, frame in enumerate(reader):
+                there, picture = capture.read()
+                assert there, (path.name, number)
+                if number % 10 == 0:
+                    assert far(frame, picture[..., ::-1]) <= FAR, (path.name, number)
+            assert not capture.read()[0], path.name
+            assert reader.pts[0] == 0
+            assert (np.diff(reader.pts) > 0).all()
+
+
+def test_a_vanished_file_is_noticed(videos: dict[str, Path], tmp_path: Path) -> None:
+    copy = tmp_path / "copy.mp4"
+    copy.write_bytes(videos["h264_b_frames"].read_bytes())
+    with pytest.raises(SourceChanged, match=r"copy\.mp4: gone while it was being read"), Reader(copy):
+        copy.unlink()
+
+
+def test_the_first_pass_over_a_file_tells_how_far_it_is(tmp_path: Path) -> None:
+    from jostle.io.video.encode import Writer
+
+    path = tmp_path / "told.mp4"
+    with Writer(path, size=(32, 32), fps=25) as writer:
+        for level in range(100):
+            writer.write(np.full((32, 32, 3), level, np.uint8))
+    told: list[tuple[int, int]] = []
+    with Reader(path, progress=lambda done, total: told.append((done, total))):
+        pass
+    assert told == [(0, 100), (32, 100), (64, 100), (96, 100)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_read_once_is_read_the_same(kind: str, videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    with Reader(videos[kind]) as reader:
+        wanted = reader.ticks.tolist(), reader.stamps, reader.fps, reader.damage, reader.warnings
+        frames = np.stack(list(reader))
+    decode._surveys.clear()
+    with Reader(videos[kind], once=True) as reader:
+        found = reader.ticks.tolist(), reader.stamps, reader.fps, reader.damage, reader.warnings
+        assert found == wanted
+        assert np.array_equal(np.stack(list(reader)), frames)
+        assert np.array_equal(reader.frame(7), frames[7])  # back to what was seen
+
+
+def test_a_long_file_with_an_index_is_decoded_once(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    decoded = []
+    summed = ffmpeg_frames.checksum
+    monkeypatch.setattr(ffmpeg_frames, "checksum", lambda frame: decoded.append(1) or summed(frame))
+    with Reader(videos["h264_b_frames"], once=True) as reader:
+        assert not decoded
+        assert len(list(reader)) == len(decoded) == len(reader)
+
+
+def test_a_leap_ahead_goes_by_what_lies_between(videos: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a frame that nobody has seen there is no sum, so a seek to it could not be trusted."""
+    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    with Reader(videos["h264_open_gop"]) as reader:
+        frames = np.stack(list(reader))
+    decode._surveys.clear()
+    with Reader(videos["h264_open_gop"], once=True) as reader:
+        for number in (50, 3, 59, 20):
+            assert np.array_equal(reader.frame(number), frames[number])
+
+
+def test_a_file_that_is_not_as_its_index_says_is_told_of(
+    videos: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decode, "_CACHE_BYTES", 5 * ONE_FRAME)
+    data = bytearray(videos["h264_long_gop"].read_bytes())
+    middle = data.index(b"mdat") + (data.index(b"moov") - data.index(b"mdat")) // 2
+    data[middle : middle + 60] = bytes(60)
+    path = tmp_path / "damaged.mp4"
+    path.write_bytes(data)
+    with Reader(path) as reader:
+        assert reader.damage
+    decode._surveys.clear()
+    with Reader(path, once=True) as reader, pytest.raises(Misled, match="not there as its index says"):
+        list(reader)

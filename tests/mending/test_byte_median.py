@@ -1,0 +1,14 @@
+"""The median of bytes is the one that sorting finds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from jostle.mending.blank_frames import median
+
+
+def test_medians_are_those_of_sorting() -> None:
+    values = np.random.default_rng(0).integers(0, 256, (5, 33, 40, 11), np.uint8)
+    values[0] = 255
+    values[1, :17] = 0
+    assert np.array_equal(median(values), np.sort(values, 1)[:, 16])

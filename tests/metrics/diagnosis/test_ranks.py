@@ -1,0 +1,41 @@
+"""Tables of average precision from ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from jostle.metrics.alignment import align
+from jostle.metrics.diagnosis.ranks import mean_of, precise_enough, ties_turned
+from jostle.metrics.matching import rank
+from jostle.metrics.mean_ap import average_precision_table, interpolated_ap
+
+
+def test_the_table_is_interpolated_ap_of_each_class() -> None:
+    ranks = np.array([[4, 0, -1, 7], [-1, -1, 2, 1]])
+    label, positives = np.array([1, 1, 0, 1]), np.array([1, 3, 0])
+    made = average_precision_table(ranks, label, positives, normaliser=2.0)
+    assert made[1, 0] == interpolated_ap(np.array([0, 4, 7]), 3, normaliser=2.0)
+    assert made[0].tolist() == [0.0, interpolated_ap(np.array([2]), 1, normaliser=2.0)]
+    assert np.isnan(made[2]).all()
+    assert mean_of(made) == pytest.approx(made[:2].mean())
+    assert mean_of(made[2:]) == 0.0
+
+
+def test_precision_may_climb_above_the_floor_again() -> None:
+    """N = positives = 4: precision at the hits is 1/5, 2/6, 3/7 of ranks 4, 5, 6."""
+    ranks, label, positives = np.array([[6, 4, 5, -1]]), np.zeros(4, int), np.array([4])
+    kept = precise_enough(ranks, label, positives, normaliser=4, floor=0.2)
+    assert kept.tolist() == [[True, False, True, False]]  # 1/5 is at the floor, and goes
+    assert precise_enough(ranks, label, positives, normaliser=4, floor=0.0).tolist() == [[True, True, True, False]]
+
+
+def test_ties_are_turned_within_a_class(truth_of, found_of) -> None:
+    truth = truth_of([("u", "A", 0, 1), ("u", "B", 0, 1)])
+    rows = [("u", "A", 0, 1, 0.5), ("u", "B", 0, 1, 0.5), ("u", "A", 0, 2, 0.5), ("u", "A", 0, 3, 0.7)]
+    aligned = align(found_of(rows), truth)
+    ranking = rank(aligned, truth)
+    turned = ties_turned(ranking, aligned)
+    assert ranking.order.tolist() == [3, 2, 0, 1]
+    assert ranking.order[turned].tolist() == [3, 0, 2, 1]
+    assert turned[turned].tolist() == [0, 1, 2, 3]

@@ -1,0 +1,296 @@
+"""The doors of a detector: names, settings, weights, features, and what comes out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from jostle.errors import BadValue, CheckpointError, DataError, UnknownName
+from jostle.models.checkpoints import write_weights
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.decoding import with_video_scores
+from jostle.models.detection.detector import detectors, load_detector
+from jostle.models.detection.opentad import is_opentad, opentad_names
+from jostle.models.detection.outputs import Candidates
+
+NAMES = ("actionformer", "tridet", "temporalmaxer")  # they answer at points
+EVERY = (*NAMES, "vsgn")
+SETS = ("thumos_i3d", "thumos_i3d_rgb", "thumos_videomae", "anet_tsp", "anet_i3d", "multithumos_i3d", "puppets")
+TINY = {"dim": 16, "head_dim": 16}
+Make = Callable[..., Any]
+
+
+def test_every_variant_is_on_the_shelf() -> None:
+    others = {f"vsgn_{kind}" for kind in ("thumos_tsn", "anet_tsp", "anet_i3d", "puppets")}
+    others |= {"afsd", "afsd_thumos", "afsd_anet", "afsd_puppets", "basictad", "basictad_puppets"}
+    others |= {f"basictad_thumos_{form}" for form in ("ab3", "ab6", "afs3", "afm6")}
+    others |= {"e2e_tad", "e2e_tad_puppets", "e2e_tad_anet_slowfast", "e2e_tad_anet_tsm50"}
+    others |= {f"e2e_tad_thumos_{trunk}" for trunk in ("slowfast", "tsm18", "tsm50")}
+    assert set(detectors) == set(EVERY) | {f"{name}_{kind}" for name in NAMES for kind in SETS} | others
+    assert all(variant.summary.endswith(".") for variant in detectors.values())
+
+
+@pytest.mark.parametrize("name", sorted(name for name in detectors if detectors[name].model.looks_at == "features"))
+def test_every_variant_detects(name: str, rows: Make) -> None:
+    detector = load_detector(name, **(TINY if name.startswith(NAMES) else {"dim": 32}))
+    assert detector.looks_at == "features"
+    width = detector.config.input_dim
+    found = detector.detect(rows(40, width), fps=30, duration=6.0)
+    assert found.score is not None
+    assert len(found) <= detector.config.max_segments
+    assert (found.end <= 6.0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    [
+        ("actionformer", 29.25),
+        ("tridet", 15.99),
+        ("temporalmaxer", 7.12),
+        ("actionformer_anet_tsp", 6.94),
+        ("vsgn", 8.37),
+        ("afsd", 44.75),
+        ("afsd_anet", 30.16),
+        ("basictad_thumos_ab3", 40.84),
+        ("basictad_thumos_ab6", 40.84),
+        ("e2e_tad_thumos_slowfast", 42.28),
+        ("e2e_tad_thumos_tsm50", 32.17),
+        ("e2e_tad_thumos_tsm18", 19.44),
+    ],
+)
+def test_sizes_are_the_published_ones(name: str, millions: float) -> None:
+    with torch.device("meta"):
+        variant = detectors[name]
+        detector = variant.model(variant.config())
+    assert sum(p.numel() for p in detector.parameters()) / 1e6 == pytest.approx(millions, abs=0.006)
+
+
+def test_multithumos_repeats_one_norm_for_every_level() -> None:
+    keys = load_detector("temporalmaxer_multithumos_i3d", **TINY).state_dict()
+    assert {f"neck.fpn_norms.{level}.weight" for level in range(6)} <= set(keys)
+    assert "backbone.embd.2.conv.weight" in keys
+
+
+def test_unknown_names_and_settings() -> None:
+    with pytest.raises(UnknownName, match="did you mean actionformer_thumos_i3d"):
+        load_detector("actionformer_thumos_i3")
+    with pytest.raises(BadValue, match=r"tridet has no setting heads: did you mean head_dim\?"):
+        load_detector("tridet", heads=4)
+    with pytest.raises(BadValue, match="dim must be a whole number from 1, not 0"):
+        load_detector("tridet", dim=0)
+    with pytest.raises(BadValue, match="a window is an odd number of steps, not 4"):
+        load_detector("actionformer", window=4)
+    with pytest.raises(BadValue, match="rules: 'mine' is not one of 'original', 'opentad'"):
+        load_detector("actionformer", rules="mine")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_features_that_cannot_be_used(name: str, small: Make, rows: Make) -> None:
+    detector = small(name)
+    good = rows(20)
+    with pytest.raises(BadValue, match=r"got \(T, 10\), the model takes 12; choose the variant"):
+        detector.raw(good[:, :10])
+    with pytest.raises(BadValue, match=r"got \(T, 20\), the model takes 12; transpose them"):
+        detector.raw(good.T)
+    with pytest.raises(BadValue, match=r"must be \(T, 12\), one row a step, got an array of shape \(12,\)"):
+        detector.raw(good[0])
+    with pytest.raises(BadValue, match="floating-point numbers, got int64"):
+        detector.raw(good.astype(np.int64))
+    with pytest.raises(DataError, match="no rows"):
+        detector.raw(good[:0])
+    for bad in (np.nan, np.inf):
+        spoilt = good.copy()
+        spoilt[7, 3] = bad
+        with pytest.raises(DataError, match="row 7 of 20 holds NaN or infinity"):
+            detector.detect(spoilt, fps=30, duration=3)
+    with pytest.raises(BadValue, match="fps must be above 0, not 0"):
+        detector.detect(good, fps=0, duration=3)
+    with pytest.raises(BadValue, match="at least one video"):
+        detector.batch([])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_step_is_enough(name: str, small: Make, rows: Make) -> None:
+    detector = small(name)
+    assert [int(mask.sum()) for mask in detector.raw(rows(1))["mask"]] == [1, 1, 1, 1]
+    detector.detect(rows(1), fps=30, duration=0.5)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_half_and_double_precision_are_taken(name: str, small: Make, rows: Make) -> None:
+    detector, good = small(name), rows(20)
+    wanted = detector.raw(good)["cls"][0]
+    assert np.array_equal(detector.raw(good.astype(np.float64))["cls"][0], wanted)
+    assert np.abs(detector.raw(good.astype(np.float16))["cls"][0] - wanted).max() < 0.1
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_inference_leaves_no_trace(name: str, small: Make, rows: Make) -> None:
+    detector, good = small(name).train(), rows(30)
+    before, state = good.copy(), {key: value.clone() for key, value in detector.state_dict().items()}
+    first, second = detector.raw(good), detector.raw(good)
+    assert all(np.array_equal(a, b) for key in first for a, b in zip(first[key], second[key], strict=True))
+    assert np.array_equal(good, before)
+    assert detector.training
+    assert all(torch.equal(value, state[key]) for key, value in detector.state_dict().items())
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_saved_and_loaded_is_the_same(name: str, small: Make, rows: Make, tmp_path: Any) -> None:
+    detector = small(name)
+    path = tmp_path / "weights.safetensors"
+    write_weights(detector.state_dict(), path)
+    config = {key: getattr(detector.config, key) for key in detector.config.__dataclass_fields__}
+    again = load_detector(name, weights=path, **config)
+    wanted, found = detector.raw(rows(30)), again.raw(rows(30))
+    assert all(np.array_equal(a, b) for key in wanted for a, b in zip(wanted[key], found[key], strict=True))
+
+
+def test_weights_that_do_not_fit_are_listed(small: Make, tmp_path: Any) -> None:
+    weights = small("temporalmaxer").state_dict()
+    weights["surplus"] = weights.pop("reg_head.offset_head.conv.bias")
+    path = tmp_path / "weights.safetensors"
+    write_weights(weights, path)
+    with pytest.raises(CheckpointError) as caught:
+        load_detector("temporalmaxer", weights=path, input_dim=13, dim=32, classes=3, levels=4)
+    message = str(caught.value)
+    assert "the weights do not fit temporalmaxer" in message
+    assert "1 missing: reg_head.offset_head.conv.bias" in message
+    assert "1 unexpected: surplus" in message
+    assert "backbone.embd.0.conv.weight is (32, 12, 3), not (32, 13, 3)" in message
+
+
+def test_opentad_names_are_told_from_ours(small: Make) -> None:
+    assert not is_opentad(small("tridet").state_dict())
+    theirs = {
+        "projection.branch.0.ln.weight": torch.ones(4),
+        "projection.branch.0.gn.weight": torch.ones(4),
+        "neck.fpn_norms.3.bias": torch.ones(4),
+        "rpn_head.cls_end_convs.1.norm.weight": torch.ones(4),
+        "rpn_head.cls_start_head.bias": torch.ones(4),
+        "rpn_head.loss_normalizer": torch.tensor(87.25),
+    }
+    assert is_opentad(theirs)
+    assert {key: tuple(value.shape) for key, value in opentad_names(theirs).items()} == {
+        "backbone.branch.0.ln.weight": (1, 4, 1),
+        "backbone.branch.0.gn.weight": (4,),
+        "neck.fpn_norms.3.bias": (1, 4, 1),
+        "end_head.norm.1.weight": (1, 4, 1),
+        "start_head.cls_head.conv.bias": (4,),
+        "loss_normalizer": (),
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_actions_no_regression(name: str, small: Make, rows: Make) -> None:
+    detector = small(name).train()
+    outputs = detector(*detector.batch([rows(30), rows(20)]))
+    losses = detector.loss(outputs, Actions.of([([], []), ([], [])]))
+    losses.total.backward()
+    assert losses.regression.item() == 0
+    assert losses.classification.item() > 0
+    assert detector.loss_normalizer.item() == pytest.approx(90.1)
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in detector.parameters())
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_few_steps_learn(name: str, small: Make, rows: Make) -> None:
+    detector = small(name, **({"drop_path": 0.1} if name in ("actionformer", "tridet") else {}))
+    detector.train()
+    batch, actions = detector.batch([rows(48)]), Actions.of([([[10.0, 30.0]], [1])])
+    adam = torch.optim.Adam(detector.parameters(), 1e-3)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        losses = []
+        for _ in range(12):
+            loss = detector.loss(detector(*batch), actions).total
+            adam.zero_grad()
+            loss.backward()
+            adam.step()
+            losses.append(loss.item())
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_candidates_are_picked_level_by_level(small: Make, rows: Make) -> None:
+    features = rows(60)
+    every = small("actionformer", min_probability=0.0, top_candidates=10**6, min_duration=-1.0).candidates(features)
+    assert len(every) == 3 * (60 + 30 + 15 + 8)
+    best = small("actionformer", min_probability=0.0, top_candidates=5, min_duration=-1.0).candidates(features)
+    assert len(best) == 5 * 4
+    wanted = [every.scores[a : a + 5] for a in (0, 180, 270, 315)]
+    assert np.array_equal(best.scores, np.concatenate(wanted))
+    assert (np.diff(best.scores.reshape(4, 5)) <= 0).all()
+
+
+def test_class_agnostic_proposals_take_the_classes_of_the_video(rows: Make) -> None:
+    detector = load_detector("actionformer_anet_tsp", min_probability=0.0, min_score=0.0, **TINY)
+    scores = np.zeros(200)
+    scores[[7, 150]] = 0.5, 0.25
+    plain = detector.detect(rows(90, 512), fps=15, duration=97, stride=16, window=16)
+    found = detector.detect(rows(90, 512), fps=15, duration=97, stride=16, window=16, video_scores=scores)
+    assert plain.classes == ("action",)
+    assert set(found.label.tolist()) == {7, 150}
+    assert len(found) == 2 * len(plain)
+    assert found.score is not None
+    assert plain.score is not None
+    assert found.score[0] == pytest.approx(np.sqrt(0.5 * plain.score[0]), rel=1e-6)
+    with pytest.raises(BadValue, match="video_scores must be one finite number from 0 for each class"):
+        detector.detect(rows(90, 512), fps=15, duration=97, video_scores=[np.nan])
+    with pytest.raises(BadValue, match="2 class_names were given for 200 classes"):
+        load_detector("actionformer_anet_tsp", class_names=("a", "b"), **TINY).detect(
+            rows(90, 512), fps=15, duration=97, video_scores=scores
+        )
+    thumos = load_detector("temporalmaxer_puppets", **TINY)
+    with pytest.raises(BadValue, match="this one tells 16 classes apart"):
+        thumos.detect(rows(9, 128), fps=24, duration=2, video_scores=scores)
+
+
+def test_video_scores_by_the_two_rules() -> None:
+    found = Candidates(np.array([[0, 1]], np.float32), np.array([0.25], np.float32), np.zeros(1, np.int64))
+    config = detectors["actionformer_anet_tsp"].config()
+    assert with_video_scores(found, [0.0, 1.0], config).scores.tolist() == [0.5, 0.0]
+    theirs = dataclasses.replace(config, rules="opentad")
+    assert with_video_scores(found, [0.0, 1.0], theirs).scores.tolist() == [0.25, 0.0]
+
+
+def test_stretched_videos_come_back_in_seconds(rows: Make) -> None:
+    """90 rows of 16 frames become 192, each of 7.5 frames; the last ends where the video does."""
+    detector = load_detector("actionformer_anet_tsp", min_probability=0.0, min_score=0.0, **TINY)
+    assert [len(mask) for mask in detector.raw(rows(90, 512))["mask"]] == [192, 96, 48, 24, 12, 6]
+    grid = detector.candidates(rows(90, 512)).segments
+    found = detector.detect(rows(90, 512), fps=15, duration=1e6, stride=16, window=16)
+    step = 90 * 16 / 192 / 15  # seconds
+    assert found.start.min() >= 0
+    assert found.end.max() <= (grid[:, 1].max() + 0.5) * step + 1e-3
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_bfloat16_stays_near(name: str, small: Make, rows: Make) -> None:
+    wanted = small(name).raw(rows(40))
+    found = small(name, precision="bfloat16").raw(rows(40))
+    for a, b in zip(wanted["cls"], found["cls"], strict=True):
+        assert np.abs(a - b).max() < 0.25
+        assert b.dtype == np.float32
+
+
+@pytest.mark.parametrize("window", [9, 1])
+def test_bfloat16_leaves_no_trace(window: int, small: Make, rows: Make) -> None:
+    """A product of bfloat16 that fails makes torch turn its fast kernels off for good: all later numbers would move."""
+    before = small("actionformer", window=window).raw(rows(40))
+    small("actionformer", window=window, precision="bfloat16").raw(rows(40))
+    assert torch.backends.mkldnn.enabled
+    after = small("actionformer", window=window).raw(rows(40))
+    for a, b in zip(before["cls"], after["cls"], strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_a_cpu_runs_without_compiling() -> None:
+    sizes = {"input_dim": 8, "dim": 32, "classes": 3, "max_length": 96, "levels": 4}
+    made = load_detector("temporalmaxer", compiled=True, **sizes)
+    made.raw(np.ones((20, 8), np.float32))
+    assert made._fast is None

@@ -1,0 +1,65 @@
+"""A benchmark run on a cluster: the same folder, to the byte, as on one machine, though one is lost on the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers import small_run, tiny_run
+from jostle.core.cuda import Lanes
+from jostle.evaluation.inference.remote import look_from_afar
+from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.run_folder.events import VideoKept
+from jostle.evaluation.run_folder.journal import read_events
+from jostle.evaluation.runner.runner import run_benchmark
+from jostle.evaluation.runner.verification import check_run
+from jostle.parallel.cluster.connection import Cluster
+
+
+@pytest.mark.slow
+def test_a_run_on_a_cluster(nodes: Any, tmp_path: Path) -> None:
+    videos = small_run.write_videos(tmp_path)
+    small_run.run(videos, tmp_path / "here")
+    known = tiny_run.content(tmp_path / "here")
+    usual = {"cells": select_cells(small_run.RECIPE), "jobs": 2}
+    data = small_run.data_of(videos)
+
+    with Cluster(nodes.address) as cluster:
+        there = small_run.contestant(delay_s=0.1)
+        with cluster.serving(there.load, Lanes("cpu"), count=1, gpus_each=0) as served:
+            afar = replace(there, load=partial(look_from_afar, served))
+            run_benchmark(small_run.RECIPE, data, afar, tmp_path / "afar", engine=cluster.worked, **usual)
+        assert tiny_run.content(tmp_path / "afar") == known
+
+        def lose_a_machine(done: int, of: int) -> None:
+            if done == 1:
+                nodes.remove_node(nodes.workers[0], allow_graceful=False)
+
+        lossy = {"engine": cluster.worked, "progress": lose_a_machine}
+        run_benchmark(small_run.RECIPE, data, there, tmp_path / "lossy", **lossy, **usual)
+        assert tiny_run.content(tmp_path / "lossy") == known
+    looked_at = [
+        event.video for event in read_events(tmp_path / "lossy" / "journal.jsonl") if isinstance(event, VideoKept)
+    ]
+    assert sorted(looked_at) == sorted(videos)  # each is counted once, whoever began it
+    assert check_run(tmp_path / "lossy").altered == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mend", [(), ("--mend", "jostle"), ("--mend", "known")], ids=" ".join)
+def test_the_command(tmp_path: Path, mend: tuple[str, ...]) -> None:
+    """`--engine ray` without a cluster starts one, says no more than usual, and leaves nobody behind."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'jostle[ray]'")
+    root = tiny_run.write_folder(tmp_path / "root")
+    told = [
+        tiny_run.said(root, tiny_run.command(out, *more, *mend), start_new_session=True, timeout=300)
+        for out, more in (("here", ()), ("there", ("--engine", "ray")))
+    ]
+    assert [done.returncode for done in told] == [0, 0], told[1].stderr
+    assert told[0].stdout == told[1].stdout
+    assert told[0].stderr.replace("here", "there") == told[1].stderr
+    assert tiny_run.content(root / "there") == tiny_run.content(root / "here")

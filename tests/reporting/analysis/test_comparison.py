@@ -1,0 +1,62 @@
+"""Two runs are compared on the same draws of the same videos, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import jostle
+from helpers.made_runs import made_run
+from jostle.errors import DataError
+from jostle.reporting.analysis.comparison import compared, surveys_of
+from jostle.reporting.analysis.record import RunRecord
+
+
+def test_paired_differences_are_those_of_compare(detection: RunRecord, firmer: RunRecord) -> None:
+    one, other = surveys_of([detection, firmer], draws=80)
+    found = compared(one, other)
+    cell = found.cells[0]
+    scores = [jostle.score(run.predictions(cell.what), run.truth, protocol="thumos14") for run in (detection, firmer)]
+    told = jostle.compare(*scores, bootstrap=80)
+    assert told.interval is not None
+    assert cell.difference.value == pytest.approx(told.average_map)
+    assert cell.difference.interval == pytest.approx(told.interval.average_map)
+    assert cell.share_below == pytest.approx(told.share_worse)
+    assert found.relative.difference.value == pytest.approx(
+        firmer.scores.relative_robustness - detection.scores.relative_robustness
+    )
+    assert found.corrupted.clear
+    assert found.clean.difference.value == 0
+    assert not found.clean.clear
+
+
+def test_a_run_against_itself_is_no_difference(recognition: RunRecord) -> None:
+    found = compared(*surveys_of([recognition, recognition], draws=20))
+    assert all(row.difference.value == 0 and row.difference.interval is None for row in found.cells)
+
+
+def test_only_the_videos_of_both(detection: RunRecord, tmp_path: Path) -> None:
+    class Partial(RunRecord):
+        @property
+        def truth(self):  # type: ignore[no-untyped-def, override]
+            return detection.truth.of_videos(detection.truth.videos[:7])
+
+    other = Partial(detection.folder, detection.about, detection.scores)
+    one, two = surveys_of([detection, other], draws=10)
+    assert one.videos == two.videos == detection.truth.videos[:7]
+
+
+def test_strangers_are_refused(detection: RunRecord, recognition: RunRecord, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="runs of different benchmarks, 'made-detection' and 'made-recognition'"):
+        surveys_of([detection, recognition])
+    other = RunRecord.read(made_run(tmp_path / "fewer", videos=11))
+    with pytest.raises(DataError, match="different ground truths, sha256:"):
+        surveys_of([detection, other])
+    newer = replace(detection, about=replace(detection.about, fingerprint="sha256:0123456789abcdef"))
+    with pytest.raises(DataError, match="different versions of a benchmark"):
+        surveys_of([detection, newer])
+    one, two = surveys_of([detection, detection])
+    with pytest.raises(DataError, match="not of the same videos and draws"):
+        compared(one, replace(two, videos=two.videos[:2]))

@@ -1,0 +1,81 @@
+"""A run folder says all that is needed to show it, without the data set and the model."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jostle
+from helpers import small_recognition, small_run
+from jostle.datasets.dataset import Dataset
+from jostle.errors import DataError, UnknownName
+from jostle.reporting.analysis.record import RunRecord
+
+
+@pytest.fixture(scope="module")
+def detection(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose videos are gone."""
+    folder = tmp_path_factory.mktemp("detection")
+    (folder / "videos").mkdir()
+    small_run.run(small_run.write_videos(folder / "videos"), folder / "run")
+    shutil.rmtree(folder / "videos")
+    return folder / "run"
+
+
+def test_detection(detection: Path) -> None:
+    record = RunRecord.read(detection)
+    assert record.task == "detection"
+    assert record.cells == ("clean", "thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "freeze:3")
+    assert record.counted == record.cells[1:]
+    assert record.truth.fingerprint == small_run.TRUTH.fingerprint == record.about.truth
+    assert len(record.predictions("freeze:3")) == 8
+    assert set(record.sources) == set(small_run.NAMES)
+    assert not record.failures
+    diagnosis = record.diagnosis
+    assert diagnosis is not None
+    again = jostle.diagnose(record.predictions("clean"), record.truth, style="thumos14").to_dict()
+    assert list(diagnosis.false_positives.profile) == again["false_positives"]["profile"]
+    assert set(diagnosis.cells) == set(record.cells[1:])
+
+
+def test_classes_that_do_not_occur_are_remembered(tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    videos = small_run.write_videos(tmp_path / "videos")
+    truth = small_run.TRUTH.with_classes(("never", "action"))
+    small_run.run(videos, tmp_path / "run", data=Dataset("folder", "test", Path("data"), (truth,), videos))
+    found = RunRecord.read(tmp_path / "run").truth
+    assert found.classes == ("never", "action")
+    assert found.fingerprint == truth.fingerprint
+
+
+def test_recognition(tmp_path: Path) -> None:
+    (tmp_path / "videos").mkdir()
+    small_recognition.run(small_recognition.write_videos(tmp_path / "videos"), tmp_path / "run")
+    record = RunRecord.read(tmp_path / "run")
+    assert record.task == "recognition"
+    names, scores = record.table("clean")
+    assert tuple(names) == record.labels.videos == small_recognition.LABELS.videos
+    assert scores.shape == (4, 3)
+    assert record.labels.classes == small_recognition.CLASSES
+    np.testing.assert_array_equal(record.labels.label, small_recognition.LABELS.label)
+    assert record.diagnosis is None
+
+
+def test_what_is_not_there_is_said(detection: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no run\.json"):
+        RunRecord.read(tmp_path)
+    record = RunRecord.read(detection)
+    with pytest.raises(UnknownName, match="fog:1"):
+        record.predictions("fog:1")
+    copy = tmp_path / "copy"
+    shutil.copytree(detection, copy)
+    (copy / "scores.json").unlink()
+    with pytest.raises(DataError, match="goes on and writes it"):
+        RunRecord.read(copy)
+    shutil.copy(detection / "scores.json", copy)
+    (copy / "truth.json").unlink()
+    with pytest.raises(DataError, match="run again into this folder"):
+        _ = RunRecord.read(copy).truth

@@ -1,0 +1,119 @@
+"""Frames made again from the recipe are those that the model was shown."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers import small_recognition, small_run
+from jostle import api
+from jostle.core.types.segments import Segments
+from jostle.core.types.truth import Truth
+from jostle.errors import DataError
+from jostle.evaluation.recipes.recipe import Group
+from jostle.evaluation.run_folder.metadata import About
+from jostle.evaluation.runner.runner import Contestant, run_benchmark
+from jostle.io.files.records import fitted
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.replay import cell_of, order_for, screened, spans_of, struck_frames
+
+CELL = "thumos14-c/black_frame:3"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("screened")
+    (folder / "videos").mkdir()
+    small_run.run(small_run.write_videos(folder / "videos"), folder / "run")
+    return folder / "run"
+
+
+def test_frames_are_struck_again_as_they_were(run: Path) -> None:
+    record = RunRecord.read(run)
+    with screened(record, "b", CELL) as (footage, cell):
+        pts, fps = footage.clean.pts, footage.clean.fps
+        struck = struck_frames(record, "b", CELL, pts, fps)
+        clean = footage.clean.block(0, len(footage.clean))
+        made = footage.under(cell).block(0, len(footage.clean))
+        told = api.corrupt(clean.copy(), CELL, seed=0, video_id="b", segments=record.truth.actions["b"], fps=float(fps))
+    np.testing.assert_array_equal(made, told)
+    np.testing.assert_array_equal((made != clean).any(axis=(1, 2, 3)), struck)
+    assert 0 < struck.sum() < len(struck)
+    (start, end), *_ = spans_of(struck, pts, fps)
+    action = record.truth.actions["b"]
+    assert action.start[0] < start < end < action.end[0]
+
+
+def test_the_clean_cell_strikes_nothing(run: Path) -> None:
+    record = RunRecord.read(run)
+    assert not struck_frames(record, "a", "clean", np.arange(48) / 24, Fraction(24)).any()
+
+
+def test_another_meaning_of_a_name_is_refused(run: Path, tmp_path: Path) -> None:
+    record = RunRecord.read(run)
+    about = record.about.to_dict()
+    about["content"]["cells"][1]["done"][0]["value"] = 77
+    changed = RunRecord(run, fitted(About, about), record.scores)
+    with pytest.raises(DataError, match="stood for something else"):
+        cell_of(changed, "thumos14-c/black_frame:1")
+    with pytest.raises(DataError, match="no cell 'fog:1'"):
+        cell_of(record, "fog:1")
+
+
+def test_a_video_that_is_gone_is_named(run: Path) -> None:
+    record = RunRecord.read(run)
+    path = record.sources["c"]
+    path.rename(path.with_suffix(".away"))
+    try:
+        with pytest.raises(DataError, match="c: the video is no longer at"):
+            order_for(record, "c", CELL)
+    finally:
+        path.with_suffix(".away").rename(path)
+    with pytest.raises(DataError, match="no video of this run"):
+        order_for(record, "z", CELL)
+
+
+ACTIONS = Truth.from_segments({"a": Segments.from_pairs([(0.2, 0.6), (1.2, 1.9)]), "b": Segments.from_pairs([])})
+
+
+@pytest.mark.parametrize(("task", "videos"), [("recognition", "abc"), ("frames", "a")])
+def test_a_cell_that_strikes_part_of_a_clip_is_made_again(task: str, videos: str, tmp_path: Path) -> None:
+    films = small_recognition.write_videos(tmp_path)
+    labels = small_recognition.data_of(films, task)
+    data = replace(labels, annotations=(*labels.annotations, ACTIONS))
+    recipe = replace(
+        small_recognition.RECIPE if task == "recognition" else small_recognition.FRAME_RECIPE,
+        groups=(Group("main", cells=(CELL,)),),
+    )
+    look = small_recognition.recognising if task == "recognition" else small_recognition.seeing_frames
+    run_benchmark(recipe, data, Contestant(look, "weigher"), tmp_path / "run", cells=recipe.cells, seed=3)
+    record = RunRecord.read(tmp_path / "run")
+    for video in videos:  # one with two actions, one with none at all, and one of which nothing is known
+        own = ACTIONS.actions.get(video)
+        with screened(record, video, CELL) as (footage, cell):
+            pts, fps = footage.clean.pts, footage.clean.fps
+            clean = footage.clean.block(0, len(footage.clean))
+            made = footage.under(cell).block(0, len(footage.clean))
+        told = api.corrupt(clean.copy(), CELL, seed=3, video_id=video, segments=own, fps=float(fps))
+        np.testing.assert_array_equal(made, told)
+        struck = struck_frames(record, video, CELL, pts, fps)
+        np.testing.assert_array_equal((made != clean).any(axis=(1, 2, 3)), struck)
+        assert len(spans_of(struck, pts, fps)) == {"a": 2, "b": 0, "c": 1}[video]
+
+
+def test_a_run_from_before_places_were_kept_says_what_to_do(recognition: RunRecord, tmp_path: Path) -> None:
+    shutil.copytree(recognition.folder, tmp_path / "old")
+    truth = tmp_path / "old" / "truth.json"
+    told = json.loads(truth.read_text())
+    assert told.pop("actions") == {}
+    truth.write_text(json.dumps(told))
+    old = RunRecord.read(tmp_path / "old")
+    with pytest.raises(DataError, match=r"where in video_0000 the action is; delete .*truth\.json, and the same"):
+        order_for(old, "video_0000", CELL)
+    assert order_for(recognition, "video_0000", CELL).segments is None  # the whole clip counts as one action

@@ -1,0 +1,81 @@
+"""F87: text of strangers stays text, in CSV, in Markdown and in LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostle.reporting.analysis.tables import Column, Table, csv_escape, latex_escape, markdown_escape, shown
+
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def table_of(word: str, value: float | None = 0.5) -> Table:
+    return Table("t", (Column("name"), Column("v", "percent"), Column("i", "interval")), ((word, value, (0.1, 0.2)),))
+
+
+@given(WORDS)
+def test_a_spreadsheet_never_sees_a_formula(word: str) -> None:
+    rows = list(csv.reader(io.StringIO(table_of(word).csv(), newline="")))
+    assert rows[0] == ["name", "v (%)", "i low (%)", "i high (%)"]
+    assert len(rows) == 2
+    line = "".join(letter if letter.isprintable() else " " for letter in word)
+    assert rows[1][0] in (line, f"'{line}")
+    assert not re.match(r"\s*[=+\-@|%]", rows[1][0])
+    assert rows[1][1:] == ["50", "10", "20"]
+
+
+@given(WORDS)
+def test_a_markdown_table_keeps_its_shape(word: str) -> None:
+    lines = table_of(word).markdown().split("\n")
+    assert len(lines) == 3
+    assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", lines[2])) == 4
+    assert "<" not in lines[2]
+
+
+@given(WORDS)
+def test_latex_has_no_command_that_is_not_ours(word: str) -> None:
+    made = latex_escape(word)
+    assert "\n" not in made
+    bare = re.sub(r"\\text(backslash|asciitilde|asciicircum|less|greater|bar|quotedbl)\{\}|\\[&%$#_{}]", "", made)
+    assert not set(bare) & set('\\&%$#_{}~^<>|"')
+
+
+def test_latex_is_a_booktabs_table() -> None:
+    made = table_of("a_b & 50%").latex(bold=[(0, 1)])
+    assert made.splitlines() == [
+        r"\begin{tabular}{lrr}",
+        r"\toprule",
+        r"name & v & i \\",
+        r"\midrule",
+        r"a\_b \& 50\% & \textbf{50.00} & [10.00, 20.00] \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+
+
+def test_latex_sets_a_minus() -> None:
+    columns = (Column("name"), Column("v", "points"), Column("i", "interval"))
+    made = Table("", columns, (("a-b", -0.01, (-0.02, 0.01)),)).latex()
+    assert r"a-b & $-$1.00 & [$-$2.00, 1.00] \\" in made
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "words"), [(None, "percent", "n/a"), (3, "count", "3"), (0.1, "points", "+10.00")]
+)
+def test_values(value: float | None, kind: str, words: str) -> None:
+    assert shown(value, kind) == words  # type: ignore[arg-type]
+
+
+def test_numbers_are_whole_in_csv_and_none_is_empty() -> None:
+    assert table_of("x", 1 / 3).csv().splitlines()[1] == "x,33.3333333333,10,20"
+    assert table_of("x", None).csv().splitlines()[1] == "x,,10,20"
+    negative = Table("t", (Column("d", "points"),), ((-0.25,),))
+    assert negative.csv().splitlines()[1] == "-25"
+    assert csv_escape("-x") == "'-x"
+    assert markdown_escape("a|b<i>") == r"a\|b&lt;i>"

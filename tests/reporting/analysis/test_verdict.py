@@ -1,0 +1,132 @@
+"""The verdict on a run: one sentence for every case, by a survey and by the run's own scores alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from helpers.made_runs import made_run
+from jostle.reporting.analysis.comparison import compared, surveys_of
+from jostle.reporting.analysis.offsets import offset_errors
+from jostle.reporting.analysis.paper_tables import paper_layouts
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.resampling import Estimate
+from jostle.reporting.analysis.run_analysis import Survey, survey
+from jostle.reporting.analysis.run_diff import diff_runs
+from jostle.reporting.analysis.standing import Chance, chance_of
+from jostle.reporting.analysis.verdict import (
+    WORDS,
+    comparison_verdict,
+    frames_verdict,
+    percent,
+    verdict_of,
+    windows_said,
+)
+
+
+def with_values(found: Survey, clean: float, corrupted: float) -> Survey:
+    value = np.array([clean, *[corrupted] * (len(found.cells) - 1)])
+    return replace(found, value=value, drawn=np.repeat(value[None], 20, 0))
+
+
+def with_scores(record: RunRecord, **scores: Any) -> RunRecord:
+    return replace(record, scores=replace(record.scores, **scores))
+
+
+@pytest.mark.parametrize("task", ["detection", "recognition", "frames"])
+def test_scores_alone_say_what_a_survey_says(task: str, request: pytest.FixtureRequest) -> None:
+    record = request.getfixturevalue(task)
+    said = verdict_of(record, "guesser")
+    assert said == verdict_of(survey(record), "guesser")
+    assert "under corruption it keeps" in said
+    assert "Hardest is black frame at severity 3, where" in said
+
+
+@pytest.mark.parametrize(("left", "words"), [(1.2, WORDS[0][1]), *WORDS])
+def test_a_word_for_every_loss(detection: RunRecord, left: float, words: str) -> None:
+    said = verdict_of(with_values(survey(detection), 0.5, left / 2), "model <x>")
+    assert said.startswith(
+        f"model <x> {words}: under corruption it keeps {100 * left:.0f} % of its clean mAP@0.3:0.7, "
+    )
+    assert f"{percent(left / 2)} of 50.0. Hardest is" in said
+
+
+def test_a_clean_score_of_nothing(detection: RunRecord) -> None:
+    said = "m scores 0.0 (mAP@0.3:0.7) on clean video, so what is left of that under corruption cannot be said; "
+    assert verdict_of(with_values(survey(detection), 0.0, 0.125), "m") == f"{said}corrupted it scores 12.5."
+    nothing = with_scores(detection, clean=0.0, relative_robustness=None, mean_corrupted=0.125)
+    assert verdict_of(nothing, "m") == f"{said}corrupted it scores 12.5."
+
+
+def test_without_corruptions(tmp_path: Path, detection: RunRecord) -> None:
+    clean = RunRecord.read(made_run(tmp_path / "run", cells=()))
+    for found in (clean, survey(clean)):
+        assert verdict_of(found, "m").endswith("on clean video; no corruption was tried.")
+    beside = with_scores(
+        detection, cells=(), beside=detection.scores.cells, mean_corrupted=None, relative_robustness=None
+    )
+    for found in (beside, survey(beside)):
+        assert verdict_of(found, "m").endswith("on clean video; no corruption that counts was tried.")
+
+
+def test_guessing_is_told_from_knowing(tmp_path: Path, recognition: RunRecord, detection: RunRecord) -> None:
+    assert chance_of(recognition) == Chance(1 / 3, 40)
+    assert chance_of(detection) == Chance(0.0, None)
+    blind = RunRecord.read(made_run(tmp_path / "run", "recognition", videos=30, knows=0.0))
+    for found in (blind, survey(blind, draws=100)):
+        assert "m cannot be told from guessing on clean video" in verdict_of(found, "m")
+    for found in (recognition, survey(recognition, draws=100)):
+        assert "guessing" not in verdict_of(found, "m")
+
+
+def test_frames_by_themselves(tmp_path: Path) -> None:
+    record = RunRecord.read(made_run(tmp_path / "run", "frames", cells=()))
+    told = frames_verdict(offset_errors(record)[0], "m")
+    assert verdict_of(record, "m") == verdict_of(survey(record), "m") == told
+    assert "similar frame within 3" in told
+
+
+def test_windows_are_told_of_only_where_they_are_unusual(detection: RunRecord) -> None:
+    assert windows_said(replace(detection.about, rule=None)) is None
+    assert windows_said(replace(detection.about, rule="all")) is None
+    assert windows_said(replace(detection.about, rule="released")) == "released"
+    faulty = replace(detection.about, rule="all", released_faults=("early-row", "skipped-window"))
+    assert windows_said(faulty) == "all, with the faults early-row and skipped-window"
+
+
+def test_a_frame_classifier_of_many_classes_is_not_taken_for_a_guesser(frames: RunRecord) -> None:
+    """pm-10 of 25 % over a thousand classes is far above chance, though a few anchors give it a low end of 0."""
+    assert chance_of(frames) == Chance(1 / 3, 20)
+    assert not Chance(1 / 1000, 8).explains(Estimate(0.25, (0.0, 0.5)))
+    assert Chance(1 / 4, 8).explains(Estimate(0.25, (0.2, 0.5)))
+    assert Chance(1 / 1000, 1).explains(Estimate(0.0))
+    assert not Chance(0.0, None).explains(Estimate(None))
+    assert Chance(0.0, None).explains(Estimate(0.1, (0.0, 0.3)))
+
+
+def test_a_guesser_wins_nothing(tmp_path: Path, recognition: RunRecord) -> None:
+    """What is left of a score that is no better than chance is neither a headline nor bold."""
+    blind = RunRecord.read(made_run(tmp_path / "blind", "recognition", videos=40, knows=0.0, model="blind"))
+    surveys = surveys_of([recognition, blind], draws=50)
+    found = compared(*surveys)
+    assert found.guesses == (False, True)
+    assert found.relative.other is not None
+    assert found.relative.other > found.relative.one  # type: ignore[operator]
+    assert (found.relative.difference.value, found.relative.clear) == (None, False)
+    said = comparison_verdict(found, "knows", "blind")
+    assert "keeps" not in said
+    assert said.endswith("blind cannot be told from guessing on clean video.")
+    diff = diff_runs(recognition, blind, draws=50)
+    assert "blind cannot be told from guessing on clean video" in " ".join(diff.remarks)
+    table = next(one for one in paper_layouts(surveys) if one.file == "thumos14-c-table-1")
+    assert table.numbers[-1].barred == (1,)
+    line = next(line for line in table.latex().splitlines() if line.startswith("blind"))
+    assert "textbf" not in line
+
+
+def test_no_minus_before_nothing() -> None:
+    assert percent(-1e-6) == "0.0"

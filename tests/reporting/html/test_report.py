@@ -1,0 +1,245 @@
+"""The page: whole in one file, safe against what strangers write, and there for every kind of run."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import jostle
+from helpers.made_runs import HOSTILE, made_run
+from helpers.numpy_extractor import write_video
+from jostle.errors import BadValue, DataError, MissingExtra
+from jostle.reporting.analysis.offsets import OffsetErrors
+from jostle.reporting.html.error_charts import draw_offsets
+from jostle.reporting.html.report import write_report
+
+LIMIT = 5_000_000
+
+
+class Reader(HTMLParser):
+    """Tags, addresses and texts of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.texts: dict[str, dict[str, str]] = {}
+        self._inside = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = dict(attrs).get("id") or "" if tag == "script" else ""
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "texts":
+            self.texts = json.loads(data)
+        self.words.append(data)
+
+
+def read(path: Path) -> tuple[str, Reader]:
+    text = path.read_text(encoding="utf-8")
+    made = Reader()
+    made.feed(text)
+    return text, made
+
+
+def check_whole(path: Path) -> Reader:
+    """Nothing is fetched, nothing runs that is not ours, every link has its place, and no number is none."""
+    text, page = read(path)
+    assert len(text) < LIMIT
+    assert [tag for tag, _ in page.tags].count("script") == 2
+    for tag, facts in page.tags:
+        assert tag not in {"link", "iframe", "object", "embed", "base"}
+        assert not any(name.startswith("on") or name == "style" for name in facts), (tag, facts)
+        for name in ("src", "href"):
+            address = facts.get(name)
+            assert address is None or address.startswith(("data:", "#")), (tag, address)
+    places = [facts["id"] for _, facts in page.tags if facts.get("id")]
+    assert len(places) == len(set(places))
+    links = {str(facts["href"]) for tag, facts in page.tags if tag == "a"}
+    assert links <= {f"#{place}" for place in places}
+    assert not re.search(r"\bnan\b|\binf\b", "".join(page.words))
+    return page
+
+
+def test_a_run_of_detection_with_pictures(tmp_path: Path) -> None:
+    made_run(tmp_path / "run", source=write_video(tmp_path / "film.mkv", 580))
+    out = jostle.report(tmp_path / "run", tmp_path / "report.html", csv=tmp_path / "cells.csv", draws=50)
+    assert out == tmp_path / "report.html"
+    page = check_whole(out)
+    words = " ".join("".join(page.words).split())
+    assert "of its clean mAP@0.3:0.7" in words
+    assert "12 of 12 videos, 4 of 4 cells" in words
+    details = [facts["id"] for tag, facts in page.tags if tag == "article" and facts.get("class") == "detail"]
+    assert len(details) == 4  # a square each
+    pictures = [facts for tag, facts in page.tags if tag == "img"]
+    assert len(pictures) == 6 * 2 * 8  # the worst six, clean and corrupted
+    assert sum("struck" in str(facts["alt"]) for facts in pictures) >= 6
+    assert sum(tag == "video" for tag, _ in page.tags) == 6
+    rows = (tmp_path / "cells.csv").read_text().splitlines()
+    assert len(rows) == 1 + 5 + 1
+    # The order of the page.
+    heads = [facts["id"] for tag, facts in page.tags if tag == "section"]
+    assert heads == ["verdict", "map", "severity-section", "classes", "errors", "videos", "making"]
+
+
+def test_videos_that_are_gone_leave_a_note(tmp_path: Path) -> None:
+    made_run(tmp_path / "run")
+    shutil.rmtree(tmp_path / "videos")
+    page = check_whole(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
+    assert "No pictures: video_" in "".join(page.words)
+    assert not any(tag == "img" for tag, _ in page.tags)
+    assert any(facts.get("id") == "video-0-0" for _, facts in page.tags)  # the timeline needs no video
+
+
+@pytest.mark.parametrize("task", ["detection", "recognition", "frames"])
+def test_what_strangers_write_stays_text(task: str, tmp_path: Path) -> None:
+    """F82 and F87."""
+    made_run(tmp_path / "run", task, classes=HOSTILE, model=HOSTILE[0])
+    out = write_report([tmp_path / "run"], tmp_path / "r.html", draws=20)
+    page = check_whole(out)
+    assert HOSTILE[0] in "".join(page.words)
+    if task == "frames":
+        return
+    text = next(texts for texts in page.texts.values() if "HYPERLINK" in texts["csv"])
+    assert "\n'=HYPERLINK(1)" in text["csv"]
+    assert r"a\|b\_c &amp; 50% {x}" in text["markdown"]
+    assert r"a\textbar{}b\_c \& 50\% \{x\}" in text["latex"]
+    assert "</script>" not in out.read_text().partition('id="texts">')[2].partition("</script>")[0]
+
+
+def test_two_runs_side_by_side(tmp_path: Path) -> None:
+    made_run(tmp_path / "one")
+    made_run(tmp_path / "two", weakness=0.3, model="firmer")
+    page = check_whole(jostle.report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=60))
+    words = " ".join("".join(page.words).split())
+    assert "firmer keeps" in words
+    assert "points more" in words
+    assert "other videos would hardly turn that round" in words
+    assert any(facts.get("id") == "differences-1" for _, facts in page.tags)
+
+
+def test_runs_of_one_model_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    made_run(tmp_path / "one")
+    made_run(tmp_path / "two", seed=1)
+    page = check_whole(write_report([tmp_path / "one", tmp_path / "two"], tmp_path / "r.html", draws=0))
+    assert {"one", "two"} <= set(page.words)
+
+
+def test_what_failed_is_said_and_runs_meet_on_what_both_have(tmp_path: Path) -> None:
+    made_run(tmp_path / "one", fails=("video_0003",))
+    page = check_whole(write_report([tmp_path / "one"], tmp_path / "one.html", draws=20))
+    words = " ".join("".join(page.words).split())
+    assert "11 of 12 videos, 4 of 4 cells not complete" in words
+    assert "1 video could not be used" in words
+    assert "video_0003: <i>no</i> video" in words
+    made_run(tmp_path / "two", model="firmer")
+    page = check_whole(write_report([tmp_path / "two", tmp_path / "one"], tmp_path / "both.html", draws=20))
+    words = " ".join("".join(page.words).split())
+    assert "12 of 12 videos, 4 of 4 cells; compared on the 11 that all runs have" in words
+
+
+def test_without_jinja_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F90."""
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(
+        MissingExtra, match=r"the report needs packages that are not installed: pip install 'jostle\[report\]'"
+    ):
+        write_report([tmp_path], tmp_path / "r.html")
+
+
+def test_recognition_and_frames(tmp_path: Path) -> None:
+    made_run(tmp_path / "rec", "recognition", videos=30)
+    page = check_whole(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=40))
+    assert any(facts.get("id") == "confusion-0" for _, facts in page.tags)
+    made_run(tmp_path / "pmk", "frames", cells=())
+    page = check_whole(write_report([tmp_path / "pmk"], tmp_path / "pmk.html", draws=40))
+    assert "hang on which frame it is shown" in "".join(page.words)
+    assert any(facts.get("id") == "offsets" for _, facts in page.tags)
+    assert not any(facts.get("id") == "map" for _, facts in page.tags)
+
+
+def test_a_model_that_guesses_is_not_praised(tmp_path: Path) -> None:
+    made_run(tmp_path / "rec", "recognition", videos=30, knows=0.0)
+    page = check_whole(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=100))
+    assert "cannot be told from guessing on clean video" in "".join(page.words)
+    made_run(tmp_path / "good", "recognition", videos=30)
+    page = check_whole(write_report([tmp_path / "good"], tmp_path / "good.html", draws=100))
+    assert "guessing" not in "".join(page.words)
+
+
+def test_offsets_as_far_as_benchmarks_have_them() -> None:
+    errors = OffsetErrors("clean", 10, 5, 0.8, None, 0.5, None, dict.fromkeys(range(-10, 11), 0.1))
+    assert "+10" in draw_offsets([("model", errors)])
+
+
+def test_one_video_one_class(tmp_path: Path) -> None:
+    """F86."""
+    made_run(tmp_path / "run", videos=1, classes=("jump",))
+    check_whole(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
+
+
+def test_nothing_was_found(tmp_path: Path) -> None:
+    """F86 and F91: a clean score of 0 has no ratio."""
+    folder = made_run(tmp_path / "run")
+    for file in (folder / "predictions").glob("*.json"):
+        told = json.loads(file.read_text())
+        told["results"] = {name: [] for name in told["results"]}
+        file.write_text(json.dumps(told))
+    (folder / "diagnosis.json").unlink()
+    page = check_whole(write_report([folder], tmp_path / "r.html", draws=20))
+    assert "cannot be said" in "".join(page.words)
+    assert "n/a" in page.words
+
+
+@pytest.mark.slow
+def test_five_hundred_classes_and_many_videos(tmp_path: Path) -> None:
+    """F86: the page stays small, and says what it leaves out."""
+    classes = tuple(f"class number {i}" for i in range(500))
+    made_run(tmp_path / "run", "recognition", videos=2000, classes=classes)
+    page = check_whole(write_report([tmp_path / "run"], tmp_path / "r.html", draws=200))
+    words = "".join(page.words)
+    assert "The 40 of 500 classes that lose most." in words
+    assert "the 50 of 2000 that lose most" in words
+
+
+def test_clear_errors(tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match="at least one run"):
+        jostle.report([], tmp_path / "r.html")
+    with pytest.raises(DataError, match=r"no run\.json there"):
+        jostle.report(tmp_path, tmp_path / "r.html")
+    folder = made_run(tmp_path / "run")
+    (folder / "scores.json").rename(folder / "away.json")
+    with pytest.raises(DataError, match=r"scores\.json: not there; the same `jostle run` goes on"):
+        jostle.report(folder, tmp_path / "r.html")
+    (folder / "away.json").rename(folder / "scores.json")
+    other = made_run(tmp_path / "rec", "recognition")
+    with pytest.raises(DataError, match="runs of different benchmarks"):
+        jostle.report([folder, other], tmp_path / "r.html")
+    fewer = made_run(tmp_path / "fewer", videos=3)
+    with pytest.raises(DataError, match="different ground truths"):
+        jostle.report([folder, fewer], tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_the_same_run_gives_the_same_page(tmp_path: Path) -> None:
+    made_run(tmp_path / "run", videos=4)
+    one, two = (write_report([tmp_path / "run"], tmp_path / f"{i}.html", draws=20) for i in range(2))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_progress_runs_to_its_end(tmp_path: Path) -> None:
+    made_run(tmp_path / "run", videos=8)
+    told: list[tuple[int, int]] = []
+    write_report([tmp_path / "run"], tmp_path / "r.html", draws=5, progress=lambda *step: told.append(step))
+    assert [done for done, _ in told] == list(range(1, len(told) + 1))
+    assert {total for _, total in told} == {5 + 6}

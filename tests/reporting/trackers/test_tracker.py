@@ -1,0 +1,198 @@
+"""Trackers by way of stand-ins; a tracker that fails takes nothing from the run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jostle.errors import MissingExtra, ResourceError, UnknownName
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.trackers.payload import logged
+from jostle.reporting.trackers.tracker import environment, track_run, trackers
+
+
+@pytest.fixture(autouse=True)
+def nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("WANDB_MODE", "WANDB_PROJECT", "MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class FakeWandb(ModuleType):
+    """Writes down what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("wandb")
+        self.asked: dict[str, Any] = {}
+        self.logged: dict[str, Any] = {}
+        self.summary: dict[str, Any] = {}
+        self.files: list[str] = []
+        self.ended = False
+        self.id, self.dir = "abc", "/there/files"
+
+    def init(self, **asked: Any) -> FakeWandb:
+        self.asked = asked
+        return self
+
+    def __enter__(self) -> FakeWandb:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended = True
+
+    def log(self, values: dict[str, Any]) -> None:
+        self.logged |= values
+
+    def Table(self, columns: list[str], data: list[Any]) -> Any:
+        return (columns, data)
+
+    def Artifact(self, name: str, type: str) -> Any:
+        return SimpleNamespace(add_file=lambda path, name: self.files.append(name))
+
+    def log_artifact(self, artifact: Any) -> None:
+        pass
+
+
+class FakeMlflow(ModuleType):
+    """A client that writes down what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("mlflow")
+        self.entities = ModuleType("mlflow.entities")
+        for name in ("Metric", "Param", "RunTag"):
+            setattr(self.entities, name, lambda *values: values)
+        self.uri = self.state = ""
+        self.metrics: dict[str, float] = {}
+        self.params: dict[str, str] = {}
+        self.files: list[str] = []
+        self.fails = False
+
+    def MlflowClient(self, tracking_uri: str) -> FakeMlflow:
+        self.uri = tracking_uri
+        return self
+
+    def get_experiment_by_name(self, name: str) -> None:
+        assert name == "jostle"
+
+    def create_experiment(self, name: str, artifact_location: str | None) -> str:
+        return "1"
+
+    def create_run(self, experiment: str, run_name: str) -> Any:
+        return SimpleNamespace(info=SimpleNamespace(run_id="r"))
+
+    def log_batch(self, run: str, metrics: list[Any], params: list[Any], tags: list[Any]) -> None:
+        if self.fails:
+            raise RuntimeError("no such host")
+        self.metrics = {name: value for name, value, *_ in metrics}
+        self.params = dict(params)
+
+    def log_artifact(self, run: str, path: str) -> None:
+        self.files.append(Path(path).name)
+
+    def set_terminated(self, run: str, status: str = "FINISHED") -> None:
+        self.state = status
+
+
+@pytest.fixture
+def wandb(monkeypatch: pytest.MonkeyPatch) -> FakeWandb:
+    made = FakeWandb()
+    monkeypatch.setitem(sys.modules, "wandb", made)
+    return made
+
+
+@pytest.fixture
+def mlflow(monkeypatch: pytest.MonkeyPatch) -> FakeMlflow:
+    made = FakeMlflow()
+    monkeypatch.setitem(sys.modules, "mlflow", made)
+    monkeypatch.setitem(sys.modules, "mlflow.entities", made.entities)
+    return made
+
+
+def test_wandb_is_offline_and_told_everything(run: RunRecord, wandb: FakeWandb, tmp_path: Path) -> None:
+    before = dict(os.environ)
+    where = track_run(run, "wandb", tmp_path)
+    told = logged(run)
+    assert wandb.asked["mode"] == "offline"
+    assert wandb.asked["config"] == told.config
+    assert told.scalars.items() <= wandb.logged.items()
+    assert wandb.summary == told.summary
+    assert wandb.files == [path.name for path in told.files]
+    assert len(wandb.logged["cells"][1]) == 4
+    assert wandb.ended
+    assert where == "wandb sync /there"
+    assert dict(os.environ) == before
+
+
+def test_wandb_is_online_if_the_user_says_so(
+    run: RunRecord, wandb: FakeWandb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_MODE", "online")
+    track_run(run, "wandb", tmp_path)
+    assert wandb.asked["mode"] == "online"
+
+
+def test_mlflow_keeps_to_its_folder(run: RunRecord, mlflow: FakeMlflow, tmp_path: Path) -> None:
+    where = track_run(run, "mlflow", tmp_path / "new")
+    told = logged(run)
+    assert mlflow.uri == f"sqlite:///{tmp_path}/new/mlflow.db"
+    assert where.endswith(mlflow.uri)
+    assert mlflow.metrics == {**told.scalars, **told.summary}
+    assert mlflow.params == {name: str(value) for name, value in told.config.items()}
+    assert mlflow.files == [path.name for path in told.files]
+    assert mlflow.state == "FINISHED"
+
+
+def test_F89_no_password_is_shown(
+    run: RunRecord, mlflow: FakeMlflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://me:secret@host.example/mlflow")
+    where = track_run(run, "mlflow", tmp_path)
+    assert mlflow.uri == "https://me:secret@host.example/mlflow"
+    assert where == "host.example"
+
+
+def test_F88_a_tracker_that_fails_leaves_the_run_alone(run: RunRecord, mlflow: FakeMlflow, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
+    mlflow.fails = True
+    with pytest.raises(ResourceError, match=r"mlflow did not take the run.*no such host.*is complete") as caught:
+        track_run(run, "mlflow", tmp_path)
+    assert caught.value.fault == "F88"
+    assert mlflow.state == "FAILED"
+    assert {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "wandb", "mlflow"])
+def test_F90_what_is_not_installed_is_named(
+    name: str, run: RunRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtra, match=rf"pip install 'jostle\[{name}\]'"):
+        track_run(run, name, tmp_path)
+
+
+def test_the_shelf() -> None:
+    assert list(trackers) == ["mlflow", "tensorboard", "wandb"]
+    with pytest.raises(UnknownName, match="did you mean wandb"):
+        trackers["wanb"]
+
+
+def test_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOSTLE_A", "mine")
+    with environment(JOSTLE_A="theirs", JOSTLE_B="theirs"):
+        assert (os.environ["JOSTLE_A"], os.environ["JOSTLE_B"]) == ("mine", "theirs")
+    assert "JOSTLE_B" not in os.environ
+
+
+def test_tensorboard_reads_what_was_written(run: RunRecord, tmp_path: Path) -> None:
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    assert track_run(run, "tensorboard", tmp_path) == f"tensorboard --logdir {tmp_path}"
+    found = reader.EventAccumulator(str(tmp_path / run.folder.name)).Reload()
+    told = logged(run)
+    assert set(found.Tags()["scalars"]) == {*told.scalars, *told.summary}
+    for tag, value in told.scalars.items():
+        assert found.Scalars(tag)[0].value == pytest.approx(value, rel=1e-6)
+    assert "config" in found.Tags()["tensors"]

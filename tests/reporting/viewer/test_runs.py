@@ -1,0 +1,53 @@
+"""Runs as they lie on the disk: unfinished, changed, gone."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jostle.errors import DataError
+from jostle.reporting.viewer.runs import Shelf, Snapshot, Unfinished
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no run\.json there; give the folder that `jostle run` wrote"):
+        Shelf([tmp_path])
+
+
+def test_a_run_under_way_says_how_far_it_is(runs: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(runs["detection"], tmp_path / "run")
+    scores = (folder / "scores.json").read_bytes()
+    (folder / "scores.json").unlink()
+    shelf = Shelf([folder])
+    found = shelf.run("run")
+    assert isinstance(found, Unfinished)
+    assert (found.done, found.of) == (4, 4)
+    (folder / "scores.json").write_bytes(scores)
+    assert isinstance(shelf.run("run"), Snapshot)
+    shelf.close()
+
+
+def test_a_snapshot_stays_until_the_run_changes(runs: dict[str, Path], tmp_path: Path) -> None:
+    folder = shutil.copytree(runs["detection"], tmp_path / "run")
+    shelf = Shelf([folder])
+    first = shelf.run("run")
+    assert isinstance(first, Snapshot)
+    assert shelf.run("run") is first
+    (folder / "predictions" / "freeze-3.json").unlink()
+    second = shelf.run("run")
+    assert isinstance(second, Snapshot)
+    assert second is not first
+    assert "freeze-3" in first.cells
+    assert "freeze-3" not in second.cells
+    assert shelf.run("walk") is None
+    shelf.close()
+
+
+def test_predictions_are_read_once(runs: dict[str, Path]) -> None:
+    shelf = Shelf([runs["detection"]])
+    found = shelf.run("detection")
+    assert isinstance(found, Snapshot)
+    assert found.record.predictions("clean") is found.record.predictions("clean")
+    shelf.close()

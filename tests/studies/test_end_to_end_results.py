@@ -1,0 +1,44 @@
+"""The part of the page of results that is about detectors of frames says what was measured."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+
+import pytest
+from studies.cells import PUPPETS_C
+from studies.end_to_end import study
+from studies.end_to_end_tables import TABLES, Results, filled
+from studies.page import PAGE
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Results()
+
+
+def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert filled(page, results) == page
+
+
+def test_every_table_is_on_the_page() -> None:
+    named = re.findall(r"<!-- end to end: (\w+) -->", PAGE.read_text(encoding="utf-8"))
+    assert sorted(named) == sorted(TABLES)
+
+
+def test_every_run_of_the_study_was_measured_once_in_every_cell(results: Results) -> None:
+    measured = [tuple(record["run"].values()) for record in results.records]
+    assert sorted(measured) == sorted(tuple(asdict(run).values()) for run in study())
+    assert all(tuple(record["cells"]) == ("clean", *PUPPETS_C) for record in results.records)
+
+
+def test_a_changed_record_shows(results: Results) -> None:
+    page = "<!-- end to end: main -->\nold\n<!-- end -->"
+    once = filled(page, results)
+    cell = results.of("afsd", "clean")[0]["cells"]["clean"]
+    cell[2] += 0.1
+    try:
+        assert filled(page, results) != once
+    finally:
+        cell[2] -= 0.1

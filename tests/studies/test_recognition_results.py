@@ -1,0 +1,59 @@
+"""The part of the page of results that is about recognisers says what was measured."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+
+import pytest
+from studies.page import PAGE
+from studies.recognition import SHIPPED, SHIPPED_RECOGNISERS, single_runs, study_runs
+from studies.recognition_cells import CELLS
+from studies.recognition_tables import TABLES, Results, filled
+
+from jostle.models.weights.shipped import shipped_names, weights_file
+from studies import frames
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Results()
+
+
+def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert filled(page, results) == page
+
+
+def test_every_table_is_on_the_page() -> None:
+    named = re.findall(r"<!-- recognition: (\w+) -->", PAGE.read_text(encoding="utf-8"))
+    assert sorted(named) == sorted(TABLES)
+
+
+def test_every_run_of_the_study_was_measured_once_in_every_cell(results: Results) -> None:
+    runs = [*study_runs(), *single_runs()]
+    measured = [tuple(record["run"].values()) for record in results.records]
+    assert sorted(measured) == sorted(tuple(asdict(run).values()) for run in runs)
+    assert all(tuple(record["cells"]) == CELLS for record in results.records)
+
+
+def test_every_run_on_frames_was_measured_once(results: Results) -> None:
+    runs = [(frames.START, 0), *((treatment, seed) for treatment in frames.TREATMENTS for seed in frames.SEEDS)]
+    assert sorted(tuple(record["run"].values()) for record in results.frames) == sorted(runs)
+
+
+def test_a_changed_record_shows(results: Results) -> None:
+    page = "<!-- recognition: main -->\nold\n<!-- end -->"
+    once = filled(page, results)
+    cell = results.of("puppet_c3d", "clean")[0]["cells"]["clean"]
+    cell[0] += 0.1
+    try:
+        assert filled(page, results) != once
+    finally:
+        cell[0] -= 0.1
+
+
+def test_the_recognisers_come_with_jostle_in_under_eight_megabytes() -> None:
+    names = [f"{recogniser}-{name}" for recogniser in (*SHIPPED_RECOGNISERS, frames.CLASSIFIER) for name in SHIPPED]
+    assert set(names) <= set(shipped_names())
+    assert sum(weights_file(name).stat().st_size for name in names) < 8_000_000

@@ -1,0 +1,41 @@
+"""The page of results says what was measured."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+
+import pytest
+from studies.page import PAGE
+from studies.puppets import study
+from studies.tables import TABLES, Results, filled
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return Results()
+
+
+def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert filled(page, results) == page
+
+
+def test_every_table_is_on_the_page() -> None:
+    named = re.findall(r"<!-- table: (\w+) -->", PAGE.read_text(encoding="utf-8"))
+    assert sorted(named) == sorted(TABLES)
+
+
+def test_every_run_of_the_study_was_measured_once(results: Results) -> None:
+    measured = [tuple(record["run"].values()) for record in results.records]
+    assert sorted(measured) == sorted(tuple(asdict(run).values()) for run in study())
+
+
+def test_a_changed_record_shows(results: Results) -> None:
+    page = "<!-- table: main -->\nold\n<!-- end -->"
+    once = filled(page, results)
+    results.records[0]["cells"]["clean"][2] += 0.1
+    try:
+        assert filled(page, results) != once
+    finally:
+        results.records[0]["cells"]["clean"][2] -= 0.1

@@ -1,0 +1,130 @@
+"""The package layers: direction of imports, where torch may be imported, length of files."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "jostle"
+
+# An import goes to a lower layer; packages of one layer do not import each other.
+LAYERS = (
+    {"errors"},
+    {"core"},
+    {"parallel", "metrics", "io"},
+    {"corruptions", "datasets", "models"},
+    {"features", "mending"},
+    {"training", "evaluation"},
+    {"reporting"},
+    {"api"},
+    {"", "extend"},
+    {"cli"},
+    {"__main__"},
+)
+LAYER = {package: number for number, packages in enumerate(LAYERS) for package in packages}
+# Networks live here; `core.cuda` feeds a device, `corruptions.gpu` corrupts tensors.
+TORCH = ("jostle.models", "jostle.training", "jostle.mending", "jostle.core.cuda", "jostle.corruptions.gpu")
+HEAVY = {"numpy", "torch", "av", "numba", "cv2", "rich", "fastapi", "ray", "transformers", "matplotlib", "jinja2"}
+LONGEST = 600  # lines
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def package_of(module: str) -> str:
+    """Return `io` for `jostle.io.video.decode`, and the empty string for `jostle` itself."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_of(path: Path) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            whole = node.module == "jostle"
+            found += [f"jostle.{alias.name}" if whole else node.module for alias in node.names]
+    return found
+
+
+def test_imports_go_down() -> None:
+    upward = []
+    for path in FILES:
+        here = package_of(module_of(path))
+        assert here in LAYER, f"package {here!r} has no layer in tests/test_layers.py"
+        for module in imports_of(path):
+            if module.split(".")[0] != "jostle":
+                continue
+            there = package_of(module) if package_of(module) in LAYER else ""  # a public name such as jostle.Clip
+            if there != here and LAYER[there] >= LAYER[here]:
+                upward.append(f"{module_of(path)} imports {module}")
+    assert upward == []
+
+
+def test_torch_stays_where_networks_live() -> None:
+    for path in FILES:
+        if not module_of(path).startswith(TORCH):
+            assert "torch" not in {module.split(".")[0] for module in imports_of(path)}, path
+
+
+def test_a_file_holds_one_idea() -> None:
+    assert [path for path in FILES if len(path.read_text().splitlines()) > LONGEST] == []
+
+
+def test_there_are_fifteen_packages_each_with_a_docstring() -> None:
+    assert (
+        len([package for packages in LAYERS for package in packages if package not in ("", "extend", "__main__")]) == 15
+    )
+    for path in PACKAGE.rglob("__init__.py"):
+        assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def test_import_is_light() -> None:
+    code = f"import sys, jostle; print(sorted({HEAVY!r} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_can_be_had() -> None:
+    import jostle
+
+    for name in jostle.__all__:
+        assert getattr(jostle, name) is not None
+        assert name in dir(jostle)
+    with pytest.raises(AttributeError, match="module 'jostle' has no attribute 'corupt'"):
+        jostle.corupt  # noqa: B018
+
+
+def test_corruptions_work_without_pyav() -> None:
+    code = (
+        "import sys; sys.modules['av'] = None\n"
+        "import numpy as np, jostle\n"
+        "frames = np.zeros((2, 40, 40, 3), np.uint8)\n"
+        "assert 'h265_crf' in jostle.names('corruptions')\n"
+        "assert jostle.corrupt(frames, 'brightness:3').any()\n"
+        "for spec in ('h264_crf:3', 'packet_loss:1', 'bit_error:2'):\n"
+        "    try:\n"
+        "        jostle.corrupt(frames, spec)\n"
+        "    except jostle.JostleError as error:\n"
+        "        assert 'needs PyAV, which is not installed: pip install av' in str(error), error\n"
+        "    else:\n"
+        "        raise AssertionError(spec)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_no_public_name_is_that_of_a_package() -> None:
+    """Importing a package would replace a verb of the same name: `jostle.report` would be no function."""
+    import jostle
+
+    assert not set(jostle.__all__) & set(LAYER)

@@ -1,0 +1,138 @@
+"""Videos to learn from: the grid, the crops, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers.small_world import made_config
+from jostle.errors import DataError
+from jostle.io.files.annotations import read_truth
+from jostle.training.feature_crops import Video, crop, load_videos
+from jostle.training.selection import class_numbers, split_videos
+
+NUMBERS = {"Jump": 0, "Run": 1}
+
+
+def video(steps: int = 40, segments=((4.0, 10.0), (30.0, 36.0))) -> Video:
+    rows = np.arange(steps, dtype=np.float32)[:, None]
+    return Video("v", rows, rows + 0.5, np.array(segments, np.float32), np.arange(len(segments)), 25.0, 10.0)
+
+
+def test_seconds_become_grid_steps(world: Path) -> None:
+    config = made_config(world).data
+    videos, truth = load_videos(config, "validation", NUMBERS, channels=8)
+    assert len(videos) == 10
+    assert videos[0].segments[0, 0] == pytest.approx(6, abs=1e-4)  # the world starts its first action at step 6
+    assert len(truth) == 20
+
+
+def test_resizing_keeps_the_actions_where_they_are(world: Path) -> None:
+    config = made_config(world).data
+    plain, _ = load_videos(config, "validation", NUMBERS, channels=8)
+    wide, _ = load_videos(config, "validation", NUMBERS, channels=8, resize=128)
+    assert wide[0].features.shape == (128, 8)
+    middle = wide[0].segments[0].mean()
+    label = wide[0].labels[0]
+    assert wide[0].features[round(middle), label] > 1
+    assert plain[0].features[round(plain[0].segments[0].mean()), label] > 1
+
+
+def test_a_crop_is_drawn_by_name_and_epoch(world: Path) -> None:
+    config = made_config(world).data
+
+    def drawn(**changes):
+        facts = {"longest": 64, "config": config, "slack": 2.0, "seed": 0, "epoch": 0} | changes
+        return crop(video(), **facts)
+
+    assert drawn().features.tobytes() == drawn().features.tobytes()
+    lengths = {len(drawn(epoch=e).features) for e in range(40)}
+    assert lengths <= set(range(36, 41))
+    assert len(lengths) > 2
+    sample = drawn()
+    assert (sample.corrupted - sample.features == 0.5).all()  # the same stretch of both
+
+
+def test_a_long_video_is_cut_and_mostly_hidden_actions_go(world: Path) -> None:
+    config = made_config(world).data
+    for epoch in range(60):
+        sample = crop(video(), longest=12, config=config, slack=2.0, seed=0, epoch=epoch)
+        assert len(sample.features) == 12
+        start = sample.features[0, 0]
+        for (a, b), label in zip(sample.segments, sample.labels, strict=True):
+            whole = video().segments[label]
+            assert -2 <= a <= b <= 14
+            assert (b - a) / (whole[1] - whole[0]) >= 0.5
+            assert a == pytest.approx(max(whole[0] - start, -2), abs=1e-5)
+
+
+def test_the_held_out_videos_depend_on_the_seed_alone(world: Path) -> None:
+    sizes = type("Sizes", (), {"classes": 2, "input_dim": 8, "max_length": 64, "resize": False, "stretches": False})()
+    made = []
+    for seed in (0, 0, 1):
+        config = made_config(world, data={"select": 0.3}, seed=seed)
+        names, learn, held = split_videos(config, sizes)
+        assert names == ("Jump", "Run")
+        assert not {v.name for v in learn} & {v.name for v in held[0]}
+        assert (len(learn), len(held[0])) == (7, 3)
+        assert set(held[1].videos) == {v.name for v in held[0]}
+        made.append({v.name for v in held[0]})
+    assert made[0] == made[1] != made[2]
+
+
+def test_a_subset_to_choose_by_may_be_named(world: Path, tmp_path: Path) -> None:
+    content = json.loads((world / "truth.json").read_text())
+    for name in ("video08", "video09"):
+        content["database"][name]["subset"] = "Choose"
+    (tmp_path / "truth.json").write_text(json.dumps(content))
+    config = made_config(world, data={"truth": str(tmp_path / "truth.json"), "select": "choose"})
+    sizes = type("Sizes", (), {"classes": 2, "input_dim": 8, "max_length": 64, "resize": False, "stretches": False})()
+    _, learn, held = split_videos(config, sizes)
+    assert (len(learn), len(held[0])) == (8, 2)
+
+
+def test_more_classes_than_the_detector_has_are_refused(world: Path) -> None:
+    truth = read_truth(world / "truth.json")
+    assert class_numbers(truth, 4, "truth.json")[0] == ("Jump", "Run", "class 2", "class 3")
+    assert class_numbers(truth, 1, "truth.json") == (("action",), {"Jump": 0, "Run": 0})
+    content = json.loads((world / "truth.json").read_text())
+    for annotation in content["database"]["video00"]["annotations"]:
+        annotation |= {"label": "Throw", "label_id": 7}
+    path = world / "more.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(DataError, match="numbered up to 7, but the detector tells 2 apart") as caught:
+        class_numbers(read_truth(path), 2, str(path))
+    assert caught.value.fault == "F36"
+
+
+def test_F50_F51_features_that_do_not_fit_are_refused(world: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"expected .*9") as caught:
+        load_videos(made_config(world).data, "validation", NUMBERS, channels=9)
+    assert caught.value.fault == "F50"
+    for which, rows in (("clean", 64), ("rough", 63)):
+        (tmp_path / which).mkdir()
+        for path in (world / which).iterdir():
+            np.save(tmp_path / which / path.name, np.load(path)[:rows])
+    config = made_config(world, data={"features": str(tmp_path / "clean"), "corrupted": str(tmp_path / "rough")}).data
+    with pytest.raises(DataError, match=r"corrupted features are \(63, 8\), clean ones \(64, 8\)") as caught:
+        load_videos(config, "validation", NUMBERS, channels=8)
+    assert caught.value.fault == "F51"
+    config = made_config(world, data={"stride": 8}).data
+    with pytest.raises(DataError) as caught:
+        load_videos(config, "validation", NUMBERS, channels=8)
+    assert caught.value.fault == "F51"
+
+
+def test_F34_a_rate_must_come_from_somewhere(world: Path, tmp_path: Path) -> None:
+    content = json.loads((world / "truth.json").read_text())
+    for entry in content["database"].values():
+        del entry["fps"]
+    (tmp_path / "truth.json").write_text(json.dumps(content))
+    data = {"truth": str(tmp_path / "truth.json")}
+    with pytest.raises(DataError, match="has no rate; add 'fps' to it"):
+        load_videos(made_config(world, data=data).data, "validation", NUMBERS, channels=8)
+    videos, _ = load_videos(made_config(world, data=data | {"fps": 25.0}).data, "validation", NUMBERS, channels=8)
+    assert len(videos) == 10
