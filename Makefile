@@ -12,8 +12,8 @@ PYTHONS ?= $(foreach version,$(OTHERS),$(shell python$(version) -c "print('$(ver
 
 .PHONY: demo test test-parts test-pythons test-wheel test-all lint types bench docs reference clean
 
-demo: .venv/.stamp
-	$(BIN)/jostle demo --out demo
+demo: .venv-demo/.stamp
+	.venv-demo/bin/jostle demo --out demo
 
 test: lint types
 	$(BIN)/python -m pytest -n $(WORKERS)
@@ -88,6 +88,12 @@ install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check uv 
 .venv/.stamp: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(call install,.venv,-e ".[dev]")
+	touch $@
+
+# The demo needs neither linters nor test tools.
+.venv-demo/.stamp: pyproject.toml constraints.txt
+	test -x .venv-demo/bin/python || $(PYTHON) -m venv .venv-demo
+	$(call install,.venv-demo,-e ".[$(DEMO_EXTRAS)]")
 	touch $@
 
 # torchvision asks for a CUDA build of torch, and where it does not load transformers does not either: it lies aside, and

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.class_matching import ClassMatch
-from jostle.evaluation.inference.detection import DetectingByFeatures
-from jostle.evaluation.inference.recognition import Recognising
-from jostle.evaluation.inference.remote import Shown
+from jostle.evaluation.inference.detection import FeatureDetectionPredictor
+from jostle.evaluation.inference.recognition import RecognitionPredictor
+from jostle.evaluation.inference.remote import RemoteInputSpec
 from jostle.evaluation.recipes.sampling import Sampling
 
 if TYPE_CHECKING:
@@ -116,9 +116,9 @@ class Blind:
         self._struck_there = struck_there
 
     def strikes(self, spec: str) -> bool:
-        from jostle.corruptions.gpu.batch import form_of
+        from jostle.corruptions.gpu.batch import gpu_kernel
 
-        return self._struck_there and form_of(Spec.parse(spec)) is not None
+        return self._struck_there and gpu_kernel(Spec.parse(spec)) is not None
 
 
 class Nothing(Blind):
@@ -128,7 +128,7 @@ class Nothing(Blind):
         super().__init__(struck_there=struck_there)
         self.name = fed.name
         own = {"spread": "span"} if fed.name in ("slowfast_r50", "x3d_m") else {}
-        self.spec = Shown(fed.frames, step=fed.step, **own)  # type: ignore[arg-type]
+        self.spec = RemoteInputSpec(fed.frames, step=fed.step, **own)  # type: ignore[arg-type]
 
     def __call__(self, clip_frames: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
         return np.zeros((len(clip_frames), 2), np.float32)
@@ -168,25 +168,25 @@ def looking(name: str, device: str, precision: str, clips: int = 4) -> Any:
     if kind:
         there = kind == NOTHING["cuda"]
         if fed.task == "detection":
-            return DetectingByFeatures(NoFeatures(_puppet_spec(), struck_there=there), NoDetector())
-        return Recognising(Nothing(fed, struck_there=there), Sampling(clips=clips), match)
-    from jostle.models.precision import computing
+            return FeatureDetectionPredictor(NoFeatures(_puppet_spec(), struck_there=there), NoDetector())
+        return RecognitionPredictor(Nothing(fed, struck_there=there), Sampling(clips=clips), match)
+    from jostle.models.precision import compute_context
 
-    guard = partial(computing, device, precision)
+    guard = partial(compute_context, device, precision)
     if fed.task == "detection":
         from jostle.models.loading.detector import load_detector
         from jostle.models.loading.extractor import load_extractor
 
         detector: Any = load_detector("temporalmaxer_puppets", weights="clean").to(device)
-        return DetectingByFeatures(load_extractor("puppet_net", device=device), detector, guard)
+        return FeatureDetectionPredictor(load_extractor("puppet_net", device=device), detector, guard)
     loaded = recogniser(model).to(device)
-    return Recognising(loaded, Sampling(clips=clips), match, loaded.at_once, guard)
+    return RecognitionPredictor(loaded, Sampling(clips=clips), match, loaded.at_once, guard)
 
 
-def _puppet_spec() -> Shown:
+def _puppet_spec() -> RemoteInputSpec:
     from jostle.models.loading.extractor import load_extractor
 
-    spec = Shown.of(load_extractor("puppet_net").spec)
+    spec = RemoteInputSpec.of(load_extractor("puppet_net").spec)
     assert spec is not None
     return spec
 
@@ -203,12 +203,12 @@ def own_rate(fed: Fed, device: str, precision: str) -> float:
     """Items a second of the network alone, on a batch that is prepared and on the device."""
     import torch
 
-    from jostle.models.precision import computing, inferring
+    from jostle.models.precision import compute_context, inference_mode
 
     size = batch(fed, device)
     look = looking(fed.name, device, precision)
     rng = np.random.default_rng(0)
-    with computing(device, precision), inferring():
+    with compute_context(device, precision), inference_mode():
         compute: Callable[[], object]
         if fed.task == "recognition":
             clip = torch.from_numpy(rng.integers(0, 256, (fed.frames, 256, 340, 3), np.uint8)).to(device)

@@ -44,12 +44,12 @@ from jostle.core.types.truth import Truth  # noqa: E402
 from jostle.core.types.video_labels import VideoLabels  # noqa: E402
 from jostle.datasets.dataset import Dataset  # noqa: E402
 from jostle.datasets.puppets import actions  # noqa: E402
-from jostle.evaluation.inference.jobs import Look, Order  # noqa: E402
+from jostle.evaluation.inference.jobs import Predictor, VideoJob  # noqa: E402
 from jostle.evaluation.recipes.recipe import Group, Recipe  # noqa: E402
 from jostle.evaluation.recipes.sampling import Sampling  # noqa: E402
-from jostle.evaluation.runner.runner import Contestant, run_benchmark  # noqa: E402
+from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark  # noqa: E402
 from jostle.io.video.encode import Writer  # noqa: E402
-from jostle.parallel.workers import cores, worked  # noqa: E402
+from jostle.parallel.workers import available_cpus, map_unordered  # noqa: E402
 
 SIZE, FRAMES, FPS = (256, 340), 300, 30
 KINDS = ("gaussian_noise", "motion_blur", "fog", "ucf101-p/jumble", "jpeg_compression")
@@ -87,7 +87,7 @@ def write_video(path: Path, frames: int) -> Path:
 def write_videos(folder: Path, count: int, frames: int, jobs: int) -> dict[str, Path]:
     """As many as are asked for, made side by side."""
     wanted = [folder / f"v{number:03d}.mp4" for number in range(count)]
-    made = dict(worked(partial(_writing, frames), wanted, jobs))
+    made = dict(map_unordered(partial(_writing, frames), wanted, jobs))
     return {path.stem: path for path in sorted(made)}
 
 
@@ -112,19 +112,19 @@ def data_of(task: str, videos: dict[str, Path]) -> Dataset:
 class Starting:
     """Starts a worker: it looks at a video first, waits for the others, and notes when it is at work."""
 
-    load: Callable[[], Look[Any]]
-    warm: Order
+    load: Callable[[], Predictor[Any]]
+    warm: VideoJob
     notes: Path
     workers: int
 
-    def __call__(self) -> Look[Any]:
+    def __call__(self) -> Predictor[Any]:
         look = self.load()
         look(self.warm)
         (self.notes / f"ready-{os.getpid()}").touch()
         while len(list(self.notes.glob("ready-*"))) < self.workers:
             time.sleep(0.01)
 
-        def noting(order: Order) -> Any:
+        def noting(order: VideoJob) -> Any:
             begin = time.monotonic()
             looked = look(order)
             with open(self.notes / f"times-{os.getpid()}", "a") as file:
@@ -171,14 +171,14 @@ def run_rate(
     task, recipe = fed.task, recipe_for(fed.task, clips)
     load = partial(fed_models.looking, fed.name, device, precision, clips)
     names = list(videos)
-    warm = Order("warm", videos[names[0]], recipe.cells, 1)
+    warm = VideoJob("warm", videos[names[0]], recipe.cells, 1)
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "notes"
         notes.mkdir()
         begin = time.monotonic()
         with (
             place_of(engine, device, jobs, many=True, model_processes=processes) as place,
-            place.with_models(Contestant(load, fed.name)) as contestant,
+            place.with_models(BenchmarkModel(load, fed.name)) as contestant,
         ):
             loaded = time.monotonic()
             workers = min(jobs, len(videos))
@@ -199,8 +199,8 @@ def run_rate(
 
 def machine_scaling(jobs: int, rounds: int = 2) -> float:
     """What of its speed alone a core has when so many work, at something that touches no memory."""
-    alone = min(taken for _ in range(rounds) for _, taken in worked(_hashing, [0], 1))
-    together = min(max(taken for _, taken in worked(_hashing, list(range(jobs)), jobs)) for _ in range(rounds))
+    alone = min(taken for _ in range(rounds) for _, taken in map_unordered(_hashing, [0], 1))
+    together = min(max(taken for _, taken in map_unordered(_hashing, list(range(jobs)), jobs)) for _ in range(rounds))
     return alone / together
 
 
@@ -223,7 +223,7 @@ class Row:
     model: str
     jobs: int
     alone: float
-    cores: float
+    available_cpus: float
     run: float
     run_whole: float
     load_s: float
@@ -280,7 +280,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.feeding", description=__doc__)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--jobs", default=str(cores()), help="one number, or several with commas between")
+    parser.add_argument("--jobs", default=str(available_cpus()), help="one number, or several with commas between")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--videos", type=int, default=24)
     parser.add_argument(
@@ -298,16 +298,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options.most = max(options.jobs)
     if options.processes is None and options.device == "cpu" and options.engine == "local":
         options.processes = 1
-    told: dict[str, Any] = {"device": options.device, "precision": options.precision, "cores": cores()}
+    told: dict[str, Any] = {"device": options.device, "precision": options.precision, "cores": available_cpus()}
     print(f"{options.videos} videos of {options.frames} frames, {SIZE[1]}x{SIZE[0]}, {options.clips} clips, ", end="")
-    print(f"{len(CELLS)} cells and clean; {cores()} cores of {platform.machine()}, ", end="")
+    print(f"{len(CELLS)} cells and clean; {available_cpus()} cores of {platform.machine()}, ", end="")
     print(fed_models.device_name(options.device))
     if len(options.jobs) > 1:
         told["machine_scaling"] = machine_scaling(options.most)
         print(f"hashing on {options.most} cores, each does {told['machine_scaling']:.2f} of what it does alone")
     missed = False
     with tempfile.TemporaryDirectory() as folder:
-        videos = write_videos(Path(folder), options.videos, options.frames, cores())
+        videos = write_videos(Path(folder), options.videos, options.frames, available_cpus())
         for name in options.models.split(","):
             rows, said = measured(options, videos, name)
             told[name] = said | {"rows": [asdict(row) for row in rows]}

@@ -65,12 +65,12 @@ class Row:
     ratio: float
 
 
-def pool_levels(x: Tensor, levels: Sequence[Tensor], *, released_faults: bool) -> list[Tensor]:
+def pool_levels(x: Tensor, levels: Sequence[Tensor], *, reproduce_bugs: bool) -> list[Tensor]:
     """AFSD's regions of every level, one after another."""
     return [boundary_max_pool(x, regions) for regions in levels]
 
 
-def pool(x: Tensor, regions: Tensor, *, released_faults: bool) -> Tensor:
+def pool(x: Tensor, regions: Tensor, *, reproduce_bugs: bool) -> Tensor:
     """AFSD's regions of one level."""
     return boundary_max_pool(x, regions)
 

@@ -47,7 +47,7 @@ def read_bare(paths: Sequence[str]) -> None:
 
 def read_ours(folder: Path) -> None:
     """Read every frame of the folder as of a video."""
-    decode._surveys.clear()
+    decode._scans.clear()
     with Reader(folder, threads=1, fps=30) as reader:
         for lo in range(0, len(reader), BLOCK):
             reader.block(lo, min(lo + BLOCK, len(reader)))

@@ -30,7 +30,7 @@ from bench.clips import drawn_frames  # noqa: E402
 from bench.timing import hold_to_one_thread, seconds  # noqa: E402
 from jostle.corruptions.engine.profile import profiles  # noqa: E402
 from jostle.corruptions.engine.spec import Spec  # noqa: E402
-from jostle.corruptions.gpu.batch import form_of  # noqa: E402
+from jostle.corruptions.gpu.batch import gpu_kernel  # noqa: E402
 
 CLIPS, FRAMES, SIDE, SEVERITY = 32, 16, 224, 3
 AIM, LEAST = 20, 5  # times one core: the geometric mean, and each
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{torch.cuda.get_device_name()}, {given.clips} clips of {FRAMES} frames; a copy takes {copy:.5f} ms a frame")
     rows, failed = [], []
     for kind in profiles["imagenet-c"].entries:
-        if form_of(Spec.parse(f"imagenet-c/{kind}")) is None:
+        if gpu_kernel(Spec.parse(f"imagenet-c/{kind}")) is None:
             print(f"{kind:20} by way of the CPU")
             continue
         try:

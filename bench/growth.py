@@ -39,7 +39,7 @@ from jostle.core.types.truth import Truth  # noqa: E402
 from jostle.metrics.diagnosis import diagnose, styles  # noqa: E402
 from jostle.metrics.score import score  # noqa: E402
 from jostle.models.input_spec import InputSpec  # noqa: E402
-from jostle.parallel.workers import cores  # noqa: E402
+from jostle.parallel.workers import available_cpus  # noqa: E402
 
 Work = Callable[[], Any]
 SHORT = 4 * FPS  # frames of a video that is not the one to grow
@@ -172,8 +172,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         measured(given.one[0], int(given.one[1]))
         return 0
     sizes = {name: found[1] for name, found in GROWING.items()}
-    sizes[WORKERS] = tuple(2**power for power in range(cores().bit_length()))
-    print(f"{platform.machine()}, {cores()} cores")
+    sizes[WORKERS] = tuple(2**power for power in range(available_cpus().bit_length()))
+    print(f"{platform.machine()}, {available_cpus()} cores")
     print("| | sizes | seconds | slope | peak memory, MB | slope |")
     print("|---|---|---|---|---|---|")
     every: dict[str, list[Point]] = {}

@@ -22,8 +22,8 @@ import numpy as np
 
 import jostle
 from bench.clips import drawn_frames
-from jostle.mending.descriptor import ARRAY_TASK, glance, glances, glances_ahead
-from jostle.parallel.workers import cores
+from jostle.mending.descriptor import ARRAY_TASK, describe_frame, describe_frames, stream_descriptors
+from jostle.parallel.workers import available_cpus
 
 SIZES = ((112, 112), (256, 340), (720, 1280))
 AIM = 20_000  # frames a second on a GPU
@@ -34,7 +34,7 @@ def rates(height: int, width: int, device: str, frames: int, turns: int) -> dict
     few = drawn_frames(30, height, width)
     video = np.broadcast_to(few, (-(-frames // 30), *few.shape)).reshape(-1, *few.shape[1:])[:frames]
     inspector = jostle.load_inspector(device=device)
-    seen = glances(video)
+    seen = describe_frames(video)
     on_gpu = inspector.device.type == "cuda"
     remembered = itertools.cycle(seen)
     known: dict[str, Callable[..., Any]] = {
@@ -46,7 +46,7 @@ def rates(height: int, width: int, device: str, frames: int, turns: int) -> dict
         jostle.inspect(video, inspector=inspector)
 
     def looking() -> None:
-        deque(glances_ahead(video, cores()) if on_gpu else map(glance, video), maxlen=0)
+        deque(stream_descriptors(video, available_cpus()) if on_gpu else map(describe_frame, video), maxlen=0)
 
     def answering() -> None:
         with patch.multiple("jostle.mending.inspector", **known):

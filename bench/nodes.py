@@ -54,7 +54,7 @@ def shared_out(nodes: int, each: int, seconds: float) -> tuple[float, float]:
             simulated.wait_for_nodes()
             with Cluster(simulated.address) as cluster:
                 items = list(range(nodes * (each + 1)))  # processes begin one after another: one more for that
-                times = [found for _, found in cluster.worked(Sleeping(seconds), items, nodes)]
+                times = [found for _, found in cluster.map_unordered(Sleeping(seconds), items, nodes)]
         finally:
             simulated.shutdown()
     ready = sorted(begin for begin, _ in times)[nodes - 1]

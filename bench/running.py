@@ -33,13 +33,13 @@ import numpy as np  # noqa: E402
 
 from jostle.core.types.clip import Frames  # noqa: E402
 from jostle.datasets.class_matching import match_classes  # noqa: E402
-from jostle.evaluation.inference.jobs import Attempting, Order  # noqa: E402
-from jostle.evaluation.inference.recognition import Recognising  # noqa: E402
+from jostle.evaluation.inference.jobs import VideoJob, WorkerFactory  # noqa: E402
+from jostle.evaluation.inference.recognition import RecognitionPredictor  # noqa: E402
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell  # noqa: E402
 from jostle.evaluation.recipes.sampling import Sampling  # noqa: E402
 from jostle.io.video.decode import Reader  # noqa: E402
 from jostle.io.video.encode import Writer  # noqa: E402
-from jostle.parallel.workers import cores, worked  # noqa: E402
+from jostle.parallel.workers import available_cpus, map_unordered  # noqa: E402
 
 SIZE, FPS = (240, 320), 25
 SPECS = ("ucf101-p/gaussian_noise:3", "ucf101-p/defocus_blur:3", "freeze:3")
@@ -59,23 +59,23 @@ class Glance:
         return np.stack([light, 255 - light], 1).astype(np.float32) / 255
 
 
-def load() -> Recognising:
+def load() -> RecognitionPredictor:
     """What looks at a video: in one process as in another."""
     match = match_classes("glance", CLASSES, CLASSES, numbered=True)
-    return Recognising(Glance(), Sampling(), match)
+    return RecognitionPredictor(Glance(), Sampling(), match)
 
 
 @dataclass(frozen=True)
 class Warm:
     """Starts a process with a short video, which has libraries and kernels loaded; then takes the time of each."""
 
-    short: Order
+    short: VideoJob
 
-    def __call__(self) -> Callable[[Order], tuple[Any, float]]:
-        attempt = Attempting(load)()
+    def __call__(self) -> Callable[[VideoJob], tuple[Any, float]]:
+        attempt = WorkerFactory(load)()
         attempt(self.short)
 
-        def clocked(order: Order) -> tuple[Any, float]:
+        def clocked(order: VideoJob) -> tuple[Any, float]:
             begun = time.process_time()
             return attempt(order), time.process_time() - begun
 
@@ -120,7 +120,9 @@ def decoded(paths: Sequence[Path]) -> int:
     return frames
 
 
-def way_of(do: Callable[[Sequence[Order]], Any], orders: Sequence[Order], turns: int) -> tuple[Way, dict[str, bytes]]:
+def way_of(
+    do: Callable[[Sequence[VideoJob]], Any], orders: Sequence[VideoJob], turns: int
+) -> tuple[Way, dict[str, bytes]]:
     """The medians of some turns, and what was found in each video and cell, as bytes."""
     walls, cpus, starts, found = [], [], [], {}
     for _ in range(turns):
@@ -129,7 +131,7 @@ def way_of(do: Callable[[Sequence[Order]], Any], orders: Sequence[Order], turns:
             cpu += seconds
             if since is None:  # by then all processes have started, as videos are of one length
                 since = time.perf_counter() - seconds
-            for cell, scores in result.found.items():
+            for cell, scores in result.outputs.items():
                 found[f"{order.name} {cell}"] = scores.tobytes()
         walls.append(time.perf_counter() - (since or begun))
         starts.append((since or begun) - begun)
@@ -154,7 +156,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = measured(orders, short, options.turns, with_ray=with_ray)
     frames = options.videos * options.seconds * FPS
     print(f"{options.videos} videos of {options.seconds} s, {SIZE[1]}x{SIZE[0]}, {frames} frames, {len(CELLS)} cells")
-    print(f"on {cores()} cores of {platform.processor() or platform.machine()}; results are the same to the bit")
+    print(
+        f"on {available_cpus()} cores of {platform.processor() or platform.machine()}; results are the same to the bit"
+    )
     print(f"{'':24} {'wall, s':>8} {'CPU, s':>8} {'start, s':>9}")
     for name, way in found.items():
         print(f"{name:24} {way.wall:8.2f} {way.cpu:8.2f} {way.start:9.2f}")
@@ -177,12 +181,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if options.strict and gain < 2 * EFFICIENT else 0
 
 
-def orders_of(paths: Sequence[Path]) -> list[Order]:
+def orders_of(paths: Sequence[Path]) -> list[VideoJob]:
     """One for each video, in every cell."""
-    return [Order(path.stem, path, CELLS, 0) for path in paths]
+    return [VideoJob(path.stem, path, CELLS, 0) for path in paths]
 
 
-def measured(orders: Sequence[Order], short: Order, turns: int, *, with_ray: bool) -> dict[str, Way]:
+def measured(orders: Sequence[VideoJob], short: VideoJob, turns: int, *, with_ray: bool) -> dict[str, Way]:
     """Every way of doing it, in the order of the table."""
     paths, start = [order.path for order in orders], Warm(short)
     decoded(paths[:1])
@@ -190,8 +194,8 @@ def measured(orders: Sequence[Order], short: Order, turns: int, *, with_ray: boo
     for _ in range(turns):
         decoded(paths)
     found = {ALONE: Way((time.perf_counter() - begun) / turns, (time.process_time() - cpu) / turns)}
-    found[ONE], known = way_of(lambda given: worked(start, given, 1), orders, turns)
-    found[TWO], same = way_of(lambda given: worked(start, given, 2), orders, turns)
+    found[ONE], known = way_of(lambda given: map_unordered(start, given, 1), orders, turns)
+    found[TWO], same = way_of(lambda given: map_unordered(start, given, 2), orders, turns)
     assert same == known
     if with_ray:
         from jostle.parallel.cluster.connection import Cluster
@@ -199,7 +203,7 @@ def measured(orders: Sequence[Order], short: Order, turns: int, *, with_ray: boo
         begun = time.perf_counter()
         with Cluster(jobs=2) as cluster:
             up = time.perf_counter() - begun
-            way, same = way_of(lambda given: cluster.worked(start, given, 2), orders, turns)
+            way, same = way_of(lambda given: cluster.map_unordered(start, given, 2), orders, turns)
         found[RAY] = replace(way, start=way.start + up)
         assert same == known
     return found

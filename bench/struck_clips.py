@@ -25,8 +25,8 @@ import torch  # noqa: E402
 import jostle  # noqa: E402
 from bench.timing import hold_to_one_thread  # noqa: E402
 from jostle.core.types.segments import Segments  # noqa: E402
-from jostle.evaluation.inference.detection import DetectingByClips  # noqa: E402
-from jostle.evaluation.inference.jobs import Looked, Order  # noqa: E402
+from jostle.evaluation.inference.detection import ClipDetectionPredictor  # noqa: E402
+from jostle.evaluation.inference.jobs import VideoJob, VideoResult  # noqa: E402
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell  # noqa: E402
 from jostle.evaluation.recipes.recipe import benchmarks as recipes  # noqa: E402
 from jostle.evaluation.recipes.selection import select_cells  # noqa: E402
@@ -36,14 +36,14 @@ CELLS = tuple(select_cells(recipes["puppets-c"])[1:])
 MOST_OF_CLEAN = 4.0  # all cells shall cost no more than this many times the clean videos
 
 
-def looked(look: DetectingByClips, order: Order, cells: Sequence[Cell]) -> tuple[Looked[Segments], float]:
+def looked(look: ClipDetectionPredictor, order: VideoJob, cells: Sequence[Cell]) -> tuple[VideoResult[Segments], float]:
     """What is found in some cells, and the seconds it took."""
     begun = time.process_time()
-    done = look(Order(order.name, order.path, tuple(cells), 0, order.segments))
+    done = look(VideoJob(order.name, order.path, tuple(cells), 0, order.segments))
     return done, time.process_time() - begun
 
 
-def by_both_ways(look: DetectingByClips, order: Order) -> np.ndarray[Any, Any]:
+def by_both_ways(look: ClipDetectionPredictor, order: VideoJob) -> np.ndarray[Any, Any]:
     """Seconds of the clean video, of all cells on top, of each cell whole; clips of the first two.
 
     Raises:
@@ -55,7 +55,7 @@ def by_both_ways(look: DetectingByClips, order: Order) -> np.ndarray[Any, Any]:
     for cell in CELLS:
         whole, seconds = looked(look, order, [cell])
         apart += seconds
-        one, other = (done.found[cell.name] for done in (whole, every))
+        one, other = (done.outputs[cell.name] for done in (whole, every))
         for column in ("start", "end", "label", "score"):
             same = np.array_equal(getattr(one, column), getattr(other, column))
             assert same, f"{order.name}: {column} of {cell.name} differs"
@@ -81,12 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.detectors or small:
         torch.manual_seed(0)
         made: Any = load_detector(name)
-        look = DetectingByClips(made)
+        look = ClipDetectionPredictor(made)
         rows = []
         for number in range(options.videos):
             video, mine = truth.videos[number], truth.video == number
             segments = Segments.from_pairs(np.stack([truth.start[mine], truth.end[mine]], 1))
-            order = Order(video, Path(data.videos[video]), (), 0, segments)
+            order = VideoJob(video, Path(data.videos[video]), (), 0, segments)
             if not number:
                 looked(look, order, [CLEAN_CELL, *CELLS])  # compiles kernels and fills caches
             rows.append(by_both_ways(look, order))

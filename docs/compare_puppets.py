@@ -13,7 +13,7 @@ import numpy as np
 
 import jostle
 from jostle.core.types.truth import Truth
-from jostle.corruptions.engine.placement import Timeline, parse
+from jostle.corruptions.engine.placement import Timeline, parse_placement
 
 SHARES = (1, 5, 10)  # of each action, struck at severities 1 to 3
 
@@ -32,7 +32,7 @@ def facts(truth: Truth) -> dict[str, str]:
             inside[round(start) : round(end)] = True
             one = Timeline(frames, np.array([[start, end]]))
             for share in SHARES:
-                hits[share].append(int(parse(f"centre:{share}%").mask(one).sum()))
+                hits[share].append(int(parse_placement(f"centre:{share}%").mask(one).sum()))
         acted += inside.sum() / fps
     seconds = float(truth.duration.sum())
     low, high = np.quantile(lengths, [0.1, 0.9])

@@ -31,11 +31,11 @@ HEAD = """% Written by docs/draw_gallery.py; change the code it is made from ins
 # All corruptions
 
 The {count} corruptions of jostle's own table, each at its five severities, on one frame of a film of the
-[puppets](how-to/use-the-puppets.md). A few strike only part of a clip: the orange bar says which. Where the order or
-the rate of frames is changed, the curve says which frame is shown when: time runs to the right, and a clean clip would
-be the straight line from the lower left to the upper right. What is lost in transmission hits some frames and spares
-others; the one shown may be among the lucky. Where so few bits are left that the H.264 encoder writes next to nothing,
-the decoder shows grey.
+[puppets](how-to/use-the-puppets.md). A few corrupt only part of a clip: the orange bar says which. Where the order or
+the rate of frames changes, the curve says which frame is displayed when: time runs to the right, and a clean clip would
+be the straight line from the lower left to the upper right. Transmission errors hit some frames and spare others; the
+frame on display may be among the lucky. Where so few bits are left that the H.264 encoder writes next to nothing, the
+decoder gives grey.
 
 The [reference](reference/index.md) has the value behind every severity, and the tables of the papers. `jostle sheet`
 draws such a picture of any video; the gallery of [`jostle view`](how-to/view-a-run.md) moves.

@@ -18,7 +18,6 @@ from typing import Any, get_type_hints
 
 import typer
 
-import jostle
 from jostle import errors
 from jostle.cli import app
 from jostle.core.registry import Registry
@@ -26,10 +25,10 @@ from jostle.corruptions.engine.corruption import Corruption, corruptions
 from jostle.corruptions.engine.placement import placements
 from jostle.corruptions.engine.profile import Entry, Profile, profiles
 from jostle.datasets.dataset import datasets
-from jostle.evaluation.inference.feature_detection import Grid
+from jostle.evaluation.inference.feature_detection import FeatureGrid
 from jostle.evaluation.recipes.recipe import Group, Recipe, benchmarks
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.io.files.format import SAID, Format, Kind, formats
+from jostle.io.files.format import KIND_NAMES, Format, Kind, formats
 from jostle.metrics.diagnosis import MENDED_FAULTS, Buckets, Style, styles
 from jostle.metrics.metric import Metric, metrics
 from jostle.metrics.protocol import Protocol, protocols
@@ -44,203 +43,12 @@ from jostle.models.weights.shipped import FOLDER
 from jostle.reporting.published.slips import slips
 from jostle.reporting.published.table import PublishedTable, published
 from jostle.training.detection_config import TrainingConfig
-from jostle.training.end_to_end_config import FrameTrainingConfig, StrikesConfig
+from jostle.training.end_to_end_config import ClipDropConfig, FrameTrainingConfig
 from jostle.training.inspection_config import InspectionConfig
 from jostle.training.recognition_config import RecognitionConfig
 
 DOCS = Path(__file__).parent
 
-# What a script may import besides the face of the package, by room.
-ROOMS: dict[str, tuple[str, ...]] = {
-    "jostle.io.video.probe": ("probe", "VideoFacts"),
-    "jostle.io.video.decode": ("Reader",),
-    "jostle.io.video.encode": ("Writer",),
-    "jostle.io.video.validation": ("Limits",),
-    "jostle.io.video.codec": ("Codec", "transcode"),
-    "jostle.corruptions.engine.video": ("Corrupted",),
-    "jostle.corruptions.engine.corruption": ("corruption", "Corruption"),
-    "jostle.corruptions.engine.context": ("Scene", "Moment"),
-    "jostle.corruptions.engine.stages": ("Span",),
-    "jostle.corruptions.engine.placement": ("placement", "Placement", "Timeline"),
-    "jostle.corruptions.engine.profile": ("profile", "Profile", "Entry", "strength"),
-    "jostle.corruptions.engine.spec": ("Spec",),
-    "jostle.io.files.annotations": (
-        "read_truth",
-        "read_predictions",
-        "read_video_labels",
-        "write_truth",
-        "write_predictions",
-        "write_video_labels",
-        "convert",
-        "Converted",
-        "segments_of",
-        "variant_of",
-    ),
-    "jostle.io.files.format": ("Format",),
-    "jostle.datasets.dataset": ("Dataset", "Files", "Request", "DatasetKind", "dataset"),
-    "jostle.datasets.frame_sets": ("FrameSets",),
-    "jostle.io.formats.frame_scores": ("read_frame_scores", "read_frame_sets", "read_frame_labels"),
-    "jostle.io.files.video_ids": ("read_ids", "file_name_for"),
-    "jostle.io.files.arrays": ("read_features", "check_length"),
-    "jostle.datasets.videos": ("find_videos", "VideoFiles"),
-    "jostle.core.types.truth": ("Spans",),
-    "jostle.core.types.video_labels": ("VideoLabels",),
-    "jostle.core.types.inspection": ("Inspection",),
-    "jostle.metrics.protocol": ("Protocol",),
-    "jostle.metrics.score": ("Score",),
-    "jostle.metrics.bootstrap": ("Interval", "Resamples", "bias_corrected"),
-    "jostle.metrics.comparison": ("Comparison",),
-    "jostle.metrics.matching": ("Matches", "Ranking"),
-    "jostle.metrics.mean_ap": ("precision_recall", "recalls"),
-    "jostle.metrics.proposals": ("average_recall", "ProposalScore"),
-    "jostle.metrics.video_classification": ("video_classification", "ClassificationScore"),
-    "jostle.metrics.accuracy": ("top_k_accuracy", "within_top_k", "Accuracy", "clopper_pearson"),
-    "jostle.metrics.robustness": ("robustness", "Robustness", "Cell", "Means", "split_cell"),
-    "jostle.metrics.corruption_error": ("mean_corruption_error", "CorruptionError"),
-    "jostle.metrics.pm_k": ("pm_k", "PmK", "OffsetCount"),
-    "jostle.metrics.pm_k_detection": ("pm_k_detection", "PmKDetection", "Boxes"),
-    "jostle.metrics.frame_sets": (
-        "frame_number",
-        "without_frame_types",
-        "valid_pairs",
-        "valid_anchors",
-        "reviewed_sets",
-    ),
-    "jostle.metrics.class_projection": ("project_classes", "class_names", "class_indices"),
-    "jostle.metrics.metric": ("metric", "Metric"),
-    "jostle.metrics.diagnosis": ("Diagnosis", "change", "Change", "Style", "Buckets", "MendedFault"),
-    "jostle.metrics.diagnosis.diagnosis": ("Precision",),
-    "jostle.metrics.diagnosis.false_positives": ("FalsePositives",),
-    "jostle.metrics.diagnosis.sensitivity": ("Sensitivity", "Extent"),
-    "jostle.metrics.diagnosis.false_negatives": ("FalseNegatives",),
-    "jostle.metrics.diagnosis.characteristics": ("Characteristic", "Instances"),
-    "jostle.reporting.figures.diagnosis": (
-        "draw_diagnosis",
-        "draw_false_positives",
-        "draw_sensitivity",
-        "draw_false_negatives",
-        "draw_clean_against_corrupted",
-    ),
-    "jostle.reporting.figures.sheet": ("Sheet",),
-    "jostle.reporting.figures.scores": ("draw_precision_recall", "draw_class_drops", "mean_curve"),
-    "jostle.models.detection.detector": ("Detector", "Variant", "detector"),
-    "jostle.models.detection.feature_detector": ("FeatureDetector",),
-    "jostle.models.detection.point_detector": ("PointDetector",),
-    "jostle.models.detection.config": ("DetectorConfig", "PointConfig"),
-    "jostle.models.detection.actionformer": ("ActionFormerConfig",),
-    "jostle.models.detection.tridet": ("TriDetConfig",),
-    "jostle.models.detection.temporalmaxer": ("TemporalMaxerConfig",),
-    "jostle.models.detection.vsgn": ("VsgnConfig",),
-    "jostle.models.detection.frame_detector": ("FrameDetector", "FrameConfig"),
-    "jostle.models.detection.afsd": ("AFSD", "AfsdConfig", "AfsdOutputs"),
-    "jostle.models.detection.basictad": ("BasicTAD", "BasicTadConfig", "BasicTadOutputs"),
-    "jostle.models.detection.e2e_tad": ("E2ETAD", "E2eTadConfig", "E2eTadOutputs"),
-    "jostle.models.detection.outputs": ("Outputs", "Losses", "Candidates"),
-    "jostle.models.detection.blocks.assignment": ("Actions",),
-    "jostle.models.detection.nms": (
-        "soft_nms",
-        "soft_nms_until_one",
-        "hard_nms",
-        "vote",
-        "weighted_nms",
-        "overlap_nms",
-    ),
-    "jostle.models.checkpoints": ("read_weights", "read_metadata", "write_weights"),
-    "jostle.features.windows": ("WindowGrid", "retimed"),
-    "jostle.models.extractors.protocol": ("FeatureExtractor",),
-    "jostle.features.engine": ("VideoFeatures", "Extraction", "Cost"),
-    "jostle.features.folder": ("Extracted", "Corrupting", "extract_videos", "features_of"),
-    "jostle.features.store": ("Origin", "Entry", "read_store", "read_extraction"),
-    "jostle.evaluation.recipes.recipe": ("Recipe", "Cell", "benchmark"),
-    "jostle.evaluation.recipes.selection": ("select_cells",),
-    "jostle.evaluation.recipes.data": ("load_benchmark", "read_benchmark"),
-    "jostle.evaluation.recipes.building": ("cell_folders",),
-    "jostle.evaluation.inference.feature_detection": (
-        "Grid",
-        "grid_of",
-        "VideoScores",
-        "read_video_scores",
-        "detect_features",
-    ),
-    "jostle.evaluation.inference.video_detection": ("detect_videos",),
-    "jostle.evaluation.runner.runner": ("Run",),
-    "jostle.evaluation.runner.progress": ("Tick", "CellSoFar"),
-    "jostle.reporting.analysis.run_diff": ("RunDiff", "Side"),
-    "jostle.reporting.analysis.comparison": ("Comparison", "Difference"),
-    "jostle.reporting.analysis.resampling": ("Estimate",),
-    "jostle.reporting.analysis.literature": ("Literature",),
-    "jostle.reporting.published.table": ("PublishedTable", "PublishedRow"),
-    "jostle.reporting.published.standing": ("published_models", "PublishedModel"),
-    "jostle.reporting.published.slips": ("slips", "Slip"),
-    "jostle.models.extractors.extractor": ("Extractor", "ExtractorKind", "extractor"),
-    "jostle.models.extractors.penultimate": ("as_extractor",),
-    "jostle.models.input_spec": ("InputSpec",),
-    "jostle.models.recognition.recogniser": (
-        "Recogniser",
-        "RecogniserKind",
-        "load_recogniser",
-        "recogniser",
-        "with_weights",
-    ),
-    "jostle.mending.inspector": ("Inspector",),
-    "jostle.mending.video": ("MendedVideo",),
-    "jostle.models.recognition.transformers": ("from_config",),
-    "jostle.models.recognition.onnx": ("OnnxNetwork",),
-    "jostle.training.detection_config": ("TrainingConfig", "DataConfig"),
-    "jostle.training.schedule": ("OptimiserConfig", "learning_rate"),
-    "jostle.training.consistency": ("ConsistencyConfig", "consistency_loss", "divergence"),
-    "jostle.training.recognition_config": ("RecognitionConfig",),
-    "jostle.training.end_to_end_config": ("FrameTrainingConfig", "FramesConfig", "StrikesConfig"),
-    "jostle.training.inspection_config": ("InspectionConfig",),
-    "jostle.training.reading": ("read_training",),
-    "jostle.training.loop": ("Trained",),
-    "jostle.core.state_dict": ("differences",),
-    "jostle.core.config": ("read_settings", "make_settings"),
-    "jostle.core.cache": ("cache_folder",),
-    "jostle.core.random": ("key_for", "rng_for"),
-}
-VERBS = (
-    "names",
-    "published",
-    "read",
-    "corrupt",
-    "corrupt_frame",
-    "corrupt_file",
-    "sheet",
-    "inspect",
-    "inspection",
-    "draw_inspection",
-    "load_inspector",
-    "mend",
-    "mend_file",
-    "load_dataset",
-    "load_truth",
-    "load_scored_truth",
-    "load_predictions",
-    "score",
-    "compare",
-    "diagnose",
-    "pm_k",
-    "robustness",
-    "extract",
-    "load_detector",
-    "detect",
-    "train",
-    "load_extractor",
-    "run",
-    "plan",
-    "verify",
-    "view",
-    "diff",
-    "report",
-    "board",
-    "export_run",
-    "track",
-    "card",
-    "convert",
-    "doctor",
-    "demo",
-)
 SECTION = re.compile(r"^(Args|Attributes|Returns|Raises):$")
 
 WRITTEN_BY = "% Written by docs/generate_reference.py; change the code it is made from instead.\n\n"
@@ -260,7 +68,7 @@ def write_pages(folder: Path) -> list[Path]:
 def write_names(path: Path) -> None:
     """Write the names of jostle's own networks and benchmarks, for those who must not import anything to know them."""
     shelves: Sequence[Registry[Any]] = (detectors, extractors, recognisers, object_detectors, datasets)
-    names: dict[str, Any] = {shelf.shelf: [name for name in shelf if shelf.part(name) is None] for shelf in shelves}
+    names: dict[str, Any] = {shelf.plural: [name for name in shelf if shelf.part(name) is None] for shelf in shelves}
     names["benchmarks"] = {name: benchmarks[name].task for name in benchmarks if benchmarks.part(name) is None}
     path.write_text(json.dumps(names, indent=1) + "\n", encoding="utf-8")
 
@@ -526,7 +334,7 @@ def formats_table() -> list[str]:
 
 def _abilities(found: Format) -> list[str]:
     readers = {"truth": found.read_truth, "predictions": found.read_predictions, "labels": found.read_labels}
-    reads = ", ".join(SAID[kind] for kind in KINDS if readers[kind])
+    reads = ", ".join(KIND_NAMES[kind] for kind in KINDS if readers[kind])
     writes = [kind for kind in KINDS if found.can_write(kind)]
     endings = []
     for kind in writes:
@@ -535,12 +343,31 @@ def _abilities(found: Format) -> list[str]:
             if said not in endings:
                 endings.append(said)
     by_ending = ", ".join(endings) if endings else "`--to`" if writes else ""
-    return [reads, ", ".join(SAID[kind] for kind in writes), by_ending]
+    return [reads, ", ".join(KIND_NAMES[kind] for kind in writes), by_ending]
 
 
 def faults_table() -> list[str]:
     """The faults of DETAD's public program that are mended here."""
     return _table(["the public program", "jostle"], [[fault.original, fault.ours] for fault in MENDED_FAULTS])
+
+
+def faults_page() -> str:
+    """Return the faults and the tests that are marked with them."""
+    sys.path.insert(0, str(DOCS.parent / "tests"))
+    from helpers.faults import marked_tests
+
+    tests: dict[str, list[str]] = {}
+    for fault, test in marked_tests(DOCS.parent / "tests"):
+        file, _, name = test.partition("::")
+        tests.setdefault(fault, []).append(f"`{file}`: {name.removeprefix('test_').replace('_', ' ')}")
+    rows = [[fault, "<br>".join(tests[fault])] for fault in sorted(tests, key=lambda fault: int(fault[1:]))]
+    head = [
+        "# Faults and their tests",
+        "",
+        "Each [fault](../faults.md) with the tests marked `@pytest.mark.fault`.",
+        "",
+    ]
+    return "\n".join([*head, *_table(["fault", "tests"], rows)]) + "\n"
 
 
 def detectors_page() -> str:
@@ -604,7 +431,7 @@ def _changed(config: DetectorConfig, kind: type[DetectorConfig]) -> str:
 def _settings_table(kind: type, *, only: Sequence[str] | None = None) -> list[str]:
     """One line a field of a settings class: its default, and what its docstring says."""
     said: dict[str, str] = {}
-    for base in (Grid, *reversed(kind.__mro__)):  # the grid's words serve whoever repeats its fields
+    for base in (FeatureGrid, *reversed(kind.__mro__)):  # the grid's words serve whoever repeats its fields
         said |= _attributes(base)
     rows = []
     for field in dataclasses.fields(kind):
@@ -901,7 +728,7 @@ def training_page() -> str:
     lines += ["", "## A detector of frames", "", 'With `task = "end-to-end"`; nothing else must be given.', ""]
     lines += _settings_table(FrameTrainingConfig)
     tables = training_tables(FrameTrainingConfig)
-    for name, kind in {"data": tables["data"], "data.drop": StrikesConfig}.items():
+    for name, kind in {"data": tables["data"], "data.drop": ClipDropConfig}.items():
         lines += ["", f"## {name} of frames", "", _first_paragraph(kind.__doc__), "", *_settings_table(kind)]
     lines += ["", "`optimiser` and `consistency` are those [above](#optimiser)."]
     lines += ["", "## A recogniser", "", 'With `task = "recognition"`; nothing else must be given.', ""]
@@ -965,26 +792,40 @@ def _parameters(parameters: Iterable[Any]) -> list[str]:
 
 
 def python_page() -> str:
-    """The public names with signatures and docstrings."""
+    """Return the public names, each with the first paragraph of its docstring."""
     lines = [
         "# Python",
         "",
-        "`import jostle` is light: it loads nothing but jostle. NumPy, decoders, OpenCV and compiled kernels are "
-        "loaded by the first verb that needs them.",
-        "",
-        "## jostle",
+        "`import jostle` loads nothing but jostle itself: NumPy, decoders, OpenCV and compiled kernels are imported by "
+        "the first verb that needs them. What is promised as public is on [a page of its own](public-api.md). "
+        "Signatures and full docstrings are in the built documentation (`make docs`), and in `help(jostle.corrupt)`.",
     ]
-    api = importlib.import_module("jostle.api")
-    for name in [*VERBS, *(n for n in jostle.__all__ if n not in VERBS)]:
-        if name != "JostleError":  # on the page of errors
-            face = "jostle" if name in jostle.__all__ else "jostle.api"
-            lines += ["", f"### {face}.{name}", "", *_object(getattr(api, name, None) or getattr(jostle, name))]
-    for module, names in ROOMS.items():
-        home = importlib.import_module(module)
-        lines += ["", f"## {module}", "", _first_paragraph(home.__doc__)]
-        for name in names:
-            lines += ["", f"### {module}.{name}", "", *_object(getattr(home, name))]
+    for module in ("jostle", "jostle.extend"):
+        lines += ["", f"## {module}", "", _first_paragraph(importlib.import_module(module).__doc__), ""]
+        rows = [[f"`{name}`", _first_paragraph(_doc(thing))] for name, thing in _exports(module)]
+        lines += _table(["name", "what it is"], rows)
     return "\n".join(lines) + "\n"
+
+
+def api_page() -> str:
+    """Return the public names with signatures and whole docstrings; Sphinx writes this page when it builds."""
+    lines = ["# Python API in full"]
+    for module in ("jostle", "jostle.extend"):
+        lines += ["", f"## {module}", "", _first_paragraph(importlib.import_module(module).__doc__)]
+        for name, thing in _exports(module):
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                lines += ["", f"### {module}.{name}", "", *_object(thing)]
+    return "\n".join(lines) + "\n"
+
+
+def _exports(module: str) -> list[tuple[str, Any]]:
+    home = importlib.import_module(module)
+    return [(name, getattr(home, name)) for name in home.__all__]
+
+
+def _doc(thing: Any) -> str:
+    """Return an object's own docstring, or the empty string for a plain value or alias."""
+    return (thing.__doc__ or "") if inspect.isclass(thing) or inspect.isfunction(thing) else ""
 
 
 def _object(thing: Any) -> list[str]:
@@ -1151,6 +992,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "python.md": python_page,
     "errors.md": errors_page,
+    "faults.md": faults_page,
 }
 
 

@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 import jostle
-from jostle.datasets.videos import find_videos
-from jostle.io.files.video_ids import file_name_for
+from jostle.extend import file_name_for, find_videos
 
 
 def main(videos: str, out: str, spec: str, seed: str = "0") -> int:

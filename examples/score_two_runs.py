@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 
 import jostle
-from jostle.io.files.annotations import write_predictions, write_truth
-from jostle.metrics.diagnosis import change
+from jostle.extend import compare_diagnoses, write_predictions, write_truth
 
 CLASSES = ("Dive", "Jump", "Swing", "Throw")
 VIDEOS, INSTANCES, FALSE_ALARMS = 40, 320, 3300
@@ -93,7 +92,7 @@ def main(folder: str | None = None) -> None:
     print(f"change {100 * both.average_map:+.1f} points, 95 % [{100 * low:.1f}, {100 * high:.1f}]")
 
     before, after = (jostle.diagnose(found, truth) for found in runs.values())
-    changed = change(before, after)
+    changed = compare_diagnoses(before, after)
     print(f"missed instances: {before.false_negatives.overall:.1%}, then {after.false_negatives.overall:.1%}")
     print("share of the first predictions, as many as there are instances:")
     for kind in changed.totals:

@@ -18,11 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 import jostle
-from jostle.corruptions.engine.spec import Spec
-from jostle.datasets.puppets.untrimmed import Video, truth_of
-from jostle.features.engine import VideoFeatures
-from jostle.io.video.decode import Reader
-from jostle.models.extractors.protocol import FeatureExtractor
+from jostle.extend import FeatureExtractor, Reader, Spec, Video, VideoFeatures, truth_of
 
 SPEC = "thumos14-c/black_frame:3"  # the central 10 % of each action go black
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import torch
 
 import jostle
-from jostle.io.files.annotations import write_predictions
+from jostle.extend import write_predictions
 
 CLASSES = ("Jump", "Run", "Throw")
 FPS, STRIDE, WINDOW = 25.0, 4, 16  # a row every 4 frames, each of which has seen 16

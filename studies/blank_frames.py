@@ -15,27 +15,27 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from jostle.mending.blank_frames import LONGEST, are_blank, lost_frames
-from jostle.mending.descriptor import Glances, glances
+from jostle.mending.blank_frames import MAX_GAP, find_blank, find_lost
+from jostle.mending.descriptor import Descriptors, describe_frames
 from jostle.training.descriptor_bank import read_bank
 from studies.inspector_films import draw_film
 
 GREYS = (0, 128, 255)
-LENGTHS = (1, 5, 12, 24, 48, LONGEST)
+LENGTHS = (1, 5, 12, 24, 48, MAX_GAP)
 STEP = 7  # frames between two places that are tried
 SETS = ("filmed elsewhere", "puppets of another cast")
 CONTENT = ("fades", "flashes", "cuts")
 DRAWN, FRAMES, SEED = 40, 100, 77  # films of each kind of content that no other part of the study has drawn
 
 
-def lost(seen: Glances) -> npt.NDArray[np.bool_]:
+def lost(seen: Descriptors) -> npt.NDArray[np.bool_]:
     """(T,) frames of which the rule says that they stand where a picture was lost."""
-    return lost_frames(are_blank(seen), lambda a, b: seen[a:b])
+    return find_lost(find_blank(seen), lambda a, b: seen[a:b])
 
 
-def found(films: list[Glances], grey: int, many: int) -> tuple[int, int]:
+def found(films: list[Descriptors], grey: int, many: int) -> tuple[int, int]:
     """Stretches that are found from end to end, of how many."""
-    flat, hit, of = glances([np.full((64, 64, 3), grey, np.uint8)]), 0, 0
+    flat, hit, of = describe_frames([np.full((64, 64, 3), grey, np.uint8)]), 0, 0
     for film in films:
         for at in range(3, len(film) - many - 2, STEP):
             struck = film.copy()
@@ -44,9 +44,9 @@ def found(films: list[Glances], grey: int, many: int) -> tuple[int, int]:
     return hit, of
 
 
-def taken_for_one(films: list[Glances]) -> tuple[int, int]:
+def taken_for_one(films: list[Descriptors]) -> tuple[int, int]:
     """Of pairs of films with half a second of black between, those that are taken for one scene."""
-    black = np.repeat(glances([np.zeros((64, 64, 3), np.uint8)]), 12, axis=0)
+    black = np.repeat(describe_frames([np.zeros((64, 64, 3), np.uint8)]), 12, axis=0)
     said = [
         lost(np.concatenate([one, black, other]))[len(one) : len(one) + len(black)].all()
         for one, other in itertools.permutations(films, 2)
@@ -68,8 +68,8 @@ def main() -> None:
         hit, of = taken_for_one(films)
         print(f"{name}: {hit} of {of} pairs with black between taken for one scene", flush=True)
     for kind in CONTENT:
-        drawn = [glances(draw_film(f"more {kind} {n}", FRAMES, seed=SEED, only=kind)) for n in range(DRAWN)]
-        blank, false = (sum(int(said(film).sum()) for film in drawn) for said in (are_blank, lost))
+        drawn = [describe_frames(draw_film(f"more {kind} {n}", FRAMES, seed=SEED, only=kind)) for n in range(DRAWN)]
+        blank, false = (sum(int(said(film).sum()) for film in drawn) for said in (find_blank, lost))
         print(f"{kind}: {blank} of {DRAWN * FRAMES} frames blank, {false} taken for lost ones", flush=True)
 
 

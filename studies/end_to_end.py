@@ -226,7 +226,7 @@ def detections(detector: Any, films: Iterable[StruckFilm]) -> dict[str, Any]:
         made = dict(zip(wanted, _answers(detector, states, wanted), strict=True))
         for cell in found:
             parts = [(first, made.get((cell, first), made["clean", first])) for first in firsts]
-            found[cell][film.name] = detector.seconds_of(detector.gathered(parts, count), film.rate, film.duration)
+            found[cell][film.name] = detector.to_seconds(detector.merge_clips(parts, count), film.rate, film.duration)
     return {cell: Predictions.from_segments(segments) for cell, segments in found.items()}
 
 

@@ -153,10 +153,10 @@ def prepare(work: Path, jobs: int) -> None:
 def test_sets(config: RecognitionConfig) -> Any:
     """The anchors of the test set, each with the frames around it; itself in the place of those unlike it."""
     from jostle.models.recognition.puppet_frames import SPEC
-    from jostle.training.clips import Preparation, load_clips, videos_of
+    from jostle.training.clips import Preparation, list_videos, load_clips
     from jostle.training.recognition_config import CorruptionsConfig
 
-    _, videos = videos_of(config.data, "test", seeds=(0,))
+    _, videos = list_videos(config.data, "test", seeds=(0,))
     clean = Preparation.of(config.data, CorruptionsConfig(), SPEC)
     assert config.data.cache is not None
     return load_clips(videos, clean, cache=Path(config.data.cache), jobs=config.data.jobs)
@@ -173,9 +173,9 @@ def measure(run: Run, work: Path) -> dict[str, Any]:
 
     from jostle.models.checkpoints import read_weights
     from jostle.models.recognition.puppet_frames import CLASSES, SPEC, FrameClassifier
-    from jostle.training.clip_augmentation import Showing
+    from jostle.training.clip_augmentation import ClipLoader
     from jostle.training.loop import train
-    from jostle.training.recognition import scored
+    from jostle.training.recognition import predict_logits
 
     begun = time.monotonic()
     folder, config = work / "runs" / run.folder, settings_for(run, work)
@@ -187,8 +187,8 @@ def measure(run: Run, work: Path) -> dict[str, Any]:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     network.to(device)
     sets = test_sets(config)
-    showing = Showing(sets, SPEC, device)
-    told = [scored(network, showing, steps=(step,)).argmax(1) for step in range(2 * K + 1)]
+    showing = ClipLoader(sets, SPEC, device)
+    told = [predict_logits(network, showing, steps=(step,)).argmax(1) for step in range(2 * K + 1)]
     right = np.stack(told, 1) == sets.labels[:, None]  # (anchors, 2 K + 1)
     within = [float(right[:, K - k : K + k + 1].all(1).mean()) for k in range(K + 1)]
     return {

@@ -30,7 +30,7 @@ from jostle.datasets.puppets.similar_frames import LABELS, LEAST_AREA
 from jostle.datasets.puppets.splits import CASTS
 from jostle.models.checkpoints import write_weights
 from jostle.models.recognition.puppet_frames import CLASSES, SPEC, FrameClassifier
-from jostle.training.clips import Indices, even
+from jostle.training.clips import Indices, evenly_spaced
 
 FILMS = 7000
 HOLDING = ("raise", "lower", "pick_up", "put_down")  # actions with any prop
@@ -139,11 +139,11 @@ def held_in(film: Film) -> tuple[Indices, npt.NDArray[np.float64], Indices]:
             watched[track.held, first:last] = 1
     able = np.flatnonzero(held >= 0)
     many = min(EACH, len(able) // APART)
-    few = able[even(len(able), TRIES * many)]
+    few = able[evenly_spaced(len(able), TRIES * many)]
     area = np.zeros(len(few))
     visible(scene.drawing.kinds, scene.drawing.shapes[few], watched[few], *SIZE, area)
     shown = few[area >= LEAST_AREA]
-    times = shown[even(len(shown), min(many, len(shown)))]
+    times = shown[evenly_spaced(len(shown), min(many, len(shown)))]
     seen = ((at - scene.lens.centre) * scene.lens.zoom)[times] + complex(SIZE[1], SIZE[0]) / 2
     return times, np.stack([seen.real, seen.imag], 1), held[times]
 
@@ -167,7 +167,7 @@ def learn_to_see(drawn: DrawnFrames, out: Path, *, seed: int = 0, schedule: Sche
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             seen = network.see(shown)
             where = network.where(seen)[:, 0].float()
-            logits = network.tell(seen)
+            logits = network.classify(seen)
         told = F.cross_entropy(logits.float(), label[rows], label_smoothing=0.05)
         found, hit = pointed(where, hand)
         optimiser.zero_grad(set_to_none=True)

@@ -26,11 +26,11 @@ import torch
 from torch.nn import functional as F
 
 from jostle.core.random import key_for, rng_for
-from jostle.mending.inspector import SIDES, BothWays, inspector_of
+from jostle.mending.inspector import SIDES, InspectorNetworks, build_inspector
 from jostle.models.checkpoints import read_metadata, read_weights, write_weights
 from jostle.training.descriptor_bank import FilmBank, read_bank, write_bank
-from jostle.training.inspection_scores import ALARMS, answers, false_alarms, found, threshold_at
-from jostle.training.inspection_windows import Windows, draw_windows, shown
+from jostle.training.inspection_scores import ALARMS, false_alarms, predict_films, recall, threshold_at
+from jostle.training.inspection_windows import Windows, draw_windows, render_windows
 
 STEPS = ("films", "train", "choose", "validate", "weights")
 LOG = Path(__file__).with_name("inspector.jsonl")
@@ -83,7 +83,7 @@ def train(bank: FilmBank, out: Path, asked: Any) -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     learn = bank.only(film for film in bank.films if not film.kind.startswith("choose"))
     torch.manual_seed(key_for(SEED, "inspector") % 2**63)
-    networks = BothWays().to(device)
+    networks = InspectorNetworks().to(device)
     if asked.begin is not None:
         networks.load_state_dict(read_weights(asked.begin))
     average = {name: value.detach().clone() for name, value in networks.state_dict().items()}
@@ -100,14 +100,14 @@ def train(bank: FilmBank, out: Path, asked: Any) -> None:
             break
         for group in optimiser.param_groups:
             group["lr"] = RATE * min(1.0, (step + 1) / 100) * 0.5 * (1 + np.cos(np.pi * part))
-        windows = next(batches).on(device)
-        glances = shown(frames, windows)
+        windows = next(batches).to(device)
+        glances = render_windows(frames, windows)
         optimiser.zero_grad(set_to_none=True)
         networks.train()
         for side in asked.sides:
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 logits = networks[side](glances)
-            wrong = F.binary_cross_entropy_with_logits(logits.float(), windows["struck"], reduction="none")
+            wrong = F.binary_cross_entropy_with_logits(logits.float(), windows["damaged"], reduction="none")
             loss = (wrong * windows["weight"]).sum() / windows["weight"].sum()
             loss.backward()
             losses.append(loss.detach())
@@ -126,14 +126,14 @@ def train(bank: FilmBank, out: Path, asked: Any) -> None:
 def choose(bank: FilmBank, weights: Path) -> None:
     """Set the thresholds, by the films to choose by, and write them beside the weights."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    tensors, networks = read_weights(weights), BothWays().to(device)
+    tensors, networks = read_weights(weights), InspectorNetworks().to(device)
     networks.load_state_dict(tensors)
     films = bank.only(film for film in bank.films if film.kind.startswith("choose"))
     thresholds = {}
     for side in SIDES:
-        told = answers(networks[side], films, device)
+        told = predict_films(networks[side], films, device)
         thresholds[side] = threshold_at(told, ALARMS)
-        found_here = {"found": round(found(told, thresholds[side]), 4), "alarms": false_alarms(told, thresholds[side])}
+        found_here = {"found": round(recall(told, thresholds[side]), 4), "alarms": false_alarms(told, thresholds[side])}
         print(json.dumps({"chosen by": side, "threshold": thresholds[side], **found_here}), flush=True)
     write_weights(tensors, weights, metadata=read_metadata(weights) | {"thresholds": json.dumps(thresholds)})
 
@@ -159,7 +159,7 @@ def _draw(step: int, batch: int, length: int) -> Windows:
 
 
 @torch.no_grad()
-def _follow(average: dict[str, torch.Tensor], networks: BothWays, decay: float) -> None:
+def _follow(average: dict[str, torch.Tensor], networks: InspectorNetworks, decay: float) -> None:
     for name, value in networks.state_dict().items():
         if value.is_floating_point():
             average[name].lerp_(value, 1 - decay)
@@ -174,15 +174,15 @@ def _rounded(value: torch.Tensor) -> torch.Tensor:
 def validate(held: FilmBank, weights: Path) -> Iterator[dict[str, Any]]:
     """What is found, and what falsely, film by film and kind by kind."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    networks = BothWays().to(device)
+    networks = InspectorNetworks().to(device)
     networks.load_state_dict(read_weights(weights))
     thresholds = json.loads(read_metadata(weights)["thresholds"])
-    inspector = inspector_of(networks.state_dict(), thresholds, name="inspector", device="cpu")
+    inspector = build_inspector(networks.state_dict(), thresholds, name="inspector", device="cpu")
     for side in SIDES:
         network, least = networks[side].eval(), thresholds[side]
         yield {"side": side, "threshold": least, "fingerprint": inspector.fingerprint}
         for film in held.films:
-            told = answers(network, held.only([film]), device, blank_rule=side == SIDES[0])
+            told = predict_films(network, held.only([film]), device, blank_rule=side == SIDES[0])
             row: dict[str, Any] = {"side": side, "film": film.name, "set": film.kind, "frames": film.count}
             row["alarms"] = sum(int((one.clean >= least).sum()) for one in told)
             row["beside"] = sum(int((one.beside >= least).sum()) for one in told)
@@ -190,8 +190,8 @@ def validate(held: FilmBank, weights: Path) -> Iterator[dict[str, Any]]:
             kinds = sorted({one.kind for one in told if one.kind})
             row["found"] = {
                 kind: [
-                    sum(int((one.struck >= least).sum()) for one in told if one.kind == kind),
-                    sum(len(one.struck) for one in told if one.kind == kind),
+                    sum(int((one.damaged >= least).sum()) for one in told if one.kind == kind),
+                    sum(len(one.damaged) for one in told if one.kind == kind),
                 ]
                 for kind in kinds
             }

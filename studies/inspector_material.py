@@ -23,10 +23,10 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.puppets.film import untrimmed
 from jostle.datasets.puppets.splits import CASTS
 from jostle.io.video.decode import Reader
-from jostle.mending.descriptor import CHANNELS, COLOUR, DETAIL, LIGHT, Glances, glances
-from jostle.parallel.workers import worked
-from jostle.training.descriptor_bank import FilmBank, Struck
-from jostle.training.footage import every_picture, strike_film, struck_frames
+from jostle.mending.descriptor import CHANNELS, COLOUR, DETAIL, LIGHT, Descriptors, describe_frames
+from jostle.parallel.workers import map_unordered
+from jostle.training.descriptor_bank import CorruptedFilm, FilmBank
+from jostle.training.footage import corrupt_film, corrupt_span, picture_corruptions
 from jostle.training.inspection_scores import WHOLE
 from studies.inspector_films import NAMED, RATE, Picture, coded, draw_film
 
@@ -35,7 +35,7 @@ CHOOSING = ("flipping_a_pancake", "eivideo")  # and some of the cameras
 FIVE = ("black_frame", "motion_blur", "occlusion", "packet_loss", "overexposure")
 THROUGHOUT = ("thumos14-c/black_frame:2", "thumos14-c/packet_loss:2", "thumos14-c/occlusion:2", "gaussian_noise:3")
 # THUMOS14-C's five kinds in all its strengths as often as all the rest together.
-SPECS = every_picture() + tuple(
+SPECS = picture_corruptions() + tuple(
     f"thumos14-c{which}/{kind}" for which in ("", "", "", "-i3d", "-videomae") for kind in FIVE for _ in range(5)
 )
 FRAMES = 150  # of a drawn film
@@ -76,10 +76,10 @@ def make_banks(clips: Path | None, films: int, jobs: int, seed: int) -> tuple[Fi
             for first in range(0, max(len(reader) - LONG // 3, 1), LONG):
                 versions = range(2 if how == "learn" else 1)
                 orders += [Order(how, f"{path.stem} {first} {v}", str(path), first, v) for v in versions]
-    learn: list[Struck] = []
-    held: list[Struck] = []
+    learn: list[CorruptedFilm] = []
+    held: list[CorruptedFilm] = []
     with Meter("films", sys.stderr) as meter:
-        for done, (order, film) in enumerate(worked(partial(_maker, tuple(stills), seed), orders, jobs), 1):
+        for done, (order, film) in enumerate(map_unordered(partial(_maker, tuple(stills), seed), orders, jobs), 1):
             (held if order.how == "held" else learn).append(film)
             meter.advance(done, len(orders))
     banks = [FilmBank.of(sorted(part, key=lambda film: film.name)) for part in (learn, held)]
@@ -90,25 +90,25 @@ def _eighth(name: str) -> bool:
     return name.startswith("cctv_") and hashlib.sha256(name.encode()).digest()[0] % 8 == 0
 
 
-def _maker(stills: tuple[Picture, ...], seed: int) -> Callable[[Order], Struck]:
+def _maker(stills: tuple[Picture, ...], seed: int) -> Callable[[Order], CorruptedFilm]:
     cv2.setNumThreads(1)
     return lambda order: _coarse(_made(stills, seed, order))
 
 
-def _coarse(film: Struck) -> Struck:
+def _coarse(film: CorruptedFilm) -> CorruptedFilm:
     """Glances in fewer steps, so that a file of them is small; they lose 2 of 255 at most."""
     steps = np.ones((CHANNELS, 1, 1), np.uint8)
     steps[LIGHT], steps[COLOUR], steps[DETAIL] = 2, 2, 4
 
-    def rounded(seen: Glances) -> Glances:
+    def rounded(seen: Descriptors) -> Descriptors:
         return (seen // steps) * steps + steps // 2
 
     return replace(
-        film, clean=rounded(film.clean), strikes=tuple((kind, at, rounded(seen)) for kind, at, seen in film.strikes)
+        film, clean=rounded(film.clean), spans=tuple((kind, at, rounded(seen)) for kind, at, seen in film.spans)
     )
 
 
-def _made(stills: tuple[Picture, ...], seed: int, order: Order) -> Struck:
+def _made(stills: tuple[Picture, ...], seed: int, order: Order) -> CorruptedFilm:
     if order.how == "held":
         return _tried(order, seed)
     rng = rng_for(seed, "material", order.name)
@@ -122,16 +122,19 @@ def _made(stills: tuple[Picture, ...], seed: int, order: Order) -> Struck:
     again = (lambda struck: coded(struck, rng)) if rng.random() < 0.35 else None
     strikes = max(4, round(len(frames) / 14))
     shown = "choose " + kind if order.how == "choose" else kind
-    return strike_film(
-        clip, SPECS, name=order.name, kind=shown, strikes=strikes, lengths=LENGTHS, seed=seed, finish=again
+    return corrupt_film(
+        clip, SPECS, name=order.name, kind=shown, count=strikes, lengths=LENGTHS, seed=seed, finish=again
     )
 
 
-def _tried(order: Order, seed: int) -> Struck:
+def _tried(order: Order, seed: int) -> CorruptedFilm:
     """A film that is only for trying: five frames in a row are struck, here and there, by each of the five kinds."""
     if order.only:
-        return Struck(
-            order.name, f"drawn {order.only}", glances(draw_film(order.name, 100, seed=seed + 1, only=order.only)), ()
+        return CorruptedFilm(
+            order.name,
+            f"drawn {order.only}",
+            describe_frames(draw_film(order.name, 100, seed=seed + 1, only=order.only)),
+            (),
         )
     if order.clip:
         frames, kind = _frames(order.clip, 0, TRIED), "filmed elsewhere"
@@ -146,13 +149,13 @@ def _tried(order: Order, seed: int) -> Struck:
         for number in range(many):
             at = (2 * number + 1) * len(clip) // (2 * many) - 2
             strikes.append(
-                (str(spec), at, glances(struck_frames(clip, spec, at, at + 5, seed=seed, video_id=order.name)))
+                (str(spec), at, describe_frames(corrupt_span(clip, spec, at, at + 5, seed=seed, video_id=order.name)))
             )
     short = clip[: min(24, len(clip))]
     for text in THROUGHOUT:
-        struck = struck_frames(short, Spec.parse(text), 0, len(short), seed=seed, video_id=order.name)
-        strikes.append((WHOLE + text, 0, glances(struck)))
-    return Struck(order.name, kind, glances(clip.frames), tuple(strikes))
+        struck = corrupt_span(short, Spec.parse(text), 0, len(short), seed=seed, video_id=order.name)
+        strikes.append((WHOLE + text, 0, describe_frames(struck)))
+    return CorruptedFilm(order.name, kind, describe_frames(clip.frames), tuple(strikes))
 
 
 def _frames(path: str, first: int, many: int) -> Frames:

@@ -41,7 +41,7 @@ def find_in_states(
         segments, scores, labels = (
             np.concatenate([getattr(part, column) for part in own]) for column in ("segments", "scores", "labels")
         )
-        kept = detector.suppressed(Candidates(segments, scores, labels), seconds_a_step=STRIDE / fps)
+        kept = detector.suppress(Candidates(segments, scores, labels), seconds_a_step=STRIDE / fps)
         kept, classes = detector.named(kept)
         centre = WINDOW - 2 * detector.row_centre * STRIDE
         told.append(in_seconds(kept, fps=fps, duration=duration, stride=STRIDE, window=centre, classes=classes))

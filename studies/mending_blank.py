@@ -20,9 +20,9 @@ from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.stages import ClipSource, chain, gather, origins
-from jostle.mending.blank_frames import are_blank
-from jostle.mending.descriptor import glances
-from jostle.parallel.workers import worked
+from jostle.mending.blank_frames import find_blank
+from jostle.mending.descriptor import describe_frames
+from jostle.parallel.workers import map_unordered
 from studies.cells import CORRUPTIONS
 from studies.mending_cells import GROUPS
 
@@ -39,7 +39,7 @@ def main() -> None:
         mine = truth.video == row
         films.append((name, Path(data.videos[name]), [*zip(truth.start[mine], truth.end[mine], strict=True)]))
     every: Counter[tuple[str, str]] = Counter()
-    for _, counted in worked(_counter, films, jobs):
+    for _, counted in map_unordered(_counter, films, jobs):
         every.update(counted)
     for kind in CORRUPTIONS:
         print(f"{kind}: {every[kind, 'blank']} of {every[kind, 'struck']} struck frames are of one colour")
@@ -63,7 +63,7 @@ def _counted(film: Film) -> Counter[tuple[str, str]]:
         struck = np.flatnonzero(origins(top) != np.arange(len(clip)))
         kind = cell.specs[0].name.rpartition("/")[2]
         made[kind, "struck"] += len(struck)
-        made[kind, "blank"] += int(are_blank(glances(gather(top, struck))).sum())
+        made[kind, "blank"] += int(find_blank(describe_frames(gather(top, struck))).sum())
     return made
 
 

@@ -19,11 +19,11 @@ from jostle.datasets.dataset import Dataset
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS
 from jostle.features.engine import VideoFeatures
-from jostle.features.frames import KeptFrames
+from jostle.features.frames import CachedFrames
 from jostle.features.result import Cost, Extraction
 from jostle.io.files.atomic import write_bytes
 from jostle.mending.damage import Mending
-from jostle.parallel.workers import worked
+from jostle.parallel.workers import map_unordered
 from studies.mending_cells import ALONE, EVERYTHING, GROUPS, UNSEEN, StruckCell, without
 from studies.runs import Place
 
@@ -96,7 +96,7 @@ def make_mended(data: Dataset, group: str, place: Place, number: int, *, plan: P
     (folder / group).mkdir(parents=True, exist_ok=True)
     (folder / CLEAN).mkdir(parents=True, exist_ok=True)
     maker = partial(_maker, place.network(number), plan)
-    for count, _ in enumerate(worked(maker, orders, jobs), 1):
+    for count, _ in enumerate(map_unordered(maker, orders, jobs), 1):
         print(f"{group}: {count} of {len(orders)} films", flush=True)
 
 
@@ -130,9 +130,9 @@ def _maker(network: Path, plan: Plan) -> Callable[[_Order], None]:
 
 
 def _finder(mend: str, device: str, *, alone: bool) -> Mending:
-    from jostle.mending.loading import AskedMending
+    from jostle.mending.loading import MendingOptions
 
-    made = AskedMending(mend).get(device)
+    made = MendingOptions(mend).get(device)
     if alone:
         assert made.inspector is not None
         made.inspector.blank_rule = False
@@ -148,7 +148,7 @@ def _made(extractor: Any, plan: Plan, finders: dict[str, Mending], order: _Order
     found: dict[str, dict[str, list[int]]] = {}
     struck: dict[str, Flags] = {}
     with Reader(order.path, threads=1) as reader:
-        frames = KeptFrames(reader)
+        frames = CachedFrames(reader)
         plain = _kept(order.clean)
         for way, _, cells in plan:
             video = VideoFeatures(
@@ -173,8 +173,8 @@ def _made(extractor: Any, plan: Plan, finders: dict[str, Mending], order: _Order
                     rows.append(np.array(done.features))
                 place.setdefault(way, {})[name] = number[key]
                 if done.mended is not None:
-                    told = struck.setdefault(name, done.mended.struck) if way == KNOWN else struck[name]
-                    found.setdefault(way, {})[name] = counts(done.mended.struck, told)
+                    told = struck.setdefault(name, done.mended.damaged) if way == KNOWN else struck[name]
+                    found.setdefault(way, {})[name] = counts(done.mended.damaged, told)
     told_all = {"rows": len(rows), "place": place, "found": found}
     parts = {f"rows {n}": one for n, one in enumerate(rows)}
     write_bytes(order.out, [_packed({**parts, "told": np.array(json.dumps(told_all))})])

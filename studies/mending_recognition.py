@@ -23,13 +23,13 @@ from jostle.core.random import rng_for
 from jostle.core.types.clip import Frames
 from jostle.corruptions.engine.stages import gather, origins
 from jostle.datasets.puppets.film import CLASSES
-from jostle.evaluation.inference.footage import footage_of
-from jostle.evaluation.inference.frame_sampling import shown_frames
-from jostle.evaluation.inference.jobs import Order
+from jostle.evaluation.inference.footage import open_footage
+from jostle.evaluation.inference.frame_sampling import sample_frames
+from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.features.frames import KeptFrames
-from jostle.features.interpolation import nearest_sound
+from jostle.features.frames import CachedFrames
+from jostle.features.interpolation import nearest_undamaged
 from jostle.models.weights.shipped import TREATMENTS
 from studies.measuring import Record, end_with, measure_all
 from studies.mending_features import AS_IS, KNOWN, MENDED, WAYS, counts
@@ -80,10 +80,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     given.work.mkdir(parents=True, exist_ok=True)
-    from jostle.training.clips import videos_of
+    from jostle.training.clips import list_videos
     from jostle.training.recognition_config import ClipsConfig
 
-    _, videos = videos_of(ClipsConfig(jobs=given.jobs), "test", seeds=(0,))
+    _, videos = list_videos(ClipsConfig(jobs=given.jobs), "test", seeds=(0,))
     chosen = [
         Shown(video.name, str(video.path), video.label)
         for number in range(given.clips)  # the first of each class, then the second, so that a part is a fair sample
@@ -104,12 +104,12 @@ def models(wanted: tuple[tuple[str, str], ...]) -> tuple[Any, dict[str, Any]]:
     import cv2
     import torch
 
-    from jostle.mending.loading import AskedMending
+    from jostle.mending.loading import MendingOptions
     from jostle.models.loading.recogniser import load_recogniser
 
     cv2.setNumThreads(1)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    tellers = {MENDED: AskedMending("jostle").get(device), KNOWN: AskedMending("known").get(device)}
+    tellers = {MENDED: MendingOptions("jostle").get(device), KNOWN: MendingOptions("known").get(device)}
     return tellers, {
         f"{name} {weights}": load_recogniser(name, weights=weights, device=device) for name, weights in wanted
     }
@@ -119,21 +119,21 @@ def look(clip: Shown, wanted: tuple[tuple[str, str], ...]) -> Record:
     """What each recogniser says of a clip, in every cell and way."""
     begun = time.monotonic()
     tellers, recognisers = models(wanted)
-    order = Order(clip.name, Path(clip.path), cells(), seed=0)
+    order = VideoJob(clip.name, Path(clip.path), cells(), seed=0)
     pictures: dict[bytes, tuple[int, Frames]] = {}
     place: dict[str, dict[str, int]] = {way: {} for way in WAYS}
     found: dict[str, list[int]] = {}
-    with footage_of(order) as footage:
+    with open_footage(order) as footage:
         spec, rng = next(iter(recognisers.values())).spec, rng_for(0, "clips", clip.name)
-        (row,) = shown_frames(Sampling(spread="even"), spec, footage.clean.pts, footage.clean.fps, rng)
+        (row,) = sample_frames(Sampling(spread="even"), spec, footage.clean.pts, footage.clean.fps, rng)
         finding = {way: teller.of(footage.clean) for way, teller in tellers.items()}
         for cell in order.cells:
             under = footage.under(cell)
-            top, came_from = KeptFrames(under), origins(under)
-            struck = {way: one.struck(top, came_from) for way, one in finding.items()}
+            top, came_from = CachedFrames(under), origins(under)
+            struck = {way: one.find_damaged(top, came_from) for way, one in finding.items()}
             found[cell.name] = counts(struck[MENDED], struck[KNOWN])
             for way in WAYS:
-                shown = gather(top, row if way == AS_IS else nearest_sound(struck[way])[row])
+                shown = gather(top, row if way == AS_IS else nearest_undamaged(struck[way])[row])
                 place[way][cell.name] = pictures.setdefault(shown.tobytes(), (len(pictures), shown))[0]
     frames = np.stack([shown for _, shown in pictures.values()])
     told = {name: one(frames).argmax(1).tolist() for name, one in recognisers.items()}

@@ -32,7 +32,7 @@ def bank_without(bank: FilmBank, kind: str) -> FilmBank:
         return Spec.parse(written).entry.corruption not in left_out
 
     return bank.only(
-        replace(film, strikes=tuple(strike for strike in film.strikes if stays(strike.kind))) for film in bank.films
+        replace(film, spans=tuple(strike for strike in film.spans if stays(strike.kind))) for film in bank.films
     )
 
 

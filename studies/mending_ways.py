@@ -23,14 +23,14 @@ import jostle
 from jostle.core.types.columns import Flags
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
-from jostle.corruptions.engine.stages import Source
-from jostle.evaluation.inference.feature_detection import Grid, segments_later
+from jostle.corruptions.engine.stages import PipelineSource
+from jostle.evaluation.inference.feature_detection import FeatureGrid, submit_detection
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.features.engine import VideoFeatures
-from jostle.features.interpolation import Bridge, bridged, nearest_sound
+from jostle.features.interpolation import RowInterpolation, interpolate_rows, nearest_undamaged
 from jostle.mending.damage import Mending
-from jostle.mending.repair import Mended
+from jostle.mending.repair import MendedSource
 from studies.measuring import alone
 from studies.mending import films_of
 from studies.mending_features import EXTRACTOR
@@ -92,7 +92,7 @@ class Taught:
 
     def filled(self, seen: Features, struck: Flags) -> Features:
         """What was seen with struck frames filled in; on a line where a side has no two sound frames."""
-        out, bridge = bridged(seen, struck), Bridge.over(struck)
+        out, bridge = interpolate_rows(seen, struck), RowInterpolation.over(struck)
         for t, a, b in zip(bridge.lost, bridge.before, bridge.after, strict=True):
             inside = a >= 1 and b + 1 < len(seen) and a < t < b and b - a - 1 <= LONGEST
             if inside and not struck[a - 1] and not struck[b + 1]:
@@ -103,10 +103,10 @@ class Taught:
 
 @cache
 def taught() -> Taught:
-    from jostle.api.catalogue import AskedData
+    from jostle.api.catalogue import DataSpec
     from jostle.io.video.decode import Reader
 
-    data = AskedData(None, None, "training", None).load(benchmarks[BENCHMARK])
+    data = DataSpec(None, None, "training", None).load(benchmarks[BENCHMARK])
     seen = []
     for path in list(data.videos.values())[:TAUGHT]:
         with Reader(path) as reader:
@@ -157,11 +157,11 @@ def looked_at(film: tuple[str, Path], segments: Segments) -> dict[tuple[str, str
             line = mended.clean() if clean else mended.under(cell.parsed, cell.placement)
             assert as_is.seen is not None
             assert line.mended is not None
-            struck, seen = line.mended.struck, as_is.seen
+            struck, seen = line.mended.damaged, as_is.seen
             lost = struck[rows].any(1)
             pictures = np.array(seen)
             if struck.any():
-                shown = Mended(_Kept.last, struck, "blend")
+                shown = MendedSource(_Kept.last, struck, "blend")
                 frames = [shown.block(t, t + 1)[0] for t in np.flatnonzero(struck)]
                 pictures[struck] = extractor.see(np.stack(frames))
             features: dict[str, Features] = {
@@ -169,8 +169,8 @@ def looked_at(film: tuple[str, Path], segments: Segments) -> dict[tuple[str, str
                 "line, seen": line.features,
                 "learned, seen": extractor.join(taught().filled(seen, struck)[rows]),
                 "pictures": extractor.join(pictures[rows]),
-                "line, rows": bridged(as_is.features, lost),
-                "hold, rows": as_is.features[nearest_sound(lost)],
+                "line, rows": interpolate_rows(as_is.features, lost),
+                "hold, rows": as_is.features[nearest_undamaged(lost)],
                 "nothing, rows": np.where(lost[:, None], np.float32(0), as_is.features),
             }
             for model, detector in detectors.items():
@@ -185,7 +185,7 @@ def looked_at(film: tuple[str, Path], segments: Segments) -> dict[tuple[str, str
 
 
 def _found(detector: Any, facts: dict[str, Any], features: Features) -> Segments:
-    return segments_later(detector, np.array(features, np.float32), Grid(STRIDE, WINDOW), **facts)()
+    return submit_detection(detector, np.array(features, np.float32), FeatureGrid(STRIDE, WINDOW), **facts)()
 
 
 class _Kept:
@@ -194,12 +194,12 @@ class _Kept:
     name, fingerprint = "known", None
     last: Any = None
 
-    def of(self, clean: Source) -> _Kept:
+    def of(self, clean: PipelineSource) -> _Kept:
         return self
 
-    def struck(self, top: Source, came_from: npt.NDArray[np.int64]) -> Flags:
+    def find_damaged(self, top: PipelineSource, came_from: npt.NDArray[np.int64]) -> Flags:
         _Kept.last = top
-        return Mending().of(top).struck(top, came_from)
+        return Mending().finder_for(top).find_damaged(top, came_from)
 
 
 def main() -> None:

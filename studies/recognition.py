@@ -229,14 +229,14 @@ def predicted(network: Any, clips: TestClips, cell: int, *, at_once: int = 120) 
     import torch
 
     from jostle.models.recognition.puppets import SPEC
-    from jostle.training.clip_augmentation import prepared
+    from jostle.training.clip_augmentation import prepare_batch
 
     device = next(network.parameters()).device
     told = []
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16):
         for lo in range(0, len(clips.label), at_once):
             shown = torch.from_numpy(np.array(clips.frames[cell, lo : lo + at_once])).to(device)
-            told.append(network(prepared(shown, SPEC)).argmax(1))
+            told.append(network(prepare_batch(shown, SPEC)).argmax(1))
     return torch.cat(told).cpu().numpy()
 
 

@@ -20,7 +20,7 @@ from jostle.evaluation.recipes.kinetics_c import SPATIAL, TEMPORAL
 from jostle.evaluation.recipes.ucf101_p import FAMILIES
 from jostle.io.video.decode import Reader
 from jostle.models.recognition.puppets import SPEC
-from jostle.training.clips import VideoClip, corrupted, even, videos_of
+from jostle.training.clips import VideoClip, corrupt_frames, evenly_spaced, list_videos
 from jostle.training.recognition_config import ClipsConfig
 
 SEVERITIES = (1, 2, 3, 4, 5)
@@ -52,7 +52,7 @@ def make_cells(folder: Path, *, jobs: int, clips: int) -> None:
     if noted.exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
-    _, videos = videos_of(ClipsConfig(jobs=jobs), "test", seeds=(0,))
+    _, videos = list_videos(ClipsConfig(jobs=jobs), "test", seeds=(0,))
     chosen = [video for label in range(len(CLASSES)) for video in [v for v in videos if v.label == label][:clips]]
     shape = (len(CELLS), len(chosen), SPEC.frames, *SIZE, 3)
     np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
@@ -82,7 +82,7 @@ def _fill(path: Path, row: int, video: VideoClip) -> None:
     with Reader(video.path) as reader:
         clip = Clip(reader.block(0, len(reader)), reader.pts, reader.fps)
     pixels = np.load(path, mmap_mode="r+")
-    places = even(len(clip), SPEC.frames)
+    places = evenly_spaced(len(clip), SPEC.frames)
     for number, cell in enumerate(CELLS):
         specs = [] if cell == "clean" else [Spec.parse(cell)]
-        pixels[number, row] = corrupted(clip, specs, places, seed=0, video=video)
+        pixels[number, row] = corrupt_frames(clip, specs, places, seed=0, video=video)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from jostle.core.random import key_for
 from jostle.datasets.puppets.film import CLASSES, SIZE, Film, trimmed
 from jostle.datasets.puppets.splits import CASTS
-from jostle.training.clips import even
+from jostle.training.clips import evenly_spaced
 from studies.films import JOINTS, POINTS
 
 CLIPS = 300  # of each class
@@ -61,7 +61,7 @@ _target: dict[str, npt.NDArray[np.generic]] = {}
 
 def _draw(number: int, seed: int) -> None:
     film = first_film(number, seed)
-    places = even(film.frames, KEPT)
+    places = evenly_spaced(film.frames, KEPT)
     _target["frames"][number] = np.concatenate([film.draw(int(t), int(t) + 1) for t in places])
     scene = film.scene
     body = scene.motions[0].body

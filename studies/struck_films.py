@@ -18,10 +18,10 @@ from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, Source, chain, gather, origins
+from jostle.corruptions.engine.stages import ClipSource, PipelineSource, chain, gather, origins
 from jostle.features.windows import mean_rate
 from jostle.io.files.atomic import write_bytes
-from jostle.parallel.workers import worked
+from jostle.parallel.workers import map_unordered
 from studies.cells import CELLS, PUPPETS_C
 
 AT_ONCE = 64  # frames that are shrunk together
@@ -63,7 +63,7 @@ def make_struck_films(detector: str, folder: Path, *, jobs: int) -> None:
             continue
         actions = np.stack([truth.start[mine], truth.end[mine]], axis=1)
         orders.append(_Order(name, Path(data.videos[name]), actions, float(truth.duration[row]), out))
-    list(worked(partial(_maker, detector), orders, jobs))
+    list(map_unordered(partial(_maker, detector), orders, jobs))
 
 
 def read_struck_films(folder: Path) -> Iterator[StruckFilm]:
@@ -88,7 +88,7 @@ def _maker(name: str) -> Any:
 def _made(detector: Any, order: _Order) -> None:
     clip = jostle.read(order.path)
     source = ClipSource(clip)
-    taken, rate = detector.wanted(len(clip), mean_rate(clip.pts, clip.fps))
+    taken, rate = detector.sample_indices(len(clip), mean_rate(clip.pts, clip.fps))
     timeline = Timeline.of(clip.pts, clip.fps, Segments.from_pairs(order.actions), video_id=order.name)
     parts: dict[str, Any] = {"clean": _shrunk(detector, source, taken), "rate": rate, "duration": order.duration}
     for n, cell in enumerate(PUPPETS_C):
@@ -100,7 +100,7 @@ def _made(detector: Any, order: _Order) -> None:
     write_bytes(order.out, [_packed(parts)])
 
 
-def _shrunk(detector: Any, source: Source, numbers: npt.NDArray[np.int64]) -> Frames:
+def _shrunk(detector: Any, source: PipelineSource, numbers: npt.NDArray[np.int64]) -> Frames:
     import torch
 
     made = [np.empty((0, *[detector.config.frame_size] * 2, 3), np.uint8)]

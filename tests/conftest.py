@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from jostle import Clip
-from jostle.core import kernels
+from jostle.core import compilation
 from jostle.core.registry import Registry
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several workers with a thread pool each would wait for one another
@@ -28,7 +28,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 os.environ.setdefault("JOSTLE_CODEC_CACHE", "0")  # runs of tests leave no streams in anybody's cache
 
-kernels.PATIENCE_S = 3600.0  # what a test expects to be printed does not depend on who compiled before it
+compilation.REPORT_AFTER_S = 3600.0  # what a test expects to be printed does not depend on who compiled before it
 
 # How long a draw takes says how busy the machine is, and nothing about jostle.
 hypothesis.settings.register_profile("jostle", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])

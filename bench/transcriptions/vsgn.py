@@ -64,7 +64,7 @@ def at_three(layers: nn.Sequential, x: Tensor, place: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def match(boxes: Tensor, actions: Actions, *, threshold: float, released_faults: bool = False) -> tuple[Tensor, Tensor]:
+def match(boxes: Tensor, actions: Actions, *, threshold: float, reproduce_bugs: bool = False) -> tuple[Tensor, Tensor]:
     """(B, N) which boxes answer for an action and (B, N) for which, video after video and action after action."""
     yes, which = [], []
     for rows, segments, present in zip(boxes, actions.segments, actions.present, strict=True):
@@ -77,7 +77,7 @@ def match(boxes: Tensor, actions: Actions, *, threshold: float, released_faults:
         chosen = best >= threshold
         for j in range(len(segments)):
             most = overlap[:, j].max()
-            if present[j] and (released_faults or most > 0):
+            if present[j] and (reproduce_bugs or most > 0):
                 chosen = chosen | (overlap[:, j] == most)
         yes.append(chosen)
         which.append(action)

@@ -1,37 +1,37 @@
-"""The one exception family: every message says what happened, where, and what to do."""
+"""Exceptions of jostle; every message says what happened, where, and what to do."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-LISTED = 12  # names shown when nothing comes close
-LONGEST = 4000  # characters of a message: it may quote a file, and the file may hold a name of any length
-_ENDING = 400  # of those, the last, which say what to do
+MAX_NAMES = 12  # listed when nothing is close
+MAX_CHARS = 4000  # of a message, which may quote a name of any length from a file
+_TAIL_CHARS = 400  # of those, kept from the end, which says what to do
 
 
 class JostleError(Exception):
-    """The base of every error jostle raises on purpose.
+    """Base class of all errors that jostle raises on purpose.
 
     Attributes:
         fault: number of the case in the fault matrix (`F4`), or an empty string.
-        exit_code: what the command line returns for it.
+        exit_code: of the command line.
     """
 
     exit_code = 3
 
     def __init__(self, message: str, *, fault: str = "") -> None:
-        if len(message) > LONGEST:
-            message = f"{message[: LONGEST - _ENDING]} [...] {message[-_ENDING:]}"
+        if len(message) > MAX_CHARS:
+            message = f"{message[: MAX_CHARS - _TAIL_CHARS]} [...] {message[-_TAIL_CHARS:]}"
         super().__init__(message)
         self.fault = fault
 
 
 class UnknownName(JostleError, LookupError):
-    """A name that no registry holds.
+    """A name that is in no registry.
 
     Args:
-        reason: what else may be the reason, to end the message with.
+        reason: another possible reason, for the end of the message.
     """
 
     exit_code = 2
@@ -42,59 +42,59 @@ class UnknownName(JostleError, LookupError):
         if close:
             hint = f"did you mean {' or '.join(close)}?"
         else:
-            more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-            hint = f"known: {', '.join(names[:LISTED]) or 'none'}{more}"
+            more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+            hint = f"known: {', '.join(names[:MAX_NAMES]) or 'none'}{more}"
         super().__init__(f"no {kind} is called {name!r}: {hint}{reason}")
         self.name = name
         self.close = tuple(close)
 
 
 class BadValue(JostleError, ValueError):
-    """An argument outside what it may be."""
+    """An invalid argument or setting."""
 
     exit_code = 2
 
 
 class DataError(JostleError):
-    """Annotations, predictions or a folder of data that cannot be used."""
+    """Annotations, predictions or a dataset folder that cannot be used."""
 
 
 class Incomparable(DataError):
-    """Results that must not stand side by side: of other benchmarks, or measured by another ground truth."""
+    """Results that must not be compared: of different benchmarks, or measured against different ground truth."""
 
     exit_code = 6
 
 
 class Tampered(DataError):
-    """A file with a checksum that is not as jostle wrote it."""
+    """A file whose checksum differs from the recorded one."""
 
     exit_code = 6
 
 
 class MediaError(JostleError):
-    """A video that cannot be read, or one that cannot be written."""
+    """A video that cannot be read or written."""
 
 
 class EncoderMissing(MediaError):
-    """The installed FFmpeg lacks an encoder that was asked for."""
+    """An encoder that the installed FFmpeg lacks."""
 
     exit_code = 5
 
 
 class SourceChanged(MediaError):
-    """The input was altered while it was being read, so the result would describe neither state."""
+    """An input that was modified while it was being read."""
 
     exit_code = 6
 
 
 class ResourceError(JostleError):
-    """The disk, the memory or the device gave out."""
+    """Lack of disk space, memory or devices."""
 
     exit_code = 5
 
 
 class MissingExtra(JostleError, ImportError):
-    """A feature whose optional packages are not installed."""
+    """A feature whose optional dependencies are not installed."""
 
     exit_code = 2
 
@@ -103,4 +103,4 @@ class MissingExtra(JostleError, ImportError):
 
 
 class CheckpointError(JostleError):
-    """Weights that cannot be loaded into the network they were given to."""
+    """Weights that cannot be loaded into the network."""

@@ -14,12 +14,12 @@ import jostle
 from jostle.api import demo_video, verify
 from jostle.api.demo.loop import DETECTOR, HOW, write_demo
 from jostle.core.types import Segments, Truth
-from jostle.datasets.dataset import Dataset, Files, Request
+from jostle.datasets.dataset import Dataset, FileCounts, Request
 from jostle.datasets.puppets.film import CLASSES, FPS, SIZE, untrimmed
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.benchmark_models import contestant_for
-from jostle.evaluation.runner.model_spec import AskedModel
+from jostle.evaluation.runner.benchmark_models import build_benchmark_model
+from jostle.evaluation.runner.model_spec import ModelSpec
 from jostle.io.video.encode import Writer
 
 
@@ -41,7 +41,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     truth = Truth.from_segments(actions)
     label = np.array([CLASSES.index(truth.classes[number]) for number in truth.label], np.int32)
     truth = replace(truth, classes=CLASSES, label=label, label_ids=None)  # classes that do not occur here count too
-    return Dataset("puppets", "test", folder, (truth,), videos, Files(0, 2, 0))
+    return Dataset("puppets", "test", folder, (truth,), videos, FileCounts(0, 2, 0))
 
 
 @pytest.mark.slow
@@ -50,7 +50,7 @@ def test_the_demo_scores_what_it_writes(data: Dataset, tmp_path: Path) -> None:
     told: set[str] = set()
     recipe = benchmarks["puppets-c"]
     every = {
-        how: contestant_for(recipe, data, AskedModel(DETECTOR, weights=weights, mend=mend), "cpu")
+        how: build_benchmark_model(recipe, data, ModelSpec(DETECTOR, weights=weights, mend=mend), "cpu")
         for how, (weights, mend) in HOW.items()
     }
     done = write_demo(tmp_path / "demo", data, every, progress=lambda what, *_: told.add(what))
@@ -88,7 +88,7 @@ def test_a_short_demo_says_what_it_left_out(tmp_path: Path) -> None:
 
 
 def test_made_videos_only_can_be_left_unmade(tmp_path: Path) -> None:
-    with pytest.raises(jostle.JostleError, match="at least one video must be made, got 0"):
+    with pytest.raises(jostle.JostleError, match="first must be at least 1, got 0"):
         jostle.load_dataset("puppets", "test", root=tmp_path, first=0)
     with pytest.raises(jostle.JostleError, match="thumos14 is not made by jostle, so none of its videos"):
         jostle.load_dataset("thumos14", root=tmp_path, first=1)

@@ -174,14 +174,14 @@ def test_a_data_set_of_images_runs_as_one_of_files(data: Path) -> None:
 
 def test_a_run_on_images_goes_on_and_notices_what_changed(data: Path) -> None:
     run(data, "frames", fps=25, cells=["clean"])
-    with pytest.raises(SourceChanged, match=r"was shown at 25 frames a second .* and now at its own"):
+    with pytest.raises(SourceChanged, match=r"was read at 25 frames a second .* and now at its own"):
         run(data, "frames")
     run(data, "frames", fps=25, cells=["freeze:3"])
     record = RunRecord.read(data / "run-frames")
     assert {str(rate) for rate in record.rates.values()} == {"25"}
     path = data / "frames" / "jump" / "a" / "img_00003.png"
     cv2.imwrite(str(path), np.zeros((*SIZE, 3), np.uint8))
-    with pytest.raises(SourceChanged, match="is not the video it was"):
+    with pytest.raises(SourceChanged, match="has changed since this run processed it"):
         run(data, "frames", fps=25)
 
 

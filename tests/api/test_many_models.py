@@ -13,7 +13,7 @@ import pytest
 
 from helpers.made_runs import made_run
 from jostle import api
-from jostle.api.benchmarks import Entry, read_models
+from jostle.api.benchmarks import ModelEntry, read_models
 from jostle.cli.main import _run as run_command
 from jostle.errors import BadValue, DataError, Incomparable
 from jostle.metrics.accuracy import clopper_pearson
@@ -108,9 +108,9 @@ def test_a_list_of_models_is_read_line_by_line(tmp_path: Path) -> None:
     path.write_text("timm/resnet50.a1_in1k\n\n# a remark\nr3d_18 'my weights/r3d.pth' # mine\npuppet_frames robust\n")
     found = read_models(path)
     assert found == [
-        Entry("timm/resnet50.a1_in1k"),
-        Entry("r3d_18", "my weights/r3d.pth"),
-        Entry("puppet_frames", "robust"),
+        ModelEntry("timm/resnet50.a1_in1k"),
+        ModelEntry("r3d_18", "my weights/r3d.pth"),
+        ModelEntry("puppet_frames", "robust"),
     ]
     assert [one.folder for one in found] == ["timm-resnet50.a1_in1k", "r3d_18-r3d", "puppet_frames-robust"]
     for text, said in (("a b c\n", "line 1: a line is a model and its weights"), ("x\n'a\n", "line 2: No closing")):

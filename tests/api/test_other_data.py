@@ -101,9 +101,9 @@ def test_a_partial_copy_counts_against_the_published_list(here: Path, runs: dict
 
 
 def test_what_does_not_go_together_is_refused(here: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadValue, match="thumos14 is a data set for detection, and tiny-p a recipe for recognition"):
+    with pytest.raises(BadValue, match="thumos14 is a data set for detection, and tiny-p is a recipe for recognition"):
         run(here, tmp_path / "run", dataset="thumos14")
-    with pytest.raises(BadValue, match="puppets, which jostle makes and does not read from"):
+    with pytest.raises(BadValue, match="puppets, which jostle generates and does not read from"):
         jostle.build("puppets-c", data=here / "kitchen", out=tmp_path / "copies")
     with pytest.raises(BadValue, match="annotated for recognition, and thumos14-c is a recipe for detection"):
         jostle.build("thumos14-c", dataset="folder", data=here / "kitchen", out=tmp_path / "copies")

@@ -17,9 +17,9 @@ from helpers.numpy_extractor import write_video
 from helpers.own_models import SPEC, Small
 from jostle import api
 from jostle.errors import BadValue, MissingExtra, SourceChanged, UnknownName
-from jostle.models import Recogniser
 from jostle.models.checkpoints import write_weights
 from jostle.models.extractors.extractor import extractors
+from jostle.models.recognition.recogniser import Recogniser
 
 RECOGNITION = """
 name = "tiny-p"
@@ -122,7 +122,7 @@ def test_a_cluster_gives_the_same(here: Path, tmp_path: Path) -> None:
 
 
 def test_what_cannot_travel_works_in_one_process(here: Path, tmp_path: Path) -> None:
-    with pytest.raises(BadValue, match="cannot go to another process"):
+    with pytest.raises(BadValue, match="cannot be sent to another process"):
         run(here, tmp_path / "three", lambda clips: own_models.colours(clips), jobs=2)
     assert run(here, tmp_path / "three", lambda clips: own_models.colours(clips)).failures == ()
 
@@ -153,8 +153,8 @@ def test_a_model_of_some_module(here: Path, tmp_path: Path) -> None:
     run(here, tmp_path / "own", Recogniser(Small(3), SPEC, classes=("jump", "sit", "walk")))
     assert not np.array_equal(scores(tmp_path / "own"), scores(tmp_path / "run"))
     for place, said in (
-        ("helpers.own_models:nobody", "cannot be had"),
-        ("no_such_module:x", "cannot be had"),
+        ("helpers.own_models:nobody", "cannot be imported"),
+        ("no_such_module:x", "cannot be imported"),
         ("helpers.own_models:Small", "is a class"),
     ):
         with pytest.raises(BadValue, match=said):
@@ -186,14 +186,14 @@ def told_spec(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("model", "asked", "said"),
     [
-        (Recogniser(Small(3), SPEC), {}, "gives 3 scores, and there are 2 classes"),
+        (Recogniser(Small(3), SPEC), {}, "returns 3 scores, and there are 2 classes"),
         (Recogniser(Small(2), SPEC, classes=("run", "jump")), {}, "does not know 1 of the data set's 2 classes: walk"),
-        (own_models.colours, {"weights": "w.pth"}, "weights go with the name"),
-        (own_models.colours, {"extractor": "puppet_net"}, "an extractor makes features for detectors"),
-        (own_models.colours, {"rule": "released"}, "say how features are made, and tiny-p is of recognition"),
-        (own_models.colours, {"released_faults": ["early-row"]}, "say how features are made"),
-        (Recogniser(Small(), SPEC), {"spec": SPEC}, "has its InputSpec already"),
-        ("puppet_c3d", {"spec": SPEC}, "brings its InputSpec along"),
+        (own_models.colours, {"weights": "w.pth"}, "weights are for named models"),
+        (own_models.colours, {"extractor": "puppet_net"}, "an extractor is for detectors"),
+        (own_models.colours, {"rule": "released"}, "are options of feature extraction, and tiny-p is of recognition"),
+        (own_models.colours, {"reproduce_bugs": ["early-row"]}, "are options of feature extraction"),
+        (Recogniser(Small(), SPEC), {"spec": SPEC}, "has an InputSpec already"),
+        ("puppet_c3d", {"spec": SPEC}, "has an InputSpec of its own"),
         ("temporalmaxer", {}, "temporalmaxer is a detector"),
         (3, {}, "a model is a torch.nn.Module or a callable"),
     ],
@@ -335,7 +335,7 @@ def test_a_registered_detector_of_frames(name: str, here: Path, tmp_path: Path) 
     wanted = again.detect(clip.frames, fps=25.0, duration=1.6)
     kept = jostle.load_predictions(tmp_path / "run" / "predictions" / "clean.json")
     np.testing.assert_allclose(np.sort(kept.score), np.sort(wanted.score), rtol=1e-5)
-    with pytest.raises(BadValue, match=f"{name} looks at frames itself; leave the extractor out"):
+    with pytest.raises(BadValue, match=f"{name} processes frames itself; leave the extractor out"):
         jostle.run(here / "tiny-c.toml", model=name, out=tmp_path / "no", extractor="puppet_net", **asked)
 
 
@@ -353,7 +353,7 @@ def test_a_run_sees_the_features_that_extract_writes(
         seen.append(np.array(features))
         return own_models.from_features(features, duration=duration)
 
-    windows = {"rule": rule, "released_faults": faults}
+    windows = {"rule": rule, "reproduce_bugs": faults}
     asked = {"data": here / "long", "extractor": "puppet_net", "device": "cpu", **windows}
     recipe = here / "tiny-c.toml"
     planned = api.plan(recipe, model=own_models.from_features, out=tmp_path / "run", **asked)
@@ -361,7 +361,7 @@ def test_a_run_sees_the_features_that_extract_writes(
     done = jostle.run(recipe, model=model, out=tmp_path / "run", **asked)
     assert (done.clean.joined, len(seen)) == (rows, 2)
     about = told(tmp_path / "run")
-    assert (about["rule"], about["released_faults"]) == (rule, sorted(faults))
+    assert (about["rule"], about["reproduce_bugs"]) == (rule, sorted(faults))
     clean, black = seen
     truth = {"truth": here / "long" / "truth.json", "device": "cpu"}
     jostle.extract(here / "long", "puppet_net", tmp_path / "clean", rule=rule, **truth)
@@ -371,8 +371,8 @@ def test_a_run_sees_the_features_that_extract_writes(
     assert black.tobytes() == np.load(tmp_path / "black" / "one.npy").tobytes()
     assert not np.array_equal(clean, black)
 
-    jostle.run(recipe, model=model, out=tmp_path / "run", **asked | {"released_faults": [*faults, *faults]})
-    for other in ({"rule": "released-json"}, {"released_faults": ["early-row"]}):
+    jostle.run(recipe, model=model, out=tmp_path / "run", **asked | {"reproduce_bugs": [*faults, *faults]})
+    for other in ({"rule": "released-json"}, {"reproduce_bugs": ["early-row"]}):
         for again in (jostle.run, api.plan):
             with pytest.raises(SourceChanged, match=f"{next(iter(other))} was .*, now"):
                 again(recipe, model=model, out=tmp_path / "run", **asked | other)
@@ -393,7 +393,7 @@ def test_rule_and_faults_go_to_every_worker(here: Path, tmp_path: Path) -> None:
         "device": "cpu",
         "model": "helpers.own_models:from_features",
     }
-    windows = {"rule": "released", "released_faults": FAULTS}
+    windows = {"rule": "released", "reproduce_bugs": FAULTS}
     recipe = here / "tiny-c.toml"
     jostle.run(recipe, out=tmp_path / "all", jobs=1, **asked)
     state = random.getstate()
@@ -412,11 +412,11 @@ def test_rule_and_faults_go_to_every_worker(here: Path, tmp_path: Path) -> None:
     ("model", "asked", "said"),
     [
         ("puppet_c3d", {}, "puppet_c3d is a recogniser"),
-        (own_models.from_frames, {"spec": SPEC}, "spec says what a recogniser wants"),
-        (own_models.from_frames, {"rule": "released"}, "from_frames looks at frames unless an extractor is named"),
-        (own_models.from_frames, {"extractor_weights": "w.pt"}, "looks at frames unless an extractor is named"),
-        (jostle.load_detector("temporalmaxer"), {}, "finds actions in features; name what makes them"),
-        (3, {}, "is called on frames or features"),
+        (own_models.from_frames, {"spec": SPEC}, "spec is for recognisers"),
+        (own_models.from_frames, {"rule": "released"}, "from_frames processes frames unless an extractor is named"),
+        (own_models.from_frames, {"extractor_weights": "w.pt"}, "processes frames unless an extractor is named"),
+        (jostle.load_detector("temporalmaxer"), {}, "detects actions in features; name an extractor"),
+        (3, {}, "is a callable on frames or features"),
     ],
 )
 def test_detectors_that_do_not_fit(here: Path, tmp_path: Path, model: Any, asked: dict[str, Any], said: str) -> None:
@@ -427,7 +427,7 @@ def test_detectors_that_do_not_fit(here: Path, tmp_path: Path, model: Any, asked
 
 @pytest.mark.parametrize(
     ("asked", "said"),
-    [({"rule": "realeased"}, "did you mean released"), ({"released_faults": ["early"]}, "did you mean early-row")],
+    [({"rule": "realeased"}, "did you mean released"), ({"reproduce_bugs": ["early"]}, "did you mean early-row")],
 )
 def test_windows_that_nobody_makes(here: Path, tmp_path: Path, asked: dict[str, Any], said: str) -> None:
     usual: dict[str, Any] = {"data": here / "long", "extractor": "puppet_net", "out": tmp_path / "run"}
@@ -464,9 +464,9 @@ def test_frames_of_imagenet_vid(tmp_path: Path) -> None:
     assert scores(tmp_path / "run").shape == (6, 30)
     assert told(tmp_path / "run")["shown"]["classes"] == "by number"
     clips = Recogniser(Small(30), SPEC)
-    with pytest.raises(BadValue, match="say how features are made, and imagenet-vid-robust is of frames"):
+    with pytest.raises(BadValue, match="are options of feature extraction, and imagenet-vid-robust is of frames"):
         jostle.run("imagenet-vid-robust", model=zebras, data=tmp_path / "data", out=tmp_path / "bad", rule="released")
-    with pytest.raises(BadValue, match="takes clips of 4 frames, and imagenet-vid-robust shows single ones"):
+    with pytest.raises(BadValue, match="takes clips of 4 frames, and imagenet-vid-robust uses single frames"):
         jostle.run("imagenet-vid-robust", model=clips, data=tmp_path / "data", out=tmp_path / "bad")
 
 

@@ -84,7 +84,7 @@ def test_segments_of_a_single_video(folder: Path) -> None:
         (("fog:3",), {"segments": [(1.0, 2.0)]}, "an id or actions belong to a single video"),
         (("fog:3",), {"segments": [(1.0, 2.0)], "truth": TRUTH}, "not both"),
         ((), {"video_id": "a"}, "is a folder"),
-        ((), {"truth": Truth(("z",), ("Jump",), [0], [1.0], [2.0], [0])}, "none of the videos .* is one of the truth"),
+        ((), {"truth": Truth(("z",), ("Jump",), [0], [1.0], [2.0], [0])}, "none of the videos .* is in the truth"),
     ],
 )
 def test_what_does_not_go_together_is_refused(folder: Path, spec: tuple[str, ...], facts: dict, message: str) -> None:

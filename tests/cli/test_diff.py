@@ -41,7 +41,7 @@ def test_the_table(typed: Any, runs: tuple[str, str]) -> None:
     assert [line.split("  ")[0] for line in lines[2:]] == ["clean", *CELLS, "mean corrupted", "relative robustness"]
     assert re.search(r"mean corrupted +\d+\.\d\d +\d+\.\d\d +\+\d+\.\d\d +\[\d+\.\d\d, \d+\.\d\d\]  \*$", lines[-2])
     assert "\x1b" not in out
-    assert "* the 95 % interval leaves 0 out" in err
+    assert "* significant: the 95 % interval excludes 0" in err
 
 
 def test_other_forms(typed: Any, runs: tuple[str, str]) -> None:

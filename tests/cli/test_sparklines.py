@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.cli import benchmarks, console
-from jostle.cli.tables import BARS, glance_lines, sparkline
+from jostle.cli.tables import BARS, sparkline, summary_lines
 from jostle.metrics.robustness import robustness
 
 CELLS = {"kinetics-c/fog:1": 0.64, "kinetics-c/fog:3": 0.4, "black_frame:1": 0.8, "black_frame:3": 0.9}
@@ -32,20 +32,20 @@ def test_a_higher_value_never_has_a_lower_bar(values: list[float], low: float, h
 
 
 def test_a_line_a_corruption() -> None:
-    lines = [line.split() for line in glance_lines(scores())]
+    lines = [line.split() for line in summary_lines(scores())]
     assert lines[1] == ["fog", "█▅▁", "52.00", "65.00"]
     assert lines[2] == ["black", "frame", "███", "85.00", "106.25"]
     assert lines[-1] == ["bars:", "clean", "and", "each", "severity,", "from", "40.00", "to", "80.00"]
 
 
 def test_a_small_loss_looks_small() -> None:
-    told = glance_lines(scores(0.8, {"fog:1": 0.79, "fog:2": 0.78}))
+    told = summary_lines(scores(0.8, {"fog:1": 0.79, "fog:2": 0.78}))
     assert told[1].split()[1] == "███"
 
 
 def test_a_clean_score_of_nothing_and_no_cells() -> None:
-    assert glance_lines(scores(0.0, {"fog:1": 0.0}))[1].split() == ["fog", "██", "0.00", "n/a"]
-    assert glance_lines(scores() | {"cells": []}) == []
+    assert summary_lines(scores(0.0, {"fog:1": 0.0}))[1].split() == ["fog", "██", "0.00", "n/a"]
+    assert summary_lines(scores() | {"cells": []}) == []
 
 
 class Terminal(io.StringIO):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import jostle
-from jostle.corruptions.engine.placement import parse
+from jostle.corruptions.engine.placement import parse_placement
 from jostle.datasets.dataset import datasets
 from jostle.evaluation.recipes.recipe import CLEAN, Recipe, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
@@ -48,7 +48,7 @@ def test_every_name_it_uses_exists(recipe: Recipe) -> None:
     for cell in recipe.cells:
         for spec in cell.parsed:
             assert str(spec) in cell.name
-            parse(cell.placement or spec.placement)
+            parse_placement(cell.placement or spec.placement)
     works = set(re.findall(r"@\w+\{(\w+),", BIBLIOGRAPHY.read_text()))
     assert recipe.cites
     assert set(recipe.cites) <= works

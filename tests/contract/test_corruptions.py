@@ -16,7 +16,7 @@ from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.profile import profiles
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, Source, TimeStage, chain
+from jostle.corruptions.engine.stages import ClipSource, PipelineSource, TimeStage, chain
 
 OWN = list(corruptions)
 PROFILED = [f"{table.name}/{name}" for table in profiles.values() for name in table.entries]
@@ -27,7 +27,7 @@ def strongest(name: str) -> str:
     return f"{name}:{len(Spec.parse(name).entry.values)}"
 
 
-def source_for(clip: Clip, spec: str) -> Source:
+def source_for(clip: Clip, spec: str) -> PipelineSource:
     parsed = Spec.parse(spec)
     masks = masks_for([parsed], None, Timeline.of(clip.pts, clip.fps, None))
     return chain(ClipSource(clip), [parsed], masks, seed=3, video_id="v")

@@ -88,11 +88,11 @@ def test_a_key_of_another_table_is_found_by_its_path() -> None:
 
 
 def test_numbers_with_commas_are_a_list() -> None:
-    from jostle.core.config import fit_changes, parsed_pairs
+    from jostle.core.config import convert_settings, parse_pairs
     from jostle.models.input_spec import InputSpec
 
-    pairs = parsed_pairs(["mean=0.5,0.5, .5e0", "layout=TCHW", "resize=none", "std=1"])
+    pairs = parse_pairs(["mean=0.5,0.5, .5e0", "layout=TCHW", "resize=none", "std=1"])
     assert pairs == {"mean": "0.5,0.5, .5e0", "layout": "TCHW", "resize": None, "std": 1}  # TOML has no .5e0
-    pairs = parsed_pairs(["mean=0.5, 0.4,0.3"])
-    assert fit_changes(InputSpec, pairs, where="net") == {"mean": (0.5, 0.4, 0.3)}
-    assert parsed_pairs(["path=a,b/c"]) == {"path": "a,b/c"}
+    pairs = parse_pairs(["mean=0.5, 0.4,0.3"])
+    assert convert_settings(InputSpec, pairs, where="net") == {"mean": (0.5, 0.4, 0.3)}
+    assert parse_pairs(["path=a,b/c"]) == {"path": "a,b/c"}

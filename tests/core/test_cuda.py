@@ -11,15 +11,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.core.cuda import in_batches, networks, on_device, on_its_way, one_ahead, turn
-from jostle.models.precision import computing, inferring
+from jostle.core.cuda import iter_batches, launch_turn, network_stream, prefetch_one, to_device, to_host_async
+from jostle.models.precision import compute_context, inference_mode
 
 
 @given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 7))
 def test_batches_have_all_items_in_order(sizes: list[int], size: int) -> None:
     ends = np.cumsum([0, *sizes])
     parts = [np.arange(a, b) for a, b in itertools.pairwise(ends)]
-    batches = [np.concatenate(pieces) for pieces in in_batches(parts, size)]
+    batches = [np.concatenate(pieces) for pieces in iter_batches(parts, size)]
     assert all(len(batch) == size for batch in batches[:-1])
     assert np.concatenate([*batches, []]).tolist() == list(range(ends[-1]))
 
@@ -31,19 +31,19 @@ def test_each_is_finished_when_the_next_has_begun() -> None:
         done.append(f"begin {number}")
         return number
 
-    for number in one_ahead(map(begun, range(3))):
+    for number in prefetch_one(map(begun, range(3))):
         done.append(f"finish {number}")
     assert done == ["begin 0", "begin 1", "finish 0", "begin 2", "finish 1", "finish 2"]
-    assert list(one_ahead([])) == []
+    assert list(prefetch_one([])) == []
 
 
 def test_weights_are_brought_to_fewer_digits_once() -> None:
     """In inference mode that would be done with every batch."""
     network = torch.nn.Linear(4, 4)
-    with computing("cpu", "bfloat16"), inferring():
+    with compute_context("cpu", "bfloat16"), inference_mode():
         assert not torch.is_inference_mode_enabled()
         assert network(torch.zeros(1, 4)).dtype == torch.bfloat16
-    with computing("cpu", "float32"), inferring():
+    with compute_context("cpu", "float32"), inference_mode():
         assert torch.is_inference_mode_enabled()
         assert network(torch.zeros(1, 4)).dtype == torch.float32
 
@@ -58,15 +58,15 @@ def test_several_threads_on_a_gpu_compute_what_one_does() -> None:
     found: dict[int, np.ndarray] = {}
 
     def work(mine: range) -> None:
-        with torch.cuda.stream(torch.cuda.Stream()), computing("cuda", "bfloat16"), inferring():
+        with torch.cuda.stream(torch.cuda.Stream()), compute_context("cuda", "bfloat16"), inference_mode():
 
             def begun(number: int):
-                with turn(device):
-                    there = on_device(rows[number], device) * 2
-                    with networks(there):
-                        return on_its_way(network(there).float())
+                with launch_turn(device):
+                    there = to_device(rows[number], device) * 2
+                    with network_stream(there):
+                        return to_host_async(network(there).float())
 
-            for number, finish in zip(mine, one_ahead(map(begun, mine)), strict=True):
+            for number, finish in zip(mine, prefetch_one(map(begun, mine)), strict=True):
                 found[number] = finish().numpy().copy()
 
     threads = [threading.Thread(target=work, args=(range(first, 24, 3),)) for first in range(3)]
@@ -74,6 +74,6 @@ def test_several_threads_on_a_gpu_compute_what_one_does() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    with computing("cuda", "bfloat16"), torch.inference_mode():
+    with compute_context("cuda", "bfloat16"), torch.inference_mode():
         for number, row in enumerate(rows):
             assert np.array_equal(found[number], network(torch.from_numpy(row).to(device) * 2).float().cpu().numpy())

@@ -18,10 +18,11 @@ from typer.testing import CliRunner
 from helpers import small_work
 from jostle import Clip
 from jostle.cli.app import app
-from jostle.core import kernels
-from jostle.core.kernels import REMARK, at_work, kernel, turn
+from jostle.core import compilation
+from jostle.core.compilation import MESSAGE, compiling, exclusive_lock
+from jostle.core.kernels import kernel
 from jostle.io.video.encode import Writer
-from jostle.parallel.workers import worked
+from jostle.parallel.workers import map_unordered
 
 # Says whether it compiled or loaded what it was asked for, once both have got this far.
 ASKING = """
@@ -38,7 +39,8 @@ draw(words, np.uint64(1), 0)
 print(sum(draw.stats.cache_misses.values()), *words)
 """
 HOLDING = (
-    "import sys; from jostle.core.kernels import turn\nwith turn(sys.argv[1]): print(flush=True); sys.stdin.read()"
+    "import sys; from jostle.core.compilation import exclusive_lock as lock\n"
+    "with lock(sys.argv[1]): print(flush=True); sys.stdin.read()"
 )
 
 
@@ -46,9 +48,9 @@ HOLDING = (
 def said() -> Iterator[list[str]]:
     """What this process says about compiling from now on."""
     heard: list[str] = []
-    kernels.tell(heard.append)
+    compilation.set_compile_callback(heard.append)
     yield heard
-    kernels.tell(None)
+    compilation.set_compile_callback(None)
 
 
 def holder(place: Path) -> subprocess.Popen[bytes]:
@@ -79,7 +81,7 @@ def test_a_turn_is_waited_for(tmp_path: Path) -> None:
     had: list[str] = []
 
     def take() -> None:
-        with turn(str(place)):
+        with exclusive_lock(str(place)):
             had.append("turn")
 
     waiting = threading.Thread(target=take)
@@ -93,15 +95,15 @@ def test_a_turn_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_nobody_waits_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "WAIT_S", 0.1)
+    monkeypatch.setattr(compilation, "WAIT_S", 0.1)
     process = holder(tmp_path / "lock")
-    with turn(str(tmp_path / "lock")):
+    with exclusive_lock(str(tmp_path / "lock")):
         assert process.poll() is None
     process.communicate()
 
 
 def test_where_no_file_can_be_made_all_go_at_once(tmp_path: Path) -> None:
-    with turn(str(tmp_path / "absent" / "lock")):
+    with exclusive_lock(str(tmp_path / "absent" / "lock")):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -133,53 +135,53 @@ def test_without_a_folder_every_process_compiles(monkeypatch: pytest.MonkeyPatch
 
 
 def test_garbage_is_left_alone_meanwhile_and_then_no_more() -> None:
-    with at_work():
+    with compiling():
         assert not gc.isenabled()
-        with at_work():
+        with compiling():
             pass
         assert not gc.isenabled()
     assert gc.isenabled()
     gc.disable()
-    with at_work():
+    with compiling():
         pass
     assert not gc.isenabled()
     gc.enable()
 
 
 def test_short_compiling_says_nothing_and_long_says_so_once(said: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with at_work():
+    with compiling():
         pass
     assert said == []
-    monkeypatch.setattr(kernels, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(compilation, "REPORT_AFTER_S", 0.0)
     for _ in range(2):
-        with at_work():
+        with compiling():
             end = time.monotonic() + 30
             while not said and time.monotonic() < end:
                 time.sleep(0.001)
-    assert said == [REMARK]
+    assert said == [MESSAGE]
 
 
 def test_compiling_adds_up_over_kernels(said: list[str]) -> None:
-    kernels._spent = kernels.PATIENCE_S  # by the kernels before
-    with at_work():
+    compilation._spent = compilation.REPORT_AFTER_S  # by the kernels before
+    with compiling():
         end = time.monotonic() + 30
         while not said and time.monotonic() < end:
             time.sleep(0.001)
-    assert said == [REMARK]
+    assert said == [MESSAGE]
 
 
 @pytest.mark.parametrize(("asked", "told"), [((), True), (("--quiet",), False), (("--json",), False)])
 def test_the_command_line_tells_unless_asked_not_to(asked: tuple[str, ...], told: bool, tmp_path: Path) -> None:
     CliRunner().invoke(app, ["corrupt", str(tmp_path / "absent.mp4"), "-c", "freeze", "-o", str(tmp_path), *asked])
-    assert kernels.told() is told
-    kernels.tell(None)
+    assert compilation.has_compile_callback() is told
+    compilation.set_compile_callback(None)
 
 
 @pytest.mark.parametrize("told", [True, False])
 def test_of_several_workers_one_tells_if_we_would(told: bool) -> None:
-    kernels.tell(print if told else None)
-    found = list(worked(small_work.hearing, [0, 1, 2], 3))
-    kernels.tell(None)
+    compilation.set_compile_callback(print if told else None)
+    found = list(map_unordered(small_work.hearing, [0, 1, 2], 3))
+    compilation.set_compile_callback(None)
     assert sum(tells for _, tells in found) == told
 
 
@@ -201,5 +203,5 @@ def test_a_user_with_nothing_compiled_sees_one_line(
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count(REMARK) == lines
-    assert REMARK not in done.stdout
+    assert done.stderr.count(MESSAGE) == lines
+    assert MESSAGE not in done.stdout

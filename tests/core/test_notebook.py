@@ -16,7 +16,7 @@ import pytest
 import jostle
 from jostle.core import progress as progress_module
 from jostle.core.notebook import html_table
-from jostle.core.progress import in_notebook, shown_progress
+from jostle.core.progress import in_notebook, progress_or_bar
 from jostle.errors import MissingExtra
 from jostle.metrics.pm_k import pm_k
 
@@ -148,22 +148,22 @@ def test_a_notebook_has_one_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=ZMQInteractiveShell))
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=display))
     assert in_notebook()
-    with shown_progress("short", None) as advance:
+    with progress_or_bar("short", None) as advance:
         assert advance is not None
         advance(1, 2)
     assert drawn == []
-    monkeypatch.setattr(progress_module, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(progress_module, "DELAY_S", 0.0)
     monkeypatch.setattr(progress_module, "DRAW_EVERY_S", 0.0)
-    with shown_progress("long", None) as advance:
+    with progress_or_bar("long", None) as advance:
         assert advance is not None
         for done in range(1, 4):
             advance(done, 4)
     assert [("3 of 4" in one) for one in drawn] == [False, False, True, False]
     assert drawn[-1] == ""
     own: Any = print
-    with shown_progress("own", own) as advance:
+    with progress_or_bar("own", own) as advance:
         assert advance is own
     monkeypatch.setitem(sys.modules, "IPython", None)
     assert not in_notebook()
-    with shown_progress("none", None) as advance:
+    with progress_or_bar("none", None) as advance:
         assert advance is None

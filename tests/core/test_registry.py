@@ -14,26 +14,26 @@ from jostle.errors import BadValue, UnknownName
 
 
 def test_a_name_is_given_once() -> None:
-    shelf: Registry[int] = Registry("fruit")
-    shelf.add("pear", 1)
+    fruits: Registry[int] = Registry("fruit")
+    fruits.add("pear", 1)
     with pytest.raises(BadValue, match="two fruits are called 'pear'"):
-        shelf.add("pear", 2)
+        fruits.add("pear", 2)
 
 
 def test_a_near_miss_gets_a_suggestion() -> None:
-    shelf: Registry[int] = Registry("corruption")
-    shelf.add("gaussian_noise", 1)
+    fruits: Registry[int] = Registry("corruption")
+    fruits.add("gaussian_noise", 1)
     with pytest.raises(UnknownName) as caught:
-        shelf["gausian_noise"]
+        fruits["gausian_noise"]
     assert str(caught.value) == "no corruption is called 'gausian_noise': did you mean gaussian_noise?"
 
 
 def test_a_far_miss_gets_the_list() -> None:
-    shelf: Registry[int] = Registry("fruit")
+    fruits: Registry[int] = Registry("fruit")
     for name in ("pear", "plum"):
-        shelf.add(name, 0)
+        fruits.add(name, 0)
     with pytest.raises(UnknownName, match="known: pear, plum"):
-        shelf["xyz"]
+        fruits["xyz"]
 
 
 def test_a_long_list_is_cut() -> None:
@@ -42,30 +42,30 @@ def test_a_long_list_is_cut() -> None:
 
 
 def test_iteration_is_sorted() -> None:
-    shelf: Registry[int] = Registry("fruit")
-    shelf.add("plum", 2)
-    shelf.add("apple", 1)
-    assert list(shelf) == ["apple", "plum"]
-    assert shelf.values() == [1, 2]
-    assert "plum" in shelf
-    assert len(shelf) == 2
+    fruits: Registry[int] = Registry("fruit")
+    fruits.add("plum", 2)
+    fruits.add("apple", 1)
+    assert list(fruits) == ["apple", "plum"]
+    assert fruits.values() == [1, 2]
+    assert "plum" in fruits
+    assert len(fruits) == 2
 
 
 def test_several_packages_fill_one_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    shelf: Registry[int] = Registry("fruit", "orchard_of_test", "market_of_test")
-    monkeypatch.setattr(registry, "_shelf_of_test", shelf, raising=False)
+    fruits: Registry[int] = Registry("fruit", "orchard_of_test", "market_of_test")
+    monkeypatch.setattr(registry, "_fruits_of_test", fruits, raising=False)
     for package, fruit in (("orchard_of_test", "pear"), ("market_of_test", "plum")):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").touch()
-        text = f"from jostle.core.registry import _shelf_of_test\n_shelf_of_test.add({fruit!r}, 1)\n"
+        text = f"from jostle.core.registry import _fruits_of_test\n_fruits_of_test.add({fruit!r}, 1)\n"
         (tmp_path / package / "one.py").write_text(text)
-    assert list(shelf) == ["pear", "plum"]
-    assert len(shelf) == 2
+    assert list(fruits) == ["pear", "plum"]
+    assert len(fruits) == 2
 
 
 def test_threads_that_ask_first_find_a_full_shelf() -> None:
-    """Kinds are looked up by several threads of a training run, before anything else has filled the shelf."""
+    """Kinds are looked up by several threads of a training run, before anything else has filled the fruits."""
     code = (
         "from concurrent.futures import ThreadPoolExecutor\n"
         "from jostle.corruptions.engine.spec import Spec\n"

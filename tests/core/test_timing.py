@@ -6,45 +6,45 @@ import time
 
 import pytest
 
-from jostle.core.timing import Spent, spent_on, spent_so_far
+from jostle.core.timing import StageTimes, elapsed_stage_times, measure_stage
 
 
 def test_what_is_inside_is_not_counted_outside() -> None:
-    before = spent_so_far()
-    with spent_on("corrupting"):
+    before = elapsed_stage_times()
+    with measure_stage("corrupting"):
         time.sleep(0.02)
-        with spent_on("decoding"):
+        with measure_stage("decoding"):
             time.sleep(0.05)
-            with spent_on("model"):
+            with measure_stage("model"):
                 time.sleep(0.01)
         time.sleep(0.02)
     time.sleep(0.03)  # of nobody
-    taken = spent_so_far() - before
+    taken = elapsed_stage_times() - before
     assert taken.decoding >= 0.05
     assert taken.corrupting >= 0.04
     assert taken.model >= 0.01
-    again = spent_so_far() - before
+    again = elapsed_stage_times() - before
     assert again == taken
 
 
 def test_an_error_inside_ends_it() -> None:
-    with pytest.raises(ZeroDivisionError), spent_on("model"):
+    with pytest.raises(ZeroDivisionError), measure_stage("model"):
         1 / 0  # noqa: B018
-    before = spent_so_far()
+    before = elapsed_stage_times()
     time.sleep(0.01)
-    assert spent_so_far() == before
+    assert elapsed_stage_times() == before
 
 
 @pytest.mark.parametrize(
     ("spent", "waited_for", "limit"),
     [
-        (Spent(), True, None),
-        (Spent(2, 1, 0), True, "decoding"),
-        (Spent(1, 5, 1), True, "model"),  # workers that wait at all could do more
-        (Spent(1, 15, 1), True, "corrupting"),
-        (Spent(1, 5, 1), False, "corrupting"),
-        (Spent(1, 5, 6), False, "model"),
+        (StageTimes(), True, None),
+        (StageTimes(2, 1, 0), True, "decoding"),
+        (StageTimes(1, 5, 1), True, "model"),  # workers that wait at all could do more
+        (StageTimes(1, 15, 1), True, "corrupting"),
+        (StageTimes(1, 5, 1), False, "corrupting"),
+        (StageTimes(1, 5, 6), False, "model"),
     ],
 )
-def test_what_limits(spent: Spent, waited_for: bool, limit: str | None) -> None:
+def test_what_limits(spent: StageTimes, waited_for: bool, limit: str | None) -> None:
     assert spent.limit(waited_for=waited_for) == limit

@@ -17,11 +17,11 @@ ON_GPU = SimpleNamespace(is_cuda=True)
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(triton, "_interpreted", lambda: False)
+    monkeypatch.setattr(triton, "_uses_interpreter", lambda: False)
     monkeypatch.setattr(triton, "has_triton", lambda: True)
-    triton.builds.cache_clear()
+    triton.can_compile.cache_clear()
     yield
-    triton.builds.cache_clear()
+    triton.can_compile.cache_clear()
 
 
 def with_target(monkeypatch: pytest.MonkeyPatch, target: Any) -> None:

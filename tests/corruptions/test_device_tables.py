@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from jostle.corruptions.gpu.device_tables import KEPT, _kept, held
+from jostle.corruptions.gpu.device_tables import KEPT, _kept, device_table
 
 
 def test_threads_get_their_tables_though_others_push_them_out() -> None:
@@ -18,7 +18,7 @@ def test_threads_get_their_tables_though_others_push_them_out() -> None:
 
     def ask(first: int) -> bool:
         order = np.random.default_rng(first).integers(0, len(tables), 2000)
-        return all(held(tables[number], device)[0].item() == number for number in order.tolist())
+        return all(device_table(tables[number], device)[0].item() == number for number in order.tolist())
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(ask, range(8)))
@@ -27,5 +27,5 @@ def test_threads_get_their_tables_though_others_push_them_out() -> None:
 
 def test_a_table_is_handed_over_once() -> None:
     table = np.arange(4)
-    assert held(table, torch.device("cpu")) is held(table, torch.device("cpu"))
-    assert held(table.copy(), torch.device("cpu")) is not held(table, torch.device("cpu"))
+    assert device_table(table, torch.device("cpu")) is device_table(table, torch.device("cpu"))
+    assert device_table(table.copy(), torch.device("cpu")) is not device_table(table, torch.device("cpu"))

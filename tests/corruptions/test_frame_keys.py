@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.core.random import Part, key_for
-from jostle.corruptions.engine.context import Scene
+from jostle.corruptions.engine.context import ClipContext
 from jostle.corruptions.kernels.frame_draws import Draws, first_integers, first_uniform
 from jostle.corruptions.kernels.frame_keys import frame_keys, keys_for
 
@@ -19,7 +19,7 @@ from jostle.corruptions.kernels.frame_keys import frame_keys, keys_for
 def test_keys_of_frames(seed: int, video: str, parts: tuple[Part, ...]) -> None:
     times, videos = np.arange(1101) / 30, [f"{video}{own}" for own in ("", 12, "a")]
     every = np.ones(len(times), np.bool_)
-    scenes = [Scene("fog#2", (4, 4), times, Fraction(30), every, seed=seed, video_id=own) for own in videos]
+    scenes = [ClipContext("fog#2", (4, 4), times, Fraction(30), every, seed=seed, video_id=own) for own in videos]
     clip, index = np.repeat([2, 0, 1], 7), np.tile([0, 9, 10, 99, 100, 999, 1100], 3)
     wanted = [scenes[b].at(t).key(*parts) for b, t in zip(clip, index.tolist(), strict=True)]
     assert frame_keys(seed, "fog#2", videos, clip, index, *parts).tolist() == wanted

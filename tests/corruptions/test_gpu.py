@@ -13,11 +13,11 @@ import jostle
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.profile import profiles
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.gpu.batch import corrupted_batch, form_of
+from jostle.corruptions.gpu.batch import corrupt_batch, gpu_kernel
 from jostle.errors import BadValue
 
 EVERY = [*corruptions, *(f"{table.name}/{name}" for table in profiles.values() for name in table.entries)]
-FORMED = [name for name in EVERY if form_of(Spec.parse(name)) is not None]
+FORMED = [name for name in EVERY if gpu_kernel(Spec.parse(name)) is not None]
 DEVICES = [
     "cpu",
     pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")),
@@ -41,7 +41,7 @@ def clips() -> np.ndarray:
 def by_forms(clips: np.ndarray, specs: list[str], device: str, placement: str | None = None) -> np.ndarray:
     parsed = [Spec.parse(spec) for spec in specs]
     given = torch.from_numpy(clips).to(device)
-    made = corrupted_batch(given, parsed, 3, VIDEOS, placement, [None, None], 30.0)
+    made = corrupt_batch(given, parsed, 3, VIDEOS, placement, [None, None], 30.0)
     assert made.device == given.device
     assert torch.equal(given.cpu(), torch.from_numpy(clips))  # what was given is left as it was
     return made.cpu().numpy()
@@ -97,7 +97,7 @@ def test_several_in_a_row(specs: list[str], device: str, clips: np.ndarray) -> N
 
 def test_kinds_without_a_form_go_by_way_of_the_cpu(clips: np.ndarray) -> None:
     for spec in ("glass_blur:2", "jpeg_compression:3", "frame_average:2"):
-        assert form_of(Spec.parse(spec)) is None
+        assert gpu_kernel(Spec.parse(spec)) is None
         assert np.array_equal(by_forms(clips, [spec], "cpu"), by_kernels(clips, [spec]))
 
 
@@ -136,9 +136,9 @@ def test_wrong_input_is_told(clips: np.ndarray) -> None:
     given = torch.from_numpy(clips)
     with pytest.raises(BadValue, match=r"2 clips cannot share the video id 'a'"):
         jostle.corrupt(given, "fog:2", video_id="a")
-    with pytest.raises(BadValue, match="2 clips and 1 video ids"):
+    with pytest.raises(BadValue, match="got 1 video ids for 2 clips"):
         jostle.corrupt(given, "fog:2", video_id=["a"])
-    with pytest.raises(BadValue, match="uint8 RGB, not"):
+    with pytest.raises(BadValue, match="uint8 RGB tensor, not"):
         jostle.corrupt(given.float(), "fog:2")
     with pytest.raises(BadValue, match="one video"):
         jostle.corrupt(clips[0], "fog:2", video_id=["a", "b"])

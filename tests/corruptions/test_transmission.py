@@ -9,12 +9,12 @@ import pytest
 
 import jostle
 from jostle import Clip
-from jostle.corruptions.engine.context import Scene
+from jostle.corruptions.engine.context import ClipContext
 from jostle.corruptions.transmission import DATAGRAM, BitFlips, ByteNoise, LostDatagrams
 
 
-def scene(clip: Clip) -> Scene:
-    return Scene("x", clip.size, clip.pts, clip.fps, np.ones(len(clip), np.bool_))
+def scene(clip: Clip) -> ClipContext:
+    return ClipContext("x", clip.size, clip.pts, clip.fps, np.ones(len(clip), np.bool_))
 
 
 def test_byte_rule() -> None:

@@ -35,7 +35,7 @@ def test_what_does_not_fit_is_refused() -> None:
         match_classes("net", ["run", "walk"], ["run", "fly"])
     with pytest.raises(BadValue, match="has 2 classes without names, the data set 3"):
         match_classes("net", ["LABEL_0", "LABEL_1"], ["x", "y", "z"])
-    with pytest.raises(BadValue, match="net gives 3 scores, and there are 4 classes"):
+    with pytest.raises(BadValue, match="net returns 3 scores, and there are 4 classes"):
         match_classes("net", (), "wxyz").apply(TABLE, "net")
     with pytest.raises(BadValue, match="the labels go up to class 4"):
         ClassMatch("by number", None, least=5).apply(TABLE, "net")

@@ -12,13 +12,13 @@ import pytest
 import jostle
 from jostle.core.types import Truth
 from jostle.core.types.video_labels import VideoLabels
-from jostle.datasets.dataset import Dataset, DatasetKind, Files, Request, datasets
+from jostle.datasets.dataset import Dataset, DatasetKind, FileCounts, Request, datasets
 from jostle.errors import BadValue, UnknownName
 
 
 def test_files_add_up_and_say_so() -> None:
-    both = Files(made=1, kept=2) + Files(kept=1, rebuilt=3)
-    assert both == Files(1, 3, 3)
+    both = FileCounts(made=1, kept=2) + FileCounts(kept=1, rebuilt=3)
+    assert both == FileCounts(1, 3, 3)
     assert str(both) == "1 files made, 3 kept, 3 rebuilt"
 
 
@@ -63,9 +63,9 @@ def test_a_request_reaches_the_set_with_the_cache_as_its_root(monkeypatch: pytes
     def load(request: Request) -> Dataset:
         """A set of one."""
         asked.append(request)
-        return Dataset("one", request.subset, request.root, (truth,), {"v": request.root / "v.mp4"}, Files())
+        return Dataset("one", request.subset, request.root, (truth,), {"v": request.root / "v.mp4"}, FileCounts())
 
-    monkeypatch.setitem(datasets._things, "one", DatasetKind("one", ("test",), load))
+    monkeypatch.setitem(datasets._entries, "one", DatasetKind("one", ("test",), load))
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
     found = jostle.load_dataset("one", seed=3, jobs=2, verify=True)
     assert asked == [Request("test", tmp_path, 3, 2, True, None)]

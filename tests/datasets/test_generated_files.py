@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from helpers.small_recipes import Deadly, Refused, Text, songs
 from jostle.core.random import rng_for
-from jostle.datasets.dataset import Files
+from jostle.datasets.dataset import FileCounts
 from jostle.datasets.generated_files import MANIFEST, STALE_S, fill
 from jostle.errors import DataError, JostleError, ResourceError
 
@@ -33,14 +33,14 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def whole(tmp_path: Path) -> Path:
     """A folder with four songs."""
-    assert fill(tmp_path / "whole", songs(4)) == Files(made=4)
+    assert fill(tmp_path / "whole", songs(4)) == FileCounts(made=4)
     return tmp_path / "whole"
 
 
 def test_files_are_made_once(whole: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in whole.rglob("*.txt")}
-    assert fill(whole, songs(4)) == Files(kept=4)
-    assert fill(whole, songs(6)) == Files(made=2, kept=4)
+    assert fill(whole, songs(4)) == FileCounts(kept=4)
+    assert fill(whole, songs(6)) == FileCounts(made=2, kept=4)
     assert all(path.stat().st_mtime_ns == time_ns for path, time_ns in before.items())
 
 
@@ -56,7 +56,7 @@ def test_bytes_do_not_depend_on_the_jobs(tmp_path: Path, whole: Path, jobs: int)
 def test_a_file_of_another_size_is_rebuilt(whole: Path, damage: bytes) -> None:
     good = contents(whole)
     (whole / "a/song 0.txt").write_bytes(damage)
-    assert fill(whole, songs(4)) == Files(kept=3, rebuilt=1)
+    assert fill(whole, songs(4)) == FileCounts(kept=3, rebuilt=1)
     assert contents(whole) == good
 
 
@@ -64,7 +64,7 @@ def test_a_changed_byte_is_found_by_the_time_of_the_file(whole: Path) -> None:
     good = contents(whole)
     path = whole / "b/song 1.txt"
     path.write_bytes(path.read_bytes().replace(b"7 song", b"7 sung"))
-    assert fill(whole, songs(4)) == Files(kept=3, rebuilt=1)
+    assert fill(whole, songs(4)) == FileCounts(kept=3, rebuilt=1)
     assert contents(whole) == good
 
 
@@ -74,30 +74,30 @@ def test_a_changed_byte_under_the_old_time_is_found_when_asked_to_verify(whole: 
     times = path.stat()
     path.write_bytes(path.read_bytes().replace(b"7 song", b"7 sung"))
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert fill(whole, songs(4)) == Files(kept=4)
-    assert fill(whole, songs(4), verify=True) == Files(kept=3, rebuilt=1)
+    assert fill(whole, songs(4)) == FileCounts(kept=4)
+    assert fill(whole, songs(4), verify=True) == FileCounts(kept=3, rebuilt=1)
     assert contents(whole) == good
 
 
 def test_a_file_that_was_only_touched_is_read_once_and_kept(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.utime(whole / "a/song 0.txt", ns=(1, 1))
-    assert fill(whole, songs(4)) == Files(kept=4)
+    assert fill(whole, songs(4)) == FileCounts(kept=4)
     monkeypatch.setattr("jostle.datasets.generated_files.sha256_of", lambda path: pytest.fail("read again"))
-    assert fill(whole, songs(4)) == Files(kept=4)
+    assert fill(whole, songs(4)) == FileCounts(kept=4)
 
 
 def test_a_file_that_went_is_made_and_one_that_is_not_recorded_is_not_trusted(whole: Path) -> None:
     (whole / "a/song 0.txt").unlink()
     (whole / "a/song 4.txt").write_text("who wrote this?")
-    assert fill(whole, songs(5)) == Files(made=1, kept=3, rebuilt=1)
+    assert fill(whole, songs(5)) == FileCounts(made=1, kept=3, rebuilt=1)
     assert (whole / "a/song 4.txt").read_text().startswith("0 song 4\n")
 
 
 def test_another_key_is_another_file(whole: Path) -> None:
     other = [replace(song, key="2", line="new\n") for song in songs(2)]
-    assert fill(whole, other) == Files(rebuilt=2)
+    assert fill(whole, other) == FileCounts(rebuilt=2)
     assert (whole / "a/song 0.txt").read_text().startswith("0 new\n")
-    assert fill(whole, songs(4)) == Files(kept=2, rebuilt=2)
+    assert fill(whole, songs(4)) == FileCounts(kept=2, rebuilt=2)
 
 
 @given(cut=st.integers(0, 1200), junk=st.binary(max_size=40))
@@ -113,14 +113,14 @@ def test_a_damaged_manifest_costs_work_but_never_truth(
     done = fill(folder, songs(4))
     assert done.kept + done.rebuilt == 4
     assert contents(folder) == good
-    assert fill(folder, songs(4)) == Files(kept=4)
+    assert fill(folder, songs(4)) == FileCounts(kept=4)
 
 
 def test_half_a_line_costs_no_more_than_its_own_file(whole: Path) -> None:
     with (whole / MANIFEST).open("rb+") as file:
         file.truncate((whole / MANIFEST).stat().st_size - 30)
-    assert fill(whole, songs(5)) == Files(made=1, kept=3, rebuilt=1)
-    assert fill(whole, songs(5)) == Files(kept=5)
+    assert fill(whole, songs(5)) == FileCounts(made=1, kept=3, rebuilt=1)
+    assert fill(whole, songs(5)) == FileCounts(kept=5)
 
 
 def test_what_killed_processes_left_is_swept_when_it_is_old(whole: Path) -> None:
@@ -171,9 +171,12 @@ def test_a_full_disk_keeps_what_was_finished(tmp_path: Path, jobs: int) -> None:
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     done = run(code, tmp_path, jobs)
-    assert done.stdout == f"ResourceError no room on the disk for {tmp_path / 'large.txt'}; free some, then run again\n"
+    assert (
+        done.stdout
+        == f"ResourceError no space left on the disk for {tmp_path / 'large.txt'}; free some, then run again\n"
+    )
     assert sorted(os.listdir(tmp_path)) == ["a", "b", MANIFEST]
-    assert fill(tmp_path, songs(2)) == Files(kept=2)
+    assert fill(tmp_path, songs(2)) == FileCounts(kept=2)
 
 
 def test_a_full_disk_under_the_manifest(tmp_path: Path) -> None:
@@ -183,7 +186,9 @@ def test_a_full_disk_under_the_manifest(tmp_path: Path) -> None:
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     done = run(code, tmp_path)
-    assert done.stdout == f"ResourceError no room on the disk for {tmp_path / MANIFEST}; free some, then run again\n"
+    assert (
+        done.stdout == f"ResourceError no space left on the disk for {tmp_path / MANIFEST}; free some, then run again\n"
+    )
     done_now = fill(tmp_path, songs(40))
     assert 1 < done_now.kept < 40
     assert done_now.rebuilt == 1  # in its place, but not recorded
@@ -232,7 +237,7 @@ def test_two_processes_may_fill_one_folder(tmp_path: Path) -> None:
     pair = [subprocess.Popen(command(code, tmp_path / "both")) for _ in range(2)]
     assert [process.wait(60) for process in pair] == [0, 0]
     assert contents(tmp_path / "both") == contents(tmp_path / "alone")
-    assert fill(tmp_path / "both", songs(10)) == Files(kept=10)
+    assert fill(tmp_path / "both", songs(10)) == FileCounts(kept=10)
 
 
 def test_a_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
@@ -262,6 +267,6 @@ def test_a_whole_folder_may_be_read_only(whole: Path, monkeypatch: pytest.Monkey
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr("jostle.datasets.generated_files.os.open", read_only)
-    assert fill(whole, songs(4)) == Files(kept=4)
+    assert fill(whole, songs(4)) == FileCounts(kept=4)
     with pytest.raises(DataError, match="cannot be written \\(Read-only file system\\)"):
         fill(whole, [*songs(4), Text("a/another.txt")])

@@ -90,7 +90,7 @@ def test_kinetics_in_folders_named_after_classes(tmp_path: Path) -> None:
 
 def test_a_flat_folder_without_a_list_is_refused(tmp_path: Path) -> None:
     put(tmp_path / "val" / "a.mp4")
-    with pytest.raises(DataError, match=r"looked for kinetics\*val\*.csv, .*, folders named after classes"):
+    with pytest.raises(DataError, match=r"searched for kinetics\*val\*.csv, .*, folders named after classes"):
         jostle.load_dataset("kinetics400", root=tmp_path)
 
 
@@ -239,7 +239,7 @@ def test_hmdb51_as_mmaction2_lists_it(tmp_path: Path) -> None:
     put(tmp_path / "videos" / "wave" / "a.avi")
     found = jostle.load_dataset("hmdb51", root=tmp_path)
     assert (list(found.videos), found.missing) == (["a"], ("b",))
-    with pytest.raises(DataError, match=r"looked for <class>_test_split2.txt, hmdb51_val_split_2_\*.txt"):
+    with pytest.raises(DataError, match=r"searched for <class>_test_split2.txt, hmdb51_val_split_2_\*.txt"):
         jostle.load_dataset("hmdb51", "test-2", root=tmp_path)
 
 

@@ -145,7 +145,7 @@ def test_predictions_are_no_annotations(root: Path) -> None:
 
 def test_what_is_nothing_is_refused(root: Path) -> None:
     (root / "clips").rename(root / "videos")
-    with pytest.raises(DataError, match="no annotations of your own videos: looked for one JSON or CSV file"):
+    with pytest.raises(DataError, match="no annotations of your own videos: searched for one JSON or CSV file"):
         jostle.load_dataset("folder", root=root)
     with pytest.raises(DataError, match=r"README.txt: not annotations: neither segments nor classes"):
         jostle.load_dataset("folder", root=root, annotations=root / "README.txt")

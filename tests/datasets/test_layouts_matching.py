@@ -13,7 +13,7 @@ from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.classes import class_key, in_order, read_names, read_numbers
 from jostle.datasets.layouts.kinetics import youtube_id
-from jostle.datasets.layouts.matching import Videos
+from jostle.datasets.layouts.matching import VideoIndex
 from jostle.errors import DataError
 
 IDS = st.lists(st.sampled_from(["a", "b", "-c", "é", "d e", "F", "f"]), unique=True)
@@ -29,7 +29,7 @@ def test_used_missing_and_unlisted_add_up(ids: list[str], there: dict[str, str])
         for file in files.values():
             file.parent.mkdir(parents=True, exist_ok=True)
             file.touch()
-        found = Videos(root).match(ids, known=ids)
+        found = VideoIndex(root).match(ids, known=ids)
     assert found.videos == {name: files[name] for name in ids if name in files}
     assert set(found.missing) == set(ids) - set(files)
     assert set(found.unlisted) == {f for n, f in files.items() if n not in ids and there[n] not in ("train", "val/run")}
@@ -39,7 +39,7 @@ def test_a_file_is_not_lent_to_another_id(tmp_path: Path) -> None:
     for name in ("run/same.avi", "x_000001_000011.mp4", "dotted.mp4", "y.mp4"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    videos = Videos(tmp_path)
+    videos = VideoIndex(tmp_path)
     paths = ["run/same.avi", "wave/same.avi", "dotted.v2"]
     found = videos.match(["run/same", "wave/same", "dotted.v2"], paths=paths)
     assert found.videos == {"run/same": tmp_path / "run/same.avi"}

@@ -101,7 +101,7 @@ def test_a_partial_copy_says_what_it_lacks(tmp_path: Path) -> None:
     assert found.missing == ("video_test_0000004",)
     assert found.unlisted == (tmp_path / "stray.webm",), "one in a folder of validation is not"
     assert str(found) == (
-        "thumos14 test: 1 of 2 videos (1 missing: video_test_0000004; 1 files nobody annotated: stray.webm)"
+        "thumos14 test: 1 of 2 videos (1 missing: video_test_0000004; 1 files without annotations: stray.webm)"
     )
     assert len(found.truth.videos) == 2, "what is annotated does not depend on the copy"
     left = found.at_hand()
@@ -148,7 +148,7 @@ def test_a_wrong_root_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"nowhere: no such folder; give the one that holds .* of THUMOS14"):
         jostle.load_dataset("thumos14", root=tmp_path / "nowhere")
     put(tmp_path / "readme.txt")
-    with pytest.raises(DataError, match=r"looked for thumos14.json, .* holds readme.txt; put .*get-the-data.md"):
+    with pytest.raises(DataError, match=r"searched for thumos14.json, .* holds readme.txt; put .*get-the-data.md"):
         jostle.load_dataset("thumos14", root=tmp_path)
     with pytest.raises(BadValue, match="give the folder with its annotations and videos as root"):
         jostle.load_dataset("thumos14")

@@ -13,7 +13,7 @@ import jostle
 from helpers.small_world import write_world
 from helpers.started import run
 from jostle.cli.main import _run
-from jostle.evaluation.inference.feature_detection import Grid
+from jostle.evaluation.inference.feature_detection import FeatureGrid
 
 CONFIG = """
 detector = "temporalmaxer"
@@ -89,13 +89,13 @@ def test_one_file_and_no_truth(trained: Path) -> None:
     assert len(said["results"]["video13"]) == len(lines) - 1
     without = run(*words, cwd=trained)
     assert without.returncode == 2
-    assert "video video13: its rate is not known; give --fps, or --truth" in without.stderr
+    assert "video video13: its frame rate is not known; give --fps, or --truth" in without.stderr
 
 
 def test_the_same_in_python(trained: Path) -> None:
     detector = jostle.load_detector("temporalmaxer", weights=trained / "run" / "best.safetensors")
     assert detector.config.class_names == ("Jump", "Run")
-    found = jostle.detect(trained / "clean", detector, truth=trained / "truth.json", grid=Grid())
+    found = jostle.detect(trained / "clean", detector, truth=trained / "truth.json", grid=FeatureGrid())
     assert len(found.videos) == 14
     features = np.load(trained / "clean" / "video13.npy")
     single = detector.detect(features, fps=25.0, duration=10.88)

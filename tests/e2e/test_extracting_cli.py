@@ -112,7 +112,7 @@ def test_what_a_knock_changes_is_what_is_computed(jostled, tmp_path: Path) -> No
 def test_faults_of_the_released_program_are_repeated_by_name(jostled, tmp_path: Path) -> None:
     """A struck frame 20 touches windows 2 to 5; the program computes 1 to 4, and writes them into rows 0 to 3."""
     knock = ("videos/one.mkv", *NET, "-c", "black_frame:3", "--placement", "frame:20", "--rule", "released")
-    both = ("--released-fault", "skipped-window", "--released-fault", "early-row")
+    both = ("--reproduce-bug", "skipped-window", "--reproduce-bug", "early-row")
     assert jostled("extract", "videos/one.mkv", *NET, "--rule", "released", "-o", tmp_path / "clean").code == 0
     assert jostled("extract", *knock, "-o", tmp_path / "right").code == 0
     done = jostled("extract", *knock, *both, "-o", tmp_path / "wrong")
@@ -124,10 +124,10 @@ def test_faults_of_the_released_program_are_repeated_by_name(jostled, tmp_path: 
     expected[0:4] = clean[1], right[2], right[3], right[4]
     assert wrong.tobytes() == expected.tobytes()
     noted = json.loads((tmp_path / "wrong" / "features.json").read_text())
-    assert (noted["rule"], noted["released_faults"]) == ("released", ["early-row", "skipped-window"])
+    assert (noted["rule"], noted["reproduce_bugs"]) == ("released", ["early-row", "skipped-window"])
     refused = jostled("extract", *knock, "-o", tmp_path / "wrong")
     assert refused.code == 6
-    assert "released_faults is" in refused.err
+    assert "reproduce_bugs is" in refused.err
 
 
 def test_any_model_makes_features(jostled, tmp_path: Path) -> None:
@@ -208,9 +208,9 @@ def test_a_bad_video_of_a_folder_is_set_aside(jostled, world: Path, tmp_path: Pa
         (["extract", "videos", "--extractor", "pupet_net", "-o", "x"], 2, "did you mean puppet_net"),
         (["extract", "videos", "--extractor", "puppet_c3d", "-o", "x"], 2, "give its weights: clean or robust"),
         (["extract", "videos", "--extractor", "puppet_c4d", "-o", "x"], 2, "did you mean puppet_c3d"),
-        (["extract", "videos", *NET, "-o", "x", "-c", "fog", "--released-fault", "early"], 2, "did you mean early-row"),
-        (["extract", "videos", *NET, "-o", "x", "--released-fault", "early-row"], 2, "name a corruption as well"),
-        (["extract", "videos", *NET, "-o", "truth.json"], 3, "cannot be made"),
+        (["extract", "videos", *NET, "-o", "x", "-c", "fog", "--reproduce-bug", "early"], 2, "did you mean early-row"),
+        (["extract", "videos", *NET, "-o", "x", "--reproduce-bug", "early-row"], 2, "name a corruption as well"),
+        (["extract", "videos", *NET, "-o", "truth.json"], 3, "cannot be created"),
         (["extract", "videos", *NET, "-o", "x", "--placement", "frame:3"], 2, "name one as well, with -c SPEC"),
         (["extract", "videos", *NET, "-o", "x", "-c", "fogg:3"], 2, "did you mean fog"),
         (["extract", "videos", *NET, "-o", "x", "--video-id", "a"], 2, "belong to a single video"),
@@ -220,7 +220,7 @@ def test_a_bad_video_of_a_folder_is_set_aside(jostled, world: Path, tmp_path: Pa
             "reaches frame 500",
         ),
         (["extract", "videos/one.mkv", *NET, "-o", "x", "--truth", "truth.json", "--video-id", "b"], 2, "no video in"),
-        (["extract", ".", *NET, "-o", "x", "--clean", "x", "-c", "fog"], 3, "no features.json there"),
+        (["extract", ".", *NET, "-o", "x", "--clean", "x", "-c", "fog"], 3, "no features.json; pass the folder"),
         (["extract", "empty", *NET, "-o", "x"], 3, "no videos there"),
         (["detect", "videos", *DETECT, "--extractor", "i3d_rgb"], 2, "rgb_imagenet.pt"),
         (["detect", "videos/one.mkv", *DETECT[:2], "--weights", "net.safetensors"], 3, "do not fit"),
@@ -239,4 +239,4 @@ def test_weights_that_name_no_extractor(jostled, world: Path) -> None:
     sizes = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
     done = jostled("detect", "videos", "--detector", "temporalmaxer", "--weights", "plain.safetensors", *sizes)
     assert done.code == 2
-    assert "say by what, --extractor NAME" in done.err
+    assert "compute features: --extractor NAME" in done.err

@@ -30,7 +30,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         truth = Truth(("v",), ("wave",), [0], [1.0], [2.0], [0])
         return Dataset("few", request.subset, folder, (truth,), {"v": folder / "classes.txt"}, done)
 
-    monkeypatch.setitem(datasets._things, "few", DatasetKind("few", ("train", "val"), load))
+    monkeypatch.setitem(datasets._entries, "few", DatasetKind("few", ("train", "val"), load))
 
 
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: object) -> tuple[int, str, str]:

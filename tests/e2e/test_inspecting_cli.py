@@ -74,7 +74,7 @@ def test_the_command_line_tells_and_draws(
     said = capsys.readouterr()
     assert "60-64" in said.out
     assert "2.50-2.71" in said.out
-    assert "5 of 120 frames struck" in said.err
+    assert "5 of 120 frames damaged" in said.err
     assert out.read_bytes().startswith(b"\x89PNG")
     assert call("inspect", video, "--json", "--causal", "--threshold", "0.5") == 0
     told = json.loads(capsys.readouterr().out)
@@ -84,7 +84,7 @@ def test_the_command_line_tells_and_draws(
     assert told["causal"] is True
     assert told["fingerprint"] == jostle.load_inspector().fingerprint
     assert call("inspect", video, "--threshold", "0") == 0
-    assert "all of 120 frames struck" in capsys.readouterr().err
+    assert "all of 120 frames damaged" in capsys.readouterr().err
 
 
 def test_wrong_asking_is_answered(video: Path, tmp_path: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,7 +87,7 @@ def test_extracted_features_are_mended_and_say_so(world: Path, call: Call, capsy
     assert call(*words, "-o", "mended", "--mend", "jostle", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     found = int(told["warnings"][0].split(":")[1].split()[0])
-    assert told["warnings"] == [f"black: {found} of 120 frames were found struck"]
+    assert told["warnings"] == [f"black: {found} of 120 frames are damaged"]
     inspector = jostle.load_inspector()
     noted = json.loads(Path("mended/features.json").read_text())
     assert (noted["mend"], noted["mend_weights"]) == ("jostle", inspector.fingerprint)
@@ -107,7 +107,7 @@ def test_extracted_features_are_mended_and_say_so(world: Path, call: Call, capsy
     assert call(*words, "-o", "b", *strike, "--clean", "clean") == 0
     assert np.load("a/one.npy").tobytes() == mended.tobytes() == np.load("b/one.npy").tobytes()
     assert call(*words, "-o", "c", *strike, "--clean", "mended") == 2
-    assert "not the clean features of this: mend is 'jostle'" in capsys.readouterr().err
+    assert "clean features do not match: mend is 'jostle'" in capsys.readouterr().err
 
 
 def test_what_has_no_sound_frame_is_left_and_that_is_said(
@@ -118,9 +118,7 @@ def test_what_has_no_sound_frame_is_left_and_that_is_said(
     plain = jostle.extract(world / "dark.mkv", "puppet_net", tmp_path / "plain", device="cpu")
     mended = jostle.extract(world / "dark.mkv", "puppet_net", tmp_path / "mended", device="cpu", mend=inspector)
     assert (plain.folder / "dark.npy").read_bytes() == (mended.folder / "dark.npy").read_bytes()
-    assert mended.warnings == (
-        "dark: 6 of 6 frames were found struck: nothing sound is left to lean on, so all stays as it is",
-    )
+    assert mended.warnings == ("dark: 6 of 6 frames are damaged: too many to interpolate, so nothing was mended",)
 
 
 def test_detections_in_mended_video(world: Path, call: Call, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,14 +130,14 @@ def test_detections_in_mended_video(world: Path, call: Call, capsys: pytest.Capt
     mended = json.loads(said.out)
     struck = mended["external_data"]["mended"]["struck_of_frames"]["black"]
     assert mended["external_data"]["mended"]["by"] == "jostle"
-    assert f"black: {struck[0]} of 120 frames were found struck" in said.err
+    assert f"black: {struck[0]} of 120 frames are damaged" in said.err
     assert plain["external_data"] == {}
     assert mended["results"] != plain["results"]
     assert call("extract", world / "black.mkv", "--extractor", "puppet_net", "-o", "features") == 0
     assert call("detect", "features", "--detector", *DETECTOR, "--mend", "jostle") == 2
-    assert "struck frames are found in video" in capsys.readouterr().err
+    assert "damaged frames are found in video" in capsys.readouterr().err
     assert call(*words, "--mend", "known") == 2
-    assert "known in a benchmark alone, to `run`" in capsys.readouterr().err
+    assert "`known` works only with `run`" in capsys.readouterr().err
     assert call(*words, "--mend", "none.safetensors") == 3
     assert "none.safetensors: no such file" in capsys.readouterr().err
 
@@ -149,7 +147,7 @@ def test_a_run_is_mended_and_compared(world: Path, call: Call, capsys: pytest.Ca
     assert call(*words, "-o", "plain") == 0
     assert "mended" not in capsys.readouterr().err
     assert call(*words, "-o", "mended", "--mend", "jostle") == 0
-    assert "mended: what struck frames touch was replaced, found by jostle" in capsys.readouterr().err
+    assert "mended: what damaged frames touch was replaced; frames found by jostle" in capsys.readouterr().err
     assert call(*words, "-o", "known", "--mend", "known", "--json") == 0
     assert json.loads(capsys.readouterr().out)["mend"] == "known"
     about = json.loads(Path("mended/run.json").read_text())
@@ -169,4 +167,4 @@ def test_a_run_is_mended_and_compared(world: Path, call: Call, capsys: pytest.Ca
 
 def test_single_frames_cannot_be_mended(call: Call, capsys: pytest.CaptureFixture[str]) -> None:
     assert call("run", "puppets-frames", "--model", "puppet_frames", "-o", "out", "--mend", "known", "-j", "1") == 2
-    assert "shows single frames, which have nothing around them" in capsys.readouterr().err
+    assert "uses single frames, and mending needs the frames around them" in capsys.readouterr().err

@@ -114,7 +114,7 @@ def test_corrupt_extract_and_run_with_workers(site: Path, clips: Path, tmp_path:
     assert all(part["checksum"].startswith("sha256:") for part in parts)
     without = jostle(*run, cwd=tmp_path, code=2).stderr
     assert "no metric is called 'balanced_accuracy'" in without
-    assert "to have that: pip install jostle-scanlines==0.1.0" in without
+    assert "to install it: pip install jostle-scanlines==0.1.0" in without
     jostle("report", "run", "-o", "report.html", cwd=tmp_path)
     assert "jostle-scanlines" in (tmp_path / "report.html").read_text()
 
@@ -142,5 +142,5 @@ def test_a_plugin_that_fails_does_not_take_jostle_along(site: Path, tmp_path: Pa
     assert done.stderr.count("broken 1.0: cannot be imported, so its parts are not there: ModuleNotFoundError") == 1
     asked = jostle("corrupt", "x.mp4", "-c", "scan_lins:3", "-o", "y.mp4", site=tmp_path, cwd=site, code=2).stderr
     assert "no corruption is called 'scan_lins'" in asked
-    assert "it may be a part of what is missing here: broken 1.0 cannot be imported (ModuleNotFound" in asked
+    assert "it may be part of a plugin that is missing here: broken 1.0 cannot be imported (ModuleNotFound" in asked
     assert "plugin broken 1.0: FAILS: ModuleNotFoundError" in jostle("doctor", site=tmp_path, cwd=site).stdout

@@ -91,6 +91,7 @@ def whole_files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@pytest.mark.fault("F62")
 @pytest.mark.slow
 def test_f62_fifty_random_kills(starter: Starter, tmp_path: Path) -> None:
     starter.start(command("whole", "-q", jobs=1)[3:])
@@ -119,6 +120,7 @@ def test_f62_fifty_random_kills(starter: Starter, tmp_path: Path) -> None:
     assert starter.end() == 0
 
 
+@pytest.mark.fault("F112")
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", sorted(VERBS))
 def test_f112_twenty_random_kills(starter: Starter, tmp_path: Path, verb: str) -> None:

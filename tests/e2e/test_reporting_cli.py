@@ -55,4 +55,4 @@ def test_what_cannot_be_reported(
     assert jostle(monkeypatch, "report", str(folder), "-o", str(tmp_path / "r.html")) == 3
     said = capsys.readouterr().err
     assert "scores.json: broken JSON at line 1" in said
-    assert "the same `jostle run` goes on and writes it anew" in said
+    assert "the same `jostle run` resumes and writes it again" in said

@@ -69,7 +69,7 @@ def test_run_and_verify(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert say(monkeypatch, *usual, "--weights", "robust") == 6
     other = [word if word != "temporalmaxer_puppets" else "tridet_thumos_i3d" for word in usual]
     assert say(monkeypatch, *other) == 2
-    assert "has to be given weights, by --weights" in capsys.readouterr().err
+    assert "needs weights, and none come with jostle; give --weights" in capsys.readouterr().err
     assert say(monkeypatch, *words, "--seed", "1") == 6
     (here / "out" / "predictions" / "clean.json").unlink()
     assert say(monkeypatch, "verify", "out") == 4
@@ -95,7 +95,7 @@ def test_the_windows_of_the_released_programs(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run finds what `detect` finds in the features that `extract` makes with the same words."""
-    rule, faults = ("--rule", "released"), ("--released-fault", "skipped-window", "--released-fault", "early-row")
+    rule, faults = ("--rule", "released"), ("--reproduce-bug", "skipped-window", "--reproduce-bug", "early-row")
     words = ("run", "tiny-c.toml", *MODEL, "--data", "data", "-o", "out", "-j", "1", "--device", "cpu")
     assert say(monkeypatch, *words, "--dry-run") == 0
     assert "with 24 windows" in capsys.readouterr().out
@@ -103,7 +103,7 @@ def test_the_windows_of_the_released_programs(
     assert "with 22 windows" in capsys.readouterr().out
     assert say(monkeypatch, *words, *rule, *faults) == 0
     about = json.loads((here / "out" / "run.json").read_text())
-    assert (about["rule"], about["released_faults"]) == ("released", ["early-row", "skipped-window"])
+    assert (about["rule"], about["reproduce_bugs"]) == ("released", ["early-row", "skipped-window"])
 
     video = ("data", "--extractor", "puppet_net", "--truth", "data/truth.json", "-j", "1", "--device", "cpu")
     for cell, more in (("clean", ()), ("thumos14-c-black_frame-3", ("-c", "thumos14-c/black_frame:3", *faults))):
@@ -114,7 +114,7 @@ def test_the_windows_of_the_released_programs(
         assert json.loads((here / "out" / "predictions" / f"{cell}.json").read_text())["results"] == found
     capsys.readouterr()
 
-    for other, said in ((faults, "rule was 'released', now 'all'"), (rule, "released_faults was ('early-row', 'sk")):
+    for other, said in ((faults, "rule was 'released', now 'all'"), (rule, "reproduce_bugs was ('early-row', 'sk")):
         assert say(monkeypatch, *words, *other) == 6
         assert said in capsys.readouterr().err
 
@@ -150,7 +150,7 @@ cells = ["gaussian_noise:3", "freeze:3"]
 OWN = """
 import numpy as np
 
-from jostle.models import InputSpec, Recogniser
+from jostle.extend import InputSpec, Recogniser
 
 
 def colours(clips):

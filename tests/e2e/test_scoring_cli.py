@@ -223,7 +223,7 @@ def test_blocked_ids_are_a_file(folder: Path, tmp_path: Path) -> None:
         (["eval", "clean.json", "--truth", "gt.json", "--protocol", "thumos15"], 2, "did you mean thumos14?"),
         (["diagnose", "clean.json", "--truth", "gt.json", "--style", "x"], 2, "no style is called 'x'"),
         (["eval", "none.json", "--truth", "gt.json"], 3, "none.json: cannot be read"),
-        (["convert", "clean.json", "x.odd"], 2, "the ending .odd says no format"),
+        (["convert", "clean.json", "x.odd"], 2, "the suffix .odd is of no format"),
         (["pmk", "clean.json", "--sets", "gt.json", "--labels", "gt.json"], 3, "error[F28]"),
     ],
 )

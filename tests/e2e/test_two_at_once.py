@@ -23,6 +23,7 @@ def starters(tmp_path: Path) -> Iterator[list[Starter]]:
         one.close()
 
 
+@pytest.mark.fault("F115")
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["run", *sorted(VERBS)])
 def test_f115_two_at_once(starters: list[Starter], tmp_path: Path, verb: str) -> None:

@@ -30,7 +30,7 @@ finally:
 def test_the_index_of_names_is_what_the_shelves_hold() -> None:
     for shelf in (detectors, extractors, recognisers, object_detectors, datasets):
         ours = [name for name in shelf if shelf.part(name) is None]
-        assert index_of_names()[shelf.shelf] == ours, "make reference"
+        assert index_of_names()[shelf.plural] == ours, "make reference"
     tasks = {name: benchmarks[name].task for name in benchmarks if benchmarks.part(name) is None}
     assert index_of_names()["benchmarks"] == tasks, "make reference"
 

@@ -35,6 +35,7 @@ def refusal(path: Path, fault: str, read: Callable[[Path], object] = read_truth)
     return str(caught.value).removeprefix(f"{path}: ")
 
 
+@pytest.mark.fault("F27")
 @pytest.mark.parametrize("read", [read_truth, read_predictions, read_video_labels])
 def test_F27_truncated_json_is_refused_with_the_place(tmp_path: Path, read: Callable[[Path], object]) -> None:
     path = tmp_path / "a.json"
@@ -51,6 +52,7 @@ def test_F27_truncated_json_is_refused_with_the_place(tmp_path: Path, read: Call
     assert refusal(path, "F27", read) == "the file is empty; fetch it again"
 
 
+@pytest.mark.fault("F28")
 def test_F28_predictions_given_as_truth_and_the_reverse(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"version": "1", "results": {"v_1": []}, "external_data": {}}')
@@ -69,6 +71,7 @@ def test_F28_predictions_given_as_truth_and_the_reverse(tmp_path: Path) -> None:
     assert "it looks like predictions (it has a column of scores)" in refusal(path, "F28")
 
 
+@pytest.mark.fault("F28")
 def test_F28_labels_of_whole_videos_given_as_segments(tmp_path: Path) -> None:
     path = write(tmp_path, {"v_1": {"annotations": {"label": "run", "segment": [1, 289]}}})
     assert "it looks like labels of whole videos (its 'annotations' are objects, not" in refusal(path, "F28")
@@ -77,6 +80,7 @@ def test_F28_labels_of_whole_videos_given_as_segments(tmp_path: Path) -> None:
     assert "looks like labels of whole videos (the entries of its 'results' have no 'segment')" in message
 
 
+@pytest.mark.fault("F28")
 def test_F28_other_shapes_are_described(tmp_path: Path) -> None:
     path = tmp_path / "gt.json"
     path.write_text('{"v_1": {}, "v_2": {}}')
@@ -95,6 +99,7 @@ def test_F28_other_shapes_are_described(tmp_path: Path) -> None:
     assert "it is a folder without files such as 'Diving_test.txt'" in refusal(tmp_path, "F28")
 
 
+@pytest.mark.fault("F29")
 def test_F29_a_subset_that_is_absent_or_empty_lists_those_present(tmp_path: Path) -> None:
     path = write(tmp_path, {"a": annotated([0, 1]), "b": annotated(subset="Test"), "c": annotated(subset="Test")})
     assert refusal(path, "F29", lambda p: read_truth(p, subset="training")) == (
@@ -112,6 +117,7 @@ def test_F29_a_subset_that_is_absent_or_empty_lists_those_present(tmp_path: Path
     )
 
 
+@pytest.mark.fault("F30")
 @pytest.mark.parametrize(
     ("segment", "fault", "counted"),
     [
@@ -134,7 +140,7 @@ def test_F30_bad_segments_are_refused_with_id_and_index(tmp_path: Path, segment:
     message = refusal(path, "F30")
     assert message == (
         f"video 'v 1': the segment of annotation 1 {fault}; a segment needs 0 <= start <= end; correct or remove it, "
-        "or let fix mend it"
+        "or use fix"
     )
     truth = read_truth(path, fix=True)
     assert truth.left_out == {counted: 1}
@@ -142,11 +148,13 @@ def test_F30_bad_segments_are_refused_with_id_and_index(tmp_path: Path, segment:
     assert truth.start.tolist() == expected
 
 
+@pytest.mark.fault("F30")
 def test_F30_segments_without_length_are_kept_for_the_protocol(tmp_path: Path) -> None:
     truth = read_truth(write(tmp_path, {"v": annotated([1.5, 1.5], [10**18, 10**18 + 1])}))
     assert truth.start.tolist() == truth.end.tolist() == [1.5, 1e18]
 
 
+@pytest.mark.fault("F30")
 @pytest.mark.parametrize(
     ("annotation", "fault"),
     [
@@ -166,6 +174,7 @@ def test_F30_annotations_of_the_wrong_kind(tmp_path: Path, annotation: Any, faul
     assert (len(truth), sum(truth.left_out.values())) == (1, 1)
 
 
+@pytest.mark.fault("F30")
 def test_F30_characteristics_that_are_no_numbers(tmp_path: Path) -> None:
     annotation = {"label": "Run", "segment": [0, 1], "coverage": "high"}
     assert refusal(write(tmp_path, {"v": {"annotations": [annotation]}}), "F30") == (
@@ -177,6 +186,7 @@ def test_F30_characteristics_that_are_no_numbers(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.fault("F30")
 def test_F30_the_line_is_named_in_text(tmp_path: Path) -> None:
     path = tmp_path / "gt.csv"
     path.write_text("video,start,end,label\nv,0,1,Run\nv,two,3,Run\n")
@@ -185,6 +195,7 @@ def test_F30_the_line_is_named_in_text(tmp_path: Path) -> None:
     assert "the segment of line 2 of Run_test.txt ends at 4.0, before it starts at 5.0" in refusal(tmp_path, "F30")
 
 
+@pytest.mark.fault("F31", "F32")
 def test_F31_F32_segments_beyond_the_end_and_duplicates_are_kept(tmp_path: Path) -> None:
     truth = read_truth(write(tmp_path, {"v": annotated([0, 1], [0, 1], [8, 12], duration=9)}))
     assert (truth.start.tolist(), truth.end.tolist()) == ([0, 0, 8], [1, 1, 12])
@@ -192,6 +203,7 @@ def test_F31_F32_segments_beyond_the_end_and_duplicates_are_kept(tmp_path: Path)
     assert truth.left_out == {}
 
 
+@pytest.mark.fault("F33")
 def test_F33_one_video_twice_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "gt.json"
     path.write_text('{"database": {\n"v": {"annotations": []},\n"v": {"annotations": []}}}')
@@ -204,6 +216,7 @@ def test_F33_one_video_twice_is_an_error(tmp_path: Path) -> None:
     assert refusal(path, "F33") == "line 1: the column 'start' appears twice; remove one"
 
 
+@pytest.mark.fault("F34")
 def test_F34_rates_and_durations_are_parsed(tmp_path: Path) -> None:
     rates = {"30000/1001": 30000 / 1001, " 25 ": 25, 23.976: 23.976, 0: math.nan, "0": math.nan, None: math.nan}
     for rate, expected in rates.items():
@@ -212,6 +225,7 @@ def test_F34_rates_and_durations_are_parsed(tmp_path: Path) -> None:
     assert read_truth(write(tmp_path, {"v": annotated([0, 1], duration="12.5")})).duration[0] == 12.5
 
 
+@pytest.mark.fault("F34")
 @pytest.mark.parametrize("value", ["fast", "1/0", "1e999999999", -1, True, [], "-5", "1/2/3", math.nan])
 def test_F34_rates_and_durations_that_are_neither(tmp_path: Path, value: Any) -> None:
     message = refusal(write(tmp_path, {"v": annotated([0, 1], fps=value)}), "F34")
@@ -220,6 +234,7 @@ def test_F34_rates_and_durations_that_are_neither(tmp_path: Path, value: Any) ->
     assert "'duration' is " in refusal(write(tmp_path, {"v": annotated([0, 1], duration=value)}), "F34")
 
 
+@pytest.mark.fault("F34")
 def test_F34_frames_without_a_rate_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "labels.json"
     path.write_text(json.dumps({"labels": {"v": [{"label": "Run", "support": [1, 30]}]}}))
@@ -229,6 +244,7 @@ def test_F34_frames_without_a_rate_are_refused(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.fault("F36")
 @pytest.mark.parametrize(
     ("pairs", "fault"),
     [
@@ -243,6 +259,7 @@ def test_F36_numbers_of_classes_that_contradict(tmp_path: Path, pairs: list[tupl
     assert fault in refusal(write(tmp_path, {"v": {"annotations": rows}}), "F36")
 
 
+@pytest.mark.fault("F36")
 def test_F36_a_class_without_a_number_among_others(tmp_path: Path) -> None:
     rows = [{"label": "Run", "segment": [0, 1], "label_id": 0}, {"label": "Jump", "segment": [0, 1]}]
     assert refusal(write(tmp_path, {"v": {"annotations": rows}}), "F36") == (
@@ -255,21 +272,24 @@ def test_F36_a_class_without_a_number_among_others(tmp_path: Path) -> None:
     assert caught.value.fault == "F36"
 
 
+@pytest.mark.fault("F37")
 def test_F37_videos_without_annotations_are_kept(tmp_path: Path) -> None:
     truth = read_truth(write(tmp_path, {"a": annotated(), "b": annotated([0, 1]), "c": {"subset": "validation"}}))
     assert truth.videos == ("a", "b", "c")
     assert truth.video.tolist() == [1]
 
 
+@pytest.mark.fault("F38")
 def test_F38_a_packed_file_may_not_unpack_without_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "gt.json.gz"
     path.write_bytes(gzip.compress(b'{"database": {}}' + b" " * 1_000_000))
     assert path.stat().st_size < 5000
     assert "in the file" in refusal(path, "F29"), "short files may"
-    monkeypatch.setattr(text, "_UNPACKED_ANYWAY", 1000)
+    monkeypatch.setattr(text, "_MIN_UNPACKED_LIMIT", 1000)
     assert "larger than the limit of" in refusal(path, "F38")
 
 
+@pytest.mark.fault("F38")
 def test_F38_huge_deep_and_long_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.json"
     path.write_text('{"database": ' + "[" * 100_000)

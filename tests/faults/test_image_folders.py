@@ -49,6 +49,7 @@ RATES = {
 }
 
 
+@pytest.mark.fault("F98")
 @pytest.mark.parametrize("case", RATES)
 def test_F98_a_rate_that_is_none(case: str, tmp_path: Path) -> None:
     write(tmp_path / "1.png")
@@ -56,6 +57,7 @@ def test_F98_a_rate_that_is_none(case: str, tmp_path: Path) -> None:
     refused(tmp_path, "F98", r"times\.json: is damaged: 'fps' is no number between .* take the file out")
 
 
+@pytest.mark.fault("F98")
 @pytest.mark.parametrize("said", ['"1/0"', '"0"', '"1e999999999"', "0.04", "NaN", '"-1/25"', "[1]", '"1/9999999999"'])
 def test_F98_a_time_base_that_is_none(said: str, tmp_path: Path) -> None:
     write(tmp_path / "1.png")
@@ -63,6 +65,7 @@ def test_F98_a_time_base_that_is_none(said: str, tmp_path: Path) -> None:
     refused(tmp_path, "F98", r"times\.json: is damaged: 'time_base' is no fraction of a second")
 
 
+@pytest.mark.fault("F98")
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
@@ -90,12 +93,14 @@ def png(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", about) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
 
 
+@pytest.mark.fault("F99")
 @pytest.mark.parametrize("side", [30_000, 100_000, 2**31 - 1])
 def test_F99_an_image_that_claims_more_pixels_than_the_limit(side: int, tmp_path: Path) -> None:
     (tmp_path / "1.png").write_bytes(png(side, side))
     refused(tmp_path, "F99", rf"1\.png: claims {side}x{side}, more than 64000000 pixels; raise JOSTLE_MAX_PIXELS")
 
 
+@pytest.mark.fault("F99")
 def test_F99_the_limit_is_the_one_of_video(tmp_path: Path) -> None:
     write(tmp_path / "1.png", (60, 80))
     with Reader(tmp_path, limits=Limits(max_pixels=4800)) as reader:
@@ -107,6 +112,7 @@ def test_F99_the_limit_is_the_one_of_video(tmp_path: Path) -> None:
         Reader(tmp_path, limits=Limits(max_frames=1))
 
 
+@pytest.mark.fault("F99")
 @pytest.mark.parametrize("ending", IMAGE_SUFFIXES)
 def test_F99_the_size_is_known_before_anything_is_decoded(ending: str, tmp_path: Path) -> None:
     data = write(tmp_path / f"1{ending}", (37, 101)).read_bytes()
@@ -116,6 +122,7 @@ def test_F99_the_size_is_known_before_anything_is_decoded(ending: str, tmp_path:
     assert all(claimed_size(data[:cut]) in (None, (37, 101)) for cut in range(len(data)))
 
 
+@pytest.mark.fault("F99")
 def test_F99_a_piece_of_a_png_that_claims_more_than_the_file(tmp_path: Path) -> None:
     data = png(32, 24)
     at = data.index(b"IDAT") - 4
@@ -124,12 +131,14 @@ def test_F99_a_piece_of_a_png_that_claims_more_than_the_file(tmp_path: Path) -> 
     refused(tmp_path, "F4", r"1\.png: is not an image that can be decoded")
 
 
+@pytest.mark.fault("F99")
 def test_F99_a_file_larger_than_any_image_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "1.png").open("wb") as file:
         file.truncate(1 << 32)
     refused(tmp_path, "F99", r"1\.png: is larger than \d+ bytes")
 
 
+@pytest.mark.fault("F99")
 @pytest.mark.parametrize("name", ["1.png", "times.json"])
 def test_F99_a_pipe_among_the_images_is_not_waited_for(name: str, tmp_path: Path) -> None:
     write(tmp_path / "0.png" if name == "times.json" else tmp_path / "2.png")
@@ -137,6 +146,7 @@ def test_F99_a_pipe_among_the_images_is_not_waited_for(name: str, tmp_path: Path
     refused(tmp_path, "F18", f"{name}: is a named pipe; give a regular file")
 
 
+@pytest.mark.fault("F99")
 def test_F99_digits_that_are_no_numbers_in_a_name(tmp_path: Path) -> None:
     write(tmp_path / "²1.png")
     with Reader(tmp_path) as reader:

@@ -14,6 +14,7 @@ from jostle.io.files.annotations import read_video_labels
 from jostle.io.files.label_list import read_ids
 
 
+@pytest.mark.fault("F105")
 @pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e308", "-1", "1000000"])
 @pytest.mark.parametrize("column", ["time_start", "time_end"])
 def test_F105_a_clip_at_no_time(value: str, column: str, tmp_path: Path) -> None:
@@ -32,12 +33,14 @@ def folder_of_clips(root: Path, line: str) -> Request:
     return Request("validation", root)
 
 
+@pytest.mark.fault("F107")
 def test_F107_a_class_number_makes_no_room_for_all_below_it(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="999999999 is no class number") as caught:
         datasets["kinetics400"].load(folder_of_clips(tmp_path, "val/a.mp4 999999999\n"))
     assert caught.value.fault == "F107"
 
 
+@pytest.mark.fault("F107")
 @pytest.mark.parametrize("number", [f'"{"9" * 5000}"', '"²"', "1000000", "9" * 300, "-1"])
 def test_F107_a_list_of_classes_with_a_number_that_is_none(number: str, tmp_path: Path) -> None:
     (tmp_path / "labels.json").write_text(f'{{"run": {number}}}')
@@ -45,6 +48,7 @@ def test_F107_a_list_of_classes_with_a_number_that_is_none(number: str, tmp_path
         read_numbers(tmp_path / "labels.json")
 
 
+@pytest.mark.fault("F107")
 def test_F107_an_id_that_is_a_number_of_5000_digits(tmp_path: Path) -> None:
     (tmp_path / "blocked.json").write_text(f"[{'9' * 5000}]")
     with pytest.raises(DataError, match="broken JSON"):
@@ -58,6 +62,7 @@ LINES = {
 }
 
 
+@pytest.mark.fault("F108")
 @pytest.mark.parametrize("case", LINES)
 def test_F108_a_long_line_is_looked_at_once(case: str, tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
@@ -71,6 +76,7 @@ def test_F108_a_long_line_is_looked_at_once(case: str, tmp_path: Path) -> None:
     assert time.process_time() - before < 5  # each number or space as a start of its own would take minutes
 
 
+@pytest.mark.fault("F109")
 def test_F109_a_message_is_no_longer_than_a_page(tmp_path: Path) -> None:
     path = tmp_path / "truth.json"
     path.write_text(f'{{"{"x" * 1_000_000}": 1, "{"x" * 1_000_000}": 2}}')

@@ -27,6 +27,7 @@ def extracted(root: Path, out: Path) -> None:
     extract_videos(videos, partial(TwoParts, 8, 2), out, name="two_parts")
 
 
+@pytest.mark.fault("F117")
 @pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.slow), 50])
 @pytest.mark.parametrize(
     ("make", "name", "verbs"),

@@ -17,7 +17,7 @@ from helpers import small_run
 from helpers.numpy_extractor import TwoParts, write_video
 from helpers.small_run import NAMES, RECIPE, Leaning, data_of
 from jostle.core.types import Segments
-from jostle.evaluation.inference.detection import DetectingByFeatures
+from jostle.evaluation.inference.detection import FeatureDetectionPredictor
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import Run, run_benchmark
 from jostle.features.folder import extract_videos
@@ -77,6 +77,7 @@ def videos(tmp_path: Path) -> dict[str, Path]:
     return small_run.write_videos(tmp_path)
 
 
+@pytest.mark.fault("F116")
 @pytest.mark.parametrize("change", [over, cut])
 @pytest.mark.parametrize("when", ["while it is read", "before the answer"])
 def test_f116_a_run_sets_it_aside(
@@ -84,9 +85,9 @@ def test_f116_a_run_sets_it_aside(
 ) -> None:
     do = once(change, videos[NAMES[0]])
     if when == "while it is read":
-        load = partial(DetectingByFeatures, MeddlingParts(do), Leaning())
+        load = partial(FeatureDetectionPredictor, MeddlingParts(do), Leaning())
     else:
-        load = partial(DetectingByFeatures, TwoParts(8, 2), Meddling(do))
+        load = partial(FeatureDetectionPredictor, TwoParts(8, 2), Meddling(do))
     done = run_with(load, videos, tmp_path / "run")
     assert [(one["video"], one["fault"]) for one in done.failures] == [(NAMES[0], "F19")]
     if change is over:
@@ -98,6 +99,7 @@ def test_f116_a_run_sets_it_aside(
         assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+@pytest.mark.fault("F116")
 @pytest.mark.parametrize("change", [over, cut])
 def test_f116_features_of_it_are_not_kept(
     videos: dict[str, Path], tmp_path: Path, change: Callable[[Path], None]

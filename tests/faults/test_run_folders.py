@@ -18,10 +18,10 @@ from jostle.errors import DataError, JostleError
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.replay import order_for
-from jostle.reporting.trackers.payload import logged
+from jostle.reporting.trackers.payload import tracker_payload
 from jostle.reporting.viewer.gallery_page import gallery_page
 from jostle.reporting.viewer.run_pages import cell_page, index_page, run_page, unfinished_page
-from jostle.reporting.viewer.runs import Shelf, Snapshot, Unfinished, Waiting
+from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished, Waiting
 from jostle.reporting.viewer.video_page import video_page
 
 TASKS = ("detection", "recognition", "frames")
@@ -57,7 +57,7 @@ def card(run: Path, whole: Path, out: Path) -> None:
 
 
 def track(run: Path, whole: Path, out: Path) -> None:
-    logged(RunRecord.read(run))
+    tracker_payload(RunRecord.read(run))
 
 
 def resume(run: Path, whole: Path, out: Path) -> None:
@@ -71,7 +71,7 @@ def picture(run: Path, whole: Path, out: Path) -> None:
 
 
 def view(run: Path, whole: Path, out: Path) -> None:
-    shelf = Shelf([whole])
+    shelf = RunCollection([whole])
     (key,) = shelf.folders
     shelf.folders[key] = run  # it was whole when the viewer was started
     try:
@@ -141,6 +141,7 @@ def faults(whole: Path, chosen: list[Tampering], folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.fault("F110")
 @pytest.mark.parametrize("task", TASKS)
 def test_f110_every_verb_takes_a_whole_folder(runs: dict[str, Path], task: str, tmp_path: Path) -> None:
     untouched = Tampering("run.json", "nothing", lambda path: None)
@@ -150,6 +151,7 @@ def test_f110_every_verb_takes_a_whole_folder(runs: dict[str, Path], task: str, 
     assert faults(runs[task], [untouched], tmp_path) == []
 
 
+@pytest.mark.fault("F110")
 @pytest.mark.usefixtures("in_time")
 @pytest.mark.parametrize("task", TASKS)
 def test_f110_some_folders_that_somebody_was_at(runs: dict[str, Path], task: str, tmp_path: Path) -> None:
@@ -158,6 +160,7 @@ def test_f110_some_folders_that_somebody_was_at(runs: dict[str, Path], task: str
     assert faults(runs[task], [every[i] for i in sorted(places.tolist())], tmp_path) == []
 
 
+@pytest.mark.fault("F110")
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_time")
 @pytest.mark.parametrize("task", TASKS)
@@ -165,12 +168,13 @@ def test_f110_all_folders_that_somebody_was_at(runs: dict[str, Path], task: str,
     assert faults(runs[task], list(tamperings(runs[task])), tmp_path) == []
 
 
+@pytest.mark.fault("F110")
 def test_f110_messages_say_file_key_and_what_to_do(runs: dict[str, Path], tmp_path: Path) -> None:
     said = {
-        "run.json: negative at videos": r"run\.json: videos is -1, not at least 0; give a copy that is whole, or start",
+        "run.json: negative at videos": r"run\.json: videos is -1, not at least 0; restore it from a copy, or start",
         "run.json: removed at content.cells.0.cell": r"run\.json: content\.cells\[0\]\.cell is missing; ",
         "scores.json: text at clean": r"scores\.json: clean is the text 'nonsense', not a number; the same",
-        "scores.json: a pipe": r"scores\.json: not a regular file; .*the same `jostle run` goes on",
+        "scores.json: a pipe": r"scores\.json: not a regular file; .*the same `jostle run` resumes",
     }
     known = {str(tampering): tampering for tampering in tamperings(runs["detection"])}
     for name, words in said.items():

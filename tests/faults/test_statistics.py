@@ -23,6 +23,7 @@ def numbers(value: Any) -> list[float]:
     return [value] if isinstance(value, float) else []
 
 
+@pytest.mark.fault("F48")
 def test_F48_means_are_over_complete_sets_or_not_at_all() -> None:
     found = robustness(0.8, {"fog:1": 0.4, "fog:2": None, "rain:1": 0.6, "rain:2": 0.2})
     assert found.missing == ("fog:2",)
@@ -40,12 +41,14 @@ def test_F48_means_are_over_complete_sets_or_not_at_all() -> None:
     }
 
 
+@pytest.mark.fault("F48")
 def test_F48_a_missing_error_leaves_the_mean_out() -> None:
     found = mean_corruption_error({"fog:1": None, "rain:1": 0.2}, {"fog:1": 0.5, "rain:1": 0.4}, name="AlexNet")
     assert found.by_corruption == {"fog": None, "rain": 0.5}
     assert (found.mce, found.missing) == (None, ("fog:1",))
 
 
+@pytest.mark.fault("F91")
 @pytest.mark.parametrize("clean", [0, 0.0, None, 5e-324])
 def test_F91_no_ratio_to_a_clean_score_of_nothing(clean: float | None) -> None:
     found = robustness(clean, {"fog:1": 0.4, "fog:2": 0.2})
@@ -56,6 +59,7 @@ def test_F91_no_ratio_to_a_clean_score_of_nothing(clean: float | None) -> None:
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+@pytest.mark.fault("F91")
 def test_F91_better_than_clean_is_allowed_and_flagged() -> None:
     found = robustness(0.5, {"fog:1": 0.6, "fog:2": 0.5})
     assert found.relative == pytest.approx(1.1)
@@ -63,6 +67,7 @@ def test_F91_better_than_clean_is_allowed_and_flagged() -> None:
     assert robustness(0.0, {"fog:1": 0.1}).above_clean == ("fog:1",)
 
 
+@pytest.mark.fault("F92")
 def test_F92_a_baseline_without_the_cell_is_refused() -> None:
     for baseline in ({"fog:1": 0.5}, {"fog:1": 0.5, "fog:2": None}):
         with pytest.raises(BadValue) as caught:
@@ -71,6 +76,7 @@ def test_F92_a_baseline_without_the_cell_is_refused() -> None:
         assert str(caught.value) == "fog:2: baseline AlexNet has no error there, so nothing to divide by"
 
 
+@pytest.mark.fault("F92")
 def test_F92_a_baseline_without_error_is_refused() -> None:
     with pytest.raises(BadValue, match="rain: baseline AlexNet has no error there, so nothing to divide by") as caught:
         mean_corruption_error({"fog:1": 0.2, "rain:1": 0.3}, {"fog:1": 0.2, "rain:1": 0.0}, name="AlexNet")
@@ -79,11 +85,13 @@ def test_F92_a_baseline_without_error_is_refused() -> None:
         mean_corruption_error({"fog:1": 0.2}, {"fog:1": 0.3}, name="AlexNet", clean=0.1, baseline_clean=0.3)
 
 
+@pytest.mark.fault("F93")
 @pytest.mark.parametrize(("successes", "trials"), [(0, 0), (0, 1), (1, 1)])
 def test_F93_one_trial_has_no_interval(successes: int, trials: int) -> None:
     assert clopper_pearson(successes, trials) is None
 
 
+@pytest.mark.fault("F93")
 def test_F93_one_anchor_or_video_has_no_interval() -> None:
     found = pm_k({"v/1.jpg": 0}, {"v/1.jpg": []}, {"v/1.jpg": 0})
     assert (found.accuracy_interval, found.pm_k_interval) == (None, None)
@@ -91,5 +99,6 @@ def test_F93_one_anchor_or_video_has_no_interval() -> None:
     assert top_k_accuracy([[0.2, 0.8]], [1]).interval is None
 
 
+@pytest.mark.fault("F93")
 def test_F93_equal_answers_still_have_a_wide_interval() -> None:
     assert top_k_accuracy([[0.2, 0.8]] * 5, [1] * 5).interval == pytest.approx((0.025**0.2, 1))

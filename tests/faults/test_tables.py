@@ -69,13 +69,15 @@ CLAIMS = {
 }
 
 
+@pytest.mark.fault("F100")
 @pytest.mark.parametrize("case", CLAIMS)
 def test_F100_an_array_that_claims_what_is_not_there(case: str, tmp_path: Path) -> None:
     path = archive(tmp_path / "a.npz", {"frames": names("v/1.jpg"), "scores": CLAIMS[case]})
     refused(read_frame_scores, path, "F100", "not an npz of plain arrays .*; write it again")
-    refused(lambda path: read_table(path, "frames"), path, "F100", "delete it, and the cell is done again")
+    refused(lambda path: read_table(path, "frames"), path, "F100", "delete it, and the cell is run again")
 
 
+@pytest.mark.fault("F100")
 def test_F100_an_archive_that_unpacks_to_more_than_the_limit(tmp_path: Path) -> None:
     scores = npy(about("(500000, 2)"), bytes(4_000_000))
     path = archive(tmp_path / "a.npz", {"frames": names("v/1.jpg"), "scores": scores}, zipfile.ZIP_DEFLATED)
@@ -84,6 +86,7 @@ def test_F100_an_archive_that_unpacks_to_more_than_the_limit(tmp_path: Path) -> 
     assert read_npz(path)["scores"].shape == (500_000, 2)
 
 
+@pytest.mark.fault("F100")
 def test_F100_an_archive_that_lies_about_what_it_unpacks_to(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.npz", {"scores": npy(about("(500000, 2)"), bytes(4_000_000))}, zipfile.ZIP_DEFLATED)
     data = path.read_bytes()
@@ -93,12 +96,14 @@ def test_F100_an_archive_that_lies_about_what_it_unpacks_to(tmp_path: Path) -> N
     refused(read_npz, path, "F100", "not an npz of plain arrays")
 
 
+@pytest.mark.fault("F100")
 @pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_F100_another_packing(packing: int, tmp_path: Path) -> None:
     path = archive(tmp_path / "a.npz", {"frames": names("v/1.jpg")}, packing)
-    refused(read_frame_scores, path, "F100", "'frames' is packed in another way than np.savez does")
+    refused(read_frame_scores, path, "F100", "'frames' is compressed in another way than by np.savez")
 
 
+@pytest.mark.fault("F100")
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_F100_damage_to_the_archive(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
@@ -116,9 +121,10 @@ def test_F100_damage_to_the_archive(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as made:
         for _ in range(2):
             made.writestr("frames.npy", names("v/1.jpg"))
-    refused(read_npz, path, "F100", "'frames' is there twice")
+    refused(read_npz, path, "F100", "'frames' appears twice")
 
 
+@pytest.mark.fault("F100")
 def test_F100_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.npz")
     for read in (read_npz, read_frame_scores, read_features):
@@ -138,6 +144,7 @@ TABLES: dict[str, tuple[Any, Any, str]] = {
 }
 
 
+@pytest.mark.fault("F101")
 @pytest.mark.parametrize("case", TABLES)
 def test_F101_a_table_that_holds_no_scores(case: str, tmp_path: Path) -> None:
     frames, scores, message = TABLES[case]
@@ -147,16 +154,19 @@ def test_F101_a_table_that_holds_no_scores(case: str, tmp_path: Path) -> None:
     refused(lambda path: read_table(path, "frames"), path, "F101", message)
 
 
+@pytest.mark.fault("F101")
 def test_F101_a_class_may_be_unknown_to_a_model(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", frames=np.array(["v/1.jpg"]), scores=np.array([[-np.inf, 1]], np.float32))
     assert read_table(tmp_path / "a.npz", "frames")[1].tolist() == [[-np.inf, 1]]
 
 
+@pytest.mark.fault("F101")
 def test_F101_a_run_writes_float32(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", frames=np.array(["v/1.jpg"]), scores=np.array([[1e300, 1]]))
     refused(lambda path: read_table(path, "frames"), tmp_path / "a.npz", "F101", "its scores are float64")
 
 
+@pytest.mark.fault("F101")
 @pytest.mark.parametrize("scores", ['["high"]', "[[1]]", "[true]", "true", "[null]", '"1"', "{}"])
 def test_F101_scores_in_json_that_are_none(scores: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(f'{{"v/1.jpg": {scores}}}')
@@ -175,6 +185,7 @@ HEADERS = {
 }
 
 
+@pytest.mark.fault("F102")
 @pytest.mark.parametrize("version", [b"\x01\x00", b"\x02\x00"], ids=["1.0", "2.0"])
 @pytest.mark.parametrize("case", HEADERS)
 def test_F102_features_whose_header_is_damaged(case: str, version: bytes, tmp_path: Path) -> None:
@@ -182,12 +193,14 @@ def test_F102_features_whose_header_is_damaged(case: str, version: bytes, tmp_pa
     refused(read_features, tmp_path / "v.npy", "F50", r"v\.npy: broken header \(.+\); save it again")
 
 
+@pytest.mark.fault("F101")
 @pytest.mark.parametrize("scores", ['["high"]', "[[1, 2], [3]]", "[true]", "[null]", "[{}]", "[1e999]", "[]", '"1"'])
 def test_F101_scores_of_videos_that_are_none(scores: str, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(f'{{"results": {{"v_1": {scores}}}}}')
     refused(read_video_scores, tmp_path / "a.json", "F40", "video v_1 has .*, not a list of scores")
 
 
+@pytest.mark.fault("F101")
 def test_F101_classes_of_videos_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"results": {"v_1": [1, 2]}, "class": [1, []]}')
     refused(read_video_scores, tmp_path / "a.json", "F45", "'class' is a list of 2, not the names of the classes")

@@ -20,7 +20,7 @@ from jostle.io.video.codec import Codec, encode
 from jostle.io.video.colour import FromRgb
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.encode import Writer
-from jostle.io.video.guard import guarded
+from jostle.io.video.guard import run_guarded
 from jostle.io.video.probe import probe
 from jostle.io.video.validation import Limits
 
@@ -90,9 +90,9 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(autouse=True)
 def fresh_surveys() -> Iterator[None]:
-    decode._surveys.clear()
+    decode._scans.clear()
     yield
-    decode._surveys.clear()
+    decode._scans.clear()
 
 
 def refused(path: Path | str, fault: str, message: str, **settings: object) -> None:
@@ -102,11 +102,13 @@ def refused(path: Path | str, fault: str, message: str, **settings: object) -> N
     assert caught.value.exit_code == 3
 
 
+@pytest.mark.fault("F1")
 def test_F01_empty_file(tmp_path: Path) -> None:
     (tmp_path / "a.mp4").touch()
     refused(tmp_path / "a.mp4", "F1", r"^a\.mp4: empty file; download or copy it again$")
 
 
+@pytest.mark.fault("F2")
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
@@ -127,17 +129,20 @@ def test_F02_not_a_video(content: bytes, kind: str, tmp_path: Path) -> None:
     refused(tmp_path / "a.mp4", "F2", rf"^a\.mp4: not a video but {kind}")
 
 
+@pytest.mark.fault("F2")
 def test_F02_unknown_bytes(tmp_path: Path) -> None:
     (tmp_path / "a.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
     refused(tmp_path / "a.mp4", "F2", r"^a\.mp4: no video that FFmpeg can open \(.*\); check that it plays")
 
 
+@pytest.mark.fault("F3")
 def test_F03_missing_index(clean: dict[str, Path], tmp_path: Path) -> None:
     whole = clean["late_index"].read_bytes()
     (tmp_path / "a.mp4").write_bytes(whole[: len(whole) // 2])
     refused(tmp_path / "a.mp4", "F3", r"^a\.mp4: the index \(moov\) of this mp4 is missing.*; download it again$")
 
 
+@pytest.mark.fault("F4")
 @pytest.mark.parametrize("kind", ["mp4", "mkv", "avi", "webm"])
 def test_F04_truncated_mid_stream(kind: str, clean: dict[str, Path], tmp_path: Path) -> None:
     whole = clean[kind].read_bytes()
@@ -152,6 +157,7 @@ def test_F04_truncated_mid_stream(kind: str, clean: dict[str, Path], tmp_path: P
         assert len(np.unique(reader.block(0, len(reader)), axis=0)) == len(reader), "no frame is repeated"
 
 
+@pytest.mark.fault("F4")
 def test_F04_a_short_tail_is_reported_and_kept(clean: dict[str, Path], tmp_path: Path) -> None:
     with av.open(str(clean["mp4"])) as container:
         packets = [(p.pos, p.size) for p in container.demux(video=0) if p.size]
@@ -181,6 +187,7 @@ def broken_jpegs(clean: dict[str, Path], path: Path, bad: tuple[int, ...]) -> Pa
     return path
 
 
+@pytest.mark.fault("F5")
 def test_F05_lost_frames_are_dropped_held_or_refused(clean: dict[str, Path], tmp_path: Path) -> None:
     path = broken_jpegs(clean, tmp_path / "a.mkv", (20, 21))
     whole = read(clean["jpegs"])
@@ -205,6 +212,7 @@ def test_F05_lost_frames_are_dropped_held_or_refused(clean: dict[str, Path], tmp
     refused(path, "F5", r"^a\.mkv: damaged: 2 of 60 frames did not decode, 0 are marked", strict=True)
 
 
+@pytest.mark.fault("F5")
 @pytest.mark.parametrize("kind", ["mp4", "mkv", "avi"])
 def test_F05_bit_flips_in_the_middle(kind: str, clean: dict[str, Path], tmp_path: Path) -> None:
     with av.open(str(clean[kind])) as container:
@@ -224,12 +232,13 @@ def test_F05_bit_flips_in_the_middle(kind: str, clean: dict[str, Path], tmp_path
         if kind != "avi":  # MPEG-4's decoder does not tell what it patched up
             assert reader.damage
             assert all(0.8 <= start < end <= 2.4 for start, end in reader.damage)
-    decode._surveys.clear()
+    decode._scans.clear()
     with Reader(path, keep=0.5, threads=4) as reader:
         backward = np.stack([reader.frame(i) for i in range(len(reader) - 1, -1, -1)])
         assert np.array_equal(backward[::-1], first), "damaged frames are the same every time"
 
 
+@pytest.mark.fault("F5")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mp4", "mkv"])
 def test_F05_noticed_damage_looks_the_same_on_any_number_of_threads(
@@ -248,7 +257,7 @@ def test_F05_noticed_damage_looks_the_same_on_any_number_of_threads(
         path.write_bytes(clean[kind].read_bytes().replace(payload, bytes(hurt)))
         found = []
         for threads in (1, 4, 4):
-            decode._surveys.clear()
+            decode._scans.clear()
             with Reader(path, threads=threads) as reader:
                 found.append((reader.pts.tobytes(), reader.block(0, len(reader)).tobytes(), tuple(reader.damage)))
         if found[0][2]:  # flips that no decoder notices are another picture, not damage
@@ -293,32 +302,37 @@ def fuzz(clean: dict[str, Path], folder: Path, rounds: int) -> dict[str, int]:
     return outcomes
 
 
+@pytest.mark.fault("F6")
 def test_F06_mutated_headers(clean: dict[str, Path], tmp_path: Path) -> None:
     outcomes = fuzz(clean, tmp_path, 25)
     assert sum(outcomes.values()) == 100
     assert min(outcomes.values()) > 5, f"the mutations are too mild or too harsh: {outcomes}"
 
 
+@pytest.mark.fault("F6")
 @pytest.mark.slow
 def test_F06_a_thousand_mutated_headers(clean: dict[str, Path], tmp_path: Path) -> None:
     assert sum(fuzz(clean, tmp_path, 250).values()) == 1000
 
 
+@pytest.mark.fault("F7")
 def test_F07_a_crashing_decoder_costs_one_item(clean: dict[str, Path]) -> None:
     with pytest.raises(MediaError, match=r"abort: decoder crashed \(signal 6\)") as caught:
-        guarded(os.abort, timeout_s=60)
+        run_guarded(os.abort, timeout_s=60)
     assert caught.value.fault == "F7"
-    assert guarded(probe, clean["mp4"], timeout_s=60).width == 64
+    assert run_guarded(probe, clean["mp4"], timeout_s=60).width == 64
 
 
+@pytest.mark.fault("F8")
 def test_F08_a_hanging_decoder_is_killed() -> None:
     import time
 
     with pytest.raises(MediaError, match=r"sleep: no answer in 0\.3 s; the file hangs the decoder") as caught:
-        guarded(time.sleep, 100, timeout_s=0.3)
+        run_guarded(time.sleep, 100, timeout_s=0.3)
     assert caught.value.fault == "F8"
 
 
+@pytest.mark.fault("F9")
 def test_F09_resolution_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make(tmp_path / "a.avi", scene(3), encoder="ffv1", pixel_format="bgr0")
     data = bytearray(path.read_bytes())
@@ -332,6 +346,7 @@ def test_F09_resolution_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         probe(small)
 
 
+@pytest.mark.fault("F10")
 def test_F10_frame_and_time_limits(clean: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     refused(
         clean["mp4"],
@@ -346,6 +361,7 @@ def test_F10_frame_and_time_limits(clean: dict[str, Path], monkeypatch: pytest.M
             assert reader._cached_bytes <= 30_000, "memory stays flat"
 
 
+@pytest.mark.fault("F11")
 def test_F11_no_moving_pictures(tmp_path: Path) -> None:
     sound_only = tmp_path / "sound.mp4"
     with av.open(str(sound_only), "w") as container:
@@ -368,6 +384,7 @@ def test_F11_no_moving_pictures(tmp_path: Path) -> None:
     refused(cover, "F11", r"^cover\.mp4: holds only cover art")
 
 
+@pytest.mark.fault("F12")
 def test_F12_several_streams(tmp_path: Path) -> None:
     path = tmp_path / "two.mkv"
     with av.open(str(path), "w") as container:
@@ -387,6 +404,7 @@ def test_F12_several_streams(tmp_path: Path) -> None:
         assert upside_down < np.abs(reader.frame(0).astype(int) - scene(1)[0]).mean()
 
 
+@pytest.mark.fault("F12")
 def test_F12_size_change_mid_stream(tmp_path: Path) -> None:
     codec = Codec("libx264", "h264", {"preset": "veryfast", "bf": 0})
     small = [frame[:24, :32] for frame in scene(10)]
@@ -400,6 +418,7 @@ def test_F12_size_change_mid_stream(tmp_path: Path) -> None:
         assert "the frame size changes on the way; frames are scaled to the first size" in reader.warnings
 
 
+@pytest.mark.fault("F13")
 def test_F13_duplicate_and_late_stamps(tmp_path: Path) -> None:
     def edit(packets: list[av.Packet]) -> None:
         for packet in packets:
@@ -416,6 +435,7 @@ def test_F13_duplicate_and_late_stamps(tmp_path: Path) -> None:
         assert np.array_equal(reader.frame(30), list(reader)[30])
 
 
+@pytest.mark.fault("F13")
 def test_F13_no_stamps_at_all(tmp_path: Path) -> None:
     codec = Codec("libx264", "h264", {"preset": "veryfast", "g": 10, "bf": 0})
     path = tmp_path / "a.h264"
@@ -427,6 +447,7 @@ def test_F13_no_stamps_at_all(tmp_path: Path) -> None:
         assert all(np.array_equal(reader.frame(i), forward[i]) for i in (50, 3, 40))
 
 
+@pytest.mark.fault("F13")
 def test_F13_packed_b_frames_of_real_clips(media_folder: Path) -> None:
     with Reader(next(media_folder.glob("hmdb51_*.avi"))) as reader:
         np.testing.assert_allclose(reader.pts, np.arange(83) / 30)
@@ -434,6 +455,7 @@ def test_F13_packed_b_frames_of_real_clips(media_folder: Path) -> None:
         assert any("timestamps cannot be trusted" in note for note in reader.warnings)
 
 
+@pytest.mark.fault("F14")
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("kind", ["mp4", "mkv", "avi"])
 def test_F14_one_and_two_frames(count: int, kind: str, tmp_path: Path) -> None:
@@ -455,6 +477,7 @@ FLAT = {
 }
 
 
+@pytest.mark.fault("F15")
 @pytest.mark.parametrize("colour", FLAT)
 @pytest.mark.parametrize("name", ["a.mp4", "a.mkv"])
 def test_F15_colours_come_back(colour: str, name: str, tmp_path: Path) -> None:
@@ -481,6 +504,7 @@ def tagged(path: Path, colorspace: int, color_range: int, pixel_format: str = "y
     return read(path).frames[0, 20, 20]
 
 
+@pytest.mark.fault("F15")
 @pytest.mark.parametrize(
     ("colorspace", "color_range", "expected"),
     [
@@ -498,6 +522,7 @@ def test_F15_matrix_and_range(colorspace: int, color_range: int, expected: tuple
     assert np.abs(found.astype(int) - expected).max() <= 2
 
 
+@pytest.mark.fault("F15")
 @pytest.mark.parametrize(
     ("encoder", "pixel_format", "depth"),
     [
@@ -518,6 +543,7 @@ def test_F15_pixel_formats(encoder: str, pixel_format: str, depth: int, tmp_path
     assert np.abs(read(path).frames.astype(int) - picture).max() <= 5
 
 
+@pytest.mark.fault("F15")
 @pytest.mark.parametrize(("degrees", "turns"), [(90, -1), (180, 2), (270, 1)])
 def test_F15_rotation(degrees: int, turns: int, clean: dict[str, Path], tmp_path: Path) -> None:
     one, zero = 0x10000, 0
@@ -533,6 +559,7 @@ def test_F15_rotation(degrees: int, turns: int, clean: dict[str, Path], tmp_path
     assert np.array_equal(read(path).frames[7], np.rot90(read(clean["mp4"]).frames[7], turns))
 
 
+@pytest.mark.fault("F15")
 def test_F15_odd_pixels_interlacing_and_hdr_are_told(tmp_path: Path) -> None:
     wide = make(tmp_path / "wide.mp4", sample_aspect_ratio=Fraction(4, 3))
     assert probe(wide).sample_aspect == Fraction(4, 3)
@@ -545,6 +572,7 @@ def test_F15_odd_pixels_interlacing_and_hdr_are_told(tmp_path: Path) -> None:
     assert read(bright).frames.shape == (60, *SIZE, 3)
 
 
+@pytest.mark.fault("F16")
 def test_F16_missing_encoder_is_told_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoders, "_has_encoder", lambda name: name != "libx265")
     with pytest.raises(EncoderMissing, match="the installed FFmpeg has no encoder libx265") as caught:
@@ -553,6 +581,7 @@ def test_F16_missing_encoder_is_told_at_the_start(tmp_path: Path, monkeypatch: p
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.fault("F16")
 def test_F16_a_failing_encoder_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from jostle.io.video.video_file import VideoFile
 
@@ -577,6 +606,7 @@ def test_F16_a_failing_encoder_leaves_nothing(tmp_path: Path, monkeypatch: pytes
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.fault("F17")
 @pytest.mark.parametrize(
     "address", ["http://example.org/a.mp4", "concat:a.mp4|b.mp4", "pipe:0", "rtsp://h/s", "file:///a"]
 )
@@ -584,6 +614,7 @@ def test_F17_addresses(address: str) -> None:
     refused(address, "F17", "only local files are read, not addresses; download it first$")
 
 
+@pytest.mark.fault("F17")
 def test_F17_playlists(clean: dict[str, Path], tmp_path: Path) -> None:
     target = clean["mp4"]
     lists = {
@@ -596,6 +627,7 @@ def test_F17_playlists(clean: dict[str, Path], tmp_path: Path) -> None:
         refused(tmp_path / "a.mp4", "F17", rf"^a\.mp4: is {kind}; give the video file itself$")
 
 
+@pytest.mark.fault("F17")
 def test_F17_ffmpeg_itself_opens_no_playlist(
     clean: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -608,6 +640,7 @@ def test_F17_ffmpeg_itself_opens_no_playlist(
         Reader(path)
 
 
+@pytest.mark.fault("F18")
 def test_F18_what_is_not_a_regular_file(
     clean: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -617,7 +650,7 @@ def test_F18_what_is_not_a_regular_file(
     refused(tmp_path / "pipe.mp4", "F18", r"^pipe\.mp4: is a named pipe")
     refused("/dev/zero", "F18", "^zero: is a device")
     (tmp_path / "dangling.mp4").symlink_to(tmp_path / "nowhere.mp4")
-    refused(tmp_path / "dangling.mp4", "F18", r"^dangling\.mp4: a symbolic link that points nowhere; mend the link$")
+    refused(tmp_path / "dangling.mp4", "F18", r"^dangling\.mp4: a symbolic link that points nowhere; fix the link$")
     (tmp_path / "loop.mp4").symlink_to(tmp_path / "loop.mp4")
     refused(tmp_path / "loop.mp4", "F18", r"^loop\.mp4: a loop of symbolic links")
     monkeypatch.chdir(tmp_path)  # addresses of sockets are short
@@ -628,6 +661,7 @@ def test_F18_what_is_not_a_regular_file(
     assert len(read(tmp_path / "link.mp4")) == 60
 
 
+@pytest.mark.fault("F18")
 def test_F18_links_to_pipes_and_missing_files(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "a.mp4").symlink_to(tmp_path / "pipe")
@@ -636,6 +670,7 @@ def test_F18_links_to_pipes_and_missing_files(tmp_path: Path) -> None:
     refused("a\0.mp4", "F23", "a path cannot hold a NUL character")
 
 
+@pytest.mark.fault("F19")
 def test_F19_input_changes_while_being_read(clean: dict[str, Path], tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     path.write_bytes(clean["mp4"].read_bytes())
@@ -657,6 +692,7 @@ def test_F19_input_changes_while_being_read(clean: dict[str, Path], tmp_path: Pa
     reader.close()
 
 
+@pytest.mark.fault("F22", "F23")
 @pytest.mark.parametrize(
     "name",
     ["-a.mp4", "a%05d.mp4", "a b'c\"d.mp4", "line\nbreak.mp4", "é.mp4", "e\u0301.mp4", "raw\udcff.mp4", "http:a.mp4"],
@@ -668,7 +704,7 @@ def test_F22_F23_names_that_tools_trip_over(name: str, clean: dict[str, Path], t
     with Reader(path) as reader:
         assert len(reader) == 60
         assert repr(reader).isprintable()
-    decode._surveys.clear()
+    decode._scans.clear()
     here = os.getcwd()
     try:
         os.chdir(tmp_path)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import torch
 
-from jostle.core.state_dict import differences
+from jostle.core.state_dict import describe_mismatch
 from jostle.errors import CheckpointError, JostleError
 from jostle.models.checkpoints import read_metadata, read_note, read_weights, write_weights
 from jostle.models.loading.detector import load_detector
@@ -58,6 +58,7 @@ def hostile(trap: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.fault("F52")
 @pytest.mark.parametrize("zipped", [True, False], ids=["torch", "legacy"])
 @pytest.mark.parametrize("where", ["top", "weight", "list", "key", "optimizer"])
 @pytest.mark.parametrize("kind", sorted(hostile(Path("x"))))
@@ -77,6 +78,7 @@ def test_f52_a_hostile_pickle_runs_nothing(tmp_path: Path, trap: Path, kind: str
     assert not trap.exists()
 
 
+@pytest.mark.fault("F52")
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
 def test_f52_a_bare_pickle_runs_nothing(tmp_path: Path, trap: Path, protocol: int) -> None:
     path = tmp_path / "a.pth"
@@ -85,6 +87,7 @@ def test_f52_a_bare_pickle_runs_nothing(tmp_path: Path, trap: Path, protocol: in
     assert not trap.exists()
 
 
+@pytest.mark.fault("F52")
 def test_f52_the_environment_cannot_switch_safety_off(
     tmp_path: Path, trap: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +115,7 @@ def good(tmp_path: Path) -> Path:
     return tmp_path / "good.pth"
 
 
+@pytest.mark.fault("F52")
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_f52_tricks_with_the_archive_are_refused(tmp_path: Path, good: Path, trap: Path) -> None:
     bad = pickle.dumps(Runs(os.system, f"touch {trap}"), 2)
@@ -133,6 +137,7 @@ def test_f52_tricks_with_the_archive_are_refused(tmp_path: Path, good: Path, tra
     assert not trap.exists()
 
 
+@pytest.mark.fault("F53")
 def test_f53_a_storage_that_claims_more_than_it_holds(tmp_path: Path, good: Path) -> None:
     def grown(entries: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
         return [(name, data.replace(b"K@", b"K\xff") if name.endswith("data.pkl") else data) for name, data in entries]
@@ -140,6 +145,7 @@ def test_f53_a_storage_that_claims_more_than_it_holds(tmp_path: Path, good: Path
     refused(rewritten(good, tmp_path / "grown.pth", grown), "F53", "torch cannot read it")
 
 
+@pytest.mark.fault("F53")
 @pytest.mark.parametrize("zipped", [True, False], ids=["torch", "legacy"])
 def test_f53_cut_off_anywhere(tmp_path: Path, zipped: bool) -> None:
     torch.save({"state_dict_ema": {"a": torch.arange(64.0)}}, tmp_path / "w.pth", _use_new_zipfile_serialization=zipped)
@@ -150,6 +156,7 @@ def test_f53_cut_off_anywhere(tmp_path: Path, zipped: bool) -> None:
         refused(path, "F53")
 
 
+@pytest.mark.fault("F53")
 def test_f53_a_flipped_bit_in_a_tensor_is_noticed(tmp_path: Path, good: Path) -> None:
     data = bytearray(good.read_bytes())
     place = bytes(data).index(torch.arange(64.0).numpy().tobytes()[:64])
@@ -158,6 +165,7 @@ def test_f53_a_flipped_bit_in_a_tensor_is_noticed(tmp_path: Path, good: Path) ->
     refused(tmp_path / "flipped.pth", "F53", "the checksum of good/data/0 is wrong")
 
 
+@pytest.mark.fault("F53")
 @pytest.mark.parametrize("name", ["a.pth", "a.safetensors"])
 @pytest.mark.parametrize(
     ("content", "looks"),
@@ -176,6 +184,7 @@ def test_f53_another_kind_of_file_is_named(tmp_path: Path, name: str, content: b
     refused(tmp_path / name, "F53", looks)
 
 
+@pytest.mark.fault("F53")
 def test_f53_another_archive_is_named(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.pth", "w") as archive:
         archive.writestr("readme.txt", "weights are elsewhere")
@@ -186,12 +195,14 @@ def test_f53_another_archive_is_named(tmp_path: Path) -> None:
         read_weights(tmp_path)
 
 
+@pytest.mark.fault("F54")
 def test_f54_another_network_is_told_by_its_differences(tmp_path: Path) -> None:
     torch.save({"state_dict_ema": {"module.a": torch.zeros(2, 4), "module.c": torch.zeros(1)}}, tmp_path / "a.pth")
-    told = differences({"a": (2, 3), "b": (1,)}, read_weights(tmp_path / "a.pth"))
+    told = describe_mismatch({"a": (2, 3), "b": (1,)}, read_weights(tmp_path / "a.pth"))
     assert told.splitlines() == ["1 missing: b", "1 unexpected: c", "1 of another shape: a is (2, 4), not (2, 3)"]
 
 
+@pytest.mark.fault("F54")
 def test_f54_raw_weights_do_not_pass_for_averaged_ones(tmp_path: Path) -> None:
     torch.save({"state_dict": {"module.a": torch.zeros(2)}}, tmp_path / "a.pth")
     with pytest.warns(UserWarning, match="no averaged weights; the raw ones"):
@@ -231,6 +242,7 @@ CONTRADICTIONS = {
 }
 
 
+@pytest.mark.fault("F55")
 @pytest.mark.parametrize("case", CONTRADICTIONS)
 def test_f55_a_safetensors_file_that_contradicts_itself(tmp_path: Path, case: str) -> None:
     path = tmp_path / "a.safetensors"
@@ -238,6 +250,7 @@ def test_f55_a_safetensors_file_that_contradicts_itself(tmp_path: Path, case: st
     refused(path, "F55", "the name 'a' is there twice" if case == "name twice" else "not a whole safetensors file")
 
 
+@pytest.mark.fault("F55")
 def test_f55_cut_off_anywhere(tmp_path: Path) -> None:
     write_weights({"a": torch.arange(9.0), "b": torch.ones(2, 2)}, tmp_path / "w.safetensors")
     data = (tmp_path / "w.safetensors").read_bytes()
@@ -254,6 +267,7 @@ CLAIMS = {
 }
 
 
+@pytest.mark.fault("F97")
 @pytest.mark.parametrize("zipped", [True, False], ids=["torch", "legacy"])
 @pytest.mark.parametrize("case", CLAIMS)
 def test_f97_a_tensor_that_claims_more_than_the_file_holds(tmp_path: Path, case: str, zipped: bool) -> None:
@@ -263,6 +277,7 @@ def test_f97_a_tensor_that_claims_more_than_the_file_holds(tmp_path: Path, case:
     refused(path, "F97", "'b' claims [0-9]+ values .*more than the file holds; save the weights again")
 
 
+@pytest.mark.fault("F97")
 def test_f97_turned_views_of_one_tensor_are_not_copied_without_end(tmp_path: Path) -> None:
     path = tmp_path / "a.pth"
     held = torch.ones(100, 200)
@@ -281,6 +296,7 @@ def doubled(levels: int) -> bytes:
     return b"\x80\x02})q\x00" + b"h\x00\x86q\x00" * levels + b"Ns."
 
 
+@pytest.mark.fault("F97")
 @pytest.mark.parametrize("program", [nested(1_000_000), doubled(60)], ids=["deep", "doubled"])
 def test_f97_a_key_that_takes_longer_to_look_at_than_to_write(tmp_path: Path, good: Path, program: bytes) -> None:
     path = rewritten(
@@ -289,12 +305,14 @@ def test_f97_a_key_that_takes_longer_to_look_at_than_to_write(tmp_path: Path, go
     refused(path, "F97", "a tuple of more than 10000 parts")
 
 
+@pytest.mark.fault("F97")
 def test_f97_pieces_of_an_old_checkpoint_end_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.pth"
     path.write_bytes(b"\x80\x04\x8d" + struct.pack("<Q", 10**12) + b"short")
     refused(path, "F53", "cut off or damaged")
 
 
+@pytest.mark.fault("F106")
 @pytest.mark.parametrize("note", ["{", "[1]", "[" * 100_000, "7"])
 def test_f106_notes_of_weights_that_are_damaged(tmp_path: Path, note: str) -> None:
     path = tmp_path / "a.safetensors"
@@ -306,6 +324,7 @@ def test_f106_notes_of_weights_that_are_damaged(tmp_path: Path, note: str) -> No
     assert read_note(path, "input", {"size": 4}) == {"size": 4}
 
 
+@pytest.mark.fault("F106")
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -326,6 +345,7 @@ def test_f106_settings_of_weights_that_no_memory_holds(tmp_path: Path, changed: 
         load_detector("temporalmaxer", weights=path)
 
 
+@pytest.mark.fault("F106")
 def test_f106_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.safetensors")
     assert read_metadata(tmp_path / "a.safetensors") == {}

@@ -17,7 +17,7 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource
 from jostle.errors import BadValue
 from jostle.features.engine import VideoFeatures
-from jostle.features.frames import Belt, KeptFrames, Recall
+from jostle.features.frames import CachedFrames, FrameFeatureCache, SlidingFrames
 from jostle.features.result import Cost, Extraction
 
 FPS = 25
@@ -128,14 +128,14 @@ def test_incremental_equals_whole(
     st.sampled_from([("skipped-window",), ("early-row",), ("skipped-window", "early-row")]),
     st.booleans(),
 )
-def test_released_faults_are_the_same_in_pieces(
+def test_reproduce_bugs_are_the_same_in_pieces(
     spec: str, placement: str, count: int, rule, faults, two_parts: bool
 ) -> None:
     """Rows are clean but for those that the released program rewrites, each with the window it takes for them."""
     placement = placement if count >= 40 else "random:3"
     frames, extractor = moving(count, 16, 20), (TwoParts if two_parts else WindowsWhole)()
     segments = Segments.from_pairs([(0.2, 0.9), (0.8, 0.83), (1.1, 9.0)])
-    video = made(frames, extractor, segments=segments, rule=rule, released_faults=faults)
+    video = made(frames, extractor, segments=segments, rule=rule, reproduce_bugs=faults)
     part, whole = video.under(parsed(spec), placement), video.whole(parsed(spec), placement)
     assert part.features.tobytes() == whole.features.tobytes()
     corrupted = jostle.corrupt(frames, spec, video_id="v", placement=placement, segments=segments, fps=FPS)
@@ -289,7 +289,7 @@ def test_actions_shorter_than_a_frame_are_struck() -> None:
 
 def test_kept_frames_are_read_only_and_asked_for_once() -> None:
     source = Counted(moving(30))
-    kept = KeptFrames(source)
+    kept = CachedFrames(source)
     kept.block(5, 10)
     block = kept.block(3, 12)
     assert source.asked == [5, 6, 7, 8, 9, 3, 4, 10, 11]
@@ -301,7 +301,7 @@ def test_kept_frames_are_read_only_and_asked_for_once() -> None:
 
 def test_a_belt_asks_for_no_frame_twice() -> None:
     source = Counted(moving(60))
-    belt = Belt(source)
+    belt = SlidingFrames(source)
     for first in range(0, 40, 4):
         rows = first + np.arange(16).reshape(2, 8)
         assert np.array_equal(belt.take(rows), moving(60)[rows])
@@ -309,7 +309,7 @@ def test_a_belt_asks_for_no_frame_twice() -> None:
 
 
 def test_recall_forgets_the_longest_unused() -> None:
-    recall = Recall(budget=3 * 8)
+    recall = FrameFeatureCache(budget=3 * 8)
     frames = moving(4)
     keys = [recall.key(frame) for frame in frames]
     assert len(set(keys)) == 4

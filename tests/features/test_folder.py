@@ -18,10 +18,10 @@ import jostle
 from helpers.numpy_extractor import TwoParts, WindowsWhole, write_video
 from jostle.core.types import Segments
 from jostle.errors import BadValue, DataError, MediaError, ResourceError
-from jostle.features.folder import Corrupting, Extracted, extract_videos
+from jostle.features.folder import CorruptionOptions, ExtractionSummary, extract_videos
 from jostle.features.result import Cost
 
-STRUCK = Corrupting(("thumos14-c/packet_loss:3",), segments={"a": Segments.from_pairs([(0.4, 2.0)])}, truth="x")
+STRUCK = CorruptionOptions(("thumos14-c/packet_loss:3",), segments={"a": Segments.from_pairs([(0.4, 2.0)])}, truth="x")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: write_video(folder / f"{name}.mkv", n, seed=n) for name, n in lengths.items()}
 
 
-def extract(videos: dict[str, Path], out: Path, load=TwoParts, **facts) -> Extracted:
+def extract(videos: dict[str, Path], out: Path, load=TwoParts, **facts) -> ExtractionSummary:
     return extract_videos(videos, load, out, name="TwoParts", **facts)
 
 
@@ -129,15 +129,15 @@ def test_with_the_clean_features_less_is_computed_and_the_bytes_are_the_same(
 def test_clean_features_that_do_not_belong_are_refused(videos: dict[str, Path], tmp_path: Path) -> None:
     some = {"a": videos["a"]}
     facts = {"corrupting": STRUCK, "clean": tmp_path / "clean"}
-    with pytest.raises(DataError, match=r"no features\.json there"):
+    with pytest.raises(DataError, match=r"no features\.json; pass the folder"):
         extract(some, tmp_path / "out", **facts)
     extract(some, tmp_path / "clean")
-    with pytest.raises(DataError, match="was not kept; extract with --keep-frames"):
+    with pytest.raises(DataError, match="has no frame features; extract with --keep-frames"):
         extract(some, tmp_path / "out", **facts)
     extract(some, tmp_path / "clean", keep_frames=True)
     with pytest.raises(BadValue, match="rule is 'all', not 'released'"):
         extract(some, tmp_path / "out", rule="released", **facts)
-    with pytest.raises(DataError, match="clean features of b are not there"):
+    with pytest.raises(DataError, match="clean features of b are missing"):
         extract({"b": videos["b"]}, tmp_path / "out", **facts)
     extract(some, tmp_path / "struck", corrupting=STRUCK, keep_frames=True)
     with pytest.raises(BadValue, match="specs is"):
@@ -145,7 +145,7 @@ def test_clean_features_that_do_not_belong_are_refused(videos: dict[str, Path], 
 
 
 def test_frames_are_kept_of_extractors_that_see_them(videos: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(BadValue, match="sees windows whole"):
+    with pytest.raises(BadValue, match="processes whole windows"):
         extract(videos, tmp_path, WindowsWhole, keep_frames=True)
 
 
@@ -176,7 +176,7 @@ def test_a_full_disk_ends_it_and_keeps_what_is_finished(
         real(path, pieces, zipped=zipped)
 
     monkeypatch.setattr(atomic, "_write", full)
-    with pytest.raises(ResourceError, match=r"no room on the disk for .*b\.npy; free some"):
+    with pytest.raises(ResourceError, match=r"no space left on the disk for .*b\.npy; free some"):
         extract(videos, tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["a.npy", "features.json"]
     monkeypatch.setattr(atomic, "_write", real)
@@ -194,7 +194,7 @@ def test_several_at_once_give_the_same_bytes(videos: dict[str, Path], tmp_path: 
     bad = tmp_path / "bad.mp4"
     bad.write_text("no video")
     every = {**videos, "bad": bad}
-    facts = {"corrupting": Corrupting(("thumos14-c/black_frame:2",), "pair"), "keep_frames": True}
+    facts = {"corrupting": CorruptionOptions(("thumos14-c/black_frame:2",), "pair"), "keep_frames": True}
     one = extract(every, tmp_path / "one", **facts)
     two = extract(every, tmp_path / "two", jobs=2, **facts)
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
@@ -221,14 +221,15 @@ def test_corruptions_of_others_are_known_in_every_process(tmp_path: Path) -> Non
     script = (
         "import theirs\nfrom pathlib import Path\n"
         "from helpers.numpy_extractor import TwoParts\n"
-        "from jostle.features.folder import Corrupting, extract_videos\n"
+        "from jostle.features.folder import CorruptionOptions, extract_videos\n"
         f"{registered.format('dusky', 'lasts')}"
         "videos = {name: Path(f'{name}.mkv') for name in 'ab'}\n"
         "for jobs in (1, 2):\n"
-        "    struck = Corrupting(('dimmed:3',), 'firsts:4')\n"
+        "    struck = CorruptionOptions(('dimmed:3',), 'firsts:4')\n"
         "    done = extract_videos(videos, TwoParts, Path(f'out{jobs}'), name='x', corrupting=struck, jobs=jobs)\n"
         "    print(sorted(done.made))\n"
-        "try: extract_videos(videos, TwoParts, Path('out'), name='x', corrupting=Corrupting(('dusky',)), jobs=2)\n"
+        "dusky = CorruptionOptions(('dusky',))\n"
+        "try: extract_videos(videos, TwoParts, Path('out'), name='x', corrupting=dusky, jobs=2)\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     (tmp_path / "script.py").write_text(script)
@@ -236,7 +237,7 @@ def test_corruptions_of_others_are_known_in_every_process(tmp_path: Path) -> Non
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
     first, second, third = done.stdout.splitlines()
     assert first == second == "['a', 'b']"
-    assert third.startswith("BadValue a worker process does not find its work")
+    assert third.startswith("BadValue a worker process cannot import its task")
     assert "'dusky'" in third
     assert contents(tmp_path / "out1") == contents(tmp_path / "out2")
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.features.interpolation import bridged, nearest_sound
+from jostle.features.interpolation import interpolate_rows, nearest_undamaged
 
 masks = st.lists(st.booleans(), min_size=1, max_size=40).map(np.array)
 
@@ -15,7 +15,7 @@ masks = st.lists(st.booleans(), min_size=1, max_size=40).map(np.array)
 def test_lost_rows_lie_on_a_line(lost: np.ndarray, seed: int) -> None:
     rows = np.random.default_rng(seed).normal(size=(len(lost), 3)).astype(np.float32)
     sound = np.flatnonzero(~lost)
-    made = bridged(rows, lost)
+    made = interpolate_rows(rows, lost)
     assert made.dtype == np.float32
     assert made[sound].tobytes() == rows[sound].tobytes()
     for column in range(3):
@@ -25,7 +25,7 @@ def test_lost_rows_lie_on_a_line(lost: np.ndarray, seed: int) -> None:
 
 @given(masks)
 def test_the_nearest_sound_frame_is_the_nearest(struck: np.ndarray) -> None:
-    found = nearest_sound(struck)
+    found = nearest_undamaged(struck)
     if struck.all():
         assert found.tolist() == list(range(len(struck)))
         return

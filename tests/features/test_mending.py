@@ -12,10 +12,10 @@ from helpers.flow_extractor import Moving
 from helpers.numpy_extractor import TwoParts, WindowsWhole, moving
 from jostle import Clip
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, Source
+from jostle.corruptions.engine.stages import ClipSource, PipelineSource
 from jostle.errors import BadValue
 from jostle.features.engine import VideoFeatures
-from jostle.features.interpolation import bridged
+from jostle.features.interpolation import interpolate_rows
 from jostle.mending.damage import Mending
 
 FPS = 25
@@ -31,10 +31,10 @@ class TooDark:
     name = "too_dark"
     fingerprint = "x"
 
-    def of(self, clean: Source) -> TooDark:
+    def finder_for(self, clean: PipelineSource) -> TooDark:
         return self
 
-    def struck(self, top: Source, came_from: np.ndarray) -> np.ndarray:
+    def find_damaged(self, top: PipelineSource, came_from: np.ndarray) -> np.ndarray:
         return np.array([top.block(t, t + 1).mean() < self.below for t in range(len(top))])
 
 
@@ -54,10 +54,10 @@ def by_hand(frames: np.ndarray, struck: np.ndarray, kind: type[TwoParts]) -> np.
     rows = np.arange((len(frames) - 16) // 4 + 1)[:, None] * 4 + np.arange(16)
     if kind is TwoParts:
         seen = extractor.see(frames)
-        return extractor.join((seen if struck.all() else bridged(seen, struck))[rows])
+        return extractor.join((seen if struck.all() else interpolate_rows(seen, struck))[rows])
     lost = struck[rows].any(1)
     features = extractor(frames[rows])
-    return features if lost.all() else bridged(features, lost)
+    return features if lost.all() else interpolate_rows(features, lost)
 
 
 SPECS = {
@@ -80,7 +80,7 @@ def test_a_mended_state_is_what_it_is_by_hand(kind: type[TwoParts], state: str) 
     video = made(frames, kind(), TooDark())
     done = video.under([Spec.parse(spec)], placement)
     assert done.mended is not None
-    assert np.array_equal(done.mended.struck, dark)
+    assert np.array_equal(done.mended.damaged, dark)
     assert done.features.tobytes() == wanted.tobytes()
     assert video.whole([Spec.parse(spec)], placement).features.tobytes() == wanted.tobytes()
     assert made(corrupted, kind(), TooDark()).clean().features.tobytes() == wanted.tobytes()
@@ -92,8 +92,8 @@ def test_the_clean_video_is_mended_too(kind: type[TwoParts]) -> None:
     frames = film()
     done = made(frames, kind(), TooDark()).clean()
     assert done.mended is not None
-    assert np.flatnonzero(done.mended.struck).tolist() == [20]
-    assert done.features.tobytes() == by_hand(frames, done.mended.struck, kind).tobytes()
+    assert np.flatnonzero(done.mended.damaged).tolist() == [20]
+    assert done.features.tobytes() == by_hand(frames, done.mended.damaged, kind).tobytes()
     plain = VideoFeatures(ClipSource(Clip.at_rate(frames, FPS)), kind(), video_id="v").clean()
     assert plain.mended is None
     touched = (plain.features != done.features).any(1)
@@ -105,10 +105,10 @@ def test_known_frames_are_those_that_were_struck_and_are_not_looked_at(kind: typ
     frames = film()
     video = made(frames, kind(), KNOWN)
     spec, placement = [Spec.parse("thumos14-c/overexposure:3")], "frames:31-36"
-    assert not video.clean().mended.struck.any()
+    assert not video.clean().mended.damaged.any()
     done = video.under(spec, placement)
     struck = np.isin(np.arange(60), np.arange(31, 36))
-    assert np.array_equal(done.mended.struck, struck)
+    assert np.array_equal(done.mended.damaged, struck)
     corrupted = jostle.corrupt(Clip.at_rate(frames, FPS), spec[0], placement=placement, video_id="v").frames
     assert done.features.tobytes() == by_hand(corrupted, struck, kind).tobytes()
     assert done.cost.seen == 0
@@ -126,9 +126,9 @@ def test_clean_features_from_elsewhere_are_those_of_the_video_as_it_is() -> None
     assert extractor.looked == []
 
 
-def test_released_faults_and_mending_do_not_go_together() -> None:
+def test_reproduce_bugs_and_mending_do_not_go_together() -> None:
     with pytest.raises(BadValue, match="rows that mending replaces; leave one of the two out"):
-        VideoFeatures(ClipSource(Clip.at_rate(film(), FPS)), TwoParts(), released_faults=("early-row",), finder=KNOWN)
+        VideoFeatures(ClipSource(Clip.at_rate(film(), FPS)), TwoParts(), reproduce_bugs=("early-row",), finder=KNOWN)
 
 
 @pytest.mark.parametrize("state", sorted(SPECS))
@@ -142,6 +142,6 @@ def test_what_moves_to_or_from_a_struck_frame_is_lost_with_it(state: str) -> Non
     assert video.whole([Spec.parse(spec)], placement).features.tobytes() == alone.features.tobytes()
     plain = VideoFeatures(ClipSource(Clip.at_rate(corrupted, FPS)), Moving(), video_id="v").clean()
     rows = np.arange(len(plain.features))[:, None] * 4 + np.arange(17)  # the way to the frame after is seen too
-    lost = np.append(done.mended.struck, False)[np.minimum(rows, 60)].any(1)
-    wanted = plain.features if lost.all() else bridged(plain.features, lost)
+    lost = np.append(done.mended.damaged, False)[np.minimum(rows, 60)].any(1)
+    wanted = plain.features if lost.all() else interpolate_rows(plain.features, lost)
     assert done.features.tobytes() == wanted.tobytes()

@@ -13,24 +13,23 @@ import pytest
 from jostle.errors import DataError, MediaError, SourceChanged
 from jostle.features.result import Extraction
 from jostle.features.store import (
-    Entry,
+    FeatureOrigin,
     FeatureStore,
-    Origin,
-    file_fingerprint,
+    VideoEntry,
     read_extraction,
     read_store,
-    source_state,
     write_extraction,
 )
+from jostle.io.files.fingerprint import file_fingerprint, source_state
 
-ORIGIN = Origin("net", "sha256:00", 16, 4, "all", 3, ("fog:3",), "centre:5%", 7)
+ORIGIN = FeatureOrigin("net", "sha256:00", 16, 4, "all", 3, ("fog:3",), "centre:5%", 7)
 DONE = Extraction(np.arange(12, dtype=np.float32).reshape(4, 3), np.ones((30, 2), np.float32))
 
 
 def fill(folder: Path, video_id: str = "a", source: tuple[int, int] = (5, 9)) -> FeatureStore:
     store = FeatureStore(folder, ORIGIN)
     file, features, frames = write_extraction(folder, video_id, DONE, with_frames=True)
-    store.add(video_id, Entry(file, 4, 25.0, 30, 1.2, features, source, frames, ("odd",)))
+    store.add(video_id, VideoEntry(file, 4, 25.0, 30, 1.2, features, source, frames, ("odd",)))
     store.save()
     return store
 
@@ -60,7 +59,7 @@ def test_a_folder_from_before_faults_were_noted_is_read(tmp_path: Path) -> None:
     fill(tmp_path)
     path = tmp_path / "features.json"
     content = json.loads(path.read_text())
-    assert content.pop("released_faults") == []
+    assert content.pop("reproduce_bugs") == []
     path.write_text(json.dumps(content))
     assert read_store(tmp_path)[0] == ORIGIN
     del content["rule"]
@@ -99,7 +98,7 @@ def test_damage_is_noticed(tmp_path: Path, file: str, harm: str) -> None:
     store = FeatureStore(tmp_path, ORIGIN)
     assert not store.is_done("a", (5, 9), with_frames=True)
     assert store.is_done("a", (5, 9), with_frames=False) == (file != "a.npy")
-    with pytest.raises(DataError, match="missing, or not as it was written; extract it again"):
+    with pytest.raises(DataError, match="missing, or changed since it was written; extract it again"):
         read_extraction(tmp_path, store.videos["a"], with_frames=True)
 
 
@@ -134,7 +133,7 @@ def test_a_list_that_points_elsewhere_is_damaged(tmp_path: Path) -> None:
 def test_other_features_are_not_mixed_in(tmp_path: Path, key: str, value: object) -> None:
     fill(tmp_path)
     other = dataclasses.replace(ORIGIN, **{key: value})
-    with pytest.raises(SourceChanged, match=f"holds other features: {key} is .*, not .*; name another folder"):
+    with pytest.raises(SourceChanged, match=f"holds other features: {key} is .*, not .*; choose another folder"):
         FeatureStore(tmp_path, other)
     assert FeatureStore(tmp_path, other, overwrite=True).videos == {}
 
@@ -142,7 +141,7 @@ def test_other_features_are_not_mixed_in(tmp_path: Path, key: str, value: object
 def test_a_list_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "features.json").write_text('{"name": "my page"}')
     assert read_store(tmp_path) is None
-    with pytest.raises(SourceChanged, match="not of jostle's making"):
+    with pytest.raises(SourceChanged, match="was not written by jostle"):
         FeatureStore(tmp_path, ORIGIN)
 
 
@@ -167,5 +166,5 @@ def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="cannot be read"):
         file_fingerprint(tmp_path / "no")
     (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be made"):
+    with pytest.raises(DataError, match="cannot be created"):
         FeatureStore(tmp_path / "file", ORIGIN)

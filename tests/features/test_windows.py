@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.errors import BadValue, UnknownName
-from jostle.features.windows import WindowGrid, mean_rate, retimed
+from jostle.features.windows import WindowGrid, mean_rate, resample_frames
 
 sizes = st.tuples(st.integers(1, 90), st.integers(1, 20), st.integers(1, 20))
 
@@ -60,10 +60,10 @@ faults = st.sets(st.sampled_from(["skipped-window", "early-row"])).map(lambda so
 def rewritten(struck: np.ndarray, grid: WindowGrid) -> dict[int, int]:
     """The window that ends up in each rewritten row, by the released program's loops and its formula or a right one."""
     rows = grid.count(len(struck))
-    early = "early-row" in grid.released_faults
+    early = "early-row" in grid.reproduce_bugs
     chosen: set[int] = set()
     for frame in np.flatnonzero(struck).tolist():
-        if "skipped-window" in grid.released_faults:
+        if "skipped-window" in grid.reproduce_bugs:
             first = max((frame - 1 - grid.window) // grid.stride + 1, 0)
             last = max((frame - 1) // grid.stride, 0)
             chosen.update(range(first, last + 1))
@@ -150,7 +150,7 @@ def test_times_are_the_middles() -> None:
 
 
 def test_what_is_no_grid_is_refused() -> None:
-    with pytest.raises(BadValue, match="window and stride count frames from 1, got 0 and 4"):
+    with pytest.raises(BadValue, match="window and stride must be at least 1 frame, got 0 and 4"):
         WindowGrid(0, 4)
     with pytest.raises(UnknownName, match="did you mean released"):
         WindowGrid(16, 4, "relased")  # type: ignore[arg-type]
@@ -164,11 +164,11 @@ def test_what_is_no_grid_is_refused() -> None:
 def test_a_retimed_video_shows_what_is_on_at_each_tick(frames: int, fps, rate: float) -> None:
     fps = Fraction(fps)
     pts = np.arange(frames) * fps.denominator / fps.numerator
-    found = retimed(pts, fps, rate)
+    found = resample_frames(pts, fps, rate)
     ticks = [Fraction(i) / Fraction(rate) for i in range(len(found))]
     assert found.tolist() == [min(int(tick * fps), frames - 1) for tick in ticks]
     assert len(found) == max(int(frames / fps * Fraction(rate)), 1)
-    assert retimed(pts, fps, None).tolist() == list(range(frames))
+    assert resample_frames(pts, fps, None).tolist() == list(range(frames))
 
 
 def test_the_rate_is_measured_where_frames_do_not_keep_to_it() -> None:

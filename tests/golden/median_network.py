@@ -104,7 +104,7 @@ def kernel() -> str:
         f"    line = np.empty({SIZE * 6} * STRIDE, np.uint8)",
         "    for y in range(height):",
         "        for first in range(0, width, TILE):",
-        "            # Never below 0: without being told, the compiler does not do many values at once.",
+        "            # Never below 0: this hint lets the compiler vectorise.",
         "            n = max(min(width - first, TILE), 0)",
         *(f"            r{k} = padded[y + {k}, first:]" for k in range(SIZE)),
         "            result = out[y, first:]",

@@ -23,7 +23,7 @@ DIGESTS = {
     "thumos_plain": "6a9b0e4ca93218c9d22cde134e28a95a7c58f88837dded4da7f3823fe8e888e5",
     "anet": "b8fcebfd6ec520e3f546b435be29203df00f41493688af0ece8e2db8cd5ec7db",
 }
-SMALL: dict[str, Any] = {"input_dim": 32, "dim": 64, "max_length": 256, "neighbours": 4, "released_faults": True}
+SMALL: dict[str, Any] = {"input_dim": 32, "dim": 64, "max_length": 256, "neighbours": 4, "reproduce_bugs": True}
 SIZES: dict[str, dict[str, Any]] = {
     "thumos": {**SMALL, "classes": 5},
     "thumos_plain": {**SMALL, "classes": 5, "graph": False, "stitch": False},

@@ -15,10 +15,10 @@ from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset
 from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import DataError
-from jostle.evaluation.inference.jobs import Looked, Order
+from jostle.evaluation.inference.jobs import VideoJob, VideoResult
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import Contestant, run_benchmark
+from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
 from jostle.features.result import Cost
 from jostle.metrics.robustness import split_cell
 
@@ -72,13 +72,13 @@ class Guesser:
     knows: float = 0.9
     shown: tuple[int, ...] | None = None
 
-    def __call__(self, order: Order) -> Looked[Any]:
+    def __call__(self, order: VideoJob) -> VideoResult[Any]:
         if order.name in self.fails:
             raise DataError(f"{order.name}: <i>no</i> video")
         found = {cell.name: self._found(order, cell.name) for cell in order.cells}
-        return Looked(found, Cost(), Cost(), shown=self.shown)
+        return VideoResult(found, Cost(), Cost(), frame_indices=self.shown)
 
-    def _found(self, order: Order, cell: str) -> Any:
+    def _found(self, order: VideoJob, cell: str) -> Any:
         harm = 0.1 if cell == CLEAN else self.weakness * (split_cell(cell)[1] or 1) / 4
         rng = rng_for(0, "guess", order.name)  # the same draws in every cell: a harder knock hits the same videos
         if isinstance(self.annotations, Truth):
@@ -134,6 +134,6 @@ def made_run(
         for file in files.values():
             file.write_bytes(b"no video")
     data = Dataset("folder", "test", folder, (annotations,), files)
-    contestant = Contestant(partial(Guesser, annotations, weakness, fails, knows, shown), model)
+    contestant = BenchmarkModel(partial(Guesser, annotations, weakness, fails, knows, shown), model)
     run_benchmark(recipe, data, contestant, out, cells=select_cells(recipe, None), seed=seed, jobs=1)
     return out

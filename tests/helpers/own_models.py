@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from jostle.core.types import Segments
-from jostle.models import InputSpec, Recogniser
+from jostle.models.input_spec import InputSpec
+from jostle.models.recognition.recogniser import Recogniser
 
 SPEC = InputSpec(frames=4, stride=4, resize=20, size=16, step=3)
 

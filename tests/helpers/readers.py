@@ -141,7 +141,7 @@ def _layout(path: Path) -> object:
 def _video(path: Path) -> object:
     from jostle.io.video import decode
 
-    decode._surveys.clear()  # they are kept by size and time of change, and inputs may share both
+    decode._scans.clear()  # they are kept by size and time of change, and inputs may share both
     with decode.Reader(path, threads=1, keep=0.1, on_missing="hold") as opened:
         return sum(int(frame[0, 0, 0]) for frame in opened)
 
@@ -151,7 +151,7 @@ def _video_struck(path: Path) -> object:
     import jostle
     from jostle.io.video import decode
 
-    decode._surveys.clear()
+    decode._scans.clear()
     spec = ("bit_error:2", "packet_loss:2", "freeze:3")[path.stat().st_size % 3]
     return jostle.corrupt_file(path, spec, path.parent / "out" / "struck.mkv", jobs=1)
 

@@ -11,7 +11,7 @@ import numpy as np
 from helpers import small_recognition
 from helpers.small_recognition import Weigher
 from jostle.core.types import Segments
-from jostle.evaluation.inference.detection import DetectingByClips, DetectingByFrames
+from jostle.evaluation.inference.detection import ClipDetectionPredictor, FrameDetectionPredictor
 
 
 class Gathering(Weigher):
@@ -34,22 +34,23 @@ def lit(frames: np.ndarray, fps: float) -> Segments:
     return Segments([0.1], [0.5 + light + fps / 100], [0], [light], ("action",))
 
 
-def by_frames() -> DetectingByFrames:
-    return DetectingByFrames(lit)
+def by_frames() -> FrameDetectionPredictor:
+    return FrameDetectionPredictor(lit)
 
 
-def by_clips() -> DetectingByClips:
+def by_clips() -> ClipDetectionPredictor:
     from tests.evaluation.inference.test_clip_detection import detector_of
 
     detector = detector_of("afsd")
     detector.config = replace(detector.config, class_names=("action", "action"))
-    return DetectingByClips(detector)
+    return ClipDetectionPredictor(detector)
 
 
 def with_torch() -> Any:
     import torch
 
-    from jostle.models import InputSpec, Recogniser
+    from jostle.models.input_spec import InputSpec
+    from jostle.models.recognition.recogniser import Recogniser
 
     network = torch.nn.Sequential(torch.nn.AdaptiveAvgPool3d(1), torch.nn.Flatten())
     spec = InputSpec(frames=4, stride=4, resize=20, size=16)

@@ -13,10 +13,10 @@ from jostle.core.types.clip import Frames
 from jostle.datasets.dataset import Dataset
 from jostle.datasets.frame_sets import BoxSets
 from jostle.datasets.object_classes import match_objects
-from jostle.evaluation.inference.object_detection import NamedModel, SeeingObjects
+from jostle.evaluation.inference.object_detection import NamedObjectModel, ObjectPredictor
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import Contestant, Run, run_benchmark
+from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
 
 CLASSES = ("light", "dark", "whale")
 SETS = {f"{name}/000020": [f"{name}/000019", f"{name}/000022"] for name in NAMES}
@@ -47,11 +47,13 @@ def find(frames: Frames) -> list[Boxes]:
     return made
 
 
-def looking() -> SeeingObjects:
-    return SeeingObjects(NamedModel(find, "finder"), match_objects("finder", ("Light", "dark", "car"), CLASSES), 4)
+def looking() -> ObjectPredictor:
+    return ObjectPredictor(
+        NamedObjectModel(find, "finder"), match_objects("finder", ("Light", "dark", "car"), CLASSES), 4
+    )
 
 
 def run(videos: dict[str, Path], out: Path, **asked: Any) -> Run:
     data = Dataset("folder", "test", Path("data"), (BoxSets(CLASSES, SETS, TRUE),), videos)
     cells = select_cells(RECIPE, asked.pop("cells", None))
-    return run_benchmark(RECIPE, data, Contestant(looking, "finder"), out, cells=cells, **asked)
+    return run_benchmark(RECIPE, data, BenchmarkModel(looking, "finder"), out, cells=cells, **asked)

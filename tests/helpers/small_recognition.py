@@ -17,12 +17,12 @@ from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.class_matching import ClassMatch
 from jostle.datasets.dataset import Dataset
 from jostle.datasets.frame_sets import FrameSets
-from jostle.evaluation.inference.recognition import Recognising
-from jostle.evaluation.inference.single_frames import SeeingFrames
+from jostle.evaluation.inference.recognition import RecognitionPredictor
+from jostle.evaluation.inference.single_frames import FramePredictor
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.sampling import Sampling
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import Contestant, Run, run_benchmark
+from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
 
 NAMES = "abcd"
 CLASSES = ("jump", "run", "sit down")
@@ -97,12 +97,12 @@ class Weigher:
         return np.stack([summed * (k + 3) % 997 for k in range(self.classes)], 1).astype(np.float32) / 997
 
 
-def recognising(delay_s: float = 0.0) -> Recognising:
-    return Recognising(Weigher(delay_s=delay_s), SAMPLING, ClassMatch("by number", 3))
+def recognising(delay_s: float = 0.0) -> RecognitionPredictor:
+    return RecognitionPredictor(Weigher(delay_s=delay_s), SAMPLING, ClassMatch("by number", 3))
 
 
-def seeing_frames(delay_s: float = 0.0) -> SeeingFrames:
-    return SeeingFrames(Weigher(1, delay_s=delay_s), ClassMatch("by number", None, least=3))
+def seeing_frames(delay_s: float = 0.0) -> FramePredictor:
+    return FramePredictor(Weigher(1, delay_s=delay_s), ClassMatch("by number", None, least=3))
 
 
 def write_videos(folder: Path) -> dict[str, Path]:
@@ -118,7 +118,7 @@ def run(videos: dict[str, Path], out: Path, *, task: str = "recognition", delay_
     recipe, look = (RECIPE, recognising) if task == "recognition" else (FRAME_RECIPE, seeing_frames)
     data = asked.pop("data", None) or data_of(videos, task)
     cells = select_cells(recipe, asked.pop("cells", None))
-    return run_benchmark(recipe, data, Contestant(partial(look, delay_s), "weigher"), out, cells=cells, **asked)
+    return run_benchmark(recipe, data, BenchmarkModel(partial(look, delay_s), "weigher"), out, cells=cells, **asked)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ import numpy as np
 from helpers.numpy_extractor import TwoParts, write_video
 from jostle.core.types import Segments, Truth
 from jostle.datasets.dataset import Dataset
-from jostle.evaluation.inference.detection import DetectingByFeatures
+from jostle.evaluation.inference.detection import FeatureDetectionPredictor
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import Contestant, Run, run_benchmark
+from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
 from jostle.mending.damage import Mending
 
 NAMES = "abcd"
@@ -49,16 +49,16 @@ class Leaning:
         return Segments([0.2, 1.5 * lean], [1.2 + 0.2 * lean, 1.9], [0, 0], [0.5 + lean / 3, lean / 2], ("action",))
 
 
-def looking(delay_s: float = 0.0) -> DetectingByFeatures:
-    return DetectingByFeatures(TwoParts(8, 2), Leaning(delay_s))
+def looking(delay_s: float = 0.0) -> FeatureDetectionPredictor:
+    return FeatureDetectionPredictor(TwoParts(8, 2), Leaning(delay_s))
 
 
-def looking_mended() -> DetectingByFeatures:
-    return DetectingByFeatures(TwoParts(8, 2), Leaning(), mending=Mending())
+def looking_mended() -> FeatureDetectionPredictor:
+    return FeatureDetectionPredictor(TwoParts(8, 2), Leaning(), mending=Mending())
 
 
-def contestant(delay_s: float = 0.0, weights: str = "w1") -> Contestant:
-    return Contestant(partial(looking, delay_s), "leaning", weights, "file", "two_parts")
+def contestant(delay_s: float = 0.0, weights: str = "w1") -> BenchmarkModel:
+    return BenchmarkModel(partial(looking, delay_s), "leaning", weights, "file", "two_parts")
 
 
 def mended_run(videos: dict[str, Path], out: Path, cells: list[str] | None = None, jobs: int = 1) -> Run:

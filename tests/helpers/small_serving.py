@@ -15,24 +15,24 @@ from typing import Any
 import numpy as np
 
 from jostle.errors import CheckpointError, SourceChanged
-from jostle.evaluation.inference.jobs import Order
-from jostle.evaluation.inference.remote import look_from_afar
+from jostle.evaluation.inference.jobs import VideoJob
+from jostle.evaluation.inference.remote import connect_predictor
 
 
 @dataclass(frozen=True)
-class OneLane:
+class FakeStreams:
     """As on a CPU."""
 
     count: int = 1
 
-    def begin(self) -> None:
+    def initialize(self) -> None:
         pass
 
     @contextmanager
-    def lane(self) -> Iterator[None]:
+    def stream(self) -> Iterator[None]:
         yield
 
-    def pinned(self, memory: object) -> Callable[[], None]:
+    def pin_memory(self, memory: object) -> Callable[[], None]:
         return int  # something that may be called
 
 
@@ -130,7 +130,7 @@ def asking(served: Any) -> Callable[[int], int]:
 
     def work(number: int) -> int:
         picture = np.full((1, 200, 400, 3), number, np.uint8)
-        answers = [served.later(add, picture, together=4) for _ in range(20)]
+        answers = [served.submit(add, picture, together=4) for _ in range(20)]
         return int(np.max([answer() for answer in answers]))
 
     return work
@@ -144,18 +144,18 @@ def dying_while_asking(served: Any, mark: Path) -> Callable[[int], int]:
         if number == 3 and not mark.exists():
             mark.touch()
             for _ in range(6):
-                served.later(add, np.zeros((1, 200, 400, 3), np.uint8), together=4)
+                served.submit(add, np.zeros((1, 200, 400, 3), np.uint8), together=4)
             os.kill(os.getpid(), signal.SIGKILL)
         return work(number)
 
     return die_once_at_three
 
 
-def telling_of_torch(served: Any) -> Callable[[Order], bool]:
-    look = look_from_afar(served)
+def telling_of_torch(served: Any) -> Callable[[VideoJob], bool]:
+    look = connect_predictor(served)
 
-    def tell(order: Order) -> bool:
-        assert look(order).found["clean"].shape == (3,)
+    def tell(order: VideoJob) -> bool:
+        assert look(order).outputs["clean"].shape == (3,)
         return "torch" in sys.modules
 
     return tell

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from jostle.core import kernels
+from jostle.core import compilation
 from jostle.errors import MissingExtra, ResourceError, SourceChanged, UnknownName
-from jostle.parallel.workers import give_way
+from jostle.parallel.workers import lower_priority
 
 
 class Odd(Exception):
@@ -39,13 +39,13 @@ def squaring() -> Callable[[int], int]:
 
 
 def giving_way() -> Callable[[object], int]:
-    give_way()
+    lower_priority()
     return lambda item: os.nice(0)
 
 
 def hearing() -> Callable[[object], bool]:
     """Whether somebody would be told that this process compiles for long."""
-    return lambda _: kernels.told()
+    return lambda _: compilation.has_compile_callback()
 
 
 def telling() -> Callable[[object], tuple[int, int]]:

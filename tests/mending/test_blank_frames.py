@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from jostle.core.types.clip import Frames
-from jostle.mending.blank_frames import BESIDE, LONGEST, are_blank, lost_frames, lost_in_video
-from jostle.mending.descriptor import CELLS, CHANNELS, Glances, glances
+from jostle.mending.blank_frames import CONTEXT, MAX_GAP, find_blank, find_lost, find_lost_in_video
+from jostle.mending.descriptor import CELLS, CHANNELS, Descriptors, describe_frames
 
 
 def scene(frames: int, seed: int = 0, speed: int = 1, low: int = 20, high: int = 236) -> Frames:
@@ -19,18 +19,18 @@ def scene(frames: int, seed: int = 0, speed: int = 1, low: int = 20, high: int =
     return np.stack([np.roll(ground, speed * t, axis=1) for t in range(frames)])
 
 
-def lost_of(seen: Glances) -> np.ndarray:
-    return lost_frames(are_blank(seen), lambda a, b: seen[a:b])
+def lost_of(seen: Descriptors) -> np.ndarray:
+    return find_lost(find_blank(seen), lambda a, b: seen[a:b])
 
 
 def lost(frames: Frames) -> list[int]:
-    return np.flatnonzero(lost_of(glances(frames))).tolist()
+    return np.flatnonzero(lost_of(describe_frames(frames))).tolist()
 
 
 @pytest.mark.parametrize("grey", [0, 48, 128, 255])
-@pytest.mark.parametrize("many", [1, 5, LONGEST])
+@pytest.mark.parametrize("many", [1, 5, MAX_GAP])
 def test_a_picture_that_is_gone_and_comes_back_was_lost(grey: int, many: int) -> None:
-    frames = scene(60 + LONGEST, speed=0)
+    frames = scene(60 + MAX_GAP, speed=0)
     frames[20 : 20 + many] = grey
     assert lost(frames) == list(range(20, 20 + many))
 
@@ -74,47 +74,47 @@ def test_a_flash_that_dies_away_is_content_and_a_frame_of_white_alone_is_not() -
     light = np.array([255, 170, 110, 60, 30, 10])
     flash = frames.copy()
     flash[30:36] = 255 - (255 - flash[30:36]) * (255 - light)[:, None, None, None] / 255
-    assert are_blank(glances(flash))[30]
+    assert find_blank(describe_frames(flash))[30]
     assert lost(flash) == []
     frames[30] = 255  # nobody could tell it from such a flash in one frame
     assert lost(frames) == [30]
 
 
 def test_of_what_has_no_two_ends_or_is_long_or_hardly_seen_nothing_is_said() -> None:
-    frames = scene(60 + LONGEST)
-    for lo, hi in ((0, 10), (len(frames) - 10, len(frames)), (20, 21 + LONGEST)):
+    frames = scene(60 + MAX_GAP)
+    for lo, hi in ((0, 10), (len(frames) - 10, len(frames)), (20, 21 + MAX_GAP)):
         struck = frames.copy()
         struck[lo:hi] = 0
         assert lost(struck) == []
     faint = scene(60, low=100, high=110)
     faint[20:25] = 0
-    assert are_blank(glances(faint)).tolist() == [20 <= t < 25 for t in range(60)]
+    assert find_blank(describe_frames(faint)).tolist() == [20 <= t < 25 for t in range(60)]
     assert lost(faint) == []
 
 
 def test_a_video_with_nothing_else_in_it_was_lost_as_a_whole() -> None:
-    seen = glances(np.zeros((5, 20, 20, 3), np.uint8))
-    assert lost_in_video(are_blank(seen), lambda a, b: seen[a:b]).all()
+    seen = describe_frames(np.zeros((5, 20, 20, 3), np.uint8))
+    assert find_lost_in_video(find_blank(seen), lambda a, b: seen[a:b]).all()
     assert not lost_of(seen).any()
     none = np.zeros((0, CHANNELS, CELLS, CELLS), np.uint8)
     assert lost_of(none).shape == (0,)
 
 
-def strewn(frames: int, seed: int) -> Glances:
+def strewn(frames: int, seed: int) -> Descriptors:
     """A scene with stretches of nothing of all lengths in it."""
     film, rng, at = scene(frames, seed=seed), np.random.default_rng(seed), 0
     while at < frames:
         at += int(rng.choice([0, 1, 2, 5, 30]))
-        many = int(rng.choice([1, 2, 7, 40, LONGEST - 1, LONGEST, LONGEST + 1]))
+        many = int(rng.choice([1, 2, 7, 40, MAX_GAP - 1, MAX_GAP, MAX_GAP + 1]))
         film[at : at + many] = rng.choice([0, 255])
         at += many + 1
-    return glances(film)
+    return describe_frames(film)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_only_so_many_frames_around_one_matter(seed: int) -> None:
     seen = strewn(700, seed)
-    whole, reach = lost_of(seen), LONGEST + BESIDE
+    whole, reach = lost_of(seen), MAX_GAP + CONTEXT
     for at in range(0, 700, 13):
         first = max(at - reach, 0)
         assert lost_of(seen[first : at + reach])[at - first] == whole[at]
@@ -123,16 +123,16 @@ def test_only_so_many_frames_around_one_matter(seed: int) -> None:
 def test_an_inspector_is_told_of_them_streamed_and_at_once() -> None:
     torch = pytest.importorskip("torch")
     from jostle.mending.inspected_video import InspectedVideo
-    from jostle.mending.inspector import BothWays, Inspector
+    from jostle.mending.inspector import Inspector, InspectorNetworks
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        inspector = Inspector(BothWays(), {"both": 0.5, "causal": 0.5}, name="x")
+        inspector = Inspector(InspectorNetworks(), {"both": 0.5, "causal": 0.5}, name="x")
     frames = scene(500, speed=0)
-    for lo, many in ((9, 3), (40, LONGEST), (150, LONGEST + 1), (260, 1), (262, 20), (400, 90), (495, 5)):
+    for lo, many in ((9, 3), (40, MAX_GAP), (150, MAX_GAP + 1), (260, 1), (262, 20), (400, 90), (495, 5)):
         frames[lo : lo + many] = 255
-    known, shown = np.flatnonzero(lost_of(glances(frames))), 0
-    assert len(known) == 3 + LONGEST + 1 + 20 + 90
+    known, shown = np.flatnonzero(lost_of(describe_frames(frames))), 0
+    assert len(known) == 3 + MAX_GAP + 1 + 20 + 90
 
     def camera() -> Iterator[np.ndarray]:
         nonlocal shown
@@ -145,9 +145,9 @@ def test_an_inspector_is_told_of_them_streamed_and_at_once() -> None:
         told.append(probability)
         late.append(shown - 1 - number)
     assert max(late) <= inspector.latency()
-    assert inspector.latency(at_once=1) >= LONGEST + BESIDE - 1  # or a stretch's end might not be known in time
+    assert inspector.latency(at_once=1) >= MAX_GAP + CONTEXT - 1  # or a stretch's end might not be known in time
     assert np.flatnonzero(np.array(told) == 1).tolist() == known.tolist()
-    at_once = InspectedVideo(inspector, glances(frames)).probabilities
+    at_once = InspectedVideo(inspector, describe_frames(frames)).probabilities
     assert np.flatnonzero(at_once == 1).tolist() == known.tolist()
     assert np.abs(at_once - told).max() < 1e-5
     causal = list(inspector.inspect(frames, causal=True))
@@ -160,4 +160,4 @@ def test_an_inspector_is_told_of_them_streamed_and_at_once() -> None:
     assert (alone < 1).all()
     untouched = np.delete(np.arange(500), known)
     assert (alone[untouched] == np.array(told)[untouched]).all()
-    assert np.abs(InspectedVideo(other, glances(frames)).probabilities - alone).max() < 1e-5
+    assert np.abs(InspectedVideo(other, describe_frames(frames)).probabilities - alone).max() < 1e-5

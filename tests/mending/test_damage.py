@@ -6,19 +6,20 @@ import numpy as np
 import pytest
 
 import jostle
+import jostle.api
 from jostle import Clip
 from jostle.corruptions.engine.stages import MADE, ClipSource
 from jostle.datasets.puppets.film import untrimmed
 from jostle.datasets.puppets.splits import CASTS
-from jostle.mending.damage import Mending, struck_in
+from jostle.mending.damage import Mending, find_damaged
 
 FPS = 25
 
 
 def test_known_frames_are_those_that_are_not_in_their_place() -> None:
-    finding = Mending().of(ClipSource(Clip.at_rate(np.zeros((5, 8, 8, 3), np.uint8), FPS)))
+    finding = Mending().finder_for(ClipSource(Clip.at_rate(np.zeros((5, 8, 8, 3), np.uint8), FPS)))
     came_from = np.array([0, MADE, 3, 2, 4])
-    assert finding.struck(None, came_from).tolist() == [False, True, True, True, False]
+    assert finding.find_damaged(None, came_from).tolist() == [False, True, True, True, False]
     assert (Mending().name, Mending().fingerprint) == ("known", None)
 
 
@@ -46,24 +47,24 @@ def test_an_inspector_finds_in_a_state_what_it_finds_in_its_frames_and_looks_at_
     inspector = jostle.load_inspector()
     mending, frames = Mending(inspector), film(200)
     clean, others = Asked(frames), {}
-    finding = mending.of(clean)
-    before = finding.struck(clean, np.arange(200))
+    finding = mending.finder_for(clean)
+    before = finding.find_damaged(clean, np.arange(200))
     assert clean.asked == 200
     for name, struck in {"black": slice(90, 96), "late": slice(198, 200)}.items():
         corrupted = frames.copy()
         corrupted[struck] = 0
         top, came_from = Asked(corrupted), np.arange(200)
         came_from[struck] = MADE
-        others[name] = finding.struck(top, came_from)
+        others[name] = finding.find_damaged(top, came_from)
         assert top.asked == struck.stop - struck.start
         whole = ClipSource(Clip.at_rate(corrupted, FPS))
-        alone = struck_in(mending, whole, {"": whole})
+        alone = find_damaged(mending, whole, {"": whole})
         assert np.array_equal(others[name], alone[""])
     assert clean.asked == 200
     assert others["black"][90:96].sum() > before[90:96].sum()
     assert mending.name == "jostle"
     assert mending.fingerprint == inspector.fingerprint
-    assert mending.on("cpu").fingerprint == inspector.fingerprint
+    assert mending.to("cpu").fingerprint == inspector.fingerprint
 
 
 @pytest.mark.parametrize("grey", [0, 90, 255])
@@ -72,8 +73,8 @@ def test_a_video_with_nothing_to_be_seen_is_struck_from_end_to_end(grey: int) ->
     pytest.importorskip("torch")
     blank, frames = np.full((40, 112, 112, 3), grey, np.uint8), film(40)
     assert jostle.api.inspection(blank).struck.all()
-    finding = Mending(jostle.load_inspector()).of(ClipSource(Clip.at_rate(frames, FPS)))
-    assert finding.struck(ClipSource(Clip.at_rate(blank, FPS)), np.full(40, MADE)).all()
+    finding = Mending(jostle.load_inspector()).finder_for(ClipSource(Clip.at_rate(frames, FPS)))
+    assert finding.find_damaged(ClipSource(Clip.at_rate(blank, FPS)), np.full(40, MADE)).all()
     assert not jostle.api.inspection(blank, causal=True).struck.all()
 
 

@@ -8,16 +8,16 @@ import torch
 
 from jostle.core.types.clip import Frames
 from jostle.mending import inspected_video
-from jostle.mending.descriptor import CELLS, glances
+from jostle.mending.descriptor import CELLS, describe_frames
 from jostle.mending.inspected_video import InspectedVideo
-from jostle.mending.inspector import BothWays, Inspector
+from jostle.mending.inspector import Inspector, InspectorNetworks
 
 
 @pytest.fixture(scope="module")
 def inspector() -> Inspector:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(2)
-        return Inspector(BothWays(), {"both": 0.5, "causal": 0.5}, name="x")
+        return Inspector(InspectorNetworks(), {"both": 0.5, "causal": 0.5}, name="x")
 
 
 def film(frames: int) -> Frames:
@@ -28,7 +28,7 @@ def film(frames: int) -> Frames:
 
 @pytest.mark.parametrize("count", [1, 5, 33, 200, 301])
 def test_a_video_is_told_what_the_network_says_of_it(inspector: Inspector, count: int) -> None:
-    seen = glances(film(count))
+    seen = describe_frames(film(count))
     with torch.inference_mode():
         whole = inspector.network(torch.from_numpy(seen)[None]).sigmoid()[0].numpy()
     told = InspectedVideo(inspector, seen).probabilities
@@ -56,25 +56,25 @@ def test_a_state_has_the_bits_of_a_video_of_its_own(inspector: Inspector, state:
         struck[STRUCK[state]] = True
     other = frames[came_from]
     other[struck] = 255 - other[struck] // 2
-    video = InspectedVideo(inspector, glances(frames))
-    told = video.under(np.where(struck, -1, came_from), glances(other[struck]))
-    alone = InspectedVideo(inspector, glances(other)).probabilities
+    video = InspectedVideo(inspector, describe_frames(frames))
+    told = video.probabilities_for(np.where(struck, -1, came_from), describe_frames(other[struck]))
+    alone = InspectedVideo(inspector, describe_frames(other)).probabilities
     assert told.tobytes() == alone.tobytes()
     assert told.tobytes() != video.probabilities.tobytes()
 
 
 def test_only_what_a_change_can_reach_is_looked_at_again(inspector: Inspector, monkeypatch: pytest.MonkeyPatch) -> None:
     frames = film(600)
-    video, embedded = InspectedVideo(inspector, glances(frames)), []
+    video, embedded = InspectedVideo(inspector, describe_frames(frames)), []
     layers = inspected_video._Layers.__call__
     monkeypatch.setattr(
         inspected_video._Layers, "__call__", lambda self, seen: embedded.append(len(seen)) or layers(self, seen)
     )
     came_from = np.arange(600)
-    assert video.under(came_from, glances(())).tobytes() == video.probabilities.tobytes()
+    assert video.probabilities_for(came_from, describe_frames(())).tobytes() == video.probabilities.tobytes()
     assert not embedded
     came_from[300:303] = -1
-    told = video.under(came_from, glances(np.zeros((3, 36, 50, 3), np.uint8)))
+    told = video.probabilities_for(came_from, describe_frames(np.zeros((3, 36, 50, 3), np.uint8)))
     reach = 64 + 8 + inspector.network.reach + 3
     assert sum(embedded) < 2 * (64 + 8 + 12) + 32
     same = told.view(np.uint32) == video.probabilities.view(np.uint32)

@@ -12,17 +12,25 @@ import torch
 
 from jostle.core.types.clip import Frames
 from jostle.errors import CheckpointError
-from jostle.mending.descriptor import CELLS, CHANNELS, DETAIL, LIGHT, glance, glances, glances_ahead
-from jostle.mending.inspector import AT_ONCE, SIDES, BothWays, Inspector, inspector_of, reflected
+from jostle.mending.descriptor import (
+    CELLS,
+    CHANNELS,
+    DETAIL,
+    LIGHT,
+    describe_frame,
+    describe_frames,
+    stream_descriptors,
+)
+from jostle.mending.inspector import AT_ONCE, SIDES, Inspector, InspectorNetworks, build_inspector, reflect
 
 THRESHOLDS = {"both": 0.5, "causal": 0.6}
 
 
 @pytest.fixture(scope="module")
-def networks() -> BothWays:
+def networks() -> InspectorNetworks:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        return BothWays().eval()
+        return InspectorNetworks().eval()
 
 
 def film(frames: int, size: tuple[int, int] = (36, 50)) -> Frames:
@@ -34,19 +42,19 @@ def film(frames: int, size: tuple[int, int] = (36, 50)) -> Frames:
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("count", [1, 7, 64, 150, 290])
-def test_a_stream_is_told_what_the_whole_video_is(networks: BothWays, count: int, causal: bool) -> None:
+def test_a_stream_is_told_what_the_whole_video_is(networks: InspectorNetworks, count: int, causal: bool) -> None:
     frames = film(count)
     inspector = Inspector(networks, THRESHOLDS, name="x")
     told = np.array(list(inspector.inspect(iter(frames), causal=causal)))
     assert len(told) == count
     with torch.inference_mode():
-        whole = networks[SIDES[causal]](torch.from_numpy(glances(frames))[None]).sigmoid()[0].numpy()
+        whole = networks[SIDES[causal]](torch.from_numpy(describe_frames(frames))[None]).sigmoid()[0].numpy()
     assert np.abs(told - whole).max() < 1e-5
     assert np.ptp(told) > 0 or count == 1
 
 
 @pytest.mark.parametrize("count", [0, 5, 130])
-def test_threads_that_glance_change_nothing(networks: BothWays, count: int) -> None:
+def test_threads_that_glance_change_nothing(networks: InspectorNetworks, count: int) -> None:
     inspector = Inspector(networks, THRESHOLDS, name="x")
     frames = film(count) if count else np.zeros((0, 36, 50, 3), np.uint8)
     told = list(inspector.inspect(frames))
@@ -58,7 +66,7 @@ def test_threads_that_glance_change_nothing(networks: BothWays, count: int) -> N
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_gpu_says_the_same_however_many_frames_it_is_shown_at_once(
-    networks: BothWays, causal: bool, monkeypatch: pytest.MonkeyPatch
+    networks: InspectorNetworks, causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)  # all digits, so that little may differ
     frames = film(1300)
@@ -70,11 +78,11 @@ def test_a_gpu_says_the_same_however_many_frames_it_is_shown_at_once(
         assert np.abs(on_gpu - told).max() < 1e-4
 
 
-def test_of_no_frames_nothing_is_told(networks: BothWays) -> None:
+def test_of_no_frames_nothing_is_told(networks: InspectorNetworks) -> None:
     assert list(Inspector(networks, THRESHOLDS, name="x").inspect([])) == []
 
 
-def test_live_answers_come_with_their_frame_and_are_those_of_the_file(networks: BothWays) -> None:
+def test_live_answers_come_with_their_frame_and_are_those_of_the_file(networks: InspectorNetworks) -> None:
     frames = film(90)
     inspector = Inspector(networks, THRESHOLDS, name="x")
     shown = 0
@@ -93,7 +101,7 @@ def test_live_answers_come_with_their_frame_and_are_those_of_the_file(networks: 
     assert np.allclose(told, list(inspector.inspect(frames, causal=True)), atol=1e-5)
 
 
-def test_answers_come_within_the_latency_that_is_stated(networks: BothWays) -> None:
+def test_answers_come_within_the_latency_that_is_stated(networks: InspectorNetworks) -> None:
     shown = 0
 
     def camera() -> Iterator[np.ndarray]:
@@ -108,7 +116,7 @@ def test_answers_come_within_the_latency_that_is_stated(networks: BothWays) -> N
     assert max(late) > inspector.latency() - AT_ONCE
 
 
-def test_causal_answers_do_not_change_with_what_comes_after(networks: BothWays) -> None:
+def test_causal_answers_do_not_change_with_what_comes_after(networks: InspectorNetworks) -> None:
     frames = film(120)
     other = np.concatenate([frames[:70], 255 - frames[70:]])
     inspector = Inspector(networks, THRESHOLDS, name="x")
@@ -117,7 +125,7 @@ def test_causal_answers_do_not_change_with_what_comes_after(networks: BothWays) 
     assert not np.allclose(one[70:], two[70:], atol=1e-6)
 
 
-def test_memory_does_not_grow_with_the_video(networks: BothWays) -> None:
+def test_memory_does_not_grow_with_the_video(networks: InspectorNetworks) -> None:
     ground = film(8, (120, 160))
     inspector = Inspector(networks, THRESHOLDS, name="x")
 
@@ -137,19 +145,19 @@ def test_memory_does_not_grow_with_the_video(networks: BothWays) -> None:
 def test_a_frame_of_any_size_is_looked_at(size: tuple[int, int]) -> None:
     frame = np.random.default_rng(0).integers(0, 256, (*size, 3), np.uint8)
     before = frame.copy()
-    seen = glance(frame)
+    seen = describe_frame(frame)
     assert seen.shape == (CHANNELS, CELLS, CELLS)
     assert (frame == before).all()
-    assert (glance(frame) == seen).all()
-    assert (glance(np.repeat(frame, 2, axis=1)[:, ::2]) == seen).all()  # not contiguous
+    assert (describe_frame(frame) == seen).all()
+    assert (describe_frame(np.repeat(frame, 2, axis=1)[:, ::2]) == seen).all()  # not contiguous
 
 
 def test_frames_of_an_array_are_glanced_at_as_by_themselves() -> None:
     frames = film(20, (60, 90))
-    assert (glances(frames) == np.stack([glance(frame) for frame in frames])).all()
-    assert (glances(frames[::3, 5:, ::2]) == glances(iter(frames[::3, 5:, ::2]))).all()
-    parts = list(glances_ahead(frames, 2))
-    assert (np.concatenate(parts) == glances(frames)).all()
+    assert (describe_frames(frames) == np.stack([describe_frame(frame) for frame in frames])).all()
+    assert (describe_frames(frames[::3, 5:, ::2]) == describe_frames(iter(frames[::3, 5:, ::2]))).all()
+    parts = list(stream_descriptors(frames, 2))
+    assert (np.concatenate(parts) == describe_frames(frames)).all()
 
 
 def test_glances_say_what_they_mean() -> None:
@@ -157,29 +165,29 @@ def test_glances_say_what_they_mean() -> None:
     sharp = rng.integers(60, 200, (96, 96, 3), np.uint8)
     soft = sharp.copy()
     soft[:, 1:-1] = (sharp[:, :-2].astype(int) + sharp[:, 1:-1] + sharp[:, 2:]) // 3
-    assert (glance(soft)[DETAIL].astype(int) < glance(sharp)[DETAIL]).mean() > 0.9
-    dark = glance((sharp // 2).astype(np.uint8))[LIGHT].astype(int)
-    assert np.abs(dark - glance(sharp)[LIGHT].astype(int) / 2).max() <= 2
+    assert (describe_frame(soft)[DETAIL].astype(int) < describe_frame(sharp)[DETAIL]).mean() > 0.9
+    dark = describe_frame((sharp // 2).astype(np.uint8))[LIGHT].astype(int)
+    assert np.abs(dark - describe_frame(sharp)[LIGHT].astype(int) / 2).max() <= 2
     left = np.zeros((48, 48, 3), np.uint8)
     left[:, :24] = 200
-    light = glance(left)[LIGHT]
+    light = describe_frame(left)[LIGHT]
     assert (light[:, :, :6] == 200).all()
     assert not light[:, :, 6:].any()
 
 
 def test_a_median_never_looks_beyond_the_ends() -> None:
     for total in (1, 2, 5, 300):
-        assert set(reflected(torch.arange(-400, 400), total).tolist()) == set(range(total))
+        assert set(reflect(torch.arange(-400, 400), total).tolist()) == set(range(total))
 
 
-def test_weights_of_something_else_are_refused(networks: BothWays) -> None:
+def test_weights_of_something_else_are_refused(networks: InspectorNetworks) -> None:
     tensors = networks.state_dict()
-    made = inspector_of(tensors, THRESHOLDS, name="mine", device="cpu")
+    made = build_inspector(tensors, THRESHOLDS, name="mine", device="cpu")
     assert (made.threshold(), made.threshold(causal=True)) == (0.5, 0.6)
     assert made.fingerprint == Inspector(networks, THRESHOLDS, name="other").fingerprint
     assert made.fingerprint != Inspector(networks, {"both": 0.4, "causal": 0.6}, name="mine").fingerprint
-    with pytest.raises(CheckpointError, match="no weights of an inspector: 1 unexpected: extra"):
-        inspector_of({**tensors, "extra": torch.zeros(1)}, THRESHOLDS, name="mine", device="cpu")
+    with pytest.raises(CheckpointError, match="not the weights of an inspector: 1 unexpected: extra"):
+        build_inspector({**tensors, "extra": torch.zeros(1)}, THRESHOLDS, name="mine", device="cpu")
     for wrong in ({}, {"both": 0.5}, {"both": 0.5, "causal": 2.0}, {"both": "x", "causal": 0.5}):
-        with pytest.raises(CheckpointError, match="note two thresholds, both and causal"):
-            inspector_of(tensors, wrong, name="mine", device="cpu")  # type: ignore[arg-type]
+        with pytest.raises(CheckpointError, match="need two thresholds, both and causal"):
+            build_inspector(tensors, wrong, name="mine", device="cpu")  # type: ignore[arg-type]

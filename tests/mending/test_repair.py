@@ -10,7 +10,7 @@ from jostle import Clip
 from jostle.core.types.clip import Frames
 from jostle.corruptions.engine.stages import ClipSource
 from jostle.errors import BadValue, DataError
-from jostle.mending.repair import Mended
+from jostle.mending.repair import MendedSource
 
 STRUCK = np.isin(np.arange(20), [0, 1, 6, 7, 8, 9, 13, 18, 19])
 
@@ -59,7 +59,7 @@ def test_motion_is_nearer_to_what_was_there_than_holding() -> None:
 @pytest.mark.parametrize("how", ["hold", "blend", "motion"])
 def test_pieces_are_mended_as_the_whole(how: str) -> None:
     whole = jostle.mend(struck_film(), how=how, struck=STRUCK)  # type: ignore[arg-type]
-    source = Mended(ClipSource(Clip.at_rate(struck_film(), 25)), STRUCK, how)  # type: ignore[arg-type]
+    source = MendedSource(ClipSource(Clip.at_rate(struck_film(), 25)), STRUCK, how)  # type: ignore[arg-type]
     for lo, hi in ((18, 20), (7, 9), (0, 3), (5, 14)):
         assert (source.block(lo, hi) == whole[lo:hi]).all()
 
@@ -73,11 +73,11 @@ def test_a_clip_gives_a_clip() -> None:
 
 def test_what_cannot_be_mended_is_refused() -> None:
     film = struck_film()
-    with pytest.raises(DataError, match="every frame was struck, so there is nothing to mend them with"):
+    with pytest.raises(DataError, match="every frame is damaged, so there is nothing to mend them with"):
         jostle.mend(film, struck=np.ones(20, np.bool_))
     with pytest.raises(BadValue, match="one boolean a frame"):
         jostle.mend(film, struck=STRUCK[:5])
     with pytest.raises(BadValue, match="one boolean a frame, got an array of int64"):
         jostle.mend(film, struck=np.zeros(20, np.int64))
-    with pytest.raises(BadValue, match="hold, blend, motion, not 'glue'"):
+    with pytest.raises(BadValue, match="unknown mending method 'glue'; choose one of hold, blend, motion"):
         jostle.mend(film, struck=STRUCK, how="glue")  # type: ignore[arg-type]

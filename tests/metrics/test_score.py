@@ -142,7 +142,7 @@ def test_weights_are_repeats() -> None:
     for name in ("activitynet", "thumos14-official"):
         rules = protocols[name]
         made = score(found, real, protocol=name, tious=[0.4, 0.7])
-        quick = Resamples.of(align(found, real), made.matches, real, rules).weighted(weight)
+        quick = Resamples.from_matches(align(found, real), made.matches, real, rules).weighted(weight)
 
         copies = [(video, k) for video, count in enumerate(weight) for k in range(count)]
 

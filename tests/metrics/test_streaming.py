@@ -123,7 +123,7 @@ def test_a_bad_batch_is_refused_whole(preds, target, message) -> None:
     good = {"segments": [], "scores": [], "labels": []}
     with pytest.raises(BadValue, match=message):
         metric.update([good, preds], [{"segments": [[0, 1]], "labels": [0]}, target])
-    assert not metric._real
+    assert not metric._targets
 
 
 def test_a_video_is_added_once() -> None:

@@ -8,7 +8,7 @@ from torch import nn
 
 from jostle.errors import CheckpointError
 from jostle.models.input_spec import InputSpec
-from jostle.models.recognition.recogniser import changed, fill
+from jostle.models.recognition.recogniser import changed, load_weights
 
 
 @pytest.mark.parametrize(("resize", "wanted"), [(112, 54), ((112, 150), (54, 72)), (None, None)])
@@ -18,10 +18,11 @@ def test_a_size_alone_takes_the_resize_along(resize: tuple[int, int] | int | Non
     assert changed("net", spec, {"size": 48, "resize": 60}).resize == 60
 
 
+@pytest.mark.fault("F54")
 def test_F54_many_names_are_few_in_the_message() -> None:
     network = nn.Sequential(*(nn.Linear(2, 2) for _ in range(200)))
     with pytest.raises(CheckpointError) as caught:
-        fill("net", network, {f"other.{i}": torch.zeros(1) for i in range(300)})
+        load_weights("net", network, {f"other.{i}": torch.zeros(1) for i in range(300)})
     assert str(caught.value) == (
         "net: the weights belong to another network: 400 missing: 0.weight, 0.bias, 1.weight and 397 more; "
         "300 unexpected: other.0, other.1, other.2 and 297 more"

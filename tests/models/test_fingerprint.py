@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from jostle.models import InputSpec, Recogniser
 from jostle.models.fingerprint import tensors_fingerprint
+from jostle.models.input_spec import InputSpec
+from jostle.models.recognition.recogniser import Recogniser
 
 
 def test_equal_weights_have_equal_fingerprints() -> None:

@@ -13,11 +13,11 @@ import torch
 import jostle
 from golden.by_rule import clip, shapes, stored, weights
 from jostle.errors import BadValue, CheckpointError, UnknownName
-from jostle.models import extractors, load_extractor
 from jostle.models.checkpoints import read_weights, write_weights
+from jostle.models.extractors.extractor import extractors, load_extractor
 from jostle.models.extractors.i3d import I3dConfig, InceptionI3d, same_padding
 from jostle.models.input_spec import InputSpec, resized
-from jostle.models.loading.extractor import AskedExtractor
+from jostle.models.loading.extractor import ExtractorSpec
 from jostle.models.preprocessing.crop import centre_crop, cut
 
 
@@ -103,7 +103,7 @@ def test_an_extractor_gives_one_feature_a_clip() -> None:
     assert features.shape == (2, extract.dim) == (2, 1024)
     assert features.dtype == np.float32
     np.testing.assert_array_equal(features[1:], extract(clips[1:]))
-    with pytest.raises(BadValue, match="at least 9 frames, not 8; 16 are usual"):
+    with pytest.raises(BadValue, match="at least 9 frames, not 8; 16 is the default"):
         extract(clips[:, :8])
     with pytest.raises(BadValue, match=r"must be \(B, T, H, W, 3\) uint8, not \(9, 60, 80, 3\) uint8"):
         extract(clips[0])
@@ -162,14 +162,14 @@ def test_two_streams_are_filled_from_two_public_files(two_files: Path, tmp_path:
 
 
 def test_two_streams_are_known_by_both_files(two_files: Path, tmp_path: Path) -> None:
-    known = AskedExtractor("i3d_two_stream", two_files).fingerprint()
+    known = ExtractorSpec("i3d_two_stream", two_files).fingerprint()
     assert known is not None
     assert known.startswith("sha256:")
     shutil.copytree(two_files, tmp_path / "same")
-    assert AskedExtractor("i3d_two_stream", tmp_path / "same").fingerprint() == known
+    assert ExtractorSpec("i3d_two_stream", tmp_path / "same").fingerprint() == known
     with (tmp_path / "same" / "flow_imagenet.pt").open("ab") as file:
         file.write(b" ")
-    assert AskedExtractor("i3d_two_stream", tmp_path / "same").fingerprint() != known
+    assert ExtractorSpec("i3d_two_stream", tmp_path / "same").fingerprint() != known
 
 
 def test_what_lacks_of_two_streams_is_named(two_files: Path, tmp_path: Path) -> None:

@@ -29,9 +29,9 @@ def test_what_it_may_be() -> None:
         InputSpec(16, 4, 128, 112, odd_margin="floor")  # type: ignore[arg-type]
     with pytest.raises(BadValue, match="crops is one of centre, three, ten, not 'five'"):
         InputSpec(16, 4, 128, 112, crops="five")  # type: ignore[arg-type]
-    with pytest.raises(BadValue, match="a clip spread 'first' is of the whole video; clips is 1"):
+    with pytest.raises(BadValue, match="a clip spread 'first' covers the whole video; clips must be 1"):
         InputSpec(16, 4, 128, 112, spread="first", clips=10)
-    with pytest.raises(BadValue, match="starts 'parts' goes with spread 'span'"):
+    with pytest.raises(BadValue, match="starts 'parts' needs spread 'span'"):
         InputSpec(16, 4, 128, 112, starts="parts")
     with pytest.raises(BadValue, match="shrunk must be at least 1, got 0"):
         InputSpec(16, 4, 128, 112, shrunk=0)

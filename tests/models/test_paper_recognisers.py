@@ -16,11 +16,12 @@ from torch import Tensor, nn
 import jostle
 from jostle.core.random import rng_for
 from jostle.errors import BadValue, CheckpointError
-from jostle.evaluation.inference.frame_sampling import shown_frames
+from jostle.evaluation.inference.frame_sampling import sample_frames
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.models import InputSpec, Recogniser, recognisers
 from jostle.models.extractors.penultimate import as_extractor
-from jostle.models.recognition.public_names import bare, multiscale
+from jostle.models.input_spec import InputSpec
+from jostle.models.recognition.public_names import multiscale, strip_prefixes
+from jostle.models.recognition.recogniser import Recogniser, recognisers
 
 # How each is made small enough to run here: few frames of few pixels.
 SMALL: dict[str, dict[str, Any]] = {
@@ -189,9 +190,9 @@ def classes_of(count: int) -> dict[str, Tensor]:
 
 def test_only_what_stands_before_all_names_is_taken_off() -> None:
     tensor = torch.zeros(1)
-    assert set(bare({"model.a": tensor, "b": tensor})) == {"model.a", "b"}
-    assert set(bare({"module.model.a": tensor})) == {"a"}
-    assert bare({}) == {}
+    assert set(strip_prefixes({"model.a": tensor, "b": tensor})) == {"model.a", "b"}
+    assert set(strip_prefixes({"module.model.a": tensor})) == {"a"}
+    assert strip_prefixes({}) == {}
 
 
 def test_wrong_weights_are_told_in_a_line() -> None:
@@ -264,7 +265,7 @@ def test_the_first_i3d_as_a_recogniser() -> None:
 
 
 def spec_of(name: str, **changes: Any) -> InputSpec:
-    return recognisers[name].shown(changes)
+    return recognisers[name].input_spec(changes)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +286,7 @@ def test_clips_are_the_published_ones(name: str, frames: int, step: int, size: i
     assert (many.clips, many.crops) == (clips, "three" if clips == 10 else "centre")
     assert replace(many, clips=None, crops="centre", starts="ends") == one
     # As the published files count them: a test of PySlowFast begins its clips at tenths, MViT's from end to end.
-    firsts = shown_frames(Sampling(), many, np.arange(300) / 30, Fraction(30), rng_for(0))[:, 0].tolist()
+    firsts = sample_frames(Sampling(), many, np.arange(300) / 30, Fraction(30), rng_for(0))[:, 0].tolist()
     room = 300 - frames * step
     assert firsts == [room * i // 10 if clips == 10 else i * (room // 4) for i in range(clips)]
 
@@ -302,7 +303,7 @@ def test_the_study_of_kinetics400_p_has_its_own_loader() -> None:
         assert (spec.resize, spec.size, spec.shrunk) == (side * 5 // 4, side * 5 // 4, side)
         assert spec.mean == (0.485, 0.456, 0.406)
         assert spec.prepare(np.zeros((2, 300, 400, 3), np.uint8)).shape == (1, 3, 2, side, side)
-        rows = shown_frames(Sampling(clips=10), spec, np.arange(300) / 30, Fraction(30), rng_for(0))
+        rows = sample_frames(Sampling(clips=10), spec, np.arange(300) / 30, Fraction(30), rng_for(0))
         assert rows.tolist() == [[i * 300 // spec.frames for i in range(spec.frames)]]
 
 
@@ -314,14 +315,14 @@ def test_the_study_of_mini_kinetics_c_spreads_32_frames_and_averages_logits() ->
 
 def test_views_and_fields_together_and_views_that_are_not_there() -> None:
     assert spec_of("slow_r50", views="published", clips=3).clips == 3
-    with pytest.raises(BadValue, match="slow_r50: there are no views 'kinetics-c'; it knows published, kinetics400-p"):
+    with pytest.raises(BadValue, match="slow_r50: there are no views 'kinetics-c'; choose one of published"):
         spec_of("slow_r50", views="kinetics-c")
     with pytest.raises(BadValue, match="puppet_c3d: its input has no setting views"):
         jostle.load_recogniser("puppet_c3d", weights="random", views="published")
     assert recognisers["tam_resnet50"].fit({"views": "published", "time_stride": True, "frames": 8}) == {
         "views": "published", "time_stride": True, "frames": 8,
     }  # fmt: skip
-    with pytest.raises(BadValue, match=r"what tam_resnet50 is shown has no setting frame: did you mean frames\?"):
+    with pytest.raises(BadValue, match=r"the input of tam_resnet50 has no setting frame: did you mean frames\?"):
         recognisers["tam_resnet50"].fit({"frame": 8})
 
 

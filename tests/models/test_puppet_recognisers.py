@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from jostle.models import load_recogniser
 from jostle.models.recognition.puppet_frames import FrameClassifier
 from jostle.models.recognition.puppets import NETWORKS, SPEC, Apart, shifted
+from jostle.models.recognition.recogniser import load_recogniser
 
 SHIPPED_BYTES = 8e6
 
@@ -87,4 +87,4 @@ def test_a_frame_is_told_by_the_place_that_is_looked_at() -> None:
         network.where.weight.zero_()[0, 0] = 100.0
         seen[:, 0], seen[:, 0, 3, 5] = 0.0, 1.0
         alone = network.classifier(seen[:, :, 3, 5])
-        torch.testing.assert_close(network.tell(seen), alone)
+        torch.testing.assert_close(network.classify(seen), alone)

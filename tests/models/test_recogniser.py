@@ -11,9 +11,16 @@ from torch import Tensor, nn
 
 from jostle import names
 from jostle.errors import BadValue, CheckpointError, DataError, UnknownName
-from jostle.models import InputSpec, Recogniser, load_recogniser, recognisers
 from jostle.models.extractors.extractor import ExtractorKind
-from jostle.models.recognition.recogniser import CROPS_AT_ONCE, changed, with_weights
+from jostle.models.input_spec import InputSpec
+from jostle.models.recognition.recogniser import (
+    CROPS_AT_ONCE,
+    Recogniser,
+    changed,
+    load_recogniser,
+    recognisers,
+    with_weights,
+)
 
 SPEC = InputSpec(frames=4, stride=4, resize=20, size=16, mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4))
 

@@ -10,7 +10,7 @@ from jostle.core.types.clip import Clip, Frames
 from jostle.datasets.puppets.film import CLASSES, trimmed
 from jostle.datasets.puppets.similar_frames import LABELS
 from jostle.datasets.puppets.splits import CASTS
-from jostle.training.clips import even
+from jostle.training.clips import evenly_spaced
 
 NAMES = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided")
 
@@ -19,7 +19,7 @@ NAMES = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided")
 def clips() -> Frames:
     """(16, 16, H, W, 3): one clip of each class, of puppets of the test's cast, in a film that no subset has."""
     films = [trimmed(7, f"shipped_{label}", label=label, puppet=CASTS["test"][i]) for i, label in enumerate(CLASSES)]
-    return np.stack([[film.draw(int(t), int(t) + 1)[0] for t in even(film.frames, 16)] for film in films])
+    return np.stack([[film.draw(int(t), int(t) + 1)[0] for t in evenly_spaced(film.frames, 16)] for film in films])
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import torch
 
 from jostle.errors import BadValue, CheckpointError, MissingExtra, UnknownName
 from jostle.models.extractors.penultimate import as_extractor
-from jostle.models.recognition.recogniser import kind_of, load_recogniser, recognisers
+from jostle.models.recognition.recogniser import find_kind, load_recogniser, recognisers
 from jostle.models.recognition.timm import _load, settings_of, spec_of
 
 # Crops of the centre, squashed ones, another test size, other means, larger than the frame, bilinear.
@@ -35,7 +35,7 @@ def test_without_timm_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "timm", None)
     with pytest.raises(MissingExtra, match=r"timm/resnet18 needs packages .*jostle\[timm\]"):
         load_recogniser("timm/resnet18", weights="random")
-    with pytest.raises(BadValue, match="say which, as timm/resnet50"):
+    with pytest.raises(BadValue, match="name a network, as timm/resnet50"):
         recognisers["timm/NAME"].load("random", {})
 
 
@@ -70,7 +70,7 @@ def test_every_square_classifier_of_timm_has_a_spec(timm: ModuleType) -> None:
     odd = []
     for name in timm.list_models(pretrained=True):
         try:
-            spec = kind_of(f"timm/{name}").spec
+            spec = find_kind(f"timm/{name}").spec
             assert spec is not None
             assert spec.frames == 1
         except BadValue:
@@ -116,12 +116,12 @@ def test_weights_of_another_network_are_refused(timm: ModuleType) -> None:
 
 def test_names_that_timm_does_not_have_are_told_with_those_it_has(timm: ModuleType) -> None:
     with pytest.raises(UnknownName, match=r"did you mean .*resnet18"):
-        kind_of("timm/resnet181")
+        find_kind("timm/resnet181")
     with pytest.raises(UnknownName, match="no tag of timm's resnet18 is called 'a9': "):
-        kind_of("timm/resnet18.a9")
+        find_kind("timm/resnet18.a9")
 
 
 def test_public_weights_are_those_of_timms_hub(timm: ModuleType) -> None:
-    place = kind_of("timm/resnet50.a1_in1k").place
+    place = find_kind("timm/resnet50.a1_in1k").place
     assert place is not None
     assert place.url == "hf:timm/resnet50.a1_in1k/model.safetensors"

@@ -14,7 +14,7 @@ import torch
 from jostle.errors import BadValue, CheckpointError, MissingExtra
 from jostle.models.objects.object_detector import load_object_detector, object_detectors
 from jostle.models.objects.torchvision import COCO
-from jostle.models.weights.shipped.sources import places
+from jostle.models.weights.shipped.sources import read_sources
 
 NAMES = {
     "fasterrcnn_resnet50_fpn": "FasterRCNN_ResNet50_FPN_Weights",
@@ -94,7 +94,7 @@ def test_nothing_is_dropped_for_a_low_score(detection: ModuleType) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_are_where_the_library_publishes_them(name: str, detection: ModuleType) -> None:
     published = getattr(detection, NAMES[name]).COCO_V1
-    place = places()["objectdetectors"][name]
+    place = read_sources()["objectdetectors"][name]
     assert (place.url, place.mebibytes) == (published.url, published.meta["_file_size"])
     assert place.sha256 in place.url
     assert set(place.has) <= set(built(detection, name, 3).state_dict())

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from jostle.errors import CheckpointError, UnknownName
-from jostle.models.recognition.recogniser import kind_of, load_recogniser
+from jostle.models.recognition.recogniser import find_kind, load_recogniser
 
 
 @pytest.fixture(scope="session")
@@ -26,14 +26,14 @@ def test_frames_are_prepared_as_torchvision_does(models: ModuleType, name: str, 
     architecture, _, tag = name.partition(".")
     published = models.get_model_weights(architecture)
     theirs = (published[tag] if tag else published.DEFAULT).transforms()(image.fromarray(frame))
-    spec = kind_of(f"torchvision/{name}").spec
+    spec = find_kind(f"torchvision/{name}").spec
     assert spec is not None
     assert torch.equal(spec.prepare(frame[None])[0, 0], theirs)
 
 
 def test_every_image_classifier_says_what_it_sees_and_where_its_weights_are(models: ModuleType) -> None:
     for name in models.list_models(module=models):
-        kind = kind_of(f"torchvision/{name}")
+        kind = find_kind(f"torchvision/{name}")
         assert kind.place is not None
         assert kind.place.url.startswith("https://download.pytorch.org/models/")
         assert kind.place.sha256 in kind.place.url
@@ -58,8 +58,8 @@ def test_what_does_not_fit_is_said(models: ModuleType) -> None:
     with pytest.raises(CheckpointError, match="belong to another network"):
         load_recogniser("torchvision/alexnet", weights=models.resnet18().state_dict())
     with pytest.raises(UnknownName, match="did you mean resnet18"):
-        kind_of("torchvision/resnet19")
+        find_kind("torchvision/resnet19")
     with pytest.raises(UnknownName, match="IMAGENET1K_V1"):
-        kind_of("torchvision/resnet18.IMAGENET1K_V9")
+        find_kind("torchvision/resnet18.IMAGENET1K_V9")
     with pytest.raises(UnknownName, match="no image classifier"):
-        kind_of("torchvision/fasterrcnn_resnet50_fpn")
+        find_kind("torchvision/fasterrcnn_resnet50_fpn")

@@ -15,7 +15,7 @@ import torch
 
 from jostle.errors import BadValue, CheckpointError, MissingExtra
 from jostle.models.objects.object_detector import load_object_detector
-from jostle.models.objects.transformers import Preparation, resized
+from jostle.models.objects.transformers import ObjectPreprocessing, resized
 
 needs_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason="transformers is not installed"
@@ -69,7 +69,7 @@ def test_boxes_are_the_librarys_own(kind: str, tmp_path: Path) -> None:
     assert detector.classes == ("cat", "", "dog")
     frames = np.random.default_rng(0).integers(0, 256, (2, 48, 64, 3), np.uint8)
     found = detector(frames)
-    prepare = Preparation.of("", {"size": SIZES[name], "do_normalize": name == "detr"})
+    prepare = ObjectPreprocessing.of("", {"size": SIZES[name], "do_normalize": name == "detr"})
     for frame, boxes in zip(frames, found, strict=True):
         with torch.inference_mode():
             made = network(pixel_values=prepare(torch.tensor(frame).permute(2, 0, 1)[None] / 255))
@@ -128,16 +128,16 @@ def test_sides_are_those_of_the_library(size: tuple[int, int]) -> None:
 
 def test_frames_are_prepared_as_the_folder_says() -> None:
     grey = torch.full((1, 3, 30, 40), 0.5)
-    usual = Preparation.of("", {"size": 60, "max_size": 70})(grey)
+    usual = ObjectPreprocessing.of("", {"size": 60, "max_size": 70})(grey)
     assert usual.shape == (1, 3, 52, 70)
     assert usual[0, :, 0, 0].numpy() == pytest.approx([(0.5 - 0.485) / 0.229, (0.5 - 0.456) / 0.224, 0.094 / 0.225])
-    squashed = Preparation.of("", {"size": {"height": 20, "width": 20}, "do_normalize": False, "resample": 3})
+    squashed = ObjectPreprocessing.of("", {"size": {"height": 20, "width": 20}, "do_normalize": False, "resample": 3})
     assert squashed.mode == "bicubic"
     assert squashed(grey).shape == (1, 3, 20, 20)
     assert squashed(grey).numpy() == pytest.approx(0.5)
-    assert Preparation.of("", {"do_resize": False})(grey).shape == grey.shape
+    assert ObjectPreprocessing.of("", {"do_resize": False})(grey).shape == grey.shape
     with pytest.raises(CheckpointError, match=r"here: size is \{'longest': 3\}"):
-        Preparation.of("here", {"size": {"longest": 3}})
+        ObjectPreprocessing.of("here", {"size": {"longest": 3}})
 
 
 @needs_transformers

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import read_weights
 from jostle.models.extractors.extractor import extractors, load_extractor
-from jostle.models.extractors.tsp import SPEC, R2Plus1D34, translated
+from jostle.models.extractors.tsp import SPEC, R2Plus1D34, rename_public_weights
 
 # Output channels, blocks and the channels between the halves of the first convolution and of all others.
 LAYERS = {1: (64, 3, 144, 144), 2: (128, 4, 230, 288), 3: (256, 6, 460, 576), 4: (512, 3, 921, 1152)}
@@ -110,10 +110,10 @@ def test_features_are_those_of_the_network_written_out(weights: dict[str, Tensor
 def test_public_weights_keep_the_network_beside_its_classifiers(weights: dict[str, Tensor], tmp_path: Path) -> None:
     public = {f"features.{name}": tensor for name, tensor in weights.items()}
     public |= {"fc1.weight": torch.zeros(200, 512), "fc1.bias": torch.zeros(200), "fc2.weight": torch.zeros(2, 1024)}
-    ours = translated(public, torch.nn.Identity())
+    ours = rename_public_weights(public, torch.nn.Identity())
     assert set(ours) == set(weights)
     bare = weights | {"fc.weight": torch.zeros(400, 512)}
-    assert set(translated(bare, torch.nn.Identity())) == set(weights)  # as torchvision's own files are
+    assert set(rename_public_weights(bare, torch.nn.Identity())) == set(weights)  # as torchvision's own files are
     few = {name: public[name] for name in ("features.stem.0.weight", "fc1.weight")}
     torch.save({"model": few, "epoch": 5, "args": argparse.Namespace(backbone="r2plus1d_34")}, tmp_path / "tsp.pth")
     read = read_weights(tmp_path / "tsp.pth")

@@ -15,8 +15,8 @@ from torch.nn import functional as F
 
 from jostle.errors import BadValue, CheckpointError, MissingExtra
 from jostle.models.checkpoints import read_weights
-from jostle.models.extractors.extractor import Extractor, ExtractorKind, extractors, filled, load_extractor
-from jostle.models.extractors.videomae_v2 import VideoMaeV2, VideoMaeV2Config, translated
+from jostle.models.extractors.extractor import Extractor, ExtractorKind, build_with_weights, extractors, load_extractor
+from jostle.models.extractors.videomae_v2 import VideoMaeV2, VideoMaeV2Config, rename_public_weights
 from jostle.models.input_spec import InputSpec
 
 needs_transformers = pytest.mark.skipif(
@@ -90,7 +90,7 @@ def restated(weights: dict[str, Tensor], clips: Tensor, config: VideoMaeV2Config
 def tiny(**changes: object) -> ExtractorKind:
     spec = InputSpec(frames=4, stride=4, resize=(28, 28), size=28, layout="TCHW", antialias=False)
     return ExtractorKind(
-        "tiny", partial(VideoMaeV2, TINY), spec, 24, 4, "", most_frames=4, translate=translated, **changes
+        "tiny", partial(VideoMaeV2, TINY), spec, 24, 4, "", most_frames=4, translate=rename_public_weights, **changes
     )  # type: ignore[arg-type]
 
 
@@ -98,7 +98,7 @@ def tiny(**changes: object) -> ExtractorKind:
 @pytest.mark.parametrize("prefix", ["", "module.encoder.", "backbone.", "model.backbone."])
 def test_features_are_those_of_the_transformer_written_out(prefix: str) -> None:
     public = public_weights()
-    network = filled(tiny(), {prefix + name: tensor for name, tensor in public.items()}).eval()
+    network = build_with_weights(tiny(), {prefix + name: tensor for name, tensor in public.items()}).eval()
     clips = torch.rand(3, 4, 3, 28, 28, generator=torch.Generator().manual_seed(2))
     with torch.inference_mode():
         made = network.features(clips)  # type: ignore[operator]
@@ -114,7 +114,7 @@ def test_a_file_as_the_trainers_write_it(inside: str | None, tmp_path: Path) -> 
     public = public_weights()
     half = {name: tensor.half() for name, tensor in public.items()}
     torch.save({inside: half, "epoch": 3} if inside else half, tmp_path / "vit_g.pth")
-    extractor = Extractor(tiny(), filled(tiny(), read_weights(tmp_path / "vit_g.pth")))
+    extractor = Extractor(tiny(), build_with_weights(tiny(), read_weights(tmp_path / "vit_g.pth")))
     frames = np.random.default_rng(0).integers(0, 256, (3, 4, 40, 60, 3), np.uint8)
     made = extractor(frames)
     # Frames are squeezed to a square, and only divided by 255.
@@ -134,7 +134,7 @@ def test_the_giant_has_a_billion_weights_and_all_find_their_place() -> None:
     counted = sum(int(np.prod(shape)) for name, shape in shapes.items() if not name.startswith("head."))
     assert counted == 1_011_610_752
     kind = extractors["videomae_v2_g"]
-    network = filled(kind, {name: torch.empty(shape, device="meta") for name, shape in shapes.items()})
+    network = build_with_weights(kind, {name: torch.empty(shape, device="meta") for name, shape in shapes.items()})
     keys = sum(p.numel() for name, p in network.named_parameters() if name.endswith("key.bias"))  # in some versions
     assert sum(p.numel() for p in network.parameters()) - keys == counted
     assert kind.dim == config.dim
@@ -167,19 +167,19 @@ def test_the_fused_tensor_is_taken_apart_and_keys_have_no_bias() -> None:
         "blocks.0.attn.q_bias": torch.tensor([1.0, 2.0]),
         "blocks.0.attn.v_bias": torch.tensor([3.0, 4.0]),
     }
-    made = translated(weights, Named())
+    made = rename_public_weights(weights, Named())
     assert made[f"{layer}.query.weight"].tolist() == [[0, 1], [2, 3]]
     assert made[f"{layer}.key.weight"].tolist() == [[4, 5], [6, 7]]
     assert made[f"{layer}.value.weight"].tolist() == [[8, 9], [10, 11]]
     assert (made[f"{layer}.query.bias"].tolist(), made[f"{layer}.value.bias"].tolist()) == ([1, 2], [3, 4])
     assert f"{layer}.key.bias" not in made
-    older = translated(weights, Named(f"{layer}.key.bias"))
+    older = rename_public_weights(weights, Named(f"{layer}.key.bias"))
     assert older[f"{layer}.key.bias"].tolist() == [0, 0]
 
 
 def test_weights_from_before_fine_tuning_are_refused() -> None:
     with pytest.raises(CheckpointError, match=r"they have decoder\.norm\.weight; the fine-tuned ones") as error:
-        translated({"decoder.norm.weight": torch.zeros(2)}, Named())
+        rename_public_weights({"decoder.norm.weight": torch.zeros(2)}, Named())
     assert error.value.fault == "F54"
 
 
@@ -188,9 +188,9 @@ def test_weights_of_another_size_are_refused() -> None:
     weights = public_weights()
     weights["blocks.1.attn.qkv.weight"] = torch.zeros(7, 24)
     with pytest.raises(CheckpointError, match="belong to another network"):
-        filled(tiny(), weights)
+        build_with_weights(tiny(), weights)
     with pytest.raises(CheckpointError, match=r"48 missing: transformer\.embeddings"):
-        filled(tiny(), {"fc_norm.weight": torch.zeros(24)})
+        build_with_weights(tiny(), {"fc_norm.weight": torch.zeros(24)})
 
 
 def test_without_transformers_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

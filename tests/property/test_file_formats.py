@@ -24,13 +24,13 @@ from jostle.io.files.annotations import (
     write_truth,
     write_video_labels,
 )
-from jostle.io.files.class_numbers import officially_named
+from jostle.io.files.class_numbers import name_official_classes
 from jostle.io.files.format import formats
-from jostle.io.files.video_ids import normal_id
+from jostle.io.files.video_ids import normalize_id
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 times = st.floats(0, 1e6)
-ids = st.text(min_size=1, max_size=12).map(normal_id).filter(lambda name: not set(name) & set("\0\r"))
+ids = st.text(min_size=1, max_size=12).map(normalize_id).filter(lambda name: not set(name) & set("\0\r"))
 words = st.from_regex(r"[A-Za-z0-9_\-]{1,12}", fullmatch=True)
 labels = st.text(min_size=1, max_size=12).filter(
     lambda name: name.strip() and not name.isdigit() and not set(name) & set("\0\r")
@@ -226,7 +226,7 @@ def test_predictions_as_pickle(tmp_path: Path, found: Predictions) -> None:
 @given(found=detections(words, grouped=False, numbered=True))
 def test_predictions_as_thumos14_text(tmp_path: Path, found: Predictions) -> None:
     write_predictions(found, tmp_path / "found.txt")
-    assert_same(read_predictions(tmp_path / "found.txt"), officially_named(found))
+    assert_same(read_predictions(tmp_path / "found.txt"), name_official_classes(found))
 
 
 @anything

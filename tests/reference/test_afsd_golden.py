@@ -100,7 +100,7 @@ def test_outputs(form: str, built: Build) -> None:
 def test_targets_losses_gradients(form: str, built: Build, kind: str) -> None:
     wanted = golden(form, "train")
     # In double precision, as processors add up single ones each in its own way.
-    detector = built(form, released_faults=kind == "published").train().double()
+    detector = built(form, reproduce_bugs=kind == "published").train().double()
     length, names = detector.config.max_length, list(afsd_rule.VIDEOS[form])
     clips = []
     for row in wanted["batch_index"]:
@@ -175,20 +175,20 @@ def check_all(found: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> None:
     ],
 )
 def test_segments_of_thumos14(form: str, built: Build, number: int, video: str) -> None:
-    detector, wanted = built(form, released_faults=True), golden(form, "detect")
+    detector, wanted = built(form, reproduce_bugs=True), golden(form, "detect")
     found = detector.candidates(afsd_rule.frames(form, video))
     counts = wanted["candidates_per_call"].reshape(3, 20)[number]
     assert np.bincount(found.labels, minlength=20).tolist() == counts.tolist()
-    kept = detector.suppressed(found)
+    kept = detector.suppress(found)
     pred = wanted["pred"][wanted["pred"][:, 0] == number]
     check_all(np.c_[kept.labels + 1, kept.segments / 10, kept.scores], pred[:, 1:])
-    mended = built(form).suppressed(found)
+    mended = built(form).suppress(found)
     assert len(kept) < len(mended) <= len(kept) + 20  # one of each class is found again
 
 
 @pytest.mark.parametrize("form", ["anet"])
 def test_segments_of_activitynet(form: str, built: Build) -> None:
-    detector, wanted = built(form, released_faults=True), golden(form, "detect")
+    detector, wanted = built(form, reproduce_bugs=True), golden(form, "detect")
     rng = np.random.Generator(np.random.PCG64(9))
     scores = [np.round(rng.random(200), 6) for _ in range(4)]
     for number, (video, fps) in enumerate((("v_r", 7.5), ("v_s", 5.0)), 2):
@@ -205,7 +205,7 @@ def test_segments_of_activitynet(form: str, built: Build) -> None:
 def test_boundary_pooling(case: str, kind: str) -> None:
     ops = {key: torch.from_numpy(value) for key, value in golden("thumos", "ops").items() if key.startswith("pool")}
     x = ops[f"pool_{case}_x"].requires_grad_()
-    made = boundary_max_pool(x, ops[f"pool_{case}_segments"], released_faults=kind == "published")
+    made = boundary_max_pool(x, ops[f"pool_{case}_segments"], reproduce_bugs=kind == "published")
     torch.testing.assert_close(made, ops[f"pool_{case}_out"], rtol=0, atol=0)
     made.backward(ops[f"pool_{case}_grad_out"])
     torch.testing.assert_close(x.grad, ops[f"pool_{case}_grad_{kind}"], rtol=1e-6, atol=1e-6)

@@ -17,7 +17,13 @@ torch = pytest.importorskip("torch")
 from jostle.models.detection.basictad import BasicTAD
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.basictad_losses import softmax_focal
-from jostle.models.detection.blocks.centred_anchors import AT_A_STEP, answering, decoded, make_anchors, overlaps
+from jostle.models.detection.blocks.centred_anchors import (
+    AT_A_STEP,
+    decode_segments,
+    make_anchors,
+    match_anchors,
+    overlaps,
+)
 from jostle.models.detection.blocks.convolution import DeformableConv
 from jostle.models.detection.blocks.losses import centre_distance_iou, focal
 from jostle.models.detection.detector import load_detector
@@ -49,7 +55,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
             torch.save({key: torch.from_numpy(value) for key, value in tensors.items()}, files[form])
         sizes = basictad_rule.SIZES[form]
         made = load_detector(
-            f"basictad_thumos_{form}", weights=files[form], **(sizes | {"released_faults": True} | changes)
+            f"basictad_thumos_{form}", weights=files[form], **(sizes | {"reproduce_bugs": True} | changes)
         )
         assert isinstance(made, BasicTAD)
         return made
@@ -126,24 +132,24 @@ def check_all(found: npt.NDArray[Any], wanted: npt.NDArray[Any], ends: float) ->
 def test_segments(form: str, built: Build) -> None:
     detector, wanted = built(form), golden(form, "infer")
     count = basictad_rule.WINDOWS[form][1][1]
-    found = detector.gathered(found_in(detector, form), count)
+    found = detector.merge_clips(found_in(detector, form), count)
     assert len(found) == wanted["candidates_above"]
     every = built(form, min_probability=0.0)
-    pairs = every.gathered(found_in(every, form), count)
+    pairs = every.merge_clips(found_in(every, form), count)
     near(pairs.segments[::20], wanted["candidates_segments"], 5e-4)
     near(pairs.scores.reshape(-1, 20).max(1), wanted["candidates_scores_max"], 1e-5)
-    kept = detector.suppressed(found)
+    kept = detector.suppress(found)
     check_all(
         np.c_[kept.segments, kept.labels, kept.scores],
         np.c_[wanted["nmw"][:, :2], wanted["nmw_labels"], wanted["nmw"][:, 2]],
         1e-3,
     )
-    seconds = detector.seconds_of(found, detector.config.fps, count / detector.config.fps)
+    seconds = detector.to_seconds(found, detector.config.fps, count / detector.config.fps)
     final = wanted["final"][wanted["final"][:, 0] < wanted["final"][:, 1]]  # those without length are no segments here
     check_all(np.c_[seconds.start, seconds.end, seconds.label, seconds.score], final, 1e-5)
     assert len(final) < len(wanted["final"])
-    mended = built(form, released_faults=False)
-    segments = mended.suppressed(mended.gathered(found_in(mended, form), count)).segments
+    mended = built(form, reproduce_bugs=False)
+    segments = mended.suppress(mended.merge_clips(found_in(mended, form), count)).segments
     assert (segments[:, 0] < segments[:, 1]).all()
 
 
@@ -155,14 +161,14 @@ def test_segments_of_points_with_softmax(built: Build) -> None:
         assert len(found) == len(point)
         near(found.scores, wanted[f"w{number}_scores"][point, label], 1e-5)
         near(found.segments, wanted[f"w{number}_segments"][point], 5e-4)
-    merged = detector.gathered(parts, 102)
+    merged = detector.merge_clips(parts, 102)
     _, label, start, end, score = wanted["nmw"].T
     check_all(np.c_[merged.segments, merged.labels + 1, merged.scores], np.c_[start, end, label, score], 1e-3)
-    kept = detector.suppressed(merged)
+    kept = detector.suppress(merged)
     check_all(np.c_[kept.segments / 6, kept.labels + 1, kept.scores], wanted["final"], 1e-3)
     assert wanted["final"][:, 1].max() > 102 / 6  # the program finds what lies behind the end of the video
-    mended = built("afm6", released_faults=False)
-    assert mended.gathered(found_in(mended, "afm6"), 102).segments.max() <= 102
+    mended = built("afm6", reproduce_bugs=False)
+    assert mended.merge_clips(found_in(mended, "afm6"), 102).segments.max() <= 102
 
 
 def lesson(form: str, wanted: Arrays) -> tuple[Any, Actions]:
@@ -179,7 +185,7 @@ def test_targets(form: str, built: Build) -> None:
     actions = lesson(form, wanted)[1]
     if form == "ab6":
         near(detector.anchors, wanted["anchors"], 1e-5)
-        number, ignored = answering(detector.anchors, actions)
+        number, ignored = match_anchors(detector.anchors, actions)
         labels = torch.where(number >= 0, actions.labels.gather(-1, number.clamp(min=0)), 20)
         np.testing.assert_array_equal(labels, wanted["target_labels"])
         np.testing.assert_array_equal(~ignored, wanted["target_label_weights"] > 0)
@@ -192,7 +198,7 @@ def test_targets(form: str, built: Build) -> None:
     np.testing.assert_array_equal(torch.where(made.ignored, -1, made.labels + 1), wanted["target_labels"])
     distances = wanted["target_distances"][made.positive] if form == "afs3" else wanted["target_distances_positive"]
     near(made.offsets[made.positive], distances, 1e-5)
-    mended = built(form, released_faults=False).answers(actions)
+    mended = built(form, reproduce_bugs=False).answers(actions)
     assert torch.equal(mended.positive, made.positive)
     assert torch.equal(mended.offsets[made.positive], made.offsets[made.positive])
 
@@ -283,13 +289,13 @@ def test_anchors_and_which_answer(ops: Arrays) -> None:
     anchors = make_anchors((12, 6, 3, 2, 1), 2)
     near(anchors, ops["anchors"], 1e-5)
     near(
-        decoded(torch.from_numpy(basictad_rule.uniform((120, 2), 20, -0.8, 0.8)), anchors).clamp(0, 20),
+        decode_segments(torch.from_numpy(basictad_rule.uniform((120, 2), 20, -0.8, 0.8)), anchors).clamp(0, 20),
         ops["decoded"],
         5e-4,
     )
     actions = Actions.of([(ops["assign_gt"], np.zeros(3, int))])
     near(overlaps(anchors, actions)[0].amax(-1), ops["assign_iou"], 1e-5)
-    number, ignored = answering(anchors, actions)
+    number, ignored = match_anchors(anchors, actions)
     np.testing.assert_array_equal(torch.where(ignored, -1, number + 1)[0], ops["assign_index"])
 
 
@@ -300,10 +306,10 @@ def test_weighting_and_suppression(ops: Arrays, built: Build) -> None:
         segments, scores, labels = weighted_nms(found.segments, found.scores, found.labels, threshold=threshold)
         near(np.c_[segments, scores, labels], ops[name], 1e-4)
     for most in (1200, 40, 16):
-        kept = built("afs3", max_segments=most).suppressed(found)
+        kept = built("afs3", max_segments=most).suppress(found)
         near(np.c_[kept.segments, kept.scores, kept.labels], ops[f"nmw-af_0.4_{most}"], 1e-4)
     assert len(kept) == 222  # a pair steps over the limit of 16
-    assert len(built("afs3", max_segments=16, released_faults=False).suppressed(found)) == 16
+    assert len(built("afs3", max_segments=16, reproduce_bugs=False).suppress(found)) == 16
     for threshold in (0.3, 0.6):
         one = (ops["nmw_segments"], ops["nmw_scores"][:, 0], np.zeros(60, int))
         scores = hard_nms(*one, threshold=threshold, max_segments=60)[1]

@@ -14,7 +14,7 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import CHARACTERISTICS, Truth
 from jostle.errors import DataError
 from jostle.metrics.diagnosis import Diagnosis, diagnose
-from jostle.metrics.diagnosis.false_positives import KINDS
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS
 
 HERE = Path(__file__).resolve().parents[1] / "golden" / "diagnosis"
 BESIDE = Path(__file__).resolve().parents[3] / "shared" / "golden" / "diagnosis"
@@ -86,7 +86,7 @@ CASES = sorted(path.name.removesuffix(".gt.json") for path in HERE.glob("*.gt.js
 # Where the public program has a fault: the parts it gets wrong or fails at, and what is right.
 BACKGROUND_TWICE: dict[str, Any] = {
     "types": ["true_positive", "background", "background", "true_positive"],
-    "impact": dict.fromkeys(KINDS[1:], 0.0),
+    "impact": dict.fromkeys(ERROR_KINDS[1:], 0.0),
 }
 RIGHT: dict[str, dict[str, Any]] = {
     "class_without_predictions": {
@@ -105,7 +105,7 @@ RIGHT: dict[str, dict[str, Any]] = {
         "map_n_top10g": {"average": 0.25},
         "fp": {
             "types": ["background", "background", "true_positive", "background"],
-            "impact": dict.fromkeys(KINDS[1:], 0.0),
+            "impact": dict.fromkeys(ERROR_KINDS[1:], 0.0),
         },
         "sens_coverage": {"XS": 0.0, "S": 0.5, "M": None, "L": 0.0, "XL": 0.0},
         "sens_length": {"XS": 0.0, "S": None, "M": 0.5, "L": None, "XL": 0.0},
@@ -143,7 +143,7 @@ def test_edge_case(case: str) -> None:
         taken = [None if row < 0 else row for row in made.false_positives.matched[0].tolist()]
         assert taken == [row[5] for row in ranked]
     errors = right.get("fp", wanted["fp"])
-    assert [KINDS[i] for i in made.false_positives.kind[0]] == [NAMES.get(kind, kind) for kind in errors["types"]]
+    assert [ERROR_KINDS[i] for i in made.false_positives.kind[0]] == [NAMES.get(kind, kind) for kind in errors["types"]]
     assert made.false_positives.impact == pytest.approx(
         {NAMES.get(kind, kind): value for kind, value in errors["impact"].items()}, **close
     )
@@ -185,7 +185,7 @@ DIRTY = "synth_sixchar_dirty"  # as shipped: faults 1 (videos emptied) and 3 (a 
 class Golden:
     """One set: what the public program said, and our diagnosis of the same files."""
 
-    said: Any
+    output_segments: Any
     top: Any  # the top 10G predictions in order, with their match and their kind of error for each tIoU
     matched: Any  # the match of every prediction, in the order of the file
     truth: Truth
@@ -197,26 +197,26 @@ class Golden:
             self._read_made(name)
         else:
             self._read_beside(name)
-        self.style = "thumos14" if self.said["meta"]["mode"] == "thumos" else "activitynet"
+        self.style = "thumos14" if self.output_segments["meta"]["mode"] == "thumos" else "activitynet"
         self.made: Diagnosis = diagnose(self.predictions, self.truth, style=self.style)
 
     def _read_made(self, name: str) -> None:
-        self.said = load(HERE / f"{name}.json")
-        self.truth = truth_in(HERE / f"{name}.gt.json", self.said["meta"]["subset"])
+        self.output_segments = load(HERE / f"{name}.json")
+        self.truth = truth_in(HERE / f"{name}.gt.json", self.output_segments["meta"]["subset"])
         found = self.predictions = predictions_in(HERE / f"{name}.pred.json")
-        top, numbers = self.said["top_10g"], range(len(self.said["matches"]))
+        top, numbers = self.output_segments["top_10g"], range(len(self.output_segments["matches"]))
         columns = {column: getattr(found, column)[top["rows"]] for column in ("score", "start", "end")}
         columns["video"] = np.array(found.videos)[found.video[top["rows"]]]
         columns["label"] = np.array(found.classes)[found.label[top["rows"]]]
         self.top = columns | {f"{kind}_{t}": np.array(top[kind][t]) for kind in ("gt", "err") for t in numbers}
-        self.matched = {f"gt_{t}": np.array(self.said["matches"][t]) for t in numbers}
+        self.matched = {f"gt_{t}": np.array(self.output_segments["matches"][t]) for t in numbers}
 
     def _read_beside(self, name: str) -> None:
         stem = BESIDE / "out" / f"detad.{name}{SETS[name]}"
-        self.said = load(stem.with_name(stem.name + ".json"))
+        self.output_segments = load(stem.with_name(stem.name + ".json"))
         self.top = np.load(stem.with_name(stem.name + ".fp.npz"))
         self.matched = np.load(stem.with_name(stem.name + ".match.npz"))
-        meta = self.said["meta"]
+        meta = self.output_segments["meta"]
         self.truth = truth_in(BESIDE / "inputs" / meta["gt"], meta["subset"])
         self.predictions = predictions_in(BESIDE / "inputs" / meta["pred"])
 
@@ -227,17 +227,17 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 
 def test_facts(golden: Golden) -> None:
-    meta, made = golden.said["meta"], golden.made
+    meta, made = golden.output_segments["meta"], golden.made
     assert made.tious.tolist() == meta["tiou"]
     assert made.normaliser == meta["N"]
     assert made.classes == tuple(meta["class_index"])
     assert len(made.instances.rows) == meta["num_gt"]
     assert made.precision.count == meta["num_pred"]
-    for name, counts in golden.said["gt_buckets"].items():
+    for name, counts in golden.output_segments["gt_buckets"].items():
         characteristic = made.instances.characteristics[name]
         found = dict(zip(characteristic.labels, characteristic.counts.tolist(), strict=True))
         assert {label: count for label, count in found.items() if count} == {k: v for k, v in counts.items() if v}
-    assert set(made.instances.characteristics) == set(golden.said["gt_buckets"])
+    assert set(made.instances.characteristics) == set(golden.output_segments["gt_buckets"])
 
 
 def test_average_precision(golden: Golden) -> None:
@@ -249,7 +249,7 @@ def test_average_precision(golden: Golden) -> None:
         ("map_top10g", made.top_10g.ap, made.top_10g.map, made.top_10g.average_map),
         ("map_n_top10g", made.top_10g.ap_n, made.top_10g.map_n, made.top_10g.average_map_n),
     ):
-        wanted = golden.said[part]
+        wanted = golden.output_segments[part]
         ap = np.array([wanted["ap"][name] for name in made.classes])
         same(table[kept], ap[kept])
         assert np.isnan(table[~kept]).all()
@@ -258,14 +258,14 @@ def test_average_precision(golden: Golden) -> None:
         if kept.all():
             same(mean, wanted["mAP"])
             assert average == pytest.approx(wanted["average"], **close)
-    floored = np.array([golden.said["map_n_all_thr05"]["ap"][name] for name in made.classes])[kept]
+    floored = np.array([golden.output_segments["map_n_all_thr05"]["ap"][name] for name in made.classes])[kept]
     assert made.false_negatives.average_map_n == pytest.approx(floored.mean(), **close)
     assert (golden.name == DIRTY) == (not kept.all())
 
 
 def test_rows_and_matches_of_the_top_10g(golden: Golden) -> None:
     wrong, top, found = golden.made.false_positives, golden.top, golden.predictions
-    assert len(wrong.rows) == golden.said["fp"]["num_predictions_top10g"] == golden.made.top_10g.count
+    assert len(wrong.rows) == golden.output_segments["fp"]["num_predictions_top10g"] == golden.made.top_10g.count
     np.testing.assert_array_equal(found.score[wrong.rows], top["score"])
     np.testing.assert_array_equal(found.start[wrong.rows], top["start"])
     np.testing.assert_array_equal(found.end[wrong.rows], top["end"])
@@ -282,18 +282,18 @@ def test_kinds_of_error(golden: Golden) -> None:
     for t in range(len(golden.made.tious)):
         wanted = golden.top[f"err_{t}"]
         np.testing.assert_array_equal(wrong.kind[t][~bare], wanted[~bare])
-        assert (wrong.kind[t][bare] == KINDS.index("background")).all()
-        assert golden.name == DIRTY or (wanted[bare] == KINDS.index("background")).all()
-        assert golden.name != DIRTY or (wanted[bare] != KINDS.index("background")).any()
+        assert (wrong.kind[t][bare] == ERROR_KINDS.index("background")).all()
+        assert golden.name == DIRTY or (wanted[bare] == ERROR_KINDS.index("background")).all()
+        assert golden.name != DIRTY or (wanted[bare] != ERROR_KINDS.index("background")).any()
 
 
 def test_counts_profile_and_impact(golden: Golden) -> None:
-    wrong, wanted = golden.made.false_positives, golden.said["fp"]
+    wrong, wanted = golden.made.false_positives, golden.output_segments["fp"]
     assert [split["count"] for split in wrong.profile] == [split["num"] for split in wanted["profile"]]
     right = ["True Positive", "Double Detection Err"]  # what fault 1 leaves alone
     for kind in right if golden.name == DIRTY else NAMES:
         counts, name = wanted["counts"][kind], NAMES[kind]
-        assert wrong.counts[:, KINDS.index(name)].tolist() == list(counts.values())[:-1]
+        assert wrong.counts[:, ERROR_KINDS.index(name)].tolist() == list(counts.values())[:-1]
         assert wrong.totals[name] == pytest.approx(counts["avg"], **close)
         for found, split in zip(wrong.profile, wanted["profile"], strict=True):
             part = split["avg_fraction"].get(kind, 0.0)
@@ -308,7 +308,7 @@ def test_counts_profile_and_impact(golden: Golden) -> None:
 
 
 def test_sensitivity(golden: Golden) -> None:
-    found, wanted = golden.made.sensitivity, golden.said["sensitivity"]
+    found, wanted = golden.made.sensitivity, golden.output_segments["sensitivity"]
     assert found.base == golden.made.precision.average_map_n
     for name, buckets in wanted["buckets"].items():
         if "error" in buckets:  # fault 2: a class without a prediction
@@ -324,9 +324,11 @@ def test_sensitivity(golden: Golden) -> None:
 
 
 def test_false_negatives(golden: Golden) -> None:
-    found, wanted = golden.made.false_negatives, golden.said["false_negative"]
+    found, wanted = golden.made.false_negatives, golden.output_segments["false_negative"]
     assert found.missed.sum(axis=1).tolist() == wanted["num_unmatched"]
-    assert found.overall == pytest.approx(np.mean(wanted["num_unmatched"]) / golden.said["meta"]["num_gt"], **close)
+    assert found.overall == pytest.approx(
+        np.mean(wanted["num_unmatched"]) / golden.output_segments["meta"]["num_gt"], **close
+    )
     for name, said in wanted["by_characteristic"].items():
         filled = {label: rate for label, rate in found.buckets[name].items() if rate is not None}
         assert filled == pytest.approx({label: rate["unmatched"] for label, rate in said["avg"].items()}, **close)
@@ -360,7 +362,7 @@ def test_matches_of_all_predictions(golden: Golden) -> None:
 )
 def test_four_annotators(name: str) -> None:
     golden = Golden(name)
-    wanted = golden.said["multi_segment"]
+    wanted = golden.output_segments["multi_segment"]
     made = diagnose(golden.predictions, golden.truth, style=golden.style, annotators=wanted["k"])
     ap = np.array([wanted["ap"][label] for label in made.classes])
     kept = ~np.isnan(made.precision.ap_n[:, 0])

@@ -21,13 +21,13 @@ from jostle.models.detection.blocks.deformable_transformer import (
     positions,
 )
 from jostle.models.detection.blocks.roi_align import roi_align
-from jostle.models.detection.blocks.set_prediction import assigned, costs
+from jostle.models.detection.blocks.set_prediction import assign_queries, costs
 from jostle.models.detection.blocks.shift_trunk import ShiftTrunk, shifted
 from jostle.models.detection.blocks.slowfast_trunk import SlowFastTrunk, four_to_one, twice_as_fine
 from jostle.models.detection.detector import load_detector
 from jostle.models.detection.e2e_tad import E2ETAD, PARTS, E2eTadOutputs
 from jostle.models.detection.nms import (
-    kept_apart,
+    hard_nms_rows,
     overlap_nms,
 )
 from jostle.models.detection.outputs import Losses
@@ -43,7 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     file = public_checkpoints.write_e2e_tad(tensors, tmp_path_factory.mktemp("weights"))
 
     def build(**changes: Any) -> E2ETAD:
-        sizes = e2e_tad_rule.SIZES | {"released_faults": True} | changes
+        sizes = e2e_tad_rule.SIZES | {"reproduce_bugs": True} | changes
         made = load_detector("e2e_tad_thumos_slowfast", weights=file, **sizes)
         assert isinstance(made, E2ETAD)
         return made
@@ -156,7 +156,7 @@ def test_segments(built: Build) -> None:
         near(found.scores, wanted["post_scores"][i], 1e-5)
         np.testing.assert_array_equal(found.labels, wanted["post_labels"][i])
         near(found.segments * (6.4 / 64), wanted["post_segments"][i], 1e-4)
-        kept = detector.suppressed(detector.gathered([(0, found)], 64))  # one clip: nothing is suppressed
+        kept = detector.suppress(detector.merge_clips([(0, found)], 64))  # one clip: nothing is suppressed
         near(kept.segments, found.segments, 0)
 
 
@@ -176,7 +176,7 @@ def test_matching(built: Build) -> None:
     cost = costs(logits, segments, actions)
     near(cost[0, -1, :, :3], wanted["cost_last_0"], 1e-4)
     near(cost[1, -1, :, :2], wanted["cost_last_1"], 1e-4)
-    number = assigned(logits, segments, actions)
+    number = assign_queries(logits, segments, actions)
     for layer in range(3):
         rows = [(i, q, int(a)) for i in (0, 1) for q, a in enumerate(number[i, layer]) if a >= 0]
         assert sorted(rows) == sorted(map(tuple, wanted[f"match_{layer}"].tolist()))
@@ -259,7 +259,7 @@ def test_actionness_is_learned_from_one_s_own_video(built: Build) -> None:
     outputs = E2eTadOutputs(logits, segments, torch.from_numpy(said["actionness"][..., 0]))
     actions = lesson(wanted)
     released = built()
-    together = built(released_faults=False).loss(outputs, actions).others["actionness"].item()
+    together = built(reproduce_bugs=False).loss(outputs, actions).others["actionness"].item()
     apart = []
     for i in (0, 1):
         one = E2eTadOutputs(logits[i : i + 1], segments[i : i + 1], outputs.actionness[i : i + 1])
@@ -318,13 +318,13 @@ def test_suppression(ops: Arrays) -> None:
     start, end, score, label = ops["nms_in"].T
     found = (np.c_[start, end], score, label.astype(int))
     for name, multiclass in (("nms_hard_index", False), ("nms_per_class_index", True)):
-        rows = kept_apart(*found, threshold=0.4, max_segments=60, multiclass=multiclass)
+        rows = hard_nms_rows(*found, threshold=0.4, max_segments=60, multiclass=multiclass)
         np.testing.assert_array_equal(np.sort(rows), np.sort(ops[name]))
     start, end, score, label = ops["merge_in"].T
     length, stride, fps = ops["merge_slice"]
     overlaps = [(first / fps, (first - stride + length) / fps) for first in (stride, 2 * stride)]
     found = (np.c_[start, end], score, label.astype(int))
-    twice = overlap_nms(*found, overlaps, threshold=0.4, released_faults=True)
+    twice = overlap_nms(*found, overlaps, threshold=0.4, reproduce_bugs=True)
     np.testing.assert_array_equal(np.sort(twice), np.sort(ops["merge_index"]))
     once = overlap_nms(*found, overlaps, threshold=0.4)
     np.testing.assert_array_equal(np.sort(once), np.unique(ops["merge_index"]))

@@ -16,11 +16,9 @@ from golden.public_checkpoints import drawn
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.detector import Detector, load_detector
-from jostle.training.consistency import (
-    ConsistencyConfig,
-    consistency_loss,
-)
-from jostle.training.optimisation import Average, decaying, make_optimiser
+from jostle.training.consistency import consistency_loss
+from jostle.training.consistency_config import ConsistencyConfig
+from jostle.training.optimisation import Average, decayed_parameters, make_optimiser
 from jostle.training.schedule import OptimiserConfig, learning_rate
 
 SCHEDULES = {
@@ -77,7 +75,7 @@ def test_six_steps_change_every_parameter_as_the_original_does(name: str, weight
     golden = stored(f"detectors/{name}.npz")
     wanted, keys = part(golden, "optim_"), golden["train_grad_keys"].tolist()
     made = detector(name, weights[name])
-    assert [key in decaying(made) for key in keys] == wanted["decayed"].tolist()
+    assert [key in decayed_parameters(made) for key in keys] == wanted["decayed"].tolist()
     config = OptimiserConfig(
         lr=1e-3,
         warmup_epochs=1,
@@ -135,7 +133,7 @@ def test_consistency_and_its_gradients(
         selection=selection,
         divergence=divergence,
         weight=float(wanted["trc_weighted"] / wanted["trc"]),
-        released_faults=True,
+        reproduce_bugs=True,
     )
     x, lengths, actions = batch(made, golden)
     y, _, _ = batch(made, golden, corrupted=True)

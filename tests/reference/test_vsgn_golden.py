@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F
 
 from jostle.models.checkpoints import write_weights
-from jostle.models.detection.blocks.anchors import decoded, make_anchors
+from jostle.models.detection.blocks.anchors import decode_boxes, make_anchors
 from jostle.models.detection.blocks.assignment import Actions, match, overlaps
 from jostle.models.detection.blocks.boundaries import EndShift, curve_targets
 from jostle.models.detection.blocks.graph import (
@@ -114,7 +114,7 @@ def test_outputs_targets_losses_gradients(form: str, detector: VSGN, anet_copies
             [wanted[f"{name}_{i}"].transpose(0, 2, 1).reshape(2, -1, columns) for i in range(4, -1, -1)], 1
         )
         if found is None:
-            boxes = decoded(torch.from_numpy(stored), detector.anchors)
+            boxes = decode_boxes(torch.from_numpy(stored), detector.anchors)
             np.testing.assert_allclose(outputs.boxes.detach(), boxes, rtol=5e-5, atol=5e-4)
         else:
             np.testing.assert_allclose(found.detach(), stored, rtol=0, atol=1e-4)
@@ -123,7 +123,7 @@ def test_outputs_targets_losses_gradients(form: str, detector: VSGN, anet_copies
     np.testing.assert_array_equal(detector.anchors, wanted["anchors"])
 
     actions = actions_of(form, wanted)
-    placed = detector.placed(outputs, actions)
+    placed = detector.place_actions(outputs, actions)
     found = placed.segments[placed.present] / LENGTH
     np.testing.assert_allclose(found, wanted["gt_boxes"][:, 1:3], rtol=0, atol=1e-6)
     curves = curve_targets(placed, LENGTH)
@@ -135,7 +135,7 @@ def test_outputs_targets_losses_gradients(form: str, detector: VSGN, anet_copies
         ("decoded", outputs.boxes, detector.config.match_threshold),
         ("stage2", outputs.boxes, detector.config.adjust_threshold),
     ):
-        positive, action = match(boxes, placed, threshold=threshold, released_faults=True)
+        positive, action = match(boxes, placed, threshold=threshold, reproduce_bugs=True)
         made = torch.where(positive, labels.gather(1, action), 0)
         stored = wanted[f"labels_{name}"]
         np.testing.assert_array_equal(made > 0 if form == "anet" else made, stored > 0 if form == "anet" else stored)
@@ -214,7 +214,7 @@ def test_windows_and_segments(form: str, detector: VSGN) -> None:
         np.concatenate([part.scores for part, _ in parts]),
         np.concatenate([part.labels for part, _ in parts]),
     )
-    kept = detector.suppressed(together, seconds_a_step=1 / 20)
+    kept = detector.suppress(together, seconds_a_step=1 / 20)
     made = np.c_[kept.segments / 20, kept.scores, kept.labels + 1]
     pred = wanted["pred"]
     assert len(made) == len(pred)
@@ -292,7 +292,7 @@ def test_anchors_and_codes(ops: dict[str, Any]) -> None:
     sizes = [16, 8, 4, 2, 1]
     torch.testing.assert_close(make_anchors(sizes, [1, 1.5], 4), ops["anchors_1_1.5"], rtol=0, atol=0)
     torch.testing.assert_close(make_anchors(sizes, [8, 20], 4), ops["anchors_8_20"], rtol=0, atol=0)
-    torch.testing.assert_close(decoded(ops["coder_pred"], ops["coder_anchors"]), ops["coder_decoded"], **CLOSE)
+    torch.testing.assert_close(decode_boxes(ops["coder_pred"], ops["coder_anchors"]), ops["coder_decoded"], **CLOSE)
 
 
 @pytest.mark.parametrize("case", ["match", "match_none"])
@@ -301,7 +301,7 @@ def test_matching(ops: dict[str, Any], case: str) -> None:
     actions = Actions.of([(truth[:, :2], truth[:, 2].astype(int))])
     boxes = ops[f"{case}_boxes"][None]
     torch.testing.assert_close(overlaps(boxes, actions)[0], ops[f"{case}_iou"], **CLOSE)
-    positive, action = match(boxes, actions, threshold=0.5, released_faults=True)
+    positive, action = match(boxes, actions, threshold=0.5, reproduce_bugs=True)
     labels = torch.where(positive, actions.labels.gather(1, action), 0)[0]
     assert labels.tolist() == ops[f"{case}_labels"].tolist()
     mended, _ = match(boxes, actions, threshold=0.5)

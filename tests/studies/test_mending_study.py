@@ -14,8 +14,8 @@ from studies.mending_unseen import bank_without
 from jostle.corruptions.engine.spec import Spec
 from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS
 from jostle.mending.descriptor import CELLS, CHANNELS
-from jostle.training.descriptor_bank import FilmBank, Struck
-from jostle.training.footage import every_picture
+from jostle.training.descriptor_bank import CorruptedFilm, FilmBank
+from jostle.training.footage import picture_corruptions
 
 KINDS = ("thumos14-c/black_frame:2", "thumos14-c-i3d/black_frame:1", "thumos14-c/mix_spatial:1", "imagenet-c/fog:3")
 
@@ -32,7 +32,7 @@ def test_every_length_is_a_cell_of_some_group() -> None:
 
 def test_strengths_are_in_no_table_that_the_inspector_learned_from() -> None:
     known: dict[str, set[object]] = {}
-    for name in every_picture():
+    for name in picture_corruptions():
         entry = Spec.parse(f"{name}:1").entry
         known.setdefault(entry.corruption, set()).update(entry.values)
     for cell in GROUPS["strengths"]:
@@ -43,11 +43,11 @@ def test_strengths_are_in_no_table_that_the_inspector_learned_from() -> None:
 
 def test_a_bank_without_a_kind_keeps_the_others() -> None:
     seen = np.zeros((4, CHANNELS, CELLS, CELLS), np.uint8)
-    bank = FilmBank.of([Struck("film", "drawn", seen, tuple((kind, 0, seen[:2]) for kind in KINDS))])
+    bank = FilmBank.of([CorruptedFilm("film", "drawn", seen, tuple((kind, 0, seen[:2]) for kind in KINDS))])
     (film,) = bank_without(bank, "black_frame").films
-    assert [strike.kind for strike in film.strikes] == ["imagenet-c/fog:3"]
+    assert [strike.kind for strike in film.spans] == ["imagenet-c/fog:3"]
     (film,) = bank_without(bank, "occlusion").films
-    assert [strike.kind for strike in film.strikes] == [KINDS[0], KINDS[1], KINDS[3]]
+    assert [strike.kind for strike in film.spans] == [KINDS[0], KINDS[1], KINDS[3]]
 
 
 def test_what_is_found_is_counted() -> None:

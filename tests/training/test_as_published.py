@@ -15,9 +15,9 @@ from torch import nn
 import jostle
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import write_weights
-from jostle.models.detection.blocks.triplet import between, drawn_cut
+from jostle.models.detection.blocks.triplet import between, draw_cut
 from jostle.models.extractors.i3d import I3dConfig, InceptionI3d
-from jostle.training.augmentation import Look, drawn_look
+from jostle.training.augmentation import ClipTransform, draw_transform
 from jostle.training.backbones import fill_backbone
 from jostle.training.end_to_end_config import FrameTrainingConfig
 from jostle.training.optimisation import make_optimiser
@@ -141,30 +141,30 @@ def test_colours_change_as_their_definition_says() -> None:
     """By Python's own conversion, of values that stay between black and white."""
     frames = (picture() // 2 + 40).astype(np.uint8)
     changes = {"brightness": 10, "contrast": 0.9, "contrast_first": False, "saturation": 0.7, "hue": -17}
-    look = Look(recoloured=True, order=(2, 0, 1), **changes)
-    made = look.of(frames)
+    look = ClipTransform(recoloured=True, order=(2, 0, 1), **changes)
+    made = look.apply(frames)
     for place in ((0, 0, 0), (1, 5, 9), (1, 11, 14), (0, 7, 3)):
         hue, strong, value = colorsys.rgb_to_hsv(*((frames[place] + 10.0) / 255))
         rgb = 255 * np.array(colorsys.hsv_to_rgb((hue - 17 / 360) % 1, 0.7 * strong, value)) * 0.9
         np.testing.assert_allclose(made[place], rgb[[2, 0, 1]], atol=0.51)
-    first = Look(recoloured=True, contrast=1.5).of(picture())
+    first = ClipTransform(recoloured=True, contrast=1.5).apply(picture())
     np.testing.assert_allclose(first, np.minimum(1.5 * picture(), 255), atol=0.51)
-    assert Look().of(frames) is frames
+    assert ClipTransform().apply(frames) is frames
 
 
 def test_pictures_are_turned_about_their_middle() -> None:
     square = picture()[:, :, :12]
-    assert np.array_equal(Look(angle=90.0).of(square), np.rot90(square, 1, (1, 2)))
-    assert np.array_equal(Look(angle=180.0).of(picture()), picture()[:, ::-1, ::-1])
-    assert np.array_equal(Look(angle=0.0).of(square), square)
+    assert np.array_equal(ClipTransform(angle=90.0).apply(square), np.rot90(square, 1, (1, 2)))
+    assert np.array_equal(ClipTransform(angle=180.0).apply(picture()), picture()[:, ::-1, ::-1])
+    assert np.array_equal(ClipTransform(angle=0.0).apply(square), square)
     odd = np.random.default_rng(1).integers(0, 256, (1, 13, 15, 3)).astype(np.uint8)
     rows = [1, *range(13), 11]  # beyond the edge it is mirrored at the middle of the outermost pixel
     wanted = odd[:, rows][:, :, ::-1].transpose(0, 2, 1, 3)[:, 1:14]
-    assert np.array_equal(Look(angle=90.0).of(odd), wanted)
+    assert np.array_equal(ClipTransform(angle=90.0).apply(odd), wanted)
 
 
 def test_looks_are_drawn_as_often_as_asked() -> None:
-    looks = [drawn_look(np.random.default_rng(i), 0.5, 45.0) for i in range(400)]
+    looks = [draw_transform(np.random.default_rng(i), 0.5, 45.0) for i in range(400)]
     assert 150 < sum(look.recoloured for look in looks) < 250
     turned = [look.angle for look in looks if look.angle]
     assert 150 < len(turned) < 250
@@ -174,13 +174,13 @@ def test_looks_are_drawn_as_often_as_asked() -> None:
         share = sum(getattr(look, name) != usual for look in coloured) / len(coloured)
         assert 0.3 < share < 0.65, name
     assert all(look.hue for look in coloured)
-    assert drawn_look(np.random.default_rng(0), 0.0, 0.0) == Look()
+    assert draw_transform(np.random.default_rng(0), 0.0, 0.0) == ClipTransform()
 
 
 def test_background_is_moved_into_an_action() -> None:
     segments = np.array([[20.0, 60.0], [80.0, 86.5]], np.float32)
     for seed in range(50):
-        gap = drawn_cut(segments, 100, np.random.default_rng(seed))
+        gap = draw_cut(segments, 100, np.random.default_rng(seed))
         assert gap is not None
         assert (gap.start, gap.end, gap.length) == (20, 60, 7)
         assert 27 <= gap.at <= 53
@@ -195,9 +195,9 @@ def test_background_is_moved_into_an_action() -> None:
 
 def test_clips_without_room_teach_nothing() -> None:
     rng = np.random.default_rng(0)
-    assert drawn_cut(np.array([[20.0, 60.0]], np.float32), 100, rng) is None  # its own length is twice too long
-    assert drawn_cut(np.array([[0.0, 90.0], [91, 98]], np.float32), 100, rng) is None  # no background
-    assert drawn_cut(np.array([[20.0, 60.0]], np.float32), 100, rng, activitynet=True) is not None
+    assert draw_cut(np.array([[20.0, 60.0]], np.float32), 100, rng) is None  # its own length is twice too long
+    assert draw_cut(np.array([[0.0, 90.0], [91, 98]], np.float32), 100, rng) is None  # no background
+    assert draw_cut(np.array([[20.0, 60.0]], np.float32), 100, rng, activitynet=True) is not None
     assert between(np.array([[0.0, 10.0]]), 10) == []
 
 

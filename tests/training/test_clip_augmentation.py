@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from jostle.errors import BadValue
 from jostle.models.input_spec import InputSpec
-from jostle.training.clip_augmentation import Showing, View, drawn_view, plain_view, prepared
-from jostle.training.clips import Clips, even
-from jostle.training.pixmix import mixed, pattern_shelf, plasma, roughened
+from jostle.training.clip_augmentation import ClipLoader, View, draw_view, plain_view, prepare_batch
+from jostle.training.clips import PixelClips, evenly_spaced
+from jostle.training.pixmix import augment_copy, draw_patterns, mix_patterns, plasma
 from jostle.training.recognition_config import ClipsConfig, CorruptionsConfig, NoiseConfig, PatternsConfig
 
 SPEC = InputSpec(frames=4, stride=4, resize=(12, 16), size=8, mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4))
 CPU = torch.device("cpu")
 
 
-def some_clips(count: int = 3, versions: int = 2) -> Clips:
+def some_clips(count: int = 3, versions: int = 2) -> PixelClips:
     frames = np.random.default_rng(0).integers(0, 256, (count, versions, 8, 12, 16, 3), np.uint8)
-    return Clips(tuple(f"clip{i}" for i in range(count)), np.arange(count), np.arange(count), frames)
+    return PixelClips(tuple(f"clip{i}" for i in range(count)), np.arange(count), np.arange(count), frames)
 
 
 @given(st.text(max_size=8), st.integers(0, 50), st.integers(0, 3), st.floats(0.3, 1.0), st.floats(0, 0.4))
@@ -30,8 +30,8 @@ def test_views_stay_within_the_clip_and_run_forwards(
     name: str, epoch: int, versions: int, least: float, shift: float
 ) -> None:
     config = ClipsConfig(span=(least, 1.0), shift=shift, mirror=True)
-    view = drawn_view(name, (1 + versions, 8, 12, 16), 4, config, share=0.5, seed=1, epoch=epoch)
-    again = drawn_view(name, (1 + versions, 8, 12, 16), 4, config, share=0.5, seed=1, epoch=epoch)
+    view = draw_view(name, (1 + versions, 8, 12, 16), 4, config, share=0.5, seed=1, epoch=epoch)
+    again = draw_view(name, (1 + versions, 8, 12, 16), 4, config, share=0.5, seed=1, epoch=epoch)
     assert view == again
     assert 0 <= view.version <= versions
     assert list(view.steps) == sorted(view.steps)
@@ -46,7 +46,7 @@ def test_views_differ_by_epoch_and_follow_the_settings() -> None:
     def many(**changes: float) -> list[View]:
         config = ClipsConfig(mirror=bool(changes.get("mirror", 0)))
         share = changes.get("share", 0.0)
-        return [drawn_view("a", (3, 8, 12, 16), 4, config, share=share, seed=0, epoch=e) for e in range(300)]
+        return [draw_view("a", (3, 8, 12, 16), 4, config, share=share, seed=0, epoch=e) for e in range(300)]
 
     assert len(set(many())) > 20
     assert {view.version for view in many()} == {0}
@@ -59,7 +59,9 @@ def test_views_differ_by_epoch_and_follow_the_settings() -> None:
 
 def test_a_view_is_cut_out_of_the_pixels() -> None:
     clips = some_clips()
-    shown = Showing(clips, SPEC, CPU).show([2, 0], [View(1, (0, 2, 4, 6), 1, -2), View(0, (7, 7, 7, 7), -9, 0, True)])
+    shown = ClipLoader(clips, SPEC, CPU).load(
+        [2, 0], [View(1, (0, 2, 4, 6), 1, -2), View(0, (7, 7, 7, 7), -9, 0, True)]
+    )
     assert shown.shape == (2, 4, 8, 8, 3)
     assert np.array_equal(shown[0], clips.frames[2, 1, ::2, 3:11, 2:10])
     rows = np.clip(np.arange(8) + 2 - 9, 0, 11)  # beyond the edge the edge is repeated
@@ -72,7 +74,7 @@ def test_some_of_the_clips_are_the_same_pixels() -> None:
     view = plain_view(8, 4)
     assert some.names == ("clip4", "clip1")
     assert torch.equal(
-        Showing(some, SPEC, CPU).show([0, 1], [view] * 2), Showing(clips, SPEC, CPU).show([4, 1], [view] * 2)
+        ClipLoader(some, SPEC, CPU).load([0, 1], [view] * 2), ClipLoader(clips, SPEC, CPU).load([4, 1], [view] * 2)
     )
 
 
@@ -82,25 +84,25 @@ def test_what_is_prepared_is_what_a_recogniser_prepares() -> None:
     for layout in ("CTHW", "TCHW", "THWC"):
         for colours in ("rgb", "bgr"):
             wanted = InputSpec(**{**vars(spec), "layout": layout, "colours": colours})
-            shown = Showing(clips, wanted, CPU).show([0], [plain_view(8, 4)])
-            by_hand = wanted.prepare(clips.frames[0, 0][even(8, 4)])
-            torch.testing.assert_close(prepared(shown, wanted), by_hand)
+            shown = ClipLoader(clips, wanted, CPU).load([0], [plain_view(8, 4)])
+            by_hand = wanted.prepare(clips.frames[0, 0][evenly_spaced(8, 4)])
+            torch.testing.assert_close(prepare_batch(shown, wanted), by_hand)
 
 
 def test_noise_has_the_strength_and_the_share_it_is_given() -> None:
     torch.manual_seed(0)
     spec = InputSpec(frames=4, stride=4, resize=None, size=8)
     shown = torch.full((400, 4, 8, 8, 3), 128, dtype=torch.uint8)
-    noisy = prepared(shown, spec, noise=NoiseConfig(0.2, 0.25)) - prepared(shown, spec)
+    noisy = prepare_batch(shown, spec, noise=NoiseConfig(0.2, 0.25)) - prepare_batch(shown, spec)
     struck = noisy.flatten(1).std(1) > 0
     assert 0.17 < struck.float().mean() < 0.33
     assert noisy[struck].std().item() == pytest.approx(0.2, rel=0.03)
 
 
 def test_patterns_are_drawn_from_a_seed_and_fill_the_range() -> None:
-    shelf = pattern_shelf(PatternsConfig(count=8), 64, 0)
-    assert torch.equal(shelf, pattern_shelf(PatternsConfig(count=8), 64, 0))
-    assert not torch.equal(shelf, pattern_shelf(PatternsConfig(count=8), 64, 1))
+    shelf = draw_patterns(PatternsConfig(count=8), 64, 0)
+    assert torch.equal(shelf, draw_patterns(PatternsConfig(count=8), 64, 0))
+    assert not torch.equal(shelf, draw_patterns(PatternsConfig(count=8), 64, 1))
     assert shelf.float().std() > 40
     one = plasma(0, 3, 64).astype(float)
     beside = np.abs(np.diff(one, axis=0)).mean()
@@ -112,20 +114,21 @@ def test_patterns_are_drawn_from_a_seed_and_fill_the_range() -> None:
 def test_mixing_keeps_the_range_and_leaves_alone_what_was_not_chosen(seed: int, strength: float) -> None:
     torch.manual_seed(seed)
     clips = torch.rand(6, 2, 3, 8, 8)
-    shelf = pattern_shelf(PatternsConfig(count=3), 8, 0)
-    made = mixed(clips, shelf, PatternsConfig(share=1.0, strength=strength))
+    shelf = draw_patterns(PatternsConfig(count=3), 8, 0)
+    made = mix_patterns(clips, shelf, PatternsConfig(share=1.0, strength=strength))
     assert made.isfinite().all()
     assert made.min() >= 0
     assert made.max() <= 1
-    assert torch.equal(mixed(clips, shelf, PatternsConfig(share=0.0)), clips)
-    assert roughened(clips).shape == clips.shape
+    assert torch.equal(mix_patterns(clips, shelf, PatternsConfig(share=0.0)), clips)
+    assert augment_copy(clips).shape == clips.shape
 
 
 def test_a_higher_strength_leaves_more_of_the_clip() -> None:
     torch.manual_seed(0)
-    clips, shelf = torch.rand(200, 1, 3, 8, 8), pattern_shelf(PatternsConfig(count=16), 8, 0)
+    clips, shelf = torch.rand(200, 1, 3, 8, 8), draw_patterns(PatternsConfig(count=16), 8, 0)
     far = [
-        (mixed(clips, shelf, PatternsConfig(share=1.0, rounds=1, strength=s)) - clips).abs().mean() for s in (1.0, 8.0)
+        (mix_patterns(clips, shelf, PatternsConfig(share=1.0, rounds=1, strength=s)) - clips).abs().mean()
+        for s in (1.0, 8.0)
     ]
     assert far[1] < 0.8 * far[0]
 

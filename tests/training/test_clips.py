@@ -13,7 +13,15 @@ from jostle.core.random import key_for
 from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.frame_sets import FrameSets
 from jostle.errors import DataError
-from jostle.training.clips import Clips, Preparation, VideoClip, corrupted, even, load_clips, videos_of
+from jostle.training.clips import (
+    PixelClips,
+    Preparation,
+    VideoClip,
+    corrupt_frames,
+    evenly_spaced,
+    list_videos,
+    load_clips,
+)
 from jostle.training.distributed import Processes
 from jostle.training.recognition import RecognitionLearner
 
@@ -21,7 +29,7 @@ from jostle.training.recognition import RecognitionLearner
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> list[VideoClip]:
     world = write_clips(tmp_path_factory.mktemp("clips") / "set", clips=3)
-    return videos_of(made_config(world).data, "train", seeds=(0,))[1]
+    return list_videos(made_config(world).data, "train", seeds=(0,))[1]
 
 
 SPECS = ("ucf101-p/gaussian_noise:2", "ucf101-p/jumble:3", "kinetics-c/motion_blur:1", "ucf101-p/mpeg1:1", "freeze")
@@ -30,8 +38,8 @@ SPECS = ("ucf101-p/gaussian_noise:2", "ucf101-p/jumble:3", "kinetics-c/motion_bl
 @pytest.mark.parametrize("spec", SPECS)
 def test_frames_are_those_of_the_whole_corrupted_clip(videos: list[VideoClip], spec: str) -> None:
     clip = jostle.read(videos[0].path)
-    places = even(len(clip), 7)
-    some = corrupted(clip, [Spec.parse(spec)], places, seed=5, video=videos[0])
+    places = evenly_spaced(len(clip), 7)
+    some = corrupt_frames(clip, [Spec.parse(spec)], places, seed=5, video=videos[0])
     whole = jostle.corrupt(clip, spec, seed=5, video_id=videos[0].name)
     assert np.array_equal(some, whole.frames[places])
 
@@ -43,10 +51,10 @@ def test_versions_are_drawn_by_name_and_made_as_drawn(videos: list[VideoClip], t
     drawn = set()
     for row, video in enumerate(videos):
         clip = jostle.read(video.path)
-        places = even(len(clip), 6)
+        places = evenly_spaced(len(clip), 6)
         assert np.array_equal(made.frames[row, 0], clip.frames[places])
         for version in range(2):
-            spec = wanted.drawn(video.name, version)
+            spec = wanted.draw_spec(video.name, version)
             drawn.add(str(spec))
             seed = key_for(7, "version", version)
             whole = jostle.corrupt(clip, str(spec), seed=seed, video_id=video.name)
@@ -90,18 +98,18 @@ def test_a_video_that_is_none_is_named(videos: list[VideoClip], tmp_path: Path) 
 
 def test_sets_of_frames_are_clips_around_an_anchor(videos: list[VideoClip], tmp_path: Path) -> None:
     from jostle.datasets.dataset import Dataset
-    from jostle.training.clips import _sets
+    from jostle.training.clips import _frame_set_clips
 
     name = videos[0].name
     sets = FrameSets({f"{name}/000005": [f"{name}/000004", f"{name}/000007"]}, {f"{name}/000005": [3]})
     data = Dataset("made", "train", tmp_path, (sets,), {name: videos[0].path})
-    (clip,) = _sets(data, "", 2)
+    (clip,) = _frame_set_clips(data, "", 2)
     assert (clip.label, clip.frames) == (3, (5, 4, 5, 5, 7))  # the anchor stands where nothing looks like it
     made = load_clips([clip], Preparation(1), cache=tmp_path, jobs=1)
     assert made.are_sets
     assert np.array_equal(made.frames[0, 0], jostle.read(videos[0].path).frames[[5, 4, 5, 5, 7]])
     with pytest.raises(DataError, match="frames are only learned from video"):
-        list(_sets(Dataset("made", "train", tmp_path, (sets,), {}), "", 2))
+        list(_frame_set_clips(Dataset("made", "train", tmp_path, (sets,), {}), "", 2))
 
 
 def test_the_worst_frame_of_a_set_is_learned_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +118,7 @@ def test_the_worst_frame_of_a_set_is_learned_from(tmp_path: Path, monkeypatch: p
     from jostle.training import recognition
 
     frames = np.random.default_rng(0).integers(0, 256, (8, 1, 5, 112, 112, 3), np.uint8)
-    made = Clips(tuple(map(str, range(8))), np.arange(8) % 3, np.arange(8), frames, are_sets=True)
+    made = PixelClips(tuple(map(str, range(8))), np.arange(8) % 3, np.arange(8), frames, are_sets=True)
     monkeypatch.setattr(recognition, "load_split", lambda config: (("0", "1", "2"), made, None))
     losses = {}
     for loss in ("own", "all", "worst"):
@@ -134,4 +142,4 @@ def test_the_worst_frame_of_a_set_is_learned_from(tmp_path: Path, monkeypatch: p
 
 
 def test_a_clip_of_one_frame_is_shown_all_along() -> None:
-    assert even(1, 4).tolist() == [0, 0, 0, 0]
+    assert evenly_spaced(1, 4).tolist() == [0, 0, 0, 0]

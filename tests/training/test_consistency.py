@@ -9,7 +9,8 @@ import torch
 from jostle.errors import BadValue
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.detector import load_detector
-from jostle.training.consistency import ConsistencyConfig, consistency_loss, divergence, selected
+from jostle.training.consistency import consistency_loss, divergence, select_points
+from jostle.training.consistency_config import ConsistencyConfig
 
 SIZES = {"input_dim": 8, "dim": 16, "classes": 3, "max_length": 64, "levels": 4}
 ALL = {
@@ -71,7 +72,7 @@ def test_every_form_is_zero_for_equal_answers_and_teaches_otherwise(name, form, 
 def test_selections_grow(name) -> None:
     detector, clean, _, actions = scene(name)
     counts = [
-        len(selected(detector, clean, actions, ConsistencyConfig(selection=which))[0][0])
+        len(select_points(detector, clean, actions, ConsistencyConfig(selection=which))[0][0])
         for which in ("centre", "action", "video")
     ]
     assert 0 < counts[0] <= counts[1] <= counts[2]

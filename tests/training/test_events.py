@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from helpers.small_world import made_config, write_world
-from jostle.features.store import Entry, Origin
-from jostle.training.events import Intent, Moment
+from jostle.features.store import FeatureOrigin, VideoEntry
+from jostle.training.events import TrainingPlan, TrainingProgress
 from jostle.training.loop import train
 from jostle.training.optimisation import Average
 from jostle.training.schedule import OptimiserConfig, first_share
@@ -39,7 +39,7 @@ def test_the_average_forgets_the_first_weights() -> None:
 
 
 def test_epochs_come_on_top_of_the_warm_up_and_it_is_said() -> None:
-    intent = Intent("net", OptimiserConfig(warmup_epochs=3, epochs=10), 6, learn=210, choose=42)
+    intent = TrainingPlan("net", OptimiserConfig(warmup_epochs=3, epochs=10), 6, learn=210, choose=42)
     assert intent.sentence == (
         "net: 13 epochs (3 of warm-up, then 10) of 6 steps, 78 in all; 210 to learn from, 42 to choose the epoch by"
     )
@@ -52,8 +52,8 @@ def test_a_run_tells_its_loss_and_its_score(tmp_path: Path) -> None:
     told: list[Any] = []
     done = train(made_config(write_world(tmp_path / "world")), tmp_path / "run", watch=told.append)
     intent, moments = told[0], told[1:]
-    assert isinstance(intent, Intent)
-    assert all(isinstance(moment, Moment) for moment in moments)
+    assert isinstance(intent, TrainingPlan)
+    assert all(isinstance(moment, TrainingProgress) for moment in moments)
     assert [moment.step for moment in moments] == list(range(1, intent.steps + 1))
     rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     last = [row["total"] for row in rows if row["event"] == "step" and row["epoch"] == moments[-1].epoch]
@@ -65,15 +65,18 @@ def test_a_run_tells_its_loss_and_its_score(tmp_path: Path) -> None:
 def test_a_run_that_is_too_short_for_its_average_warns(tmp_path: Path) -> None:
     config = made_config(write_world(tmp_path / "world"))
     config = replace(config, optimiser=replace(config.optimiser, average=0.999, average_ramp=False))
-    with pytest.warns(UserWarning, match="still is 9. % the first weights"):
+    with pytest.warns(UserWarning, match="still is 9. % the initial weights"):
         train(config, tmp_path / "run")
 
 
 def test_what_extract_noted_beside_features_says_their_grid(tmp_path: Path) -> None:
     config = made_config(write_world(tmp_path / "world"))
     assert config.data.grid == (4, 16)
-    entry = Entry("video00.npy", 64, 12.5, 64, 10.0, "", (0, 0))
-    noted = asdict(Origin("puppet_net", None, 8, 1, "all", 8)) | {"format": 1, "videos": {"video00": asdict(entry)}}
+    entry = VideoEntry("video00.npy", 64, 12.5, 64, 10.0, "", (0, 0))
+    noted = asdict(FeatureOrigin("puppet_net", None, 8, 1, "all", 8)) | {
+        "format": 1,
+        "videos": {"video00": asdict(entry)},
+    }
     (Path(config.data.features) / "features.json").write_text(json.dumps(noted))
     assert made_config(tmp_path / "world").data.grid == (1, 8)
     assert made_config(tmp_path / "world").data.rates == {"video00.npy": 12.5}

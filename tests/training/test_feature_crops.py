@@ -11,15 +11,15 @@ import pytest
 from helpers.small_world import made_config
 from jostle.errors import DataError
 from jostle.io.files.annotations import read_truth
-from jostle.training.feature_crops import Video, crop, load_videos
+from jostle.training.feature_crops import FeatureVideo, crop, load_videos
 from jostle.training.selection import class_numbers, split_videos
 
 NUMBERS = {"Jump": 0, "Run": 1}
 
 
-def video(steps: int = 40, segments=((4.0, 10.0), (30.0, 36.0))) -> Video:
+def video(steps: int = 40, segments=((4.0, 10.0), (30.0, 36.0))) -> FeatureVideo:
     rows = np.arange(steps, dtype=np.float32)[:, None]
-    return Video("v", rows, rows + 0.5, np.array(segments, np.float32), np.arange(len(segments)), 25.0, 10.0)
+    return FeatureVideo("v", rows, rows + 0.5, np.array(segments, np.float32), np.arange(len(segments)), 25.0, 10.0)
 
 
 def test_seconds_become_grid_steps(world: Path) -> None:
@@ -103,11 +103,12 @@ def test_more_classes_than_the_detector_has_are_refused(world: Path) -> None:
         annotation |= {"label": "Throw", "label_id": 7}
     path = world / "more.json"
     path.write_text(json.dumps(content))
-    with pytest.raises(DataError, match="numbered up to 7, but the detector tells 2 apart") as caught:
+    with pytest.raises(DataError, match="numbered up to 7, but the detector has 2 classes") as caught:
         class_numbers(read_truth(path), 2, str(path))
     assert caught.value.fault == "F36"
 
 
+@pytest.mark.fault("F50", "F51")
 def test_F50_F51_features_that_do_not_fit_are_refused(world: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"expected .*9") as caught:
         load_videos(made_config(world).data, "validation", NUMBERS, channels=9)
@@ -126,6 +127,7 @@ def test_F50_F51_features_that_do_not_fit_are_refused(world: Path, tmp_path: Pat
     assert caught.value.fault == "F51"
 
 
+@pytest.mark.fault("F34")
 def test_F34_a_rate_must_come_from_somewhere(world: Path, tmp_path: Path) -> None:
     content = json.loads((world / "truth.json").read_text())
     for entry in content["database"].values():

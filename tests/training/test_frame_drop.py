@@ -13,7 +13,7 @@ import torch
 
 from jostle.core.config import make_settings
 from jostle.core.random import key_for
-from jostle.corruptions.engine.placement import Timeline, parse
+from jostle.corruptions.engine.placement import Timeline, parse_placement
 from jostle.errors import BadValue, DataError
 from jostle.features.windows import WindowGrid
 from jostle.models.checkpoints import write_weights
@@ -86,12 +86,12 @@ def test_features_are_those_of_the_struck_video(world: Path, placement: str) -> 
     for epoch in range(3):
         video = videos[epoch]
         actions = np.array([[2.0, 4.5], [7.0, 9.5]]) * FPS
-        mask = parse(placement).mask(Timeline(FRAMES, actions, key_for(5, "drop", epoch), video.name))
+        mask = parse_placement(placement).mask(Timeline(FRAMES, actions, key_for(5, "drop", epoch), video.name))
         assert mask.any()
         clean = np.load(world / "clean" / "frames" / f"{video.name}.npy")
         black = np.load(world / "black" / "frames" / f"{video.name}.npy")
         whole = joined(drop.extractor, np.where(mask[:, None], black, clean))
-        beside = drop.on([videos[7], video, videos[8]], epoch)
+        beside = drop.draw([videos[7], video, videos[8]], epoch)
         assert np.array_equal(beside[1].corrupted, whole)
         assert not np.array_equal(whole, video.features)
 
@@ -99,10 +99,10 @@ def test_features_are_those_of_the_struck_video(world: Path, placement: str) -> 
 def test_fresh_draws_differ_by_epoch_and_fixed_ones_do_not(world: Path) -> None:
     fresh, videos = loaded(data_of(world))
     fixed, _ = loaded(data_of(world, fresh=False))
-    first, second = (fresh.on(videos[:1], epoch)[0].corrupted for epoch in (0, 1))
+    first, second = (fresh.draw(videos[:1], epoch)[0].corrupted for epoch in (0, 1))
     assert not np.array_equal(first, second)
-    assert np.array_equal(first, fresh.on(videos[:1], 0)[0].corrupted)
-    assert np.array_equal(fixed.on(videos[:1], 0)[0].corrupted, fixed.on(videos[:1], 1)[0].corrupted)
+    assert np.array_equal(first, fresh.draw(videos[:1], 0)[0].corrupted)
+    assert np.array_equal(fixed.draw(videos[:1], 0)[0].corrupted, fixed.draw(videos[:1], 1)[0].corrupted)
 
 
 def test_what_was_seen_must_fit(world: Path, tmp_path: Path) -> None:
@@ -111,14 +111,14 @@ def test_what_was_seen_must_fit(world: Path, tmp_path: Path) -> None:
     (tmp_path / "frames").mkdir()
     for i in range(10):
         np.save(tmp_path / "frames" / f"video{i}.npy", np.ones((FRAMES - 9, 160), np.float32))
-    with pytest.raises(DataError, match=r"\(291, 160\), but of the clean video \(300, 160\)"):
+    with pytest.raises(DataError, match=r"\(291, 160\), those of the clean video \(300, 160\)"):
         loaded(data_of(world, struck=str(tmp_path)))
 
 
 def test_an_extractor_of_windows_cannot_drop(world: Path, tmp_path: Path) -> None:
     network = load_extractor("i3d_rgb", weights="random").network
     write_weights(network.state_dict(), tmp_path / "i3d.safetensors")
-    with pytest.raises(BadValue, match=r"sees windows whole.*set data\.corrupted"):
+    with pytest.raises(BadValue, match=r"processes whole windows.*set data\.corrupted"):
         loaded(data_of(world, extractor="i3d_rgb", weights=str(tmp_path / "i3d.safetensors")))
 
 
@@ -207,13 +207,13 @@ def test_videos_to_choose_by_need_no_corrupted_features(world: Path, tmp_path: P
 
 
 def test_weights_name_the_extractor_of_their_features(world: Path, tmp_path: Path) -> None:
-    from jostle.features.store import FeatureStore, Origin
+    from jostle.features.store import FeatureOrigin, FeatureStore
     from jostle.models.checkpoints import read_metadata
 
     config = run_config(world)
     assert "extractor" not in read_metadata(train(config, tmp_path / "unknown").weights)
     features = tmp_path / "features"
-    FeatureStore(features, Origin("puppet_net", None, 16, 4, "all", 128)).save()
+    FeatureStore(features, FeatureOrigin("puppet_net", None, 16, 4, "all", 128)).save()
     for path in (world / "clean").glob("*.npy"):
         np.save(features / path.name, np.load(path))
     known = replace(config, data=replace(config.data, features=str(features), drop=None))

@@ -18,13 +18,13 @@ from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, SourceChanged, UnknownName
 from jostle.io.video.encode import Writer
-from jostle.mending.descriptor import glance, glances
+from jostle.mending.descriptor import describe_frame, describe_frames
 from jostle.models.checkpoints import read_weights
-from jostle.training.descriptor_bank import FilmBank, Struck, read_bank, write_bank
-from jostle.training.footage import drawn_spec, every_picture, load_footage, strike_film
+from jostle.training.descriptor_bank import CorruptedFilm, FilmBank, read_bank, write_bank
+from jostle.training.footage import corrupt_film, draw_spec, load_footage, picture_corruptions
 from jostle.training.inspection_config import InspectionConfig
-from jostle.training.inspection_scores import Answer, answers, found, threshold_at
-from jostle.training.inspection_windows import draw_windows, mirror, shown, turn
+from jostle.training.inspection_scores import FilmProbabilities, predict_films, recall, threshold_at
+from jostle.training.inspection_windows import draw_windows, flip, mirror, render_windows
 from jostle.training.loop import Trainer, train
 from jostle.training.reading import read_training
 
@@ -64,7 +64,7 @@ def made_config(videos: Path, cache: Path, **changes: object) -> InspectionConfi
 @pytest.fixture(scope="module")
 def bank() -> FilmBank:
     struck = [
-        strike_film(Clip.at_rate(film(n), 10), SPECS, name=f"v{n}@0", kind="video", strikes=4, lengths=(8, 24), seed=3)
+        corrupt_film(Clip.at_rate(film(n), 10), SPECS, name=f"v{n}@0", kind="video", count=4, lengths=(8, 24), seed=3)
         for n in range(3)
     ]
     return FilmBank.of(struck)
@@ -74,10 +74,10 @@ def test_strikes_are_what_corrupting_those_frames_gives(bank: FilmBank) -> None:
     from jostle.core.random import key_for
     from jostle.corruptions.engine.apply import corrupted_frames
 
-    assert {strike.kind for one in bank.films for strike in one.strikes} == set(SPECS)
+    assert {strike.kind for one in bank.films for strike in one.spans} == set(SPECS)
     for number, one in enumerate(bank.films):
-        assert (bank.frames[one.first : one.first + one.count] == glances(film(number))).all()
-        for which, strike in enumerate(one.strikes):
+        assert (bank.frames[one.first : one.first + one.count] == describe_frames(film(number))).all()
+        for which, strike in enumerate(one.spans):
             whole = corrupted_frames(
                 Clip.at_rate(film(number), 10),
                 [Spec.parse(SPECS[0])],
@@ -86,13 +86,13 @@ def test_strikes_are_what_corrupting_those_frames_gives(bank: FilmBank) -> None:
                 placement=f"frames:{strike.at}-{strike.at + strike.count}",
             )
             made = bank.frames[strike.first : strike.first + strike.count]
-            black = glances(whole[strike.at : strike.at + strike.count])
+            black = describe_frames(whole[strike.at : strike.at + strike.count])
             assert (made == black).all() == (strike.kind == SPECS[0])
             assert bank.visible[strike.first : strike.first + strike.count].all()
 
 
 def test_every_corruption_of_pictures_is_drawn_from_and_none_of_time() -> None:
-    specs = every_picture()
+    specs = picture_corruptions()
     assert {"fog", "thumos14-c/packet_loss", "kinetics-c/bit_error", "imagenet-c/frost"} <= set(specs)
     assert all(Spec.parse(spec).corruption.level != "time" for spec in specs)
     assert len({spec for spec in specs if "/" not in spec}) == sum(
@@ -121,31 +121,31 @@ def test_a_damaged_bank_is_refused(bank: FilmBank, tmp_path: Path, damage: str) 
 
 
 def test_a_change_that_cannot_be_seen_counts_neither_way(bank: FilmBank) -> None:
-    clean = glances(film(0))
+    clean = describe_frames(film(0))
     nearly = clean[5:9].copy()
     nearly[:, 0] += 1
-    one = FilmBank.of([Struck("a@0", "video", clean, (("fog:1", 5, nearly), ("black_frame:1", 5, 0 * nearly)))])
+    one = FilmBank.of([CorruptedFilm("a@0", "video", clean, (("fog:1", 5, nearly), ("black_frame:1", 5, 0 * nearly)))])
     assert not one.visible[48:52].any()
     assert one.visible[52:56].all()
     for number in range(30):
         windows = draw_windows(one, rng_for(0, number), 2, 40)
-        unseen = (windows.struck > 0) & np.isin(windows.rows, range(48, 52))
+        unseen = (windows.damaged > 0) & np.isin(windows.rows, range(48, 52))
         assert (windows.weight[unseen] == 0).all()
-        assert (windows.weight[windows.struck == 0] == 1).all()
+        assert (windows.weight[windows.damaged == 0] == 1).all()
 
 
 def test_windows_hold_struck_rows_exactly_where_they_say(bank: FilmBank) -> None:
     struck_rows = np.zeros(len(bank.frames), np.bool_)
     for one in bank.films:
-        for strike in one.strikes:
+        for strike in one.spans:
             struck_rows[strike.first : strike.first + strike.count] = True
     seen, clean, throughout = 0, 0, 0
     for number in range(60):
         windows = draw_windows(bank, rng_for(1, number), 2, 50)
-        assert ((windows.struck > 0) == struck_rows[windows.rows]).all()
-        seen += int(windows.struck.sum())
-        clean += int((windows.struck == 0).sum())
-        throughout += int(windows.struck.all(1).sum())
+        assert ((windows.damaged > 0) == struck_rows[windows.rows]).all()
+        seen += int(windows.damaged.sum())
+        clean += int((windows.damaged == 0).sum())
+        throughout += int(windows.damaged.all(1).sum())
         again = draw_windows(bank, rng_for(1, number), 2, 50)
         assert (again.rows == windows.rows).all()
     assert 0.05 < seen / (seen + clean) < 0.6
@@ -164,30 +164,36 @@ def test_light_is_changed_as_drawn(bank: FilmBank) -> None:
         turned=np.array([False, False]),
     )
     frames = torch.from_numpy(bank.frames)
-    as_is = shown(frames, plain.on(torch.device("cpu"))).numpy()
+    as_is = render_windows(frames, plain.to(torch.device("cpu"))).numpy()
     assert np.abs(as_is[0].astype(int) - bank.frames[windows.rows[0]]).max() <= 1
-    back = shown(frames, replace(plain, mirrored=np.array([True, True])).on(torch.device("cpu"))).numpy()[0]
+    back = render_windows(frames, replace(plain, mirrored=np.array([True, True])).to(torch.device("cpu"))).numpy()[0]
     flat = np.random.default_rng(0).integers(0, 256, (24, 24, 3), np.uint8)
-    one, other = (torch.from_numpy(glance(some))[None, None] for some in (flat, flat[:, ::-1]))
+    one, other = (torch.from_numpy(describe_frame(some))[None, None] for some in (flat, flat[:, ::-1]))
     assert (mirror(one)[..., :4, :, :] == other[..., :4, :, :]).all()
-    assert (turn(one)[..., :4, :, :] == torch.from_numpy(glance(flat[::-1]))[None, None, :4]).all()
+    assert (flip(one)[..., :4, :, :] == torch.from_numpy(describe_frame(flat[::-1]))[None, None, :4]).all()
     assert (back[:, 6:] == as_is[0][:, 6:, :, ::-1]).all()
     dark = replace(plain, gain=np.zeros_like(windows.gain))
-    black = shown(frames, dark.on(torch.device("cpu"))).numpy()
+    black = render_windows(frames, dark.to(torch.device("cpu"))).numpy()
     assert not black[:, :, :4].any()
     assert not black[:, :, 6:].any()
     half = replace(plain, gain=np.full_like(windows.gain, 0.5))
-    assert np.abs(shown(frames, half.on(torch.device("cpu"))).numpy()[0, :, :4] * 2.0 - as_is[0, :, :4]).max() <= 2
+    assert (
+        np.abs(render_windows(frames, half.to(torch.device("cpu"))).numpy()[0, :, :4] * 2.0 - as_is[0, :, :4]).max()
+        <= 2
+    )
 
 
 def test_thresholds_keep_to_the_alarms_that_are_allowed() -> None:
     rng = np.random.default_rng(0)
     none = np.zeros(0, np.float32)
     clean = rng.random(2000, np.float32) * np.float32(0.8)
-    told = [Answer("", none, none, clean), Answer("x", np.array([0.9, 0.1], np.float32), none, none)]
+    told = [
+        FilmProbabilities("", none, none, clean),
+        FilmProbabilities("x", np.array([0.9, 0.1], np.float32), none, none),
+    ]
     threshold = threshold_at(told, 1 / 200)
     assert 0 < (clean >= threshold).mean() <= 1 / 200
-    assert found(told, threshold) == 0.5
+    assert recall(told, threshold) == 0.5
 
 
 def test_it_learns_and_its_weights_are_an_inspector(videos: Path, tmp_path: Path) -> None:
@@ -244,11 +250,11 @@ def test_what_a_network_says_is_told_strike_by_strike(bank: FilmBank) -> None:
         def forward(self, seen: torch.Tensor) -> torch.Tensor:
             return 20 - seen[:, :, :4].float().mean((2, 3, 4))
 
-    told = answers(Dark(), bank, torch.device("cpu"))
+    told = predict_films(Dark(), bank, torch.device("cpu"))
     assert sum(len(one.clean) for one in told) == 3 * 48
     black = [one for one in told if one.kind == "black_frame"]
-    assert all((one.struck > 0.5).all() and (one.beside < 0.5).all() for one in black)
-    assert all((one.struck < 0.5).all() for one in told if one.kind == "gaussian_noise")
+    assert all((one.damaged > 0.5).all() and (one.beside < 0.5).all() for one in black)
+    assert all((one.damaged < 0.5).all() for one in told if one.kind == "gaussian_noise")
 
 
 @pytest.mark.parametrize(
@@ -259,7 +265,7 @@ def test_what_a_network_says_is_told_strike_by_strike(bank: FilmBank) -> None:
         ({"strikes": {"lengths": [9, 2]}}, "lengths is two numbers, the least first"),
         ({"strikes": {"severities": []}}, "severities must hold at least one"),
         ({"data": {"videos": "x", "select": 1.0}}, "select is a share"),
-        ({"data": {"videos": "x", "piece": 2}}, "piece is 16 frames at least"),
+        ({"data": {"videos": "x", "piece": 2}}, "piece must be at least 16 frames"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
@@ -270,7 +276,7 @@ def test_settings_that_make_no_sense_are_refused(changes: dict[str, object], mes
 def test_wrong_footage_is_told(videos: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(DataError, match="no videos there to learn from"):
+    with pytest.raises(DataError, match="contains no videos to learn from"):
         load_footage(made_config(empty, tmp_path))
     with pytest.raises(DataError, match="no such folder"):
         load_footage(made_config(tmp_path / "gone", tmp_path))
@@ -284,4 +290,4 @@ def test_the_example_is_read_and_its_corruptions_are_known() -> None:
     config = read_training(Path(__file__).parents[2] / "examples" / "inspector.toml")
     assert isinstance(config, InspectionConfig)
     for spec in config.strikes.specs:
-        drawn_spec([spec], config.strikes.severities, rng_for(0))
+        draw_spec([spec], config.strikes.severities, rng_for(0))

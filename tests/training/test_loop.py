@@ -18,7 +18,7 @@ import torch
 
 from helpers.small_world import made_config, write_world
 from jostle.errors import BadValue, CheckpointError, DataError, ResourceError, SourceChanged
-from jostle.io.files.lock import Ownership
+from jostle.io.files.lock import FolderLock
 from jostle.models.checkpoints import read_weights, write_weights
 from jostle.models.detection.detector import load_detector
 from jostle.training.checkpoint import CHECKPOINT
@@ -109,6 +109,7 @@ def test_a_finished_run_is_not_trained_again(world: Path, tmp_path: Path) -> Non
     assert (tmp_path / CHECKPOINT).stat().st_mtime_ns == before
 
 
+@pytest.mark.fault("F72")
 def test_F72_other_settings_or_data_are_refused(world: Path, tmp_path: Path) -> None:
     train(made_config(world), tmp_path / "run")
     with pytest.raises(SourceChanged, match="holds a run with other settings or data"):
@@ -119,6 +120,7 @@ def test_F72_other_settings_or_data_are_refused(world: Path, tmp_path: Path) -> 
         train(config, tmp_path / "run")
 
 
+@pytest.mark.fault("F95")
 def test_F95_a_step_that_is_not_finite_is_skipped_and_counted(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +140,7 @@ def test_F95_a_step_that_is_not_finite_is_skipped_and_counted(
     assert all(torch.isfinite(value).all() for value in read_weights(done.weights).values())
 
 
+@pytest.mark.fault("F95")
 def test_F95_too_many_bad_steps_stop_the_run_with_the_last_good_checkpoint(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,12 +160,14 @@ def test_F95_too_many_bad_steps_stop_the_run_with_the_last_good_checkpoint(
     assert all(torch.isfinite(value.float()).all() for value in read_weights(tmp_path / CHECKPOINT).values())
 
 
+@pytest.mark.fault("F95")
 def test_F95_no_action_in_any_crop_is_said(world: Path, tmp_path: Path) -> None:
     config = made_config(world, data={"crop": [0.02, 0.02], "visible": 1.0})
     with pytest.raises(DataError, match="none of 200 crops of at most 64 steps shows an action"):
         train(config, tmp_path)
 
 
+@pytest.mark.fault("F96")
 def test_F96_a_checkpoint_killed_while_it_is_written_leaves_the_one_before(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +188,7 @@ def test_F96_a_checkpoint_killed_while_it_is_written_leaves_the_one_before(
     assert done.weights.read_bytes() == train(config, tmp_path / "whole").weights.read_bytes()
 
 
+@pytest.mark.fault("F114")
 def test_F114_rows_of_a_run_without_a_checkpoint_are_forgotten(world: Path, tmp_path: Path) -> None:
     """It begins again from nothing, and a line that was cut off does not swallow the next one."""
     train(made_config(world), tmp_path / "whole")
@@ -193,6 +199,7 @@ def test_F114_rows_of_a_run_without_a_checkpoint_are_forgotten(world: Path, tmp_
     assert logs[0] == logs[1]
 
 
+@pytest.mark.fault("F114")
 def test_F114_what_is_under_its_name_is_whole(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also the description of a run, and a log that is cut back to its checkpoint."""
     config = made_config(world, save_every=0.0)
@@ -211,19 +218,21 @@ def test_F114_what_is_under_its_name_is_whole(world: Path, tmp_path: Path, monke
     assert {"log.jsonl", "train.json"} <= set(placed)
 
 
+@pytest.mark.fault("F115")
 def test_F115_two_do_not_train_into_one_folder(world: Path, tmp_path: Path) -> None:
-    with Ownership(tmp_path / "run"), pytest.raises(ResourceError, match="another process works in this folder"):
+    with FolderLock(tmp_path / "run"), pytest.raises(ResourceError, match="another process works in this folder"):
         train(made_config(world), tmp_path / "run")
     train(made_config(world), tmp_path / "run")
 
 
+@pytest.mark.fault("F117")
 def test_F117_a_checkpoint_that_does_not_say_where_it_stood(world: Path, tmp_path: Path) -> None:
     config = made_config(world, save_every=0.0)
     with pytest.raises(Stop):
         train(config, tmp_path, on_step=stop_at(3))
     path = tmp_path / CHECKPOINT
     write_weights(read_weights(path), path, metadata={"progress": '{"stop": 3}'})
-    with pytest.raises(CheckpointError, match="does not say how far the run was; remove it, and train anew"):
+    with pytest.raises(CheckpointError, match="does not record the progress of the run; remove it, and train again"):
         train(config, tmp_path)
 
 
@@ -236,6 +245,7 @@ print(train(made_config(Path(sys.argv[1]), save_every=0.0, optimiser={"epochs": 
 """
 
 
+@pytest.mark.fault("F96")
 @pytest.mark.slow
 def test_F96_killed_for_good_at_any_moment(world: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-c", SCRIPT, str(world), str(tmp_path / "killed")]

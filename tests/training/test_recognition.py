@@ -17,13 +17,13 @@ from jostle.core.config import settings_as_dict
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged, UnknownName
 from jostle.models.checkpoints import read_metadata, read_weights
-from jostle.models.loading.user_model import Imported
+from jostle.models.loading.user_model import ImportedModel
 from jostle.models.recognition.puppets import NETWORKS
 from jostle.training import clips as clips_module
-from jostle.training.clips import Preparation, load_clips, videos_of
+from jostle.training.clips import Preparation, list_videos, load_clips
 from jostle.training.loop import Trainer, train
 from jostle.training.reading import read_training
-from jostle.training.recognition import fit_head, scored
+from jostle.training.recognition import fit_head, predict_logits
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_it_learns_and_the_weights_know_what_they_are(clips: Path, tmp_path: Pat
     assert done.score > 0.8
     model = load_recogniser("tiny_clips", weights=done.weights)
     assert model.classes == ("left", "right")
-    _, videos = videos_of(made_config(clips).data, "val", seeds=(0,))
+    _, videos = list_videos(made_config(clips).data, "val", seeds=(0,))
     shown = load_clips(videos, Preparation(FRAMES), cache=tmp_path, jobs=1)
     right = model(shown.frames[:, 0]).argmax(1) == shown.labels
     assert right.mean() > 0.8
@@ -172,7 +172,7 @@ def test_a_share_of_the_clips_is_held_out(clips: Path, tmp_path: Path) -> None:
     learner = Trainer(made_config(clips, data={"select": 0.25}), tmp_path).learner
     assert learner.counts == {"learn": 18, "choose": 6}
     assert not set(learner.learn.clips.names) & set(learner.choose.clips.names)
-    assert scored(learner.model, learner.choose).shape == (6, 2)
+    assert predict_logits(learner.model, learner.choose).shape == (6, 2)
 
 
 def test_a_bad_step_leaves_no_trace(clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,12 +250,12 @@ def test_a_network_of_ones_own_is_trained_and_run(clips: Path, tmp_path: Path, m
     seen = {"frames": 4, "size": 16, "mean": [0.5, 0.5, 0.5]}
     config = made_config(clips, model="net_of_test:make", input=seen, data={"classes": ["right", "left"]})
     done = train(config, tmp_path / "run")
-    found = Imported("net_of_test:make", done.weights).get()
+    found = ImportedModel("net_of_test:make", done.weights).get()
     assert found.classes == ("right", "left")
     assert (found.spec.frames, found.spec.size, found.spec.resize) == (4, 16, 16)
     assert found(np.zeros((1, 4, 20, 20, 3), np.uint8)).shape == (1, 2)
     with pytest.raises(BadValue, match=r"holds weights of net_of_test:make; give those that `jostle train` wrote"):
-        Imported("net_of_test:other", done.weights).get()
+        ImportedModel("net_of_test:other", done.weights).get()
     with pytest.raises(BadValue, match=r"say what it wants to see: frames and size in \[input\]"):
         train(made_config(clips, model="net_of_test:make"), tmp_path / "no spec")
     with pytest.raises(BadValue, match=r"model is package\.module:attribute"):

@@ -12,23 +12,23 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from jostle.api.catalogue import AskedData, load_dataset
+from jostle.api.catalogue import DataSpec, load_dataset
 from jostle.core.config import is_toml
 from jostle.errors import BadValue, DataError, JostleError, UnknownName
-from jostle.evaluation.runner.model_spec import AskedModel
+from jostle.evaluation.runner.model_spec import ModelSpec
 from jostle.models.loading.names import need_torch
-from jostle.parallel.workers import cores
+from jostle.parallel.workers import available_cpus
 
 if TYPE_CHECKING:
-    from jostle.api.engines import Place
+    from jostle.api.engines import Engine
     from jostle.datasets.data_check import CheckedData
     from jostle.datasets.dataset import Dataset
-    from jostle.evaluation.recipes.building import BuildPlan, Built, CheckedCopies
+    from jostle.evaluation.recipes.building import BuildCheck, BuildPlan, BuildResult
     from jostle.evaluation.recipes.recipe import Cell, Recipe
     from jostle.evaluation.runner.progress import Watch
-    from jostle.evaluation.runner.runner import Contestant, Run
-    from jostle.evaluation.runner.verification import Checked
-    from jostle.features.windows import ReleasedFault, Rule
+    from jostle.evaluation.runner.runner import BenchmarkModel, Run
+    from jostle.evaluation.runner.verification import RunCheck
+    from jostle.features.windows import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
     from jostle.models.input_spec import InputSpec
     from jostle.reporting.analysis.stability import Stabilities
@@ -49,7 +49,7 @@ def build(
     lossless: bool = False,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> Built:
+) -> BuildResult:
     """Write the corrupted videos of a benchmark, as `<out>/<corruption>/<severity>/<path of the source>`.
 
     Copies that are there and whole are kept, so work that was stopped goes on. `<out>/jostle.json` says what the set
@@ -73,9 +73,9 @@ def build(
     """
     from jostle.evaluation.recipes.building import build as write
 
-    recipe, found, plan = _asked(benchmark, AskedData(data, dataset, subset, fps), cells, seed, lossless)
-    many = cores() if jobs is None else jobs
-    return write(recipe, found, plan, Path(out), seed=seed, jobs=many, progress=progress)
+    recipe, dataset_files, plan = _load_plan(benchmark, DataSpec(data, dataset, subset, fps), cells, seed, lossless)
+    many = available_cpus() if jobs is None else jobs
+    return write(recipe, dataset_files, plan, Path(out), seed=seed, jobs=many, progress=progress)
 
 
 def plan_build(
@@ -89,22 +89,22 @@ def plan_build(
     seed: int = 0,
     lossless: bool = False,
 ) -> dict[str, Any]:
-    """How many files `build` would write, and about how many bytes; nothing is written."""
-    return _asked(benchmark, AskedData(data, dataset, subset, fps), cells, seed, lossless)[2].to_dict()
+    """Return how many files `build` would write, and roughly how many bytes; nothing is written."""
+    return _load_plan(benchmark, DataSpec(data, dataset, subset, fps), cells, seed, lossless)[2].to_dict()
 
 
-def _asked(
-    benchmark: str | Path, data: AskedData, cells: Iterable[str] | None, seed: int, lossless: bool
+def _load_plan(
+    benchmark: str | Path, data: DataSpec, cells: Iterable[str] | None, seed: int, lossless: bool
 ) -> tuple[Recipe, Dataset, BuildPlan]:
-    from jostle.evaluation.recipes.building import corrupted_cells
     from jostle.evaluation.recipes.building import plan_build as planned
+    from jostle.evaluation.recipes.building import require_corrupted_cells
     from jostle.evaluation.recipes.data import load_benchmark
     from jostle.evaluation.recipes.selection import select_cells
 
     recipe = data.put_under(load_benchmark(benchmark))
-    chosen = corrupted_cells(recipe, select_cells(recipe, cells))
-    found = data.load(recipe)
-    return recipe, found, planned(recipe, found, chosen, seed=seed, lossless=lossless)
+    chosen = require_corrupted_cells(recipe, select_cells(recipe, cells))
+    dataset_files = data.load(recipe)
+    return recipe, dataset_files, planned(recipe, dataset_files, chosen, seed=seed, lossless=lossless)
 
 
 def run(
@@ -123,7 +123,7 @@ def run(
     extractor: Any = None,
     extractor_weights: str | Path | None = None,
     rule: Rule = "all",
-    released_faults: Sequence[ReleasedFault] = (),
+    reproduce_bugs: Sequence[ReleasedBug] = (),
     spec: InputSpec | None = None,
     input: Mapping[str, Any] | None = None,
     clips: Literal["model", "benchmark"] = "model",
@@ -163,14 +163,14 @@ def run(
             the one that the weights were trained on.
         extractor_weights: its checkpoint, if not the one that comes with jostle.
         rule: how the windows of features are counted; see `jostle.features.windows.WindowGrid`.
-        released_faults: faults of the THUMOS14-C extractors to repeat; see there as well.
+        reproduce_bugs: faults of the THUMOS14-C extractors to repeat; see there as well.
         spec: what a module or callable wants to see. A callable without one gets whole frames as they are.
         input: fields of a recogniser's `InputSpec` to change.
         clips: whether frames and sizes of a clip are the `model`'s own or those of the `benchmark`.
         precision: of the numbers that networks compute with: `float32`, `tf32`, `bfloat16` or `float16`. The others
             are faster on a GPU, and move scores; the run remembers it.
         compiled: networks go through `torch.compile`, on a GPU; it moves last digits, and the run remembers it.
-        mend: what struck frames touch is replaced by what lies around it before the model looks: rows of features, what
+        mend: what damaged frames touch is replaced by what lies around it before inference: rows of features, what
             was seen of frames, the frames of a clip. `jostle` for the inspector that comes along, weights of your own,
             or an `Inspector` says which they are; with `known` the benchmark itself, which is as well as it could be
             done. The run remembers it.
@@ -187,44 +187,44 @@ def run(
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
     need_torch("running a model")
-    shown = (spec, input, clips)
-    asked = AskedModel(
-        model, weights, extractor, extractor_weights, rule, released_faults, *shown, precision, compiled, mend
+    input_options = (spec, input, clips)
+    model_spec = ModelSpec(
+        model, weights, extractor, extractor_weights, rule, reproduce_bugs, *input_options, precision, compiled, mend
     )
-    asked_data = AskedData(data, dataset, subset, fps)
-    recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
+    data_spec = DataSpec(data, dataset, subset, fps)
+    recipe, chosen = _check_names(benchmark, data_spec, model_spec, cells, out)
     from jostle.api.engines import place_of
-    from jostle.core.progress import shown_progress
-    from jostle.evaluation.runner.estimate import first_look
+    from jostle.core.progress import progress_or_bar
+    from jostle.evaluation.runner.estimate import run_trial
     from jostle.evaluation.runner.runner import run_benchmark
     from jostle.evaluation.runner.state import usable_videos
-    from jostle.evaluation.tasks.task import task_of
+    from jostle.evaluation.tasks.task import make_task
 
     many = _are_names(model, extractor, mend)
     if mend is not None and engine == "local":
-        model_processes = 0  # what finds struck frames and what looks share one process
+        model_processes = 0  # inspector and model share one process
     with place_of(engine, device, jobs, many=many, model_processes=model_processes) as place:
-        known = _looked_up(recipe, asked_data, chosen, place, asked)
+        known = _resolve(recipe, data_spec, chosen, place, model_spec)
         with (
-            place.with_models(known.contestant) as contestant,
-            shown_progress("looking at videos", progress) as told,
+            place.with_models(known.benchmark_model) as benchmark_model,
+            progress_or_bar("looking at videos", progress) as callback,
         ):
             if known.recipe.task != "detection" and (place.here or place.processes):
                 # Whether the model fits is known before the work begins, and not at the end of it.
-                task = task_of(known.recipe, known.data)
-                orders = tuple(task.order(name, path, (), seed) for name, path in usable_videos(task).items())
-                first_look(contestant.load, orders)
+                task = make_task(known.recipe, known.data)
+                orders = tuple(task.make_job(name, path, (), seed) for name, path in usable_videos(task).items())
+                run_trial(benchmark_model.load, orders)
             return run_benchmark(
                 known.recipe,
                 known.data,
-                contestant,
+                benchmark_model,
                 Path(out),
                 cells=known.cells,
                 seed=seed,
                 jobs=place.jobs,
                 engine=place.engine,
                 retry_failed=retry_failed,
-                progress=told,
+                progress=callback,
                 watch=watch,
             )
 
@@ -244,7 +244,7 @@ def plan(
     extractor: Any = None,
     extractor_weights: str | Path | None = None,
     rule: Rule = "all",
-    released_faults: Sequence[ReleasedFault] = (),
+    reproduce_bugs: Sequence[ReleasedBug] = (),
     spec: InputSpec | None = None,
     input: Mapping[str, Any] | None = None,
     clips: Literal["model", "benchmark"] = "model",
@@ -256,45 +256,45 @@ def plan(
     retry_failed: bool = False,
     device: str = "auto",
 ) -> dict[str, Any]:
-    """What `run` would do with the same arguments, in numbers; the run folder is left as it is.
+    """Return the work that `run` would do with the same arguments; the run folder is not touched.
 
-    One video is looked at, to tell how long everything may take.
+    One video is processed to estimate the total time.
     """
     need_torch("running a model")
-    shown = (spec, input, clips)
-    asked = AskedModel(
-        model, weights, extractor, extractor_weights, rule, released_faults, *shown, precision, compiled, mend
+    input_options = (spec, input, clips)
+    model_spec = ModelSpec(
+        model, weights, extractor, extractor_weights, rule, reproduce_bugs, *input_options, precision, compiled, mend
     )
-    asked_data = AskedData(data, dataset, subset, fps)
-    recipe, chosen = _named(benchmark, asked_data, asked, cells, out)
+    data_spec = DataSpec(data, dataset, subset, fps)
+    recipe, chosen = _check_names(benchmark, data_spec, model_spec, cells, out)
     from jostle.api.engines import place_of
-    from jostle.evaluation.inference.remote import look_from_afar
-    from jostle.evaluation.runner.estimate import estimated, first_look
+    from jostle.evaluation.inference.remote import connect_predictor
+    from jostle.evaluation.runner.estimate import estimate_cost, run_trial
     from jostle.evaluation.runner.runner import plan_benchmark
 
     many = _are_names(model, extractor, mend)
     if mend is not None:
-        model_processes = 0  # what finds struck frames and what looks share one process
+        model_processes = 0  # inspector and model share one process
     with place_of("local", device, jobs, many=many, model_processes=model_processes) as place:
-        known = _looked_up(recipe, asked_data, chosen, place, asked)
-        made = plan_benchmark(
+        known = _resolve(recipe, data_spec, chosen, place, model_spec)
+        work = plan_benchmark(
             known.recipe,
             known.data,
-            known.contestant,
+            known.benchmark_model,
             Path(out),
             cells=known.cells,
             seed=seed,
             retry_failed=retry_failed,
         )
-        with place.serving(known.contestant.load) as served:
-            load = known.contestant.load if served is None else partial(look_from_afar, served)
-            first = first_look(load, made.orders, timed=True, busy_s=getattr(served, "busy_s", None))
-            return estimated(made, first, place.jobs, len(place.processes))
+        with place.serving(known.benchmark_model.load) as served:
+            load = known.benchmark_model.load if served is None else partial(connect_predictor, served)
+            first = run_trial(load, work.video_jobs, timed=True, busy_s=getattr(served, "busy_s", None))
+            return estimate_cost(work, first, place.jobs, len(place.processes))
 
 
-def _are_names(*given: Any) -> bool:
-    """Whether nothing is a thing of the caller's own, which might not travel to other processes."""
-    return all(one is None or isinstance(one, str | Path) for one in given)
+def _are_names(*parts: Any) -> bool:
+    """Whether all parts are given by name, so that they can be loaded in other processes."""
+    return all(one is None or isinstance(one, str | Path) for one in parts)
 
 
 @dataclass(frozen=True)
@@ -303,55 +303,55 @@ class _Known:
 
     recipe: Recipe
     data: Dataset
-    contestant: Contestant
+    benchmark_model: BenchmarkModel
     cells: tuple[Cell, ...]
 
 
-def _named(
-    benchmark: str | Path, data: AskedData, asked: AskedModel, cells: Iterable[str] | None, out: str | Path
+def _check_names(
+    benchmark: str | Path, data: DataSpec, model_spec: ModelSpec, cells: Iterable[str] | None, out: str | Path
 ) -> tuple[Recipe, tuple[Cell, ...]]:
-    """What names stand for; a wrong one is told of before anything large is imported, torch above all."""
+    """Check names before anything large, such as torch, is imported."""
     from jostle.models.loading.names import check_known, check_model, check_names
 
     try:
         if not is_toml(benchmark):
-            check_names(str(benchmark), asked.model)
-        asked.check()
+            check_names(str(benchmark), model_spec.model)
+        model_spec.check()
         if data.dataset is not None:
             check_known("datasets", data.dataset)
         from jostle.evaluation.recipes.data import load_benchmark
         from jostle.evaluation.recipes.selection import select_cells
 
-        wanted = None if cells is None else list(cells)
+        names_of_cells = None if cells is None else list(cells)
         own = load_benchmark(benchmark)
-        check_model(own.name, own.task, asked.model)
-        select_cells(own, wanted)
+        check_model(own.name, own.task, model_spec.model)
+        select_cells(own, names_of_cells)
         recipe = data.put_under(own)  # looks at data sets, whose films are drawn by compiled code
-        return recipe, select_cells(recipe, wanted)
+        return recipe, select_cells(recipe, names_of_cells)
     except (UnknownName, BadValue) as error:
         if Path(out).exists():
-            from jostle.evaluation.runner.plugin_parts import parts_of_run
+            from jostle.evaluation.runner.plugin_parts import describe_plugins
 
-            used = parts_of_run(Path(out))
+            used = describe_plugins(Path(out))
             if used:
                 error.add_note(used)
         raise
 
 
-def _looked_up(recipe: Recipe, data: AskedData, cells: tuple[Cell, ...], place: Place, asked: AskedModel) -> _Known:
+def _resolve(recipe: Recipe, data: DataSpec, cells: tuple[Cell, ...], place: Engine, model_spec: ModelSpec) -> _Known:
     """Look everything else up, before any work is done."""
-    from jostle.evaluation.runner.benchmark_models import contestant_for
+    from jostle.evaluation.runner.benchmark_models import build_benchmark_model
 
     loaded = data.load(recipe)
-    contestant = contestant_for(recipe, loaded, asked, place.device, here=place.here)
-    return _Known(recipe, loaded, replace(contestant, device=place.device), cells)
+    benchmark_model = build_benchmark_model(recipe, loaded, model_spec, place.device, here=place.here)
+    return _Known(recipe, loaded, replace(benchmark_model, device=place.device), cells)
 
 
 Watching = Callable[[str], AbstractContextManager[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class Entry:
+class ModelEntry:
     """A model to be run, by name, and its weights."""
 
     model: str
@@ -361,20 +361,20 @@ class Entry:
     def folder(self) -> str:
         """Name of its run folder.
 
-        >>> Entry("timm/resnet50.a1_in1k").folder, Entry("puppet_frames", "robust").folder
+        >>> ModelEntry("timm/resnet50.a1_in1k").folder, ModelEntry("puppet_frames", "robust").folder
         ('timm-resnet50.a1_in1k', 'puppet_frames-robust')
         """
         word = self.weights if self.weights and re.fullmatch(r"\w+", self.weights) else Path(self.weights or "").stem
-        said = f"{self.model}-{word}" if word and word != "public" else self.model
-        return re.sub(r"[^\w.+-]+", "-", said).strip("-.")
+        name = f"{self.model}-{word}" if word and word != "public" else self.model
+        return re.sub(r"[^\w.+-]+", "-", name).strip("-.")
 
 
 @dataclass(frozen=True)
 class Many:
-    """What became of the models.
+    """Results of one benchmark on several models.
 
     Attributes:
-        runs: by name of the run folder, in the order that was asked for.
+        runs: by name of the run folder, in the order given.
         failed: those that could not be run, and why.
     """
 
@@ -384,12 +384,12 @@ class Many:
 
 def run_many(
     benchmark: str | Path,
-    models: Iterable[str | Entry],
+    models: Iterable[str | ModelEntry],
     *,
     out: str | Path,
     weights: str | None = None,
     watching: Watching | None = None,
-    **asked: Any,
+    **options: Any,
 ) -> Many:
     """Run a benchmark on one model after the other; what was stopped goes on, one that fails does not stop the rest.
 
@@ -398,14 +398,14 @@ def run_many(
         out: a folder of run folders, each called by its model.
         weights: of all that do not name their own.
         watching: called with what is run, gives arguments of `run` that show how far it is.
-        asked: everything else is as in `jostle.run`.
+        options: everything else is as in `jostle.run`.
 
     Raises:
         BadValue: if two would have the same folder.
         DataError: if not one of them could be run.
     """
-    entries = [one if isinstance(one, Entry) else Entry(one) for one in models]
-    entries = [one if one.weights is not None else Entry(one.model, weights) for one in entries]
+    entries = [one if isinstance(one, ModelEntry) else ModelEntry(one) for one in models]
+    entries = [one if one.weights is not None else ModelEntry(one.model, weights) for one in entries]
     folders = [entry.folder for entry in entries]
     twice = next((name for name in folders if folders.count(name) > 1), None)
     if twice is not None or not entries:
@@ -413,11 +413,12 @@ def run_many(
     runs: dict[str, Run] = {}
     failed: dict[str, str] = {}
     for number, entry in enumerate(entries, 1):
-        said = f"{entry.folder} ({number} of {len(entries)})"
+        title = f"{entry.folder} ({number} of {len(entries)})"
         try:
-            with nullcontext({}) if watching is None else watching(said) as shown:
+            with nullcontext({}) if watching is None else watching(title) as callbacks:
+                folder = Path(out) / entry.folder
                 runs[entry.folder] = run(
-                    benchmark, model=entry.model, weights=entry.weights, out=Path(out) / entry.folder, **shown, **asked
+                    benchmark, model=entry.model, weights=entry.weights, out=folder, **callbacks, **options
                 )
         except JostleError as error:
             failed[entry.folder] = str(error)
@@ -427,7 +428,7 @@ def run_many(
     return Many(runs, failed)
 
 
-def read_models(path: str | Path) -> list[Entry]:
+def read_models(path: str | Path) -> list[ModelEntry]:
     """Models of a text file: one a line, its name and, if it has its own, its weights; `#` begins a remark.
 
     Raises:
@@ -437,7 +438,7 @@ def read_models(path: str | Path) -> list[Entry]:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read as text: {error}") from None
-    made = []
+    entries = []
     for number, line in enumerate(lines, 1):
         try:
             words = shlex.split(line, comments=True)
@@ -446,8 +447,8 @@ def read_models(path: str | Path) -> list[Entry]:
         if len(words) > 2:
             raise DataError(f"{path}, line {number}: a line is a model and its weights, not {len(words)} words")
         if words:
-            made.append(Entry(*words))
-    return made
+            entries.append(ModelEntry(*words))
+    return entries
 
 
 def stability(runs: Sequence[str | Path]) -> Stabilities:
@@ -472,14 +473,14 @@ def draw_stability(
     from jostle.reporting.analysis.stability import Stabilities
     from jostle.reporting.figures.stability import draw_stability as draw
 
-    found = runs if isinstance(runs, Stabilities) else stability(runs)
-    published = () if found.apart else found.published
-    return draw(found.runs, Path(out), formats, title=found.title, k=found.k, published=published)
+    stabilities = runs if isinstance(runs, Stabilities) else stability(runs)
+    published = () if stabilities.apart else stabilities.published
+    return draw(stabilities.runs, Path(out), formats, title=stabilities.title, k=stabilities.k, published=published)
 
 
 def verify(
     folder: str | Path, *, dataset: str | None = None, subset: str | None = None, progress: Progress | None = None
-) -> Checked | CheckedCopies | CheckedData:
+) -> RunCheck | BuildCheck | CheckedData:
     """Check a folder: of a run, of copies that `build` wrote, or of a data set.
 
     Of the first two every file is compared with its hash; of a data set every video is opened. The result lists what

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jostle.errors import BadValue, UnknownName
 from jostle.models.loading.names import need_torch
-from jostle.parallel.workers import cores
+from jostle.parallel.workers import available_cpus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jostle.api.doctor import Health
     from jostle.datasets.dataset import Dataset
     from jostle.evaluation.recipes.recipe import Recipe
-    from jostle.models.loading.descriptions import Described
+    from jostle.models.loading.descriptions import ModelDescription
     from jostle.reporting.published.table import PublishedTable
 
 Progress = Callable[[int, int], None]
@@ -44,7 +44,7 @@ def load_dataset(
 
     What is missing of `puppets` is made first, which takes a while the first time; work that was stopped goes on
     where it was. Files whose size is not the recorded one, or whose time and content are not, are made again.
-    Other data sets are looked for in `root`, in the layouts people have them; a copy may be partial, and the result
+    Other data sets are searched for in `root`, in the layouts people have them; a copy may be partial, and the result
     says what it lacks.
 
     Args:
@@ -83,16 +83,17 @@ def load_dataset(
         raise BadValue(f"{name} is not made by jostle, so none of its videos can be left unmade; leave first out")
     place = cache_folder() if root is None else Path(root)
     chosen = None if annotations is None else Path(annotations)
-    found = kind.load(Request(part, place, seed, cores() if jobs is None else jobs, verify, progress, chosen, first))
+    jobs = available_cpus() if jobs is None else jobs
+    loaded = kind.load(Request(part, place, seed, jobs, verify, progress, chosen, first))
     if fps is None:
-        return found
-    from jostle.core.types.clip import checked_rate
+        return loaded
+    from jostle.core.types.clip import check_rate
 
-    return replace(found, fps=checked_rate(fps))
+    return replace(loaded, fps=check_rate(fps))
 
 
 @dataclass(frozen=True)
-class AskedData:
+class DataSpec:
     """The data that a caller wants a recipe to be done to; see `run`."""
 
     folder: str | Path | None = None
@@ -102,18 +103,18 @@ class AskedData:
 
     def put_under(self, recipe: Recipe) -> Recipe:
         """The recipe on these data."""
-        from jostle.evaluation.recipes.data import recipe_on
+        from jostle.evaluation.recipes.data import apply_recipe_to
 
-        return recipe_on(recipe, self.dataset, self.subset, None if self.folder is None else Path(self.folder))
+        return apply_recipe_to(recipe, self.dataset, self.subset, None if self.folder is None else Path(self.folder))
 
     def load(self, recipe: Recipe) -> Dataset:
         """The data set, as the recipe needs it."""
         from jostle.evaluation.recipes.data import check_task
 
         # The data are the same for every seed of the corruptions.
-        found = load_dataset(recipe.dataset, recipe.subset or None, root=self.folder, fps=self.fps)
-        check_task(recipe, found)
-        return found
+        loaded = load_dataset(recipe.dataset, recipe.subset or None, root=self.folder, fps=self.fps)
+        check_task(recipe, loaded)
+        return loaded
 
 
 def names(kind: str, *, profile: str | None = None, level: str | None = None) -> list[str]:
@@ -152,29 +153,29 @@ def published(name: str) -> PublishedTable:
 
 
 def origins(kind: str, *, profile: str | None = None, level: str | None = None) -> dict[str, str]:
-    """Where each part that `names` lists comes from: `jostle`, or the package or module that brings it.
+    """Return the origin of each part that `names` lists: `jostle`, or the plugin's package or module.
 
     >>> set(origins("placements").values())
     {'jostle'}
     """
-    from jostle.core.plugins import part
+    from jostle.core.plugins import get_part
 
     listed = names(kind, profile=profile, level=level)
-    found = {name: part("profiles", profile) if profile else part(kind, name) for name in listed}
-    return {name: "jostle" if one is None else str(one.origin) for name, one in found.items()}
+    parts = {name: get_part("profiles", profile) if profile else get_part(kind, name) for name in listed}
+    return {name: "jostle" if one is None else str(one.origin) for name, one in parts.items()}
 
 
-def describe(kind: str) -> list[Described]:
-    """What each of `models`, `extractors`, `detectors` or `objectdetectors` wants to see, and where its weights are.
+def describe(kind: str) -> list[ModelDescription]:
+    """Describe the input and the source of weights of each of `models`, `extractors`, `detectors` or `objectdetectors`.
 
     >>> [one.weights for one in describe("models") if one.name == "puppet_frames"]
     ['clean or robust: with jostle']
     """
-    from jostle.models.loading.descriptions import DESCRIBED, described
+    from jostle.models.loading.descriptions import DESCRIBED, describe_models
 
     if kind not in DESCRIBED:
         raise UnknownName("shelf of networks", kind, DESCRIBED)
-    return described(kind)
+    return describe_models(kind)
 
 
 def fetch_weights(
@@ -191,7 +192,7 @@ def fetch_weights(
     Raises:
         ResourceError: if they cannot be had; the message says what to fetch by hand, and where to put it.
     """
-    from jostle.core.progress import shown_progress
+    from jostle.core.progress import progress_or_bar
     from jostle.models.loading.names import check_extractor, check_known, names_of, need_torch
     from jostle.models.weights.resolve import weights_path
     from jostle.models.weights.shipped.sources import is_fetched
@@ -204,12 +205,12 @@ def fetch_weights(
         kind = kind if name in names_of(kind) else "models"  # every recogniser is an extractor as well
     else:
         check_known(kind, name)
-    with shown_progress(f"fetching weights of {name}, MiB", progress) as told:
-        return weights_path(kind, name, weights, progress=told)
+    with progress_or_bar(f"fetching weights of {name}, MiB", progress) as callback:
+        return weights_path(kind, name, weights, progress=callback)
 
 
 def doctor() -> Health:
-    """What is installed and working here."""
+    """Check the installation: packages, encoders, devices, and a self-test."""
     from jostle.api.doctor import examine
 
     return examine()
@@ -333,9 +334,9 @@ def demo(
     jobs: int | None = None,
     progress: StageProgress | None = None,
 ) -> Demo:
-    """The whole loop on the embedded data set: films made, corrupted, looked at by two detectors, and scored.
+    """Run the whole loop on the embedded data set: generate films, corrupt them, run two detectors, score, report.
 
-    One was trained on clean films, one to stand firm; the third run is the first with struck frames mended.
+    One was trained on clean films, one to stand firm; the third run is the first with damaged frames mended.
 
     Args:
         out: folder for three runs and a report about them.
@@ -348,15 +349,15 @@ def demo(
     need_torch("the demo")
     from jostle.api.demo.loop import BENCHMARK, DETECTOR, FILMS, HOW, write_demo
     from jostle.evaluation.recipes.recipe import benchmarks
-    from jostle.evaluation.runner.benchmark_models import contestant_for
-    from jostle.evaluation.runner.model_spec import AskedModel
+    from jostle.evaluation.runner.benchmark_models import build_benchmark_model
+    from jostle.evaluation.runner.model_spec import ModelSpec
 
-    many = cores() if jobs is None else jobs
-    told = None if progress is None else partial(progress, "making films")
-    data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=told, first=None if full else FILMS)
+    many = available_cpus() if jobs is None else jobs
+    callback = None if progress is None else partial(progress, "making films")
+    data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=callback, first=None if full else FILMS)
     recipe = benchmarks[BENCHMARK]
     every = {
-        how: contestant_for(recipe, data, AskedModel(DETECTOR, weights=weights, mend=mend), "cpu")
+        how: build_benchmark_model(recipe, data, ModelSpec(DETECTOR, weights=weights, mend=mend), "cpu")
         for how, (weights, mend) in HOW.items()
     }
     return write_demo(Path(out), data, every, full=full, seed=seed, jobs=many, progress=progress)

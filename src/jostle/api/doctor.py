@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from jostle.core.plugins import Plugin
-from jostle.core.plugins import examine as examine_plugins
+from jostle.core.plugins import list_plugins as examine_plugins
 from jostle.core.types.clip import Clip
 from jostle.corruptions.engine.apply import corrupted_frames
 from jostle.corruptions.engine.corruption import corruptions
@@ -44,7 +44,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Health:
-    """What `jostle doctor` reports."""
+    """Report of `jostle doctor`."""
 
     versions: dict[str, str]
     packages: dict[str, str | None]
@@ -57,7 +57,7 @@ class Health:
 
     @property
     def well(self) -> bool:
-        """Whether every check passed and every core package is there."""
+        """Whether every check passed and every core package is installed."""
         return all(check.passed for check in self.checks) and None not in self.packages.values()
 
     def to_dict(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class Health:
                 {
                     "name": plugin.name,
                     "modules": list(plugin.modules),
-                    "parts": [f"{part.shelf}/{part.name}" for part in plugin.parts],
+                    "parts": [f"{part.registry}/{part.name}" for part in plugin.parts],
                     "failure": plugin.failure or None,
                 }
                 for plugin in self.plugins
@@ -83,7 +83,7 @@ class Health:
         }
 
     def lines(self) -> list[str]:
-        """The same for reading."""
+        """Return the report as lines of text."""
         lines = [f"{name:24} {version}" for name, version in self.versions.items()]
         lines += [f"{name:24} {version or 'MISSING: pip install jostle'}" for name, version in self.packages.items()]
         for name, version in self.extras.items():
@@ -155,7 +155,7 @@ def _encoders() -> dict[str, bool]:
 def _devices() -> dict[str, str]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     devices = {"cores": str(cores)}
-    # Asking torch would import it, seconds of waiting for a line; a loaded one is asked.
+    # Importing torch takes seconds; it is queried only if it is loaded already.
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         devices["cuda"] = torch.cuda.get_device_name()

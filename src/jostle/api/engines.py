@@ -1,4 +1,4 @@
-"""Where the work of a run is done: in processes of this machine, or on a cluster, with models here or there."""
+"""Execution engines of a run: processes of this machine or a Ray cluster, with the model local or served."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jostle.errors import BadValue
-from jostle.parallel.workers import cores, give_way, worked
+from jostle.parallel.workers import available_cpus, lower_priority, map_unordered
 
 if TYPE_CHECKING:
-    from jostle.evaluation.inference.jobs import Engine
-    from jostle.evaluation.inference.remote import Ask
-    from jostle.evaluation.runner.runner import Contestant
+    from jostle.evaluation.inference.jobs import JobEngine
+    from jostle.evaluation.inference.remote import RemoteCall
+    from jostle.evaluation.runner.runner import BenchmarkModel
 
 ENGINES = ("local", "ray")
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where the work is done.
+class Engine:
+    """Engine that executes the work of a run.
 
     Attributes:
         engine: shares it out.
@@ -32,7 +32,7 @@ class Place:
         processes: of this machine that hold the model, each with the variables of its environment.
     """
 
-    engine: Engine
+    engine: JobEngine
     device: str
     jobs: int
     here: bool = True
@@ -40,27 +40,27 @@ class Place:
     processes: tuple[dict[str, str], ...] = ()
 
     @contextmanager
-    def with_models(self, contestant: Contestant) -> Iterator[Contestant]:
-        """The contestant as workers load it: where processes are kept for models, with what stands in for those."""
-        with self.serving(contestant.load) as served:
+    def with_models(self, model: BenchmarkModel) -> Iterator[BenchmarkModel]:
+        """Yield the model as workers load it: itself, or a client of the processes that serve it."""
+        with self.serving(model.load) as served:
             if served is None:
-                yield contestant
+                yield model
                 return
-            yield replace(contestant, load=partial(_looking_from_afar, served), apart=True)
+            yield replace(model, load=partial(_looking_from_afar, served), apart=True)
 
     @contextmanager
-    def serving(self, load: Callable[[], Any]) -> Iterator[Ask | None]:
-        """What asks processes that have loaded something; None where every worker loads it."""
+    def serving(self, load: Callable[[], Any]) -> Iterator[RemoteCall | None]:
+        """Return a client of the processes that hold the model, or None if every worker loads it."""
         if self.cluster is not None and self.device != "cpu":
-            from jostle.core.cuda import Lanes
+            from jostle.core.cuda import CudaStreams
 
-            with self.cluster.serving(load, Lanes(self.device)) as served:
+            with self.cluster.serving(load, CudaStreams(self.device)) as served:
                 yield served
         elif self.processes:
-            from jostle.core.cuda import Lanes
+            from jostle.core.cuda import CudaStreams
             from jostle.parallel.serving.processes import serving
 
-            with serving(load, Lanes(self.device), self.processes) as served:
+            with serving(load, CudaStreams(self.device), self.processes) as served:
                 yield served
         else:
             yield None
@@ -69,13 +69,13 @@ class Place:
 @contextmanager
 def place_of(
     engine: str, device: str, jobs: int | None, *, many: bool, model_processes: int | None = None
-) -> Iterator[Place]:
+) -> Iterator[Engine]:
     """The place that an engine's name means.
 
     Args:
         device: `auto`, `cpu` or `cuda`.
         jobs: as the caller gave them.
-        many: whether several processes may be used though nobody asked for them.
+        many: whether several processes may be used by default.
         model_processes: that hold the model, for workers to ask; 0 for a model in every worker. By default one a GPU,
             and on a CPU none.
 
@@ -95,8 +95,8 @@ def place_of(
         here = str(device_for(device))
         many = many or (jobs or 1) > 1
         processes = _processes(here, model_processes if many or model_processes else 0)
-        usual = cores() if many and (here == "cpu" or processes) else 1
-        yield Place(worked, here, jobs or usual, not processes, processes=processes)
+        default = available_cpus() if many and (here == "cpu" or processes) else 1
+        yield Engine(map_unordered, here, jobs or default, not processes, processes=processes)
         return
     if model_processes is not None:
         raise BadValue("model_processes are of this machine; a cluster has one a GPU")
@@ -104,14 +104,14 @@ def place_of(
 
     with Cluster(jobs=jobs) as cluster:
         there = device if device != "auto" else "cuda" if cluster.gpus else "cpu"
-        yield Place(cluster.worked, there, jobs or max(cluster.cpus, 1), there == "cpu", cluster)
+        yield Engine(cluster.map_unordered, there, jobs or max(cluster.cpus, 1), there == "cpu", cluster)
 
 
-def _looking_from_afar(served: Ask) -> Any:
-    from jostle.evaluation.inference.remote import look_from_afar
+def _looking_from_afar(served: RemoteCall) -> Any:
+    from jostle.evaluation.inference.remote import connect_predictor
 
-    give_way()  # a GPU stands still while the process with the model waits for a core
-    return look_from_afar(served)
+    lower_priority()  # a GPU stands still while the process with the model waits for a core
+    return connect_predictor(served)
 
 
 def _processes(device: str, count: int | None) -> tuple[dict[str, str], ...]:

@@ -14,18 +14,18 @@ from jostle.api.video import SegmentsLike
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, JostleError
-from jostle.mending.loading import AskedMending
+from jostle.mending.loading import MendingOptions
 from jostle.models.loading.detector import load_detector, looks_at_frames, name_classes
-from jostle.models.loading.extractor import AskedExtractor
+from jostle.models.loading.extractor import ExtractorSpec
 from jostle.models.loading.names import need_torch
-from jostle.parallel.workers import cores
+from jostle.parallel.workers import available_cpus
 
 if TYPE_CHECKING:
     from jostle.corruptions.engine.spec import Spec
-    from jostle.evaluation.inference.feature_detection import Grid
+    from jostle.evaluation.inference.feature_detection import FeatureGrid
     from jostle.evaluation.inference.video_detection import OnMended
-    from jostle.features.folder import Extracted
-    from jostle.features.windows import ReleasedFault, Rule
+    from jostle.features.folder import ExtractionSummary
+    from jostle.features.windows import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
     from jostle.models.detection.detector import Detector
     from jostle.models.extractors.extractor import Extractor
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from jostle.training.end_to_end_config import FrameTrainingConfig
     from jostle.training.events import Watch
     from jostle.training.inspection_config import InspectionConfig
-    from jostle.training.loop import Trained
+    from jostle.training.loop import TrainingResult
     from jostle.training.recognition_config import RecognitionConfig
 
 Progress = Callable[[int, int], None]
@@ -48,7 +48,7 @@ def detect(
     weights: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
     truth: Truth | str | Path | None = None,
-    grid: Grid | None = None,
+    grid: FeatureGrid | None = None,
     duration: float | None = None,
     video_scores: str | Path | None = None,
     extractor: str | Extractor | None = None,
@@ -67,7 +67,7 @@ def detect(
     on_bad: Callable[[str, JostleError], None] | None = None,
     progress: Progress | None = None,
 ) -> Predictions:
-    """What a detector finds in a feature file or a video, or in each of a folder.
+    """Detect actions in a feature file, a video, or every file of a folder.
 
     Args:
         source: features as `.npy`; with an extractor or a detector of frames, video, as files or folders of images.
@@ -80,7 +80,7 @@ def detect(
         extractor: makes features of video: what `load_extractor` gives, or a name.
         extractor_weights: of an extractor by name.
         spec: corruptions that befall the video first, in order.
-        placement: which frames they strike; by default what each spec says.
+        placement: which frames they corrupt; by default as each spec says.
         segments: the actions of a single video, for placements that need them.
         video_id: of a single video; by default the name of the file without its ending.
         seed: of random draws.
@@ -89,13 +89,13 @@ def detect(
         model_processes: processes that hold the models, for those that decode and corrupt to ask; 0 for models in each
             of those. By default one a GPU for names and several videos, and none on a CPU.
         device: of names: `auto`, `cpu` or `cuda`.
-        mend: replace what struck frames of video touch by what lies around it: `jostle` for the inspector that comes
+        mend: replace what damaged frames of video touch by what lies around it: `jostle` for the inspector that comes
             along, weights of your own, or an `Inspector` says which they are. It runs on the detector's device, one
             video at a time.
-        on_mended: told of each video what became of its struck frames.
-        on_bad: told of a video of a folder that cannot be used, which is then left out.
+        on_mended: called with each video and its damaged frames.
+        on_bad: called with each unusable video of a folder, which is then left out.
     """
-    from jostle.evaluation.inference.feature_detection import detect_features, grid_of, read_video_scores
+    from jostle.evaluation.inference.feature_detection import detect_features, read_grid, read_video_scores
     from jostle.io.files.annotations import read_truth
 
     named = isinstance(detector, str)
@@ -103,20 +103,20 @@ def detect(
         raise BadValue("weights and settings go with the name of a detector; one of your own has them already")
     known = truth if truth is None or isinstance(truth, Truth) else read_truth(truth)
     scores = None if video_scores is None else read_video_scores(video_scores)
-    asked = AskedDetector(detector, weights, settings or {}, known, () if scores is None else scores.classes)
-    made = asked.get()
-    frames = looks_at_frames(made)
+    spec_of_detector = DetectorSpec(detector, weights, settings or {}, known, () if scores is None else scores.classes)
+    model = spec_of_detector.get()
+    frames = looks_at_frames(model)
     if frames and extractor is not None:
-        raise BadValue(f"{type(made).__name__} looks at frames itself; leave the extractor out")
+        raise BadValue(f"{type(model).__name__} processes frames itself; leave the extractor out")
     if extractor is None and not frames:
         if spec or placement is not None or segments is not None:
             raise BadValue("features cannot be corrupted any more: give the video and an extractor")
         if mend is not None:
-            raise BadValue("struck frames are found in video: give that and an extractor, or extract with --mend")
+            raise BadValue("damaged frames are found in video: give that and an extractor, or extract with --mend")
         return detect_features(
-            asked.moved(made, device),
+            spec_of_detector.moved(model, device),
             Path(source),
-            grid_of(Path(source)) if grid is None else grid,
+            read_grid(Path(source)) if grid is None else grid,
             truth=known,
             duration=duration,
             video_scores=scores,
@@ -124,13 +124,13 @@ def detect(
         )
     from jostle.api.engines import place_of
     from jostle.api.sources import rates_of, videos_and_corruptions
-    from jostle.evaluation.inference.remote import look_from_afar
+    from jostle.evaluation.inference.remote import connect_predictor
     from jostle.evaluation.inference.video_detection import ByClips, ByFeatures, Find, detect_videos
 
-    wanted = None if mend is None else AskedMending(mend)
-    if wanted is not None:
-        wanted.check(known=False)
-        jobs, model_processes = 1, 0  # what finds struck frames and what looks share one process
+    mending_options = None if mend is None else MendingOptions(mend)
+    if mending_options is not None:
+        mending_options.check(known=False)
+        jobs, model_processes = 1, 0  # inspector and model share one process
     videos, corrupting = videos_and_corruptions(
         source, spec, placement, segments=segments, truth=known, subset=None, video_id=video_id, seed=seed
     )
@@ -142,21 +142,22 @@ def detect(
         many=names and len(videos) > 1 and jobs != 1,
         model_processes=model_processes,
     ) as place:
-        load = partial(asked.looking, extractor, extractor_weights, place.device)
+        load = partial(spec_of_detector.looking, extractor, extractor_weights, place.device)
         with place.serving(load) as served:
-            look = load(made) if served is None else look_from_afar(served)
-            mending = None if wanted is None else wanted.get(str(getattr(look.detector, "device", "cpu")))
-            told = None if mending is None else on_mended  # which need not travel to other processes
-            find: Find = ByClips(look.detector, corrupting, scores, mending, told)
+            predictor = load(model) if served is None else connect_predictor(served)
+            where = str(getattr(predictor.detector, "device", "cpu"))
+            mending = None if mending_options is None else mending_options.get(where)
+            callback = None if mending is None else on_mended  # which need not travel to other processes
+            find: Find = ByClips(predictor.detector, corrupting, scores, mending, callback)
             if not frames:
-                find = ByFeatures(look.detector, look.extractor, corrupting, scores, mending, told)
+                find = ByFeatures(predictor.detector, predictor.extractor, corrupting, scores, mending, callback)
             rates = rates_of(videos, known, fps)
             return detect_videos(find, videos, rates=rates, on_bad=on_bad, jobs=place.jobs, progress=progress)
 
 
 @dataclass(frozen=True)
-class AskedDetector:
-    """A detector as it was asked for; of a name, it travels to other processes and gives the detector there.
+class DetectorSpec:
+    """Detector given by name or as an object; one given by name is loaded anew in each process.
 
     Attributes:
         given: a name, or the thing itself.
@@ -172,41 +173,41 @@ class AskedDetector:
 
     def get(self) -> Detector[Any]:
         """The detector, its classes named."""
-        made = self.given
-        if isinstance(made, str):
-            made = load_detector(made, weights=self.weights, **self.settings)
+        model = self.given
+        if isinstance(model, str):
+            model = load_detector(model, weights=self.weights, **self.settings)
         if self.classes:
-            made.config = replace(made.config, class_names=self.classes)
+            model.config = replace(model.config, class_names=self.classes)
         elif self.truth is not None:
-            name_classes(made, self.truth)
-        return made
+            name_classes(model, self.truth)
+        return model
 
-    def moved(self, made: Detector[Any], device: str) -> Detector[Any]:
+    def moved(self, model: Detector[Any], device: str) -> Detector[Any]:
         """On a device, if it is one by name; others are where they are."""
-        if self._named and hasattr(made, "to"):
+        if self._named and hasattr(model, "to"):
             from jostle.models.devices import device_for
 
-            made.to(device_for(device))
-        return made
+            model.to(device_for(device))
+        return model
 
     def looking(
         self, extractor: Any, weights: str | Path | None, device: str, loaded: Detector[Any] | None = None
     ) -> Any:
-        """Both models, as they are asked.
+        """Return the factory of detector and extractor.
 
         Args:
             loaded: the detector, where it is at hand.
         """
-        from jostle.evaluation.inference.detection import DetectingByClips, DetectingByFeatures
+        from jostle.evaluation.inference.detection import ClipDetectionPredictor, FeatureDetectionPredictor
         from jostle.models.loading.extractor import load_extractor
         from jostle.models.precision import one_thread
 
-        made: Any = self.moved(self.get() if loaded is None else loaded, device)
-        if looks_at_frames(made):
-            return DetectingByClips(made, one_thread)
+        model: Any = self.moved(self.get() if loaded is None else loaded, device)
+        if looks_at_frames(model):
+            return ClipDetectionPredictor(model, one_thread)
         if isinstance(extractor, str):
             extractor = load_extractor(extractor, weights=weights, device=device)
-        return DetectingByFeatures(extractor, made, one_thread)
+        return FeatureDetectionPredictor(extractor, model, one_thread)
 
     @property
     def _named(self) -> bool:
@@ -229,7 +230,7 @@ def extract(
     fps: Fraction | float | None = None,
     stride: int | None = None,
     rule: Rule = "all",
-    released_faults: Sequence[ReleasedFault] = (),
+    reproduce_bugs: Sequence[ReleasedBug] = (),
     keep_frames: bool = False,
     clean: str | Path | None = None,
     mend: str | Path | Inspector | None = None,
@@ -238,7 +239,7 @@ def extract(
     model_processes: int | None = None,
     device: str = "auto",
     progress: Progress | None = None,
-) -> Extracted:
+) -> ExtractionSummary:
     """Write the features of a video, or of every video in a folder, as `<out>/<video id>.npy` and `features.json`.
 
     What is there already and was made the same way from the same video is left as it is, so a stopped run goes on.
@@ -249,18 +250,18 @@ def extract(
             thing itself, such as what `as_extractor` makes of a recogniser. See `load_extractor`.
         weights: its checkpoint; None for those that come with jostle.
         spec: corruptions to apply first, in order.
-        placement: which frames they strike; by default what each spec says.
+        placement: which frames they corrupt; by default as each spec says.
         segments: the actions of a single video as (start, end) pairs in seconds.
         truth: annotations to take actions from; of a folder only the videos named there are extracted.
         subset: only videos of this subset of the truth.
         video_id: of a single video; by default the name of the file without its ending.
         fps: the rate of images, where neither `times.json` nor the truth says it; 30 if nothing does.
-        stride: frames from one window to the next, if not as is usual for the extractor.
+        stride: frames from one window to the next, by default the extractor's.
         rule: how windows are counted; see `jostle.features.windows.WindowGrid`.
-        released_faults: faults of the THUMOS14-C extractors to repeat; see there as well.
+        reproduce_bugs: faults of the THUMOS14-C extractors to repeat; see there as well.
         keep_frames: also write what was seen of each frame, as `<out>/frames/<video id>.npy`.
         clean: folder of clean features made with `keep_frames`; then only what a corruption changes is computed.
-        mend: replace what struck frames touch by what lies around it: `jostle` for the inspector that comes along,
+        mend: replace what damaged frames touch by what lies around it: `jostle` for the inspector that comes along,
             weights of your own, or an `Inspector` says which they are. `clean` features are then those of the video as
             it is, not mended.
         overwrite: replace features in `out` that were made otherwise, instead of refusing to.
@@ -275,38 +276,38 @@ def extract(
     """
     need_torch("extractors")
     from jostle.api.engines import place_of
-    from jostle.evaluation.inference.remote import extracting, extractor_from_afar
+    from jostle.evaluation.inference.remote import connect_extractor, load_extractor_predictor
     from jostle.features.folder import extract_videos
     from jostle.models.devices import device_for
     from jostle.models.precision import one_thread
 
-    mending = None if mend is None else AskedMending(mend)
+    mending = None if mend is None else MendingOptions(mend)
     if mending is not None:
         mending.check(known=False)
     videos, corrupting = videos_and_corruptions(
         source, spec, placement, segments=segments, truth=truth, subset=subset, video_id=video_id, seed=seed
     )
     changes = {} if stride is None else {"stride": stride}
-    asked = AskedExtractor(extractor, weights)
+    extractor_spec = ExtractorSpec(extractor, weights)
     named = isinstance(extractor, str)
     if jobs is None and not named and str(device_for(device)) == "cpu":
-        jobs = cores()  # a thing on a GPU stays where it is
+        jobs = available_cpus()  # a thing on a GPU stays where it is
     many = named and len(videos) > 1 and jobs != 1
     with place_of("local", device, jobs, many=many, model_processes=model_processes) as place:
-        load: Callable[[], FeatureExtractor] = partial(asked.get, device=place.device, **changes)
-        with place.serving(partial(extracting, load, one_thread)) as served:
+        load: Callable[[], FeatureExtractor] = partial(extractor_spec.get, device=place.device, **changes)
+        with place.serving(partial(load_extractor_predictor, load, one_thread)) as served:
             if served is not None:
-                load = partial(extractor_from_afar, served)
-            here = place.device if served is None else "cpu"  # where struck frames are found
+                load = partial(connect_extractor, served)
+            here = place.device if served is None else "cpu"  # device of the inspector
             return extract_videos(
                 videos,
                 load,
                 Path(out),
-                name=asked.name,
-                weights=asked.fingerprint(),
+                name=extractor_spec.name,
+                weights=extractor_spec.fingerprint(),
                 corrupting=corrupting,
                 rule=rule,
-                released_faults=released_faults,
+                reproduce_bugs=reproduce_bugs,
                 keep_frames=keep_frames,
                 clean=None if clean is None else Path(clean),
                 mend=None if mending is None else partial(mending.get, here),
@@ -318,7 +319,7 @@ def extract(
 
 
 def _check_names(config: TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig) -> None:
-    """A wrong name is told of before torch is imported, which takes seconds."""
+    """Check names before torch is imported, which takes seconds."""
     from jostle.models.loading.names import check_known
     from jostle.training.detection_config import TrainingConfig
     from jostle.training.end_to_end_config import FrameTrainingConfig
@@ -343,7 +344,7 @@ def train(
     overrides: Iterable[str] = (),
     progress: Progress | None = None,
     watch: Watch | None = None,
-) -> Trained:
+) -> TrainingResult:
     """Train a detector or a recogniser, clean or robust, or an inspector; a run that was stopped in `out` goes on.
 
     Args:

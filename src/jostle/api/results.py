@@ -38,13 +38,13 @@ def board(
         Tampered: if a record is not as it was written.
         DataError: if a run is not finished.
     """
-    from jostle.core.progress import shown_progress
+    from jostle.core.progress import progress_or_bar
     from jostle.reporting.html.leaderboard import write_board
 
     sources = [runs] if isinstance(runs, str | Path) else list(runs)
     paths = [Path(source) for source in sources]
-    with shown_progress("reading runs", progress) as told:
-        return write_board(paths, Path(out), title=title, draws=draws, seed=seed, progress=told)
+    with progress_or_bar("reading runs", progress) as callback:
+        return write_board(paths, Path(out), title=title, draws=draws, seed=seed, progress=callback)
 
 
 def export_run(
@@ -56,7 +56,7 @@ def export_run(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Path:
-    """Write what a leaderboard says of a run, a few kilobytes of JSON with a checksum, to be sent to whoever keeps one.
+    """Write a leaderboard record of a run: a few kilobytes of JSON with a checksum, to be sent to its maintainer.
 
     Args:
         run: a run folder.
@@ -69,7 +69,7 @@ def export_run(
     Raises:
         DataError: if the run is not finished, or lacks something.
     """
-    from jostle.core.progress import shown_progress
+    from jostle.core.progress import progress_or_bar
     from jostle.reporting.analysis.record import RunRecord
     from jostle.reporting.analysis.run_analysis import survey
     from jostle.reporting.analysis.summary import check_whole, summary_of, write_summary
@@ -77,8 +77,8 @@ def export_run(
     record = RunRecord.read(run)
     if not partial:
         check_whole(record)
-    with shown_progress("measuring", progress) as told:
-        write_summary(summary_of(survey(record, draws=draws, seed=seed, progress=told)), Path(out))
+    with progress_or_bar("measuring", progress) as callback:
+        write_summary(summary_of(survey(record, draws=draws, seed=seed, progress=callback)), Path(out))
     return Path(out)
 
 
@@ -92,7 +92,7 @@ def diff(
     any_data: bool = False,
     progress: Progress | None = None,
 ) -> RunDiff:
-    """What a second run has over a first, cell by cell, on the videos and cells that both have.
+    """Compare two runs cell by cell, on the videos and cells that both have.
 
     Args:
         first: a run folder, as `jostle run` filled it.
@@ -108,13 +108,13 @@ def diff(
         Incomparable: if they are runs of different benchmarks, or of different ground truths.
         DataError: if one is not finished, or they have no video in common.
     """
-    from jostle.core.progress import shown_progress
+    from jostle.core.progress import progress_or_bar
     from jostle.reporting.analysis.record import RunRecord
     from jostle.reporting.analysis.run_diff import diff_runs
 
     records = (RunRecord.read(first), RunRecord.read(second))
-    with shown_progress("comparing", progress) as told:
-        return diff_runs(*records, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=told)
+    with progress_or_bar("comparing", progress) as callback:
+        return diff_runs(*records, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=callback)
 
 
 def track(run: str | Path, to: str, *, folder: str | Path | None = None) -> str:
@@ -188,11 +188,11 @@ def report(
     Raises:
         DataError: if a run is not finished, or they are not runs of one benchmark on one ground truth.
     """
-    from jostle.core.progress import shown_progress
+    from jostle.core.progress import progress_or_bar
     from jostle.reporting.html.report import write_report
 
     folders = [runs] if isinstance(runs, str | Path) else list(runs)
-    with shown_progress("writing the report", progress) as told:
+    with progress_or_bar("writing the report", progress) as callback:
         return write_report(
             [Path(folder) for folder in folders],
             Path(out),
@@ -201,7 +201,7 @@ def report(
             latex_intervals=latex_intervals,
             draws=draws,
             seed=seed,
-            progress=told,
+            progress=callback,
         )
 
 
@@ -230,18 +230,18 @@ def view(
     from jostle.core.progress import in_notebook
     from jostle.reporting.viewer.launch import serve
 
-    given = [runs] if isinstance(runs, str | Path) else runs
+    paths = [runs] if isinstance(runs, str | Path) else runs
     if browser and in_notebook():
-        _inline([Path(run) for run in given], port)
+        _inline([Path(run) for run in paths], port)
         return
 
-    def tell(address: str) -> None:
+    def print_address(address: str) -> None:
         if started is not None:
             started(address)
         if browser:
             _open(address)
 
-    serve([Path(run) for run in given], port=port, verbose=verbose, started=tell)
+    serve([Path(run) for run in paths], port=port, verbose=verbose, started=print_address)
 
 
 def _inline(runs: list[Path], port: int) -> None:
@@ -256,16 +256,16 @@ def _inline(runs: list[Path], port: int) -> None:
 
     from jostle.reporting.viewer.launch import serve
 
-    told: queue.Queue[str | BaseException] = queue.Queue()
+    addresses: queue.Queue[str | BaseException] = queue.Queue()
 
     def work() -> None:
         try:
-            serve(runs, port=port, host="localhost", framed=True, started=told.put)
-        except BaseException as error:  # it belongs to whoever asked, and not to this thread
-            told.put(error)
+            serve(runs, port=port, host="localhost", framed=True, started=addresses.put)
+        except BaseException as error:  # raised again in the caller's thread
+            addresses.put(error)
 
     threading.Thread(target=work, daemon=True, name="jostle viewer").start()
-    address = told.get()
+    address = addresses.get()
     if isinstance(address, BaseException):
         raise address
     frame = f'<iframe src="{address}" width="100%" height="720" style="border:1px solid rgba(128,128,128,.4)"></iframe>'

@@ -11,7 +11,7 @@ from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 
 if TYPE_CHECKING:
-    from jostle.io.files.annotations import Converted
+    from jostle.io.files.annotations import Conversion
     from jostle.metrics.comparison import Comparison
     from jostle.metrics.diagnosis.diagnosis import Diagnosis
     from jostle.metrics.pm_k import Labels, PmK, Scores
@@ -98,7 +98,7 @@ def score(
 
 
 def compare(one: Score, other: Score, *, bootstrap: int = 1000, level: float = 0.95, seed: int = 0) -> Comparison:
-    """What the second score has over the first, with an interval from drawing the same videos for both."""
+    """Return the difference of two scores, with an interval from resampling the same videos for both."""
     from jostle.metrics.comparison import compare as compare_scores
 
     return compare_scores(one, other, bootstrap=bootstrap, level=level, seed=seed)
@@ -139,13 +139,13 @@ def pm_k(
     from jostle.io.formats.frame_scores import read_frame_labels, read_frame_scores, read_frame_sets
     from jostle.metrics.pm_k import pm_k as measure
 
-    given = read_frame_scores(scores) if isinstance(scores, str | Path) else scores
+    frame_scores = read_frame_scores(scores) if isinstance(scores, str | Path) else scores
     if project is not None:
         from jostle.metrics.class_projection import project_classes
 
-        given = {frame: project_classes(row, project) for frame, row in given.items()}
+        frame_scores = {frame: project_classes(row, project) for frame, row in frame_scores.items()}
     return measure(
-        given,
+        frame_scores,
         read_frame_sets(sets) if isinstance(sets, str | Path) else sets,
         read_frame_labels(labels) if isinstance(labels, str | Path) else labels,
         k,
@@ -176,25 +176,27 @@ def pm_k_boxes(
     from jostle.datasets.frame_sets import BoxSets
     from jostle.datasets.object_classes import match_objects
     from jostle.io.formats.boxes import read_true_boxes
-    from jostle.io.formats.detected_boxes import named_as, read_detections
+    from jostle.io.formats.detected_boxes import match_frame_names, read_detections
     from jostle.io.formats.frame_scores import read_frame_sets
     from jostle.metrics.pm_k_detection import box_stability
 
     classes, truth = read_true_boxes(boxes)
     whole = BoxSets(classes, read_frame_sets(sets) if isinstance(sets, str | Path) else sets, truth)
-    given = read_detections(found, frames)
-    most = max((int(one.label.max()) for one in given.boxes.values() if len(one)), default=-1)
-    if given.classes is None and most >= len(classes):
+    detections = read_detections(found, frames)
+    most = max((int(one.label.max()) for one in detections.boxes.values() if len(one)), default=-1)
+    if detections.classes is None and most >= len(classes):
         raise DataError(f"{found}: has boxes of class {most + 1}, and {boxes} {len(classes)} classes", fault="F36")
-    match = match_objects(str(found), given.classes or (), classes)
-    known = match.known if given.known is None else given.known
-    seen = {frame: match.apply(one) for frame, one in named_as(given.boxes, whole.frames).items()}
-    asked = whole.only(known)
-    return box_stability(seen, asked.boxes, asked.sets, k, classes=len(known), of_classes=len(classes))
+    match = match_objects(str(found), detections.classes or (), classes)
+    known = match.known if detections.known is None else detections.known
+    boxes_of_frame = {
+        frame: match.apply(one) for frame, one in match_frame_names(detections.boxes, whole.frames).items()
+    }
+    subset = whole.only(known)
+    return box_stability(boxes_of_frame, subset.boxes, subset.sets, k, classes=len(known), of_classes=len(classes))
 
 
 def robustness(clean: float | None, cells: Mapping[str, float | None]) -> Robustness:
-    """What is left of a clean score under corruption: means, relative and absolute robustness, mPC and rPC.
+    """Summarise scores under corruption: means, relative and absolute robustness, mPC and rPC.
 
     Args:
         clean: the score on clean data, a fraction or a percentage.
@@ -217,7 +219,7 @@ def convert(
     truth: TruthLike | None = None,
     subset: str | None = None,
     fix: bool = False,
-) -> Converted:
+) -> Conversion:
     """Write a file of annotations or predictions in another format; what the target cannot hold is named.
 
     Args:
@@ -245,12 +247,12 @@ def load_scored_truth(path: str | Path, *, subset: str | None = None, fix: bool 
     return truth
 
 
-def _predictions(given: PredictionsLike) -> Predictions:
-    return given if isinstance(given, Predictions) else load_predictions(given)
+def _predictions(predictions: PredictionsLike) -> Predictions:
+    return predictions if isinstance(predictions, Predictions) else load_predictions(predictions)
 
 
-def _truth(given: TruthLike) -> Truth:
-    return given if isinstance(given, Truth) else load_scored_truth(given)
+def _truth(truth: TruthLike) -> Truth:
+    return truth if isinstance(truth, Truth) else load_scored_truth(truth)
 
 
 def _families(cells: Mapping[str, float | None]) -> dict[str, str]:
@@ -259,11 +261,11 @@ def _families(cells: Mapping[str, float | None]) -> dict[str, str]:
     from jostle.corruptions.engine.profile import profiles
     from jostle.metrics.robustness import split_cell
 
-    made = {}
+    families = {}
     for name in {split_cell(cell)[0] for cell in cells}:
         profile, _, bare = name.rpartition("/")
         entry = profiles[profile].entries.get(bare) if profile in profiles else None
         corruption = entry.corruption if entry else bare
         if corruption in corruptions:
-            made[name] = corruptions[corruption].family
-    return made
+            families[name] = corruptions[corruption].family
+    return families

@@ -1,4 +1,4 @@
-"""Which videos a verb is about, and what is to befall each: one or a folder of them, with or without annotations."""
+"""Resolution of the videos a verb works on, and of the corruptions applied to each."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.api.video import SegmentsLike, as_segments
-from jostle.core.types.clip import checked_rate
+from jostle.core.types.clip import check_rate
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, DataError
 
 if TYPE_CHECKING:
     from jostle.corruptions.engine.spec import Spec
-    from jostle.features.folder import Corrupting
+    from jostle.features.folder import CorruptionOptions
 
 
 def videos_and_corruptions(
@@ -28,16 +28,16 @@ def videos_and_corruptions(
     subset: str | None,
     video_id: str | None,
     seed: int,
-) -> tuple[Mapping[str, Path], Corrupting]:
-    """Which videos are meant, and what is to befall each."""
-    from jostle.corruptions.engine.placement import parse
+) -> tuple[Mapping[str, Path], CorruptionOptions]:
+    """Resolve the videos, and the corruptions to apply to each."""
+    from jostle.corruptions.engine.placement import parse_placement
     from jostle.corruptions.engine.spec import Spec
     from jostle.datasets.videos import find_videos, id_at
-    from jostle.features.folder import Corrupting
+    from jostle.features.folder import CorruptionOptions
 
     specs = tuple(str(Spec.parse(one)) for one in ([spec] if isinstance(spec, str | Spec) else spec))
     if placement is not None:
-        parse(placement)
+        parse_placement(placement)
         if not specs:
             raise BadValue("a placement says where a corruption strikes: name one as well, with -c SPEC")
     if segments is not None and truth is not None:
@@ -56,7 +56,7 @@ def videos_and_corruptions(
     actions, print_of = _actions(videos, as_segments(segments), truth, subset, alone=alone)
     if truth is not None:
         videos = {name: videos[name] for name in actions}
-    return videos, Corrupting(specs, placement, seed, actions if specs else {}, print_of if specs else None)
+    return videos, CorruptionOptions(specs, placement, seed, actions if specs else {}, print_of if specs else None)
 
 
 def rates_of(
@@ -69,15 +69,15 @@ def rates_of(
     frames = [name for name, path in videos.items() if path.is_dir()]
     if not frames:
         return {}
-    given = None if fps is None else checked_rate(fps)
+    requested = None if fps is None else check_rate(fps)
     known = truth
     if isinstance(truth, str | Path):
         try:
             known = read_truth(truth)
-        except JostleError:  # a table of one video's actions; whoever needs it says what is wrong with it
+        except JostleError:  # a table of one video's actions; its reader reports what is wrong with it
             known = None
-    said = {name: known.fps_of(name) for name in frames} if isinstance(known, Truth) else {}
-    rates = {name: said.get(name) or given for name in frames}
+    recorded = {name: known.fps_of(name) for name in frames} if isinstance(known, Truth) else {}
+    rates = {name: recorded.get(name) or requested for name in frames}
     return {name: rate for name, rate in rates.items() if rate is not None}
 
 
@@ -92,7 +92,7 @@ def _actions(
     """The actions of each video, and a fingerprint of where they come from."""
     from jostle.io.files.annotations import read_truth, segments_of
     from jostle.io.files.fingerprint import file_fingerprint
-    from jostle.io.files.video_ids import listing
+    from jostle.io.files.video_ids import join_names
 
     if truth is None:
         if segments is None:
@@ -107,7 +107,7 @@ def _actions(
         own = {name: actions for name, actions in known.actions.items() if name in videos}
         if not own:
             raise DataError(
-                f"none of the videos ({listing(videos)}) is one of the truth ({listing(known.videos)}); check the ids",
+                f"none of the videos ({join_names(videos)}) is in the truth ({join_names(known.videos)}); check ids",
                 fault="F21",
             )
     if fingerprint is None:

@@ -1,4 +1,4 @@
-"""Reading and corrupting video."""
+"""Verbs on single videos: read, corrupt, inspect, mend."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.types.clip import Clip, Frame, Frames, checked_frames, checked_rate, times_at_rate
+from jostle.core.types.clip import Clip, Frame, Frames, check_frames, check_rate, times_at_rate
 from jostle.core.types.inspection import Inspection
 from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import corrupt_one, corrupted_frames
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError
-from jostle.parallel.workers import cores
+from jostle.parallel.workers import available_cpus
 
 if TYPE_CHECKING:
     from jostle.corruptions.engine.placement import Placement
-    from jostle.corruptions.engine.video import Corrupted
+    from jostle.corruptions.engine.video import CorruptedVideo
     from jostle.io.video.decode import OnMissing
     from jostle.mending.inspector import Inspector
-    from jostle.mending.repair import How
+    from jostle.mending.repair import MendMethod
     from jostle.mending.video import MendedVideo
     from jostle.reporting.figures.sheet import Sheet
 
@@ -84,12 +84,12 @@ def corrupt(
     >>> [t for t in range(10) if not hit[t].any()]
     [5]
     """
-    torch = sys.modules.get("torch")  # whoever has a tensor has it loaded
+    torch = sys.modules.get("torch")  # a caller with a tensor has loaded it
     if torch is not None and isinstance(frames, torch.Tensor):
-        from jostle.corruptions.gpu.batch import corrupted_tensor
+        from jostle.corruptions.gpu.batch import corrupt_tensor
 
         names, actions = (video_id, segments) if frames.ndim == 5 else ([video_id], [segments])
-        made: Any = corrupted_tensor(
+        tensor: Any = corrupt_tensor(
             frames,
             _specs(spec),
             seed=seed,
@@ -99,7 +99,7 @@ def corrupt(
             fps=fps,
             jobs=jobs,
         )
-        return made  # type: ignore[no-any-return]
+        return tensor  # type: ignore[no-any-return]
     if not isinstance(video_id, str):
         raise BadValue("several video ids are for a tensor of several clips; an array of frames is one video")
     clip: Clip = frames if isinstance(frames, Clip) else Clip.at_rate(frames, fps)
@@ -128,8 +128,8 @@ def corrupt_frame(
     """
     if index < 0:
         raise BadValue(f"index counts frames from 0, got {index}")
-    checked_frames(frame[None])
-    return corrupt_one(frame, Spec.parse(spec), index, fps=checked_rate(fps), seed=seed, video_id=video_id)
+    check_frames(frame[None])
+    return corrupt_one(frame, Spec.parse(spec), index, fps=check_rate(fps), seed=seed, video_id=video_id)
 
 
 def corrupt_file(
@@ -149,7 +149,7 @@ def corrupt_file(
     overwrite: bool = True,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> Corrupted:
+) -> CorruptedVideo:
     """Corrupt a video, streamed: memory does not grow with its length.
 
     Args:
@@ -183,10 +183,10 @@ def corrupt_file(
         placement=placement,
         segments=_actions(segments, truth, identity),
         lossless=lossless,
-        jobs=jobs or cores(),
+        jobs=jobs or available_cpus(),
         strict=strict,
         on_missing=on_missing,
-        fps=None if fps is None else checked_rate(fps),
+        fps=None if fps is None else check_rate(fps),
         progress=progress,
     )
 
@@ -207,7 +207,7 @@ def sheet(
     """A contact sheet: one line a corruption, one column a severity.
 
     Args:
-        source: a video file or a folder of images, of which the middle is shown, or a Clip.
+        source: a video file or a folder of images, of which the middle is drawn, or a Clip.
         out: a PNG file; without one the sheet comes back, and a notebook shows it.
         spec: corruptions to show; by default every one of jostle's own table.
         fps: the rate of images, where nothing else says it.
@@ -250,11 +250,12 @@ def single_video(source: str | Path) -> Path:
         DataError: if a folder holds no images, or video files beside them.
     """
     from jostle.datasets.videos import find_videos, holds_frames
-    from jostle.io.files.video_ids import listing, shown
+    from jostle.io.files.video_ids import join_names, quote_name
 
     path = Path(source)
     if path.is_dir() and not holds_frames(path):
-        there = listing(shown(str(file.relative_to(path))) for file in find_videos(path).values()) or "no video either"
+        videos = (quote_name(str(file.relative_to(path))) for file in find_videos(path).values())
+        there = join_names(videos) or "no video either"
         raise DataError(f"{path}: no images in this folder, so it is not one video; it holds {there}", fault="F4")
     return path
 
@@ -281,7 +282,7 @@ def as_segments(segments: SegmentsLike) -> Segments | None:
 
 
 TALL = 120  # rows of the small copies, or a little more
-DECODED = 8  # threads at most that glance at frames of a file: one decodes them, and many are held meanwhile
+DECODED = 8  # most threads that compute descriptors of a file: one thread decodes, and frames wait in memory
 GPU_AT_ONCE = 512  # frames that a GPU looks at together
 
 
@@ -294,11 +295,11 @@ def inspect(
     fps: Fraction | float | None = None,
     progress: Progress | None = None,
 ) -> npt.NDArray[np.float64]:
-    """(T,) probabilities that each frame of a video was struck: blackened, blurred, covered, broken, overexposed ...
+    """Return (T,) probabilities that each frame is damaged: black, blurred, covered, broken, overexposed ...
 
-    Each frame is set beside its neighbours, so that cuts, fades and flashes are told from damage. Frames of one colour
-    are struck where one scene goes on before and behind them, whatever colour it is; and all are of a video in which
-    there is nothing else to be seen. A video is read as it goes by, and memory does not grow with its length.
+    Each frame is compared with its neighbours, so that cuts, fades and flashes are not taken for damage. Frames of
+    one colour are damaged where the same scene goes on before and after them; if all frames are of one colour, all
+    are damaged. A video is streamed, and memory does not grow with its length.
 
     Args:
         frames: (T, H, W, 3) uint8 RGB, a Clip, or the path of a video or of a folder of images.
@@ -327,7 +328,7 @@ def inspection(
     """The same with the stretches, times and all that a record of it needs; arguments as of `inspect`.
 
     Args:
-        threshold: the probability from which a frame counts as struck; by default the inspector's own.
+        threshold: the probability from which a frame counts as damaged; by default the inspector's own.
         pictures: small copies of so many frames are kept, for drawings.
     """
     from jostle.mending.loading import load_inspector
@@ -340,23 +341,24 @@ def inspection(
 
         with Reader(single_video(frames), fps=fps) as reader:
             passed = _Passed(reader, len(reader), pictures)
-            told = _told(one, passed, len(reader), causal, min(cores(), DECODED), progress)
+            threads = min(available_cpus(), DECODED)
+            probabilities = _damage_probabilities(one, passed, len(reader), causal, threads, progress)
             pts, rate, small, blank = reader.pts, reader.fps, passed.small, passed.blank
     else:
         clip = frames if isinstance(frames, Clip) else None
-        known = checked_frames(frames) if clip is None else clip.frames
-        told = _told(one, known, len(known), causal, cores(), progress)
-        rate = checked_rate(30 if fps is None else fps) if clip is None else clip.fps
+        known = check_frames(frames) if clip is None else clip.frames
+        probabilities = _damage_probabilities(one, known, len(known), causal, available_cpus(), progress)
+        rate = check_rate(30 if fps is None else fps) if clip is None else clip.fps
         pts = times_at_rate(len(known), rate) if clip is None else clip.pts
         small = [_small(known[number]) for number in sorted(_spread(len(known), pictures))]
         blank = all(map(_is_blank, known))
     if blank and one.blank_rule and not causal:  # it has no scene to come back; live, nobody knows what follows
-        told[:] = 1.0
+        probabilities[:] = 1.0
     least = one.threshold(causal=causal) if threshold is None else threshold
-    return Inspection(told, least, pts, rate, causal, one.name, one.fingerprint, tuple(small))
+    return Inspection(probabilities, least, pts, rate, causal, one.name, one.fingerprint, tuple(small))
 
 
-def draw_inspection(found: Inspection, out: str | Path, *, title: str = "") -> Path:
+def draw_inspection(inspection: Inspection, out: str | Path, *, title: str = "") -> Path:
     """Draw a strip of the frames that an inspection kept, and the curve of its probabilities.
 
     Args:
@@ -364,13 +366,13 @@ def draw_inspection(found: Inspection, out: str | Path, *, title: str = "") -> P
     """
     from jostle.reporting.figures.inspection import draw_inspection as draw
 
-    return draw(found, Path(out), title=title)
+    return draw(inspection, Path(out), title=title)
 
 
-def _told(
+def _damage_probabilities(
     inspector: Inspector, frames: Iterable[Frame], total: int, causal: bool, threads: int, progress: Progress | None
 ) -> npt.NDArray[np.float64]:
-    """(T,) probabilities; before a GPU, threads glance at frames and more of them are looked at together."""
+    """Return (T,) probabilities; for a GPU, threads compute descriptors and larger batches are used."""
     if inspector.device.type == "cuda":
         coming = inspector.inspect(frames, causal=causal, at_once=GPU_AT_ONCE, jobs=threads)
     else:
@@ -416,32 +418,32 @@ def _small(frame: Frame) -> Frame:
 
 
 def _is_blank(frame: Frame) -> bool:
-    from jostle.mending.blank_frames import are_blank
-    from jostle.mending.descriptor import glance
+    from jostle.mending.blank_frames import find_blank
+    from jostle.mending.descriptor import describe_frame
 
-    return bool(are_blank(glance(frame)[None])[0])
+    return bool(find_blank(describe_frame(frame)[None])[0])
 
 
 def mend(
     frames: FramesOrClip,
     *,
-    how: How = "blend",
+    how: MendMethod = "blend",
     struck: npt.ArrayLike | None = None,
     inspector: str | Path | Inspector = "jostle",
     device: str = "cpu",
 ) -> FramesOrClip:
-    """The frames with those that were struck made anew from the whole ones around them; the others are untouched.
+    """Replace damaged frames by frames made from the intact ones around them; the others are untouched.
 
     Args:
         frames: (T, H, W, 3) uint8 RGB, or a Clip.
         how: `hold` the last whole frame, `blend` from the one before to the one after, or `motion`: blend what moves
             along the optical flow between the two, whose last bits depend on the build of OpenCV.
-        struck: (T,) booleans, which frames; by default the inspector tells.
+        struck: (T,) booleans, which frames are damaged; by default the inspector decides.
         inspector: `jostle` for the one that comes along, weights of your own, or an `Inspector`.
         device: where the inspector runs: `auto`, `cpu` or `cuda`.
 
     Raises:
-        DataError: if every frame was struck.
+        DataError: if every frame is damaged.
 
     >>> import numpy as np
     >>> clip = np.stack([np.full((4, 4, 3), 10 * t, np.uint8) for t in range(6)])
@@ -450,19 +452,19 @@ def mend(
     [0, 10, 20, 30, 40, 50]
     """
     from jostle.corruptions.engine.stages import ClipSource
-    from jostle.mending.repair import Mended
+    from jostle.mending.repair import MendedSource
 
-    clip = frames if isinstance(frames, Clip) else Clip.at_rate(checked_frames(frames), 30)
+    clip = frames if isinstance(frames, Clip) else Clip.at_rate(check_frames(frames), 30)
     mask = inspection(clip, inspector=inspector, device=device).struck if struck is None else _mask(struck)
-    made = Mended(ClipSource(clip), mask, how).block(0, len(clip))
-    return clip.with_frames(made) if isinstance(frames, Clip) else np.array(made)
+    repaired = MendedSource(ClipSource(clip), mask, how).block(0, len(clip))
+    return clip.with_frames(repaired) if isinstance(frames, Clip) else np.array(repaired)
 
 
 def mend_file(
     source: str | Path,
     out: str | Path,
     *,
-    how: How = "blend",
+    how: MendMethod = "blend",
     struck: npt.ArrayLike | None = None,
     inspector: str | Path | Inspector = "jostle",
     threshold: float | None = None,
@@ -477,7 +479,7 @@ def mend_file(
     Args:
         source: a local video file, or a folder of numbered images.
         out: .mp4 or .mkv, or a folder for images; it appears when it is complete, or not at all.
-        threshold: the probability from which a frame counts as struck; by default the inspector's own.
+        threshold: the probability from which a frame counts as damaged; by default the inspector's own.
         lossless: FFV1 instead of H.264, PNG instead of JPEG.
         fps: the rate of images that have no `times.json`; 30 if nothing says it.
         progress: called with (frames done, frames in all), once for each pass.
@@ -491,16 +493,16 @@ def mend_file(
     if not overwrite and out.exists():
         raise BadValue(f"{out} exists; pass --overwrite to replace it")
     if struck is None:
-        told = inspection(source, inspector=inspector, threshold=threshold, device=device, fps=fps, progress=progress)
-        mask = told.struck
+        result = inspection(source, inspector=inspector, threshold=threshold, device=device, fps=fps, progress=progress)
+        mask = result.struck
     else:
         mask = _mask(struck)
     with Reader(source, fps=fps) as reader:
         return mend_video(reader, mask, out, how, lossless=lossless, progress=progress)
 
 
-def _mask(struck: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    mask = np.asarray(struck)
+def _mask(values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    mask = np.asarray(values)
     if mask.dtype != np.bool_:
         raise BadValue(f"struck is one boolean a frame, got an array of {mask.dtype}")
     return mask

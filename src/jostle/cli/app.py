@@ -11,7 +11,7 @@ import typer
 
 from jostle import __version__
 from jostle.cli import console
-from jostle.core import kernels, plugins
+from jostle.core import compilation, plugins
 
 # The verbs in the order of work, as the help lists them.
 VERBS = {
@@ -34,10 +34,10 @@ Import = Annotated[
 
 
 class Program(typer.Typer):
-    """Verbs in groups; each may be told to import modules first."""
+    """Typer application whose verbs are grouped and take `--import`."""
 
     def command(self, name: str | None = None, **facts: Any) -> Callable[[Verb], Verb]:  # type: ignore[override]
-        """As typer's, for verbs of one file after another in any order."""
+        """Register a verb, as Typer does; files may register theirs in any order."""
 
         def put(verb: Verb) -> Verb:
             known = name or verb.__name__
@@ -49,7 +49,7 @@ class Program(typer.Typer):
 
 
 def _importing(verb: Verb) -> Verb:
-    """The verb with `--import`."""
+    """Wrap a verb so that it takes `--import MODULE`."""
     signature, hints = inspect.signature(verb), get_type_hints(verb, include_extras=True)
     own = [one.replace(annotation=hints[one.name]) for one in signature.parameters.values()]
     option = inspect.Parameter("imports", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Import)
@@ -57,8 +57,8 @@ def _importing(verb: Verb) -> Verb:
     @wraps(verb)
     def importing(*arguments: Any, imports: list[str] | None = None, **named: Any) -> Any:
         if imports:
-            plugins.ask(*imports)
-        kernels.tell(None if named.get("quiet") or named.get("as_json") else console.say)
+            plugins.import_modules(*imports)
+        compilation.set_compile_callback(None if named.get("quiet") or named.get("as_json") else console.say)
         return verb(*arguments, **named)
 
     vars(importing)["__signature__"] = signature.replace(parameters=[*own, option])
@@ -68,7 +68,7 @@ def _importing(verb: Verb) -> Verb:
 
 app = Program(
     name="jostle",
-    help="Shows how badly a video model takes a knock, why, and how to train one that does not flinch.",
+    help="Measures how badly a video model takes damaged input, explains why, and helps to make a robust one.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -76,8 +76,8 @@ app = Program(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         console.show(f"jostle {__version__}")
         raise typer.Exit
 

@@ -22,7 +22,7 @@ from jostle.cli.options import (
     Json,
     ModelProcesses,
     Quiet,
-    ReleasedFaults,
+    ReproducedBugs,
     Seed,
     SubsetName,
     Verbose,
@@ -30,9 +30,9 @@ from jostle.cli.options import (
     Workers,
     fetch,
 )
-from jostle.cli.tables import between, glance_lines, lines_of, percent
+from jostle.cli.tables import between, lines_of, percent, summary_lines
 from jostle.errors import BadValue, JostleError, MissingExtra
-from jostle.models.loading.names import check_known, check_names, shelf_of
+from jostle.models.loading.names import check_known, check_names, registry_of
 
 if TYPE_CHECKING:
     from jostle.api.benchmarks import Many
@@ -49,34 +49,34 @@ def scatter(
     verbose: Verbose = 0,
 ) -> None:
     console.speak(quiet, verbose)
-    found = api.stability(runs)
-    written = api.draw_stability(found, out)
+    stabilities = api.stability(runs)
+    written = api.draw_stability(stabilities, out)
     if as_json:
-        console.show_json(found.to_dict() | {"figures": [str(path) for path in written]})
+        console.show_json(stabilities.to_dict() | {"figures": [str(path) for path in written]})
         return
-    show_stability(found)
-    console.show(console.shown(str(written[0])))
+    show_stability(stabilities)
+    console.show(console.escape(str(written[0])))
 
 
 def show_many(done: Many, out: Path, as_json: bool) -> None:
-    """What became of many models, and of frame classifiers the figure."""
+    """Print the results of many models, and draw the figure for frame classifiers."""
     first = next(iter(done.runs.values()))
     frames = "pm_k" in first.scores["clean_more"]
-    found = api.stability([run.folder for run in done.runs.values()]) if frames else None
+    stabilities = api.stability([run.folder for run in done.runs.values()]) if frames else None
     figures: list[Path] = []
-    if found is not None:
+    if stabilities is not None:
         try:
-            figures = api.draw_stability(found, out)
+            figures = api.draw_stability(stabilities, out)
         except MissingExtra as error:
             console.remark(str(error))
     if as_json:
-        told = {name: run.scores for name, run in done.runs.items()}
+        scores = {name: run.scores for name, run in done.runs.items()}
         drawn = [str(path) for path in figures]
-        console.show_json({"format": 1, "runs": told, "failed": done.failed, "figures": drawn})
-    elif found is not None:
-        show_stability(found)
+        console.show_json({"format": 1, "runs": scores, "failed": done.failed, "figures": drawn})
+    elif stabilities is not None:
+        show_stability(stabilities)
         for path in figures[:1]:
-            console.show(console.shown(str(path)))
+            console.show(console.escape(str(path)))
     else:
         rows = [["model", "clean", "corrupted, mean", "of clean"]]
         for name, run in done.runs.items():
@@ -86,22 +86,22 @@ def show_many(done: Many, out: Path, as_json: bool) -> None:
             console.show(line)
     for name, run in done.runs.items():
         for failure in run.failures:
-            console.say(f"{console.shown(name)}: {console.shown(failure['video'])}: set aside: {failure['message']}")
+            console.say(f"{console.escape(name)}: {console.escape(failure['video'])}: set aside: {failure['message']}")
     for name, why in done.failed.items():
-        console.say(f"{console.shown(name)}: could not be run: {why}")
+        console.say(f"{console.escape(name)}: could not be run: {why}")
 
 
-def show_stability(found: Stabilities) -> None:
-    """A row a classifier."""
-    rows = [["", "accuracy", "95 %", f"pm-{found.k}", "95 %", "drop"]]
-    for one in found.runs:
+def show_stability(stabilities: Stabilities) -> None:
+    """Print one row for each frame classifier."""
+    rows = [["", "accuracy", "95 %", f"pm-{stabilities.k}", "95 %", "drop"]]
+    for one in stabilities.runs:
         numbers = (percent(one.accuracy), between(one.accuracy_interval), percent(one.pm_k), between(one.pm_k_interval))
-        rows.append([console.shown(one.name), *numbers, percent(one.drop)])
+        rows.append([console.escape(one.name), *numbers, percent(one.drop)])
     for line in lines_of(rows):
         console.show(line)
-    console.remark(f"{found.title}, {found.anchors} anchors")
-    for remark in found.apart[:1]:
-        more = f" And {len(found.apart) - 1} more are so." if len(found.apart) > 1 else ""
+    console.remark(f"{stabilities.title}, {stabilities.anchors} anchors")
+    for remark in stabilities.apart[:1]:
+        more = f" And {len(stabilities.apart) - 1} more are so." if len(stabilities.apart) > 1 else ""
         console.remark(remark + more)
 
 
@@ -123,7 +123,7 @@ def build(
     verbose: Verbose = 0,
 ) -> None:
     console.speak(quiet, verbose)
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "data": data,
         "dataset": dataset,
         "subset": subset,
@@ -133,22 +133,22 @@ def build(
         "lossless": lossless,
     }
     if dry_run:
-        told = api.plan_build(benchmark, **asked)
+        plan = api.plan_build(benchmark, **options)
         if as_json:
-            console.show_json(told)
+            console.show_json(plan)
         else:
-            amount = f"{told['files']} files, {len(told['cells'])} cells of {told['videos']} videos"
-            console.show(f"{amount}; about {told['bytes'] / 1e9:.2f} GB")
+            amount = f"{plan['files']} files, {len(plan['cells'])} cells of {plan['videos']} videos"
+            console.show(f"{amount}; about {plan['bytes'] / 1e9:.2f} GB")
         return
     with console.progress(f"building {benchmark}") as advance:
-        done = api.build(benchmark, out=out, jobs=jobs, progress=advance, **asked)
+        done = api.build(benchmark, out=out, jobs=jobs, progress=advance, **options)
     if as_json:
         console.show_json(done.to_dict())
     else:
-        console.show(console.shown(str(done.folder)))
+        console.show(console.escape(str(done.folder)))
         console.remark(str(done.files))
     for name, why in done.failures.items():
-        console.say(f"{console.shown(name)}: set aside: {why}")
+        console.say(f"{console.escape(name)}: set aside: {why}")
     if done.failures:
         raise typer.Exit(4)
 
@@ -176,21 +176,21 @@ def run(
         typer.Option(
             "--weights",
             metavar="F",
-            help="Its weights: a file, public, hf:ORG/NAME; of what comes with jostle clean (usual) or robust.",
+            help="Its weights: a file, public, hf:ORG/NAME; of what comes with jostle clean (default) or robust.",
         ),
     ] = None,
     extractor: Annotated[
         str | None,
-        typer.Option("--extractor", metavar="NAME", help="Makes features for a detector; usual: as its weights say."),
+        typer.Option("--extractor", metavar="NAME", help="Makes features for a detector; default: as its weights say."),
     ] = None,
     extractor_weights: Annotated[
         str | None, typer.Option("--extractor-weights", metavar="F", help="Its weights: a file, public, hf:ORG/NAME.")
     ] = None,
     rule: WindowRule = "all",
-    released_fault: ReleasedFaults = None,
+    reproduce_bug: ReproducedBugs = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--input", metavar="KEY=VALUE", help="Change what a recogniser is shown, as in frames=8."),
+        typer.Option("--input", metavar="KEY=VALUE", help="Change the input of a recogniser, as in frames=8."),
     ] = None,
     clips: Annotated[
         Literal["model", "benchmark"],
@@ -219,7 +219,7 @@ def run(
         typer.Option(
             "--mend",
             metavar="BY",
-            help="Replace what struck frames touch by what lies around: found by jostle, by weights, or known.",
+            help="Replace what damaged frames touch by what lies around: frames found by jostle, by weights, or known.",
         ),
     ] = None,
     compiled: Annotated[
@@ -230,22 +230,22 @@ def run(
     verbose: Verbose = 0,
 ) -> None:
     console.speak(quiet, verbose)
-    from jostle.api.benchmarks import Entry
-    from jostle.core.config import is_toml, parsed_pairs
+    from jostle.api.benchmarks import ModelEntry
+    from jostle.core.config import is_toml, parse_pairs
 
-    entries = [*(Entry(one) for one in model or ()), *(() if models is None else api.read_models(models))]
+    entries = [*(ModelEntry(one) for one in model or ()), *(() if models is None else api.read_models(models))]
     if not entries:
         raise BadValue("say which model: --model NAME, several times for several, or --models FILE")
     if not is_toml(benchmark):
         check_known("benchmarks", benchmark)
     for one in entries:
-        # Of several, one that is wrong or cannot be fetched is told of with the others.
+        # With several models, one that is wrong or cannot be fetched is reported with the others.
         with suppress(JostleError) if len(entries) > 1 else nullcontext():
             if not is_toml(benchmark):
                 check_names(benchmark, one.model)
-            fetch(shelf_of(one.model), one.model, one.weights or weights)
+            fetch(registry_of(one.model), one.model, one.weights or weights)
     fetch("extractors", extractor, extractor_weights)
-    asked: dict[str, Any] = {
+    options: dict[str, Any] = {
         "data": data,
         "dataset": dataset,
         "subset": subset,
@@ -254,8 +254,8 @@ def run(
         "extractor": extractor,
         "extractor_weights": extractor_weights,
         "rule": rule,
-        "released_faults": released_fault or (),
-        "input": parsed_pairs(settings) if settings else None,
+        "reproduce_bugs": reproduce_bug or (),
+        "input": parse_pairs(settings) if settings else None,
         "clips": clips,
         "cells": None if cells is None else cells.split(","),
         "seed": seed,
@@ -270,35 +270,35 @@ def run(
     if len(entries) > 1:
         if dry_run:
             raise BadValue("--dry-run is of one model; name one")
-        done_all = api.run_many(benchmark, entries, weights=weights, watching=watching, engine=engine, **asked)
+        done_all = api.run_many(benchmark, entries, weights=weights, watching=watching, engine=engine, **options)
         show_many(done_all, out, as_json)
         if done_all.failed or any(one.failures for one in done_all.runs.values()):
             raise typer.Exit(4)
         return
-    asked |= {"model": entries[0].model, "weights": entries[0].weights or weights}
+    options |= {"model": entries[0].model, "weights": entries[0].weights or weights}
     if dry_run:
-        told = api.plan(benchmark, **asked)
+        plan = api.plan(benchmark, **options)
         if as_json:
-            console.show_json(told)
+            console.show_json(plan)
         else:
-            _show_plan(told)
+            _show_plan(plan)
         return
-    with watching(f"running {benchmark}") as shown:
-        done = api.run(benchmark, engine=engine, **shown, **asked)
+    with watching(f"running {benchmark}") as callbacks:
+        done = api.run(benchmark, engine=engine, **callbacks, **options)
     _show(done, as_json)
     for failure in done.failures:
-        console.say(f"{console.shown(failure['video'])}: set aside: {failure['message']}")
+        console.say(f"{console.escape(failure['video'])}: set aside: {failure['message']}")
     if done.failures:
         raise typer.Exit(4)
 
 
-def _show_plan(told: dict[str, Any]) -> None:
-    about = "about " if told["opened"] < told["videos"] else ""
+def _show_plan(plan: dict[str, Any]) -> None:
+    about = "about " if plan["opened"] < plan["videos"] else ""
     console.show(
-        f"{told['videos']} videos, {about}{told['frames']} frames; {len(told['cells'])} cells, {told['looks']} looks; "
-        f"{len(told['failed'])} videos failed before"
+        f"{plan['videos']} videos, {about}{plan['frames']} frames; {len(plan['cells'])} cells, {plan['looks']} looks; "
+        f"{len(plan['failed'])} videos failed before"
     )
-    if cost := told["estimate"]:
+    if cost := plan["estimate"]:
         windows = "" if cost["windows"] is None else f" with {cost['windows']} windows"
         console.show(
             f"about {time_of(cost['clean_s'])} for the clean videos{windows}, {time_of(cost['all_s'])} if every cell "
@@ -311,15 +311,15 @@ def _show_plan(told: dict[str, Any]) -> None:
 
 def _object_lines(scores: dict[str, Any]) -> list[str]:
     """Detection and localisation on the anchors and on the worst frame near each, for runs of object detectors."""
-    found = scores["clean_more"].get("objects")
-    if found is None:
+    objects = scores["clean_more"].get("objects")
+    if objects is None:
         return []
     rows = [["", "mAP on anchors", scores["metric"], "drop"]]
     for what in ("detection", "localisation"):
-        one = found[what]
+        one = objects[what]
         rows.append([what, percent(one["mean_ap"]), percent(one["pm_k"]), percent(one["drop"])])
-    known = f"on {found['classes']} of {found['of_classes']} classes, which the detector knows"
-    return ["", *lines_of(rows), *([known] if found["classes"] < found["of_classes"] else [])]
+    known = f"on {objects['classes']} of {objects['of_classes']} classes, which the detector knows"
+    return ["", *lines_of(rows), *([known] if objects["classes"] < objects["of_classes"] else [])]
 
 
 def _show(done: Run, as_json: bool) -> None:
@@ -339,11 +339,11 @@ def _show(done: Run, as_json: bool) -> None:
     for line in _object_lines(scores):
         console.show(line)
     if console.drawing():
-        for line in ("", *glance_lines(scores)):
+        for line in ("", *summary_lines(scores)):
             console.show(line)
     if mend := scores.get("mend"):
-        told = "as the benchmark itself knows them" if mend == "known" else f"found by {mend}"
-        console.remark(f"mended: what struck frames touch was replaced, {told}")
+        source = "as the benchmark itself knows them" if mend == "known" else f"found by {mend}"
+        console.remark(f"mended: what damaged frames touch was replaced; frames {source}")
     recipe, moved, _ = scores["benchmark"].partition(" on ")
     if moved:
         console.remark(f"this is {scores['benchmark']}, not the benchmark {recipe}")
@@ -357,7 +357,7 @@ def _show(done: Run, as_json: bool) -> None:
         if "pm_k" in scores["clean_more"]:
             console.remark(f"{name} {percent(scores['clean_more']['pm_k'][key])}")
     seen = f"{done.clean.joined} clean clips or windows, {done.cells.joined} more for the cells"
-    console.remark(f"{console.shown(str(done.folder))}: {seen}")
+    console.remark(f"{console.escape(str(done.folder))}: {seen}")
 
 
 @app.command(help="Make the files of a data set, check them, and mend what is damaged.")
@@ -386,14 +386,14 @@ def generate(
     kind = datasets[name]
     if kind.on_disk:
         raise BadValue(f"{name} is recorded, not drawn; docs/how-to/get-the-data.md says where it comes from")
-    for wanted in subset or ():
-        kind.check_subset(wanted)
-    found = []
+    for one in subset or ():
+        kind.check_subset(one)
+    folders = []
     for part in dict.fromkeys(subset or kind.subsets):
         with console.progress(f"{name} {part}") as advance:
             done = api.load_dataset(name, part, seed=seed, root=root, jobs=jobs, verify=verify, progress=advance)
         console.remark(f"{part}: {len(done.videos)} videos; {done.files}")
-        found.append(done)
+        folders.append(done)
     if as_json:
         parts = [
             {
@@ -403,12 +403,12 @@ def generate(
                 "instances": len(one.truth),
                 **vars(one.files),
             }
-            for one in found
+            for one in folders
         ]
         console.show_json({"format": 1, "dataset": name, "seed": seed, "subsets": parts})
         return
-    for folder in dict.fromkeys(str(one.folder) for one in found):
-        console.show(console.shown(folder))
+    for folder in dict.fromkeys(str(one.folder) for one in folders):
+        console.show(console.escape(folder))
 
 
 @app.command(help="Check a run, written copies or a data set: checksums, coverage, completeness.")
@@ -424,14 +424,14 @@ def verify(
 ) -> None:
     console.speak(quiet, verbose)
     with console.progress(f"checking {folder.name}") as advance:
-        found = api.verify(folder, dataset=dataset, subset=subset, progress=advance)
+        result = api.verify(folder, dataset=dataset, subset=subset, progress=advance)
     if as_json:
-        console.show_json(found.to_dict())
+        console.show_json(result.to_dict())
     else:
-        console.show(console.shown(found.summary))
-    for line in (*found.altered, *found.lacking):
-        console.say(console.shown(line))
-    if found.altered:
+        console.show(console.escape(result.summary))
+    for line in (*result.altered, *result.lacking):
+        console.say(console.escape(line))
+    if result.altered:
         raise typer.Exit(6)
-    if found.lacking:
+    if result.lacking:
         raise typer.Exit(4)

@@ -1,4 +1,4 @@
-"""What the command line says and where: data on stdout, everything else on stderr. The only room that prints."""
+"""Console output: data on stdout, everything else on stderr. No other module prints."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ verbosity = 0
 
 
 def speak(quiet: bool, verbose: int) -> None:
-    """Set how much is said."""
+    """Set the verbosity."""
     global _quiet, verbosity
     _quiet, verbosity = quiet, verbose
 
 
 def quiet() -> bool:
-    """Whether nothing but results and errors is to be said."""
+    """Whether only results and errors are printed."""
     return _quiet
 
 
@@ -31,7 +31,7 @@ def show(text: str) -> None:
 
 
 def drawing() -> bool:
-    """Whether results may have colours and little pictures: on a terminal that has the letters, without `NO_COLOR`."""
+    """Whether results may use colours and bars: on a terminal that can display them, without `NO_COLOR`."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     try:
@@ -59,7 +59,7 @@ def remark(text: str) -> None:
         say(text)
 
 
-def shown(name: str) -> str:
+def escape(name: str) -> str:
     """A name as it may be printed: line ends and other control characters escaped."""
     return "".join(c if c.isprintable() or c in " " else c.encode("unicode_escape").decode() for c in name)
 
@@ -78,7 +78,7 @@ def progress(what: str) -> Iterator[Any]:
 
 @contextmanager
 def stages() -> Iterator[Any]:
-    """Progress of work in several stages, told as (stage, done, total); each stage has a bar of its own."""
+    """Yield a callback (stage, done, total) that draws one progress bar for each stage."""
     if _quiet:
         yield None
         return

@@ -12,7 +12,7 @@ from jostle.cli import console
 from jostle.cli.tables import percent
 
 if TYPE_CHECKING:
-    from jostle.evaluation.runner.progress import CellSoFar, Tick
+    from jostle.evaluation.runner.progress import CellProgress, ProgressUpdate
 
 PAUSE_S = 0.5  # between two drawings of the table
 LIMITS = {"decoding": "decoding", "corrupting": "corrupting", "model": "the model", "disk": "the disk"}
@@ -32,14 +32,14 @@ def watching(what: str) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def _live_table(what: str) -> Iterator[Callable[[Tick], None]]:
+def _live_table(what: str) -> Iterator[Callable[[ProgressUpdate], None]]:
     from rich.console import Console
     from rich.live import Live
 
     begin, drawn = time.monotonic(), 0.0
     with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
 
-        def watch(tick: Tick) -> None:
+        def watch(tick: ProgressUpdate) -> None:
             nonlocal drawn
             now = time.monotonic()
             if now - drawn >= PAUSE_S or tick.done == tick.total:
@@ -49,7 +49,7 @@ def _live_table(what: str) -> Iterator[Callable[[Tick], None]]:
         yield watch
 
 
-def table_of(what: str, tick: Tick, seconds: float) -> Any:
+def table_of(what: str, tick: ProgressUpdate, seconds: float) -> Any:
     """One row a corruption, one column a severity: the value so far, or how many videos are done."""
     from rich.console import Group
     from rich.table import Table
@@ -66,8 +66,8 @@ def table_of(what: str, tick: Tick, seconds: float) -> Any:
     return Group(Text(title_of(what, tick, seconds)), table)
 
 
-def title_of(what: str, tick: Tick, seconds: float) -> str:
-    """How far, how fast, how long."""
+def title_of(what: str, tick: ProgressUpdate, seconds: float) -> str:
+    """Return the title line: share done, speed and remaining time."""
     rate = tick.done / seconds if seconds > 0 else 0.0
     left = f", about {time_of((tick.total - tick.done) / rate)} left" if rate else ""
     failed = f", {tick.failed} set aside" if tick.failed else ""
@@ -75,9 +75,9 @@ def title_of(what: str, tick: Tick, seconds: float) -> str:
     return f"{what}: {tick.done} of {tick.total} {tick.unit}{failed}, {rate:.2f} a second{left}{limit}"
 
 
-def grid_of(tick: Tick) -> dict[str, dict[str, CellSoFar]]:
+def grid_of(tick: ProgressUpdate) -> dict[str, dict[str, CellProgress]]:
     """The cells that something is known of, by corruption and severity; clean stands by itself."""
-    rows: dict[str, dict[str, CellSoFar]] = {}
+    rows: dict[str, dict[str, CellProgress]] = {}
     for name, cell in tick.cells.items():
         if not cell.videos:
             continue
@@ -87,14 +87,14 @@ def grid_of(tick: Tick) -> dict[str, dict[str, CellSoFar]]:
     return rows
 
 
-def _said(cell: CellSoFar | None) -> str:
+def _said(cell: CellProgress | None) -> str:
     if cell is None:
         return ""
     return str(cell.videos) if cell.value is None else percent(cell.value, 1)
 
 
 def time_of(seconds: float) -> str:
-    """Seconds in words.
+    """Format seconds for reading.
 
     >>> time_of(50), time_of(600), time_of(20000)
     ('50 s', '10 min', '5.6 h')

@@ -20,7 +20,7 @@ from jostle.cli.options import (
     ModelProcesses,
     PlacementOption,
     Quiet,
-    ReleasedFaults,
+    ReproducedBugs,
     Seed,
     SpecOption,
     TruthOption,
@@ -31,13 +31,13 @@ from jostle.cli.options import (
     fetch,
 )
 from jostle.cli.tables import lines_of, percent
-from jostle.core.plugins import is_place
+from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
     from jostle.core.types.predictions import Predictions
     from jostle.core.types.truth import Truth
-    from jostle.features.interpolation import Mended
+    from jostle.features.interpolation import MendingResult
 
 
 @app.command(help="Find actions: features or video in, segments out.")
@@ -84,7 +84,8 @@ def detect(
         int | None, typer.Option("--stride", min=1, help="Frames between two rows; 4 if `extract` noted no other.")
     ] = None,
     window: Annotated[
-        int | None, typer.Option("--window", min=1, help="Frames a row has seen; 16 if `extract` noted no other.")
+        int | None,
+        typer.Option("--window", min=1, help="Frames of a window; default: as recorded by `extract`, or 16."),
     ] = None,
     prefix: Annotated[str, typer.Option("--prefix", help="Before the id in file names, such as v_.")] = "",
     suffix: Annotated[str, typer.Option("--suffix", help="After the id in file names.")] = ".npy",
@@ -105,35 +106,35 @@ def detect(
     verbose: Verbose = 0,
 ) -> None:
     console.speak(quiet, verbose)
-    from jostle.evaluation.inference.feature_detection import Grid, grid_of
-    from jostle.features.folder import said_of
+    from jostle.evaluation.inference.feature_detection import FeatureGrid, read_grid
+    from jostle.features.folder import mending_warnings
     from jostle.io.files.annotations import read_truth
     from jostle.models.loading.detector import looks_at_frames
 
     known = None if truth is None else read_truth(truth, subset=subset)
-    if weights is None and not is_place(detector):
+    if weights is None and not is_import_path(detector):
         raise BadValue(f"{detector} has to be given its weights: --weights F")
     fetch("detectors", detector, weights)
     changes = _settings(settings or [])
-    made = api.load_detector(detector, weights=weights, **changes)
+    model = api.load_detector(detector, weights=weights, **changes)
     facts: dict[str, Any] = {}
-    shown = {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed, "fps": fps}
-    if looks_at_frames(made):
+    options = {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed, "fps": fps}
+    if looks_at_frames(model):
         if extractor or extractor_weights:
-            raise BadValue(f"{detector} looks at frames itself; leave the extractor out")
-        facts = shown
+            raise BadValue(f"{detector} processes frames itself; leave the extractor out")
+        facts = options
     elif extractor or extractor_weights or corruption or placement or _is_video(source, prefix, suffix):
         name = extractor or _extractor_of(detector, weights, source)
         fetch("extractors", name, extractor_weights)
-        facts |= {"extractor": name, "extractor_weights": extractor_weights, **shown}
+        facts |= {"extractor": name, "extractor_weights": extractor_weights, **options}
     else:
-        noted = grid_of(source)
-        facts["grid"] = Grid(stride or noted.stride, window or noted.window, fps, prefix, suffix)
+        noted = read_grid(source)
+        facts["grid"] = FeatureGrid(stride or noted.stride, window or noted.window, fps, prefix, suffix)
         facts["duration"] = duration
     set_aside: dict[str, str] = {}
-    mended: dict[str, Mended] = {}
+    mended: dict[str, MendingResult] = {}
     with console.progress("detecting") as advance:
-        found = api.detect(
+        predictions = api.detect(
             source,
             detector,
             weights=weights,
@@ -150,53 +151,53 @@ def detect(
             **facts,
         )
     for name, one in mended.items():
-        for line in said_of(one):
-            console.remark(f"{console.shown(name)}: {line}")
-    struck = {name: [int(one.struck.sum()), len(one.struck)] for name, one in mended.items()}
-    used = {} if mend is None else {"mended": {"by": mend, "struck_of_frames": struck}}
-    _show(found, known if source.is_dir() else None, out, as_json, used)
+        for line in mending_warnings(one):
+            console.remark(f"{console.escape(name)}: {line}")
+    damaged = {name: [int(one.damaged.sum()), len(one.damaged)] for name, one in mended.items()}
+    used = {} if mend is None else {"mended": {"by": mend, "struck_of_frames": damaged}}
+    _show(predictions, known if source.is_dir() else None, out, as_json, used)
     for name, why in set_aside.items():
-        console.say(f"{console.shown(name)}: set aside: {why}")
+        console.say(f"{console.escape(name)}: set aside: {why}")
     if set_aside:
         raise typer.Exit(4)
 
 
 def _show(
-    found: Predictions, known: Truth | None, out: Path | None, as_json: bool, used: dict[str, Any] | None = None
+    predictions: Predictions, known: Truth | None, out: Path | None, as_json: bool, used: dict[str, Any] | None = None
 ) -> None:
     from jostle.io.files.annotations import write_predictions
 
-    if known is not None and len(found.videos) < len(known.videos):
-        console.remark(f"{len(known.videos) - len(found.videos)} of {len(known.videos)} videos are not here")
+    if known is not None and len(predictions.videos) < len(known.videos):
+        console.remark(f"{len(known.videos) - len(predictions.videos)} of {len(known.videos)} videos are not here")
     if out is not None:
-        write_predictions(found, out)
-        console.remark(f"{len(found)} segments in {len(found.videos)} videos")
-        console.show(console.shown(str(out)))
+        write_predictions(predictions, out)
+        console.remark(f"{len(predictions)} segments in {len(predictions.videos)} videos")
+        console.show(console.escape(str(out)))
         return
     rows = [
         {
-            "label": found.classes[found.label[i]],
-            "segment": [float(found.start[i]), float(found.end[i])],
-            "score": float(found.score[i]),
+            "label": predictions.classes[predictions.label[i]],
+            "segment": [float(predictions.start[i]), float(predictions.end[i])],
+            "score": float(predictions.score[i]),
         }
-        for i in range(len(found))
+        for i in range(len(predictions))
     ]
     if as_json:
-        results: dict[str, list[dict[str, Any]]] = {name: [] for name in found.videos}
-        for row, video in zip(rows, found.video, strict=True):
-            results[found.videos[video]].append(row)
+        results: dict[str, list[dict[str, Any]]] = {name: [] for name in predictions.videos}
+        for row, video in zip(rows, predictions.video, strict=True):
+            results[predictions.videos[video]].append(row)
         console.show_json({"version": "1", "results": results, "external_data": used or {}})
         return
     table = [["video", "start", "end", "score", "label"]]
-    for row, video in zip(rows, found.video, strict=True):
+    for row, video in zip(rows, predictions.video, strict=True):
         start, end = row["segment"]
         table.append(
             [
-                console.shown(found.videos[video]),
+                console.escape(predictions.videos[video]),
                 f"{start:.2f}",
                 f"{end:.2f}",
                 f"{row['score']:.4f}",
-                console.shown(row["label"]),
+                console.escape(row["label"]),
             ]
         )
     for line in lines_of(table):
@@ -220,7 +221,7 @@ def train(
     if as_json:
         console.show_json({"format": 1} | vars(done) | {"folder": str(done.folder), "weights": str(done.weights)})
         return
-    console.show(console.shown(str(done.weights)))
+    console.show(console.escape(str(done.weights)))
     chosen = f", chosen by {done.chosen_by} {percent(done.score)} %" if done.score is not None else ""
     skipped = f", {done.skipped} skipped as they were not finite" if done.skipped else ""
     loss = f"; loss {done.first_loss:.3f} at first, {done.last_loss:.3f} at last" if done.last_loss is not None else ""
@@ -232,17 +233,17 @@ def _watching(advance: Callable[..., None] | None) -> Callable[[Any], None] | No
     if advance is None:
         return None
 
-    def told(what: Any) -> None:
+    def report_event(what: Any) -> None:
         if hasattr(what, "step"):
             advance(what.step, what.steps, what.sentence)
         else:
             console.remark(what.sentence)
 
-    return told
+    return report_event
 
 
 def _is_video(source: Path, prefix: str, suffix: str) -> bool:
-    """Whether a path is to be decoded first: a video, or a folder with videos and without features."""
+    """Whether a path must be decoded: a video, or a folder with videos and without features."""
     from jostle.datasets.videos import find_videos
     from jostle.io.files.video_ids import VIDEO_SUFFIXES
 
@@ -260,7 +261,7 @@ def _extractor_of(detector: str, weights: str | None, source: Path) -> str:
     name = None if path is None else read_metadata(path).get("extractor")
     if not name:
         raise BadValue(
-            f"{source}: of video, features have to be made first: say by what, --extractor NAME; "
+            f"{source}: a video needs an extractor to compute features: --extractor NAME; "
             "`jostle names extractors` lists them"
         )
     return name
@@ -268,9 +269,9 @@ def _extractor_of(detector: str, weights: str | None, source: Path) -> str:
 
 def _settings(pairs: list[str]) -> dict[str, Any]:
     """Settings of a detector from `key=value`, as in a training file."""
-    from jostle.core.config import parsed_pairs
+    from jostle.core.config import parse_pairs
 
-    return parsed_pairs(pairs)
+    return parse_pairs(pairs)
 
 
 @app.command(help="Make features: video in, one .npy (T, C) each out; a run that was stopped goes on.")
@@ -297,12 +298,12 @@ def extract(
     ] = None,
     mend: MendBy = None,
     keep_frames: Annotated[
-        bool, typer.Option("--keep-frames", help="Also write what was seen of each frame, to DIR/frames.")
+        bool, typer.Option("--keep-frames", help="Also write the features of single frames, to DIR/frames.")
     ] = False,
     rule: WindowRule = "all",
-    released_fault: ReleasedFaults = None,
+    reproduce_bug: ReproducedBugs = None,
     stride: Annotated[
-        int | None, typer.Option("--stride", min=1, help="Frames from one window to the next, if not as usual.")
+        int | None, typer.Option("--stride", min=1, help="Frames from one window to the next, by default the model's.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace features made with other settings.")] = False,
     seed: Seed = 0,
@@ -314,9 +315,9 @@ def extract(
     verbose: Verbose = 0,
 ) -> None:
     console.speak(quiet, verbose)
-    faults: Any = released_fault or ()  # whoever knows them says which there are
+    bugs: Any = reproduce_bug or ()  # checked where they are defined
     fetch("extractors", extractor, weights)
-    with console.progress(f"extracting {console.shown(source.name)}") as advance:
+    with console.progress(f"extracting {console.escape(source.name)}") as advance:
         done = api.extract(
             source,
             extractor,
@@ -331,7 +332,7 @@ def extract(
             fps=fps,
             stride=stride,
             rule=rule,
-            released_faults=faults,
+            reproduce_bugs=bugs,
             keep_frames=keep_frames,
             clean=clean,
             mend=mend,
@@ -344,7 +345,7 @@ def extract(
     for warning in done.warnings:
         console.remark(warning)
     for name, why in done.set_aside.items():
-        console.say(f"{console.shown(name)}: set aside: {why}")
+        console.say(f"{console.escape(name)}: set aside: {why}")
     if as_json:
         console.show_json(
             {
@@ -358,7 +359,7 @@ def extract(
             }
         )
     else:
-        console.show(console.shown(str(done.folder)))
+        console.show(console.escape(str(done.folder)))
         console.remark(
             f"{len(done.made)} extracted, {len(done.kept)} there already, {len(done.set_aside)} set aside; "
             f"{done.cost.decoded} frames decoded, {done.cost.seen} seen, {done.cost.joined} windows"

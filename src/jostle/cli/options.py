@@ -10,7 +10,7 @@ import typer
 
 from jostle import api
 from jostle.cli import console
-from jostle.core.plugins import is_place
+from jostle.core.plugins import is_import_path
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")]
@@ -49,10 +49,10 @@ WindowRule = Annotated[
     Literal["all", "released", "released-json"],
     typer.Option("--rule", help="Which windows: all full ones, or as many as THUMOS14-C's programs make."),
 ]
-ReleasedFaults = Annotated[
+ReproducedBugs = Annotated[
     list[str] | None,
     typer.Option(
-        "--released-fault",
+        "--reproduce-bug",
         metavar="FAULT",
         help="Repeat a fault of THUMOS14-C's programs: skipped-window, early-row; several apply.",
     ),
@@ -62,7 +62,7 @@ MendBy = Annotated[
     typer.Option(
         "--mend",
         metavar="BY",
-        help="Replace what struck frames touch by what lies around: found by jostle, or by weights of your own.",
+        help="Replace what damaged frames touch by what lies around; found by jostle, or by your own weights.",
     ),
 ]
 Device = Annotated[
@@ -79,10 +79,10 @@ DatasetName = Annotated[
     ),
 ]
 SubsetName = Annotated[
-    str | None, typer.Option("--subset", metavar="S", help="Another subset than the recipe's; usual: the data set's.")
+    str | None, typer.Option("--subset", metavar="S", help="Another subset than the recipe's; default: the data set's.")
 ]
 ImageRate = Annotated[
-    float | None, typer.Option("--fps", help="Rate of folders of images, where nothing else says it; usual: 30.")
+    float | None, typer.Option("--fps", help="Rate of folders of images, where nothing else says it; default: 30.")
 ]
 DataFolder = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Folder with annotations and videos.")]
 Cells = Annotated[
@@ -92,10 +92,10 @@ Cells = Annotated[
 
 
 def fetch(kind: str, name: str | None, weights: str | None) -> None:
-    """Have weights in the cache, if they are to be fetched; whoever uses them finds them there."""
+    """Download weights into the cache if the user asked for that by name."""
     from jostle.models.weights.shipped.sources import is_fetched
 
-    if name is None or is_place(name) or not is_fetched(weights) or weights is None:
+    if name is None or is_import_path(name) or not is_fetched(weights) or weights is None:
         return
     if console.quiet():
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # the hub's library draws its own

@@ -64,7 +64,7 @@ def _tell(what: str, written: Path, as_json: bool) -> None:
     if as_json:
         console.show_json({"format": 1, what: str(written)})
     else:
-        console.show(console.shown(str(written)))
+        console.show(console.escape(str(written)))
 
 
 @app.command(help="Show what a second run has over a first, cell by cell, with paired intervals.")
@@ -89,55 +89,55 @@ def diff(
     if latex + markdown + as_json > 1:
         raise BadValue("--latex, --markdown and --json are three forms of one answer; give one of them")
     with console.progress("comparing") as advance:
-        found = api.diff(
+        comparison = api.diff(
             first, second, draws=draws, seed=seed, any_truth=any_truth, any_data=any_data, progress=advance
         )
     if as_json:
-        console.show_json(found.to_dict())
+        console.show_json(comparison.to_dict())
     elif latex:
-        console.show(_latex(found))
+        console.show(_latex(comparison))
     elif markdown:
-        console.show(found.table().markdown())
+        console.show(comparison.table().markdown())
     else:
-        console.show(f"{found.benchmark}, {found.metric} in percent, {found.videos} videos")
-        for line in diff_lines(found):
+        console.show(f"{comparison.benchmark}, {comparison.metric} in percent, {comparison.videos} videos")
+        for line in diff_lines(comparison):
             console.show(line)
-        if found.literature is not None:
-            for line in literature_lines(found.literature):
+        if comparison.literature is not None:
+            for line in literature_lines(comparison.literature):
                 console.show(line)
-    for remark in found.remarks:
-        console.remark(console.shown(remark))
+    for remark in comparison.remarks:
+        console.remark(console.escape(remark))
 
 
-def _latex(found: RunDiff) -> str:
+def _latex(comparison: RunDiff) -> str:
     """Clear differences are bold, so the marks are left away."""
-    table = found.table()
-    clear = [(i, 3) for i, row in enumerate(found.rows) if row.clear]
+    table = comparison.table()
+    clear = [(i, 3) for i, row in enumerate(comparison.rows) if row.clear]
     plain = type(table)(table.title, table.columns[:-1], tuple(row[:-1] for row in table.rows))
     return plain.latex(bold=clear)
 
 
-def diff_lines(found: RunDiff) -> list[str]:
+def diff_lines(comparison: RunDiff) -> list[str]:
     """The two runs as a table; on a terminal what is clearly better is green, what is clearly worse red."""
-    table = found.table()
-    names = [console.shown(column.name) for column in table.columns[1:3]]
-    rows = [["cell", *names, "difference", f"95 %{'' if found.draws else ' (none)'}", ""]]
-    for row, text in zip(found.rows, table.texts(), strict=True):
+    table = comparison.table()
+    names = [console.escape(column.name) for column in table.columns[1:3]]
+    rows = [["cell", *names, "difference", f"95 %{'' if comparison.draws else ' (none)'}", ""]]
+    for row, text in zip(comparison.rows, table.texts(), strict=True):
         gap = row.difference
         numbers = [percent(row.one), percent(row.other), signed(gap.value), between(gap.interval)]
-        rows.append([console.shown(text[0]), *numbers, text[-1]])
+        rows.append([console.escape(text[0]), *numbers, text[-1]])
     head, *lines = lines_of(rows)
     return [
         head,
-        *(_painted(line, row.difference.value, row.clear) for row, line in zip(found.rows, lines, strict=True)),
+        *(_painted(line, row.difference.value, row.clear) for row, line in zip(comparison.rows, lines, strict=True)),
     ]
 
 
-def literature_lines(found: Literature) -> list[str]:
-    """What papers print, under a heading of its own."""
-    table = found.table()
+def literature_lines(literature: Literature) -> list[str]:
+    """Return the published figures as lines under their own heading."""
+    table = literature.table()
     head, *lines = lines_of([[column.name for column in table.columns], *table.texts()])
-    return ["", f"{found.title}:", head, *lines, *found.remarks]
+    return ["", f"{literature.title}:", head, *lines, *literature.remarks]
 
 
 def _painted(line: str, gap: float | None, clear: bool) -> str:
@@ -150,7 +150,7 @@ def track(
     to: Annotated[str, typer.Option("--to", metavar="TRACKER", help="tensorboard, wandb or mlflow.")],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="For what the tracker keeps; usual: RUN/tracking."),
+        typer.Option("--out", "-o", metavar="DIR", help="For what the tracker keeps; default: RUN/tracking."),
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -161,7 +161,7 @@ def track(
     if as_json:
         console.show_json({"format": 1, "tracker": to, "see": where})
     else:
-        console.show(console.shown(where))
+        console.show(console.escape(where))
 
 
 @app.command(help="Write a model card and a data set card for the Hugging Face hub; nothing is sent.")
@@ -181,7 +181,7 @@ def card(
         console.show_json({"format": 1, "model": str(model), "dataset": str(dataset)})
         return
     for path in (model, dataset):
-        console.show(console.shown(str(path)))
+        console.show(console.escape(str(path)))
 
 
 @app.command(help="Write one self-contained page about runs of one benchmark.")
@@ -218,10 +218,10 @@ def report(
     size = written.stat().st_size
     if as_json:
         beside = {"csv": csv, "latex": latex}
-        told = {name: None if path is None else str(path) for name, path in beside.items()}
-        console.show_json({"format": 1, "report": str(written), "bytes": size, **told})
+        paths = {name: None if path is None else str(path) for name, path in beside.items()}
+        console.show_json({"format": 1, "report": str(written), "bytes": size, **paths})
         return
-    console.show(console.shown(str(written)))
+    console.show(console.escape(str(written)))
     console.remark(f"{size / 1e6:.1f} MB; open it in a browser, it needs nothing else")
 
 

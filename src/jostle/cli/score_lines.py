@@ -26,9 +26,9 @@ def variant(truth: Truth) -> str | None:
     return variant_of(truth)
 
 
-def truth_line(counted: Truth, given: Truth) -> str:
-    """What the numbers were measured by, on one line."""
-    known = variant(given)
+def truth_line(counted: Truth, whole: Truth) -> str:
+    """Return one line on ground truth and protocol of a score."""
+    known = variant(whole)
     subset = f", subset {counted.subset}" if counted.subset else ""
     return (
         f"{len(counted.videos)} videos, {len(counted)} instances, {sum(counted.counts > 0)} classes{subset}"
@@ -61,11 +61,11 @@ def comparison_lines(names: Sequence[str], scores: list[Score], both: Comparison
 
 
 def class_lines(names: Sequence[str], scores: list[Score]) -> list[str]:
-    """One line a class."""
+    """Return one line for each class."""
     head = ["class", *(["average AP %"] if len(scores) == 1 else [*_heads(names), "change"])]
     rows = [head]
     for name, values in scores[0].per_class.items():
-        row = [console.shown(name), percent(float(values.mean()))]
+        row = [console.escape(name), percent(float(values.mean()))]
         if len(scores) > 1:
             after = float(scores[1].per_class[name].mean())
             row += [percent(after), signed(after - float(values.mean()))]
@@ -74,7 +74,7 @@ def class_lines(names: Sequence[str], scores: list[Score]) -> list[str]:
 
 
 def _heads(names: Sequence[str]) -> list[str]:
-    return [f"{console.shown(name)} %" for name in names]
+    return [f"{console.escape(name)} %" for name in names]
 
 
 def proposal_lines(score: ProposalScore) -> list[str]:
@@ -98,56 +98,55 @@ def classification_lines(score: ClassificationScore) -> list[str]:
     return [f"{score.videos} videos, {score.pairs} labels{ignored}", *lines_of(rows)]
 
 
-def diagnosis_lines(names: Sequence[str], made: list[Diagnosis]) -> list[str]:
+def diagnosis_lines(names: Sequence[str], diagnoses: list[Diagnosis]) -> list[str]:
     """A diagnosis, or two side by side."""
-    shown = [one.to_dict() for one in made]
+    contents = [one.to_dict() for one in diagnoses]
 
     def row(name: str, values: list[float | None]) -> list[str]:
         change = [signed(values[1] - values[0])] if len(values) > 1 and None not in values else [""] * (len(values) - 1)  # type: ignore[operator]
         return [name, *(percent(value) for value in values), *change]
 
-    head = ["%"] if len(made) == 1 else [*_heads(names), "change"]
-    facts = shown[0]
+    head = ["%"] if len(diagnoses) == 1 else [*_heads(names), "change"]
+    facts = contents[0]
     lines = [
         f"{facts['style']} style at tIoU {', '.join(f'{t:g}' for t in facts['tious'])}; "
         f"{facts['truth']['instances']} instances, N = {facts['normaliser']:g}"
     ]
     rows: list[list[str]] = [["", *head]]
-    rows.append(row("average mAP", [one["average_map"] for one in shown]))
-    rows.append(row("average mAP_N", [one["average_map_n"] for one in shown]))
-    rows.append(row("average mAP_N, top-10G", [one["top_10g"]["average_map_n"] for one in shown]))
-    rows.append(row("missed instances", [one["false_negatives"]["overall"] for one in shown]))
+    rows.append(row("average mAP", [one["average_map"] for one in contents]))
+    rows.append(row("average mAP_N", [one["average_map_n"] for one in contents]))
+    rows.append(row("average mAP_N, top-10G", [one["top_10g"]["average_map_n"] for one in contents]))
+    rows.append(row("missed instances", [one["false_negatives"]["overall"] for one in contents]))
     lines += [*lines_of(rows), "", "What each kind of error costs (points of average mAP_N)"]
     impact = [["", *head]]
     for kind in facts["false_positives"]["impact"]:
-        impact.append(row(kind.replace("_", " "), [one["false_positives"]["impact"][kind] for one in shown]))
+        impact.append(row(kind.replace("_", " "), [one["false_positives"]["impact"][kind] for one in contents]))
     lines += lines_of(impact)
     for title, section in (
         ("Sensitivity: average mAP_N by", "sensitivity"),
         ("Missed instances by", "false_negatives"),
     ):
-        for name in made[0].instances.characteristics:
+        for name in diagnoses[0].instances.characteristics:
             rows = [["", *head]]
-            rows += [row(bucket, [one[section][name][bucket] for one in shown]) for bucket in facts[section][name]]
+            rows += [row(bucket, [one[section][name][bucket] for one in contents]) for bucket in facts[section][name]]
             lines += ["", f"{title} {name}", *lines_of(rows)]
     return lines
 
 
-def pm_k_lines(made: PmK) -> list[str]:
+def pm_k_lines(result: PmK) -> list[str]:
     """pm-k of a frame classifier: accuracy on anchors and within k frames, and the error by offset."""
-    said = (
-        f"{made.anchors} anchors, {made.pairs} pairs within {made.k} frames, {made.neighbours_median:g} a set (median)"
-    )
+    sizes = f"{result.neighbours_median:g} a set (median)"
+    head = f"{result.anchors} anchors, {result.pairs} pairs within {result.k} frames, {sizes}"
     rows = [
         ["", "%", "95 %"],
-        ["accuracy", percent(made.accuracy), between(made.accuracy_interval)],
-        [f"pm-{made.k}", percent(made.pm_k), between(made.pm_k_interval)],
-        ["drop", percent(made.drop), ""],
+        ["accuracy", percent(result.accuracy), between(result.accuracy_interval)],
+        [f"pm-{result.k}", percent(result.pm_k), between(result.pm_k_interval)],
+        ["drop", percent(result.drop), ""],
     ]
-    if not made.error_by_offset:
-        return [said, *lines_of(rows)]
-    offsets = [[f"{offset:+d}", percent(error)] for offset, error in made.error_by_offset.items()]
-    return [said, *lines_of(rows), "", *lines_of([["offset", "error %"], *offsets])]
+    if not result.error_by_offset:
+        return [head, *lines_of(rows)]
+    offsets = [[f"{offset:+d}", percent(error)] for offset, error in result.error_by_offset.items()]
+    return [head, *lines_of(rows), "", *lines_of([["offset", "error %"], *offsets])]
 
 
 def stability_lines(both: BoxStability) -> list[str]:
@@ -157,7 +156,7 @@ def stability_lines(both: BoxStability) -> list[str]:
     for name, one in (("detection", both.detection), ("localisation", both.localisation)):
         sure = [between(interval) if interval else "" for interval in (one.mean_ap_interval, one.pm_k_interval)]
         rows.append([name, percent(one.mean_ap), sure[0], percent(one.pm_k), sure[1], percent(one.drop)])
-    said = f"{both.detection.anchors} anchors, IoU {both.detection.iou:g}"
+    head = f"{both.detection.anchors} anchors, IoU {both.detection.iou:g}"
     if both.classes < both.of_classes:
-        said += f", on {both.classes} of {both.of_classes} classes, which the detector knows"
-    return [said, *lines_of(rows)]
+        head += f", on {both.classes} of {both.of_classes} classes, which the detector knows"
+    return [head, *lines_of(rows)]

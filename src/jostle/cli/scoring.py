@@ -109,10 +109,10 @@ def evaluate(
 
         _write_table(scores_table(called, scores, both, per_class=per_class), csv, latex)
     if as_json:
-        shown = scores[0].to_dict()
-        shown["truth"]["variant"] = variant(real)
+        content = scores[0].to_dict()
+        content["truth"]["variant"] = variant(real)
         console.show_json(
-            shown if both is None else shown | {"against": scores[1].to_dict(), "difference": both.to_dict()}
+            content if both is None else content | {"against": scores[1].to_dict(), "difference": both.to_dict()}
         )
         return
     console.show(truth_line(scores[0].truth, real))
@@ -151,25 +151,25 @@ def diagnose(
     real = api.load_scored_truth(truth, subset=subset, fix=fix)
     paths = [path for path in (predictions, against) if path is not None]
     called = _called(paths, names)
-    made = [
+    diagnoses = [
         api.diagnose(api.load_predictions(path, fix=fix), real, style=style, annotators=annotators) for path in paths
     ]
-    _remark_on(paths, [one.remarks for one in made])
-    shown = made[0].to_dict()
-    if len(made) > 1:
-        from jostle.metrics.diagnosis.change import change
+    _remark_on(paths, [one.remarks for one in diagnoses])
+    content = diagnoses[0].to_dict()
+    if len(diagnoses) > 1:
+        from jostle.metrics.diagnosis.change import compare_diagnoses
 
-        shown |= {"against": made[1].to_dict(), "change": change(made[0], made[1]).to_dict()}
+        content |= {"against": diagnoses[1].to_dict(), "change": compare_diagnoses(*diagnoses[:2]).to_dict()}
     if out is not None:
-        _draw_diagnoses(called, shown, out)
+        _draw_diagnoses(called, content, out)
     if csv is not None or latex is not None:
         from jostle.reporting.analysis.file_tables import diagnosis_table
 
-        _write_table(diagnosis_table(called, [one.to_dict() for one in made]), csv, latex)
+        _write_table(diagnosis_table(called, [one.to_dict() for one in diagnoses]), csv, latex)
     if as_json:
-        console.show_json(shown)
+        console.show_json(content)
         return
-    for line in diagnosis_lines(called, made):
+    for line in diagnosis_lines(called, diagnoses):
         console.show(line)
 
 
@@ -218,11 +218,11 @@ def pmk(
     if frames is not None:
         raise BadValue("--frames goes with --boxes; scores of a classifier have the names of their frames")
     assert labels is not None
-    made = api.pm_k(predictions, sets, labels, k, labels_of=labels_of, project=project)
+    result = api.pm_k(predictions, sets, labels, k, labels_of=labels_of, project=project)
     if as_json:
-        console.show_json(made.to_dict())
+        console.show_json(result.to_dict())
         return
-    for line in pm_k_lines(made):
+    for line in pm_k_lines(result):
         console.show(line)
 
 
@@ -250,7 +250,7 @@ def convert(
     if as_json:
         console.show_json({"format": 1, "out": str(target)} | vars(done) | {"lost": list(done.lost)})
     else:
-        console.show(console.shown(str(target)))
+        console.show(console.escape(str(target)))
         console.remark(str(done))
 
 
@@ -262,27 +262,27 @@ def _show_other(
 
         real = api.load_scored_truth(truth, subset=subset, fix=fix)
         curve = average_recall(api.load_predictions(predictions, fix=fix), real, average_proposals=100, tious=tious)
-        shown, lines = curve.to_dict(), proposal_lines(curve)
+        content, lines = curve.to_dict(), proposal_lines(curve)
     else:
         from jostle.io.files.annotations import read_video_labels
         from jostle.metrics.video_classification import video_classification
 
-        made = video_classification(read_video_labels(predictions), read_video_labels(truth, subset=subset))
-        shown, lines = made.to_dict(), classification_lines(made)
+        result = video_classification(read_video_labels(predictions), read_video_labels(truth, subset=subset))
+        content, lines = result.to_dict(), classification_lines(result)
     if as_json:
-        console.show_json(shown)
+        console.show_json(content)
         return
     for line in lines:
         console.show(line)
 
 
 def _remark_on(paths: list[Path], remarks: list[tuple[str, ...]]) -> None:
-    """Say what should be known about the numbers; what is true of both files is said once."""
+    """Print remarks on the numbers; a remark that holds for both files is printed once."""
     shared = set(remarks[0]).intersection(*remarks[1:]) if len(remarks) > 1 else set()
     for path, own in zip(paths, remarks, strict=True):
         for remark in own:
             if remark not in shared:
-                console.remark(f"{console.shown(path.name)}: {remark}")
+                console.remark(f"{console.escape(path.name)}: {remark}")
     for remark in remarks[0]:
         if remark in shared:
             console.remark(remark)
@@ -317,7 +317,7 @@ def _write_table(table: Table, csv: Path | None, latex: Path | None) -> None:
     for path, text in ((csv, table.csv()), (latex, table.latex() + "\n")):
         if path is not None:
             write_text(path, [text])
-            console.remark(console.shown(str(path)))
+            console.remark(console.escape(str(path)))
 
 
 def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
@@ -338,18 +338,18 @@ def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
         means: list[dict[str, float]] = [{n: float(v.mean()) for n, v in one.per_class.items()} for one in scores]
         written += draw_class_drops(means[0], means[1], folder, names=(names[0], names[1]))
     for path in written:
-        console.remark(console.shown(str(path)))
+        console.remark(console.escape(str(path)))
 
 
-def _draw_diagnoses(names: list[str], shown: dict[str, Any], folder: Path) -> None:
+def _draw_diagnoses(names: list[str], content: dict[str, Any], folder: Path) -> None:
     import json
 
     from jostle.reporting.figures.diagnosis import draw_clean_against_corrupted, draw_diagnosis
 
-    written = draw_diagnosis(shown, folder)
+    written = draw_diagnosis(content, folder)
     if len(names) > 1:
-        written += draw_clean_against_corrupted(shown, shown["against"], folder, names=(names[0], names[1]))
+        written += draw_clean_against_corrupted(content, content["against"], folder, names=(names[0], names[1]))
     target = folder / "diagnosis.json"
-    target.write_text(json.dumps(shown, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    target.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     for path in [*written, target]:
-        console.remark(console.shown(str(path)))
+        console.remark(console.escape(str(path)))

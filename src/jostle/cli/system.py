@@ -17,7 +17,7 @@ from jostle.errors import BadValue
 
 NEXT = (
     "jostle demo VIDEO",
-    "jostle corrupt VIDEO -c thumos14-c/black_frame:3 -o struck.mp4",
+    "jostle corrupt VIDEO -c thumos14-c/black_frame:3 -o corrupted.mp4",
     "jostle sheet VIDEO -c fog -c motion_blur -c packet_loss -o sheet.png",
 )
 
@@ -61,12 +61,13 @@ def names(
 
 
 def _show_networks(kind: str, as_json: bool) -> None:
-    found = api.describe(kind)
+    descriptions = api.describe(kind)
     if as_json:
-        console.show_json([asdict(one) for one in found])
+        console.show_json([asdict(one) for one in descriptions])
         return
-    width, wide = (max(len(part) for part in parts) for parts in zip(*((o.name, o.sees) for o in found), strict=True))
-    for one in found:
+    width = max(len(one.name) for one in descriptions)
+    wide = max(len(one.sees) for one in descriptions)
+    for one in descriptions:
         console.show(f"{one.name:{width}}  {one.sees:{wide}}  {one.weights}")
 
 
@@ -129,27 +130,27 @@ def demo(
         pages = {"report": str(done.report), "gallery": None if done.gallery is None else str(done.gallery)}
         console.show_json({"format": 1, **pages, "clip": str(done.clip), "runs": runs, "results": done.results})
         return
-    kept = list(done.results.values())
-    rows = [[kept[0]["metric"], *("mended" if how == "mended" else f"trained {how}" for how in done.results)]]
-    rows.append(["clean", *(percent(one["clean"]) for one in kept)])
-    for cells in zip(*(one["cells"] for one in kept), strict=True):
+    results = list(done.results.values())
+    rows = [[results[0]["metric"], *("mended" if how == "mended" else f"trained {how}" for how in done.results)]]
+    rows.append(["clean", *(percent(one["clean"]) for one in results)])
+    for cells in zip(*(one["cells"] for one in results), strict=True):
         rows.append([cells[0]["cell"], *(percent(cell["value"]) for cell in cells)])
-    rows.append(["corrupted, mean", *(percent(one["mean_corrupted"]) for one in kept)])
-    rows.append(["relative robustness", *(percent(one["relative_robustness"]) for one in kept)])
+    rows.append(["corrupted, mean", *(percent(one["mean_corrupted"]) for one in results)])
+    rows.append(["relative robustness", *(percent(one["relative_robustness"]) for one in results)])
     for line in lines_of(rows):
         console.show(line)
     if not full:
         console.remark("on 6 of 60 films and 5 of 15 cells; the report has the intervals, and --full takes them all")
     if done.gallery is not None:
-        console.remark(f"every corruption there is: {console.shown(str(done.gallery))}")
+        console.remark(f"every corruption there is: {console.escape(str(done.gallery))}")
     console.remark(
-        f"the videos, clean and struck side by side: jostle view {' '.join(map(console.shown, runs.values()))}"
+        f"the videos, clean and corrupted side by side: jostle view {' '.join(map(console.escape, runs.values()))}"
     )
     console.remark("next, on a video of yours:")
     for command in NEXT:
         console.remark(f"  {command}")
     console.remark("the report, to be opened in a browser:")
-    console.show(console.shown(str(done.report)))
+    console.show(console.escape(str(done.report)))
 
 
 def _demo_video(video: Path, folder: Path, seed: int, as_json: bool) -> None:
@@ -166,6 +167,6 @@ def _demo_video(video: Path, folder: Path, seed: int, as_json: bool) -> None:
         for line in lines_of(rows):
             console.show(line)
         console.remark("five of the strongest and of the weakest; 1 is as far as two moments of the video are apart")
-    console.remark(f"every corruption at every severity, as a picture: {console.shown(str(done.sheet))}")
+    console.remark(f"every corruption at every severity, as a picture: {console.escape(str(done.sheet))}")
     console.remark("the page, to be opened in a browser:")
-    console.show(console.shown(str(done.gallery)))
+    console.show(console.escape(str(done.gallery)))

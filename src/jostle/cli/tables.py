@@ -1,4 +1,4 @@
-"""Runs at a glance: a row of little bars for every corruption, from clean to its highest severity."""
+"""Text tables: aligned columns, percentages, and a bar chart of each corruption's severities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sparkline(values: Sequence[float], low: float, high: float) -> str:
     return "".join(BARS[round(min(max(share, 0.0), 1.0) * (len(BARS) - 1))] for share in shares)
 
 
-def glance_lines(scores: dict[str, Any]) -> list[str]:
+def summary_lines(scores: dict[str, Any]) -> list[str]:
     """The counted corruptions of a run, one line each: bars, the mean over severities, and what that is of clean.
 
     The highest bar is the clean value, the lowest half of it, or the worst cell where that is lower: so a small loss
@@ -37,7 +37,7 @@ def glance_lines(scores: dict[str, Any]) -> list[str]:
     for row in grid_of(list(value), list(value)).rows:
         means = scores["by_corruption"][row.corruption]
         bars = sparkline([clean, *(value[cell] for cell in row.cells.values())], low, clean)
-        rows.append([console.shown(row.name), bars, percent(means["mean"]), percent(means["relative"])])
+        rows.append([console.escape(row.name), bars, percent(means["mean"]), percent(means["relative"])])
     wide = max(len(row[1]) for row in rows)
     rows = [[row[0], row[1].ljust(wide), *row[2:]] for row in rows]
     return [*lines_of(rows), f"bars: clean and each severity, from {percent(low)} to {percent(clean)}"]

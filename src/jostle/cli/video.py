@@ -51,7 +51,7 @@ def corrupt(
     console.speak(quiet, verbose)
     if not corruption:
         raise BadValue("say what to do to the video: -c SPEC, as in -c fog:3; `jostle names corruptions` lists them")
-    with console.progress(f"corrupting {console.shown(source.name)}") as advance:
+    with console.progress(f"corrupting {console.escape(source.name)}") as advance:
         done = api.corrupt_file(
             source,
             corruption,
@@ -69,7 +69,7 @@ def corrupt(
             progress=advance,
         )
     for warning in done.warnings:
-        console.remark(f"{console.shown(source.name)}: {warning}")
+        console.remark(f"{console.escape(source.name)}: {warning}")
     if as_json:
         console.show_json(
             {
@@ -83,8 +83,8 @@ def corrupt(
             }
         )
     else:
-        console.show(console.shown(str(done.path)))
-        console.remark(f"{done.struck} of {done.frames} frames struck{'' if done.audio else ', no sound'}")
+        console.show(console.escape(str(done.path)))
+        console.remark(f"{done.struck} of {done.frames} frames corrupted{'' if done.audio else ', no sound'}")
 
 
 @app.command(help="Draw a contact sheet: corruptions by severities.")
@@ -117,7 +117,7 @@ def sheet(
     if as_json:
         console.show_json({"format": 1, "out": str(path)})
     else:
-        console.show(console.shown(str(path)))
+        console.show(console.escape(str(path)))
 
 
 PICTURES = 12  # in the strip
@@ -126,11 +126,11 @@ InspectorName = Annotated[
 ]
 Threshold = Annotated[
     float | None,
-    typer.Option("--threshold", min=0, max=1, help="From which probability a frame counts; usual: the inspector's."),
+    typer.Option("--threshold", min=0, max=1, help="From which probability a frame counts; default: the inspector's."),
 ]
 
 
-@app.command(help="Find the frames of a video that were struck: black, blurred, covered, broken, overexposed ...")
+@app.command(help="Find the damaged frames of a video: black, blurred, covered, broken, overexposed ...")
 def inspect(
     source: Annotated[Path, typer.Argument(metavar="VIDEO", help="A video file, or a folder of images.")],
     out: Annotated[
@@ -146,8 +146,8 @@ def inspect(
     verbose: Verbose = 0,
 ) -> None:
     console.speak(quiet, verbose)
-    with console.progress(f"inspecting {console.shown(source.name)}") as advance:
-        found = api.inspection(
+    with console.progress(f"inspecting {console.escape(source.name)}") as advance:
+        inspection = api.inspection(
             source,
             inspector=inspector,
             causal=causal,
@@ -158,25 +158,25 @@ def inspect(
             progress=advance,
         )
     if out is not None:
-        api.draw_inspection(found, out, title=source.name)
+        api.draw_inspection(inspection, out, title=source.name)
     if as_json:
-        console.show_json(found.to_dict() | {"out": None if out is None else str(out)})
+        console.show_json(inspection.to_dict() | {"out": None if out is None else str(out)})
         return
     rows = [["frames", "seconds", "probability"]]
-    for one in found.to_dict()["stretches"]:
+    for one in inspection.to_dict()["stretches"]:
         frames = f"{one['first']}-{one['stop'] - 1}" if one["stop"] - one["first"] > 1 else str(one["first"])
         rows.append([frames, f"{one['start_s']:.2f}-{one['end_s']:.2f}", percent(one["probability"])])
     if len(rows) > 1:
         for line in lines_of(rows):
             console.show(line)
-    count, total = int(found.struck.sum()), len(found.probabilities)
+    count, total = int(inspection.struck.sum()), len(inspection.probabilities)
     what = "all" if count == total and total else "none" if not count else f"{count}"
-    console.remark(f"{what} of {total} frames struck, at a threshold of {found.threshold:.3f}")
+    console.remark(f"{what} of {total} frames damaged, at a threshold of {inspection.threshold:.3f}")
     if out is not None:
-        console.show(console.shown(str(out)))
+        console.show(console.escape(str(out)))
 
 
-@app.command(help="Take struck frames out of a video: the whole ones around them stand in. Times and sound are kept.")
+@app.command(help="Replace the damaged frames of a video by the intact ones around them. Times and sound are kept.")
 def mend(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A video file, or a folder of images.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="OUT", help="Where to write; .mp4, .mkv or a folder.")],
@@ -195,7 +195,7 @@ def mend(
     verbose: Verbose = 0,
 ) -> None:
     console.speak(quiet, verbose)
-    with console.progress(f"mending {console.shown(source.name)}") as advance:
+    with console.progress(f"mending {console.escape(source.name)}") as advance:
         done = api.mend_file(
             source,
             out,
@@ -209,10 +209,10 @@ def mend(
             progress=advance,
         )
     for warning in done.warnings:
-        console.remark(f"{console.shown(source.name)}: {warning}")
+        console.remark(f"{console.escape(source.name)}: {warning}")
     if as_json:
-        told = {"out": str(done.path), "frames": done.frames, "mended": done.mended, "audio": done.audio}
-        console.show_json({"format": 1, **told, "how": how, "warnings": list(done.warnings)})
+        facts = {"out": str(done.path), "frames": done.frames, "mended": done.mended, "audio": done.audio}
+        console.show_json({"format": 1, **facts, "how": how, "warnings": list(done.warnings)})
         return
-    console.show(console.shown(str(done.path)))
+    console.show(console.escape(str(done.path)))
     console.remark(f"{done.mended} of {done.frames} frames mended{'' if done.audio else ', no sound'}")

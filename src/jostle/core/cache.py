@@ -1,4 +1,4 @@
-"""Where jostle keeps what it can make again: generated data sets, and whatever else is safe to delete."""
+"""Location and limits of the cache, which holds files that can be generated again."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pathlib import Path
 
 from jostle.errors import BadValue
 
-USUAL_CODEC_QUOTA = 2 * 2**30
+DEFAULT_CODEC_QUOTA = 2 * 2**30
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def codec_quota() -> int:
-    """Bytes of coded streams that runs may keep in the cache: `$JOSTLE_CODEC_CACHE`, as `500M` or `20G`; else 2 GiB.
+    """Return the cache limit for coded streams in bytes: `$JOSTLE_CODEC_CACHE` (`500M`, `20G`), or 2 GiB.
 
     0 keeps none.
     """
-    said = os.environ.get("JOSTLE_CODEC_CACHE", "").strip()
-    if not said:
-        return USUAL_CODEC_QUOTA
-    found = re.fullmatch(r"(\d+)\s*([KMGT]?)(i?B)?", said, re.IGNORECASE)
-    if found is None:
-        raise BadValue(f"JOSTLE_CODEC_CACHE is a size such as 500M or 20G, or 0, not {said!r}")
-    return int(found[1]) * _UNITS[found[2].upper()]
+    text = os.environ.get("JOSTLE_CODEC_CACHE", "").strip()
+    if not text:
+        return DEFAULT_CODEC_QUOTA
+    match = re.fullmatch(r"(\d+)\s*([KMGT]?)(i?B)?", text, re.IGNORECASE)
+    if match is None:
+        raise BadValue(f"JOSTLE_CODEC_CACHE is a size such as 500M or 20G, or 0, not {text!r}")
+    return int(match[1]) * _UNITS[match[2].upper()]
 
 
 def cache_folder() -> Path:
-    """The folder of generated files: `$JOSTLE_CACHE`, else `$XDG_CACHE_HOME/jostle`, else `~/.cache/jostle`.
+    """Return the cache folder: `$JOSTLE_CACHE`, else `$XDG_CACHE_HOME/jostle`, else `~/.cache/jostle`.
 
     It need not exist. An empty variable counts as none, and so does a relative `$XDG_CACHE_HOME`, as its
     specification asks.

@@ -1,4 +1,4 @@
-"""Settings: a TOML file and `key=value` overrides become a frozen dataclass; what is not known is refused."""
+"""Settings from TOML files and `key=value` overrides, converted to frozen dataclasses and validated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import stat
 import tomllib
 import types
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union
 
@@ -19,19 +19,21 @@ from jostle.errors import BadValue
 
 S = TypeVar("S")
 
-MAX_BYTES = 1 << 20  # of a file of settings
-_MAX_DEPTH = 32  # of tables and lists within each other
-# The parser keeps every beginning of a dotted key, so that one of 100,000 parts would fill the memory.
+RENAMED_KEYS = {"released_faults": "reproduce_bugs"}  # former key: present key; files keep the former one
+
+MAX_BYTES = 1 << 20  # of a settings file
+_MAX_DEPTH = 32  # of nested tables and lists
+# The parser stores every prefix of a dotted key, so that a key of 100,000 parts would fill the memory.
 _LONG_KEY = re.compile(
     rf"""(?<![\w-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MAX_DEPTH + 1}}}""", re.ASCII
 )
 _NUMBERS = re.compile(r"\s*[-+.\w]+(\s*,\s*[-+.\w]+)+\s*")  # several, as 0.5,0.5,0.5
-_TOO_DEEP = "tables or lists within each other without end; nothing here needs that"
-_SHOWN = 200  # characters of a value in a message
+_TOO_DEEP = "tables or lists are nested too deeply; no setting needs that"
+_MAX_VALUE_CHARS = 200  # of a value, in messages
 
 
 def read_settings(kind: type[S], path: str | Path, overrides: Iterable[str] = ()) -> S:
-    """Settings of a kind from a TOML file.
+    """Read settings from a TOML file into a dataclass.
 
     Args:
         kind: a dataclass; fields that are dataclasses are tables of the file.
@@ -44,7 +46,7 @@ def read_settings(kind: type[S], path: str | Path, overrides: Iterable[str] = ()
 
 
 def is_toml(source: str | Path) -> bool:
-    """Whether what may be a name or a file of settings is a file.
+    """Return whether a source is a TOML file rather than a registered name.
 
     >>> is_toml("thumos14-c"), is_toml("mine.toml"), is_toml(Path("mine"))
     (False, True, True)
@@ -53,17 +55,17 @@ def is_toml(source: str | Path) -> bool:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """What a TOML file holds: text, finite numbers, truth values, lists and tables.
+    """Read a TOML file whose values are text, finite numbers, booleans, lists and tables.
 
     Raises:
-        BadValue: F59 if it is not TOML, F103 if it is no file of settings at all, F104 if it holds a value that no
+        BadValue: F59 if it is not TOML, F103 if it cannot be a settings file, F104 if it holds a value that no
             setting has.
     """
     file = Path(path)
     try:
         facts = file.stat()
         if not stat.S_ISREG(facts.st_mode):  # a pipe would block, a device might never end
-            raise BadValue(f"{file}: not a regular file; give a file of settings", fault="F103")
+            raise BadValue(f"{file}: not a regular file; give a settings file", fault="F103")
         if facts.st_size > MAX_BYTES:
             raise BadValue(f"{file}: larger than {MAX_BYTES} bytes; no settings are that long", fault="F103")
         text = file.read_text(encoding="utf-8")
@@ -78,116 +80,132 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         raise
     except ValueError as error:  # not TOML, not UTF-8, or a whole number too long for Python to read
         raise BadValue(f"{file}: not TOML: {str(error)[:200]}", fault="F59") from None
-    plain: dict[str, Any] = _plain(content, str(file))
+    plain: dict[str, Any] = _check_plain(content, str(file))
     return plain
 
 
 def make_settings(kind: type[S], content: Mapping[str, Any], overrides: Iterable[str] = (), *, where: str = "") -> S:
-    """Settings of a kind from a mapping, as a TOML file would give it; see `read_settings`."""
-    merged: dict[str, Any] = _plain(content, where)
+    """Convert a mapping, as read from TOML, to a dataclass; see `read_settings`."""
+    merged: dict[str, Any] = _check_plain(content, where)
     for text in overrides:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise BadValue(f"an override is key=value or table.key=value, got {text!r}")
         *tables, name = key.strip().split(".")
-        place = merged
+        target = merged
         for table in tables:
-            place = place.setdefault(table, {})
-            if not isinstance(place, dict):
+            target = target.setdefault(table, {})
+            if not isinstance(target, dict):
                 raise BadValue(f"{text!r}: {table!r} is a value, not a table")
-        place[name] = _parsed(value.strip(), key)
-    made = _made(kind, merged, where, _paths(kind))
-    assert isinstance(made, kind)
-    return made
+        target[name] = _parse_value(value.strip(), key)
+    settings = _build(kind, merged, where, _setting_paths(kind))
+    assert isinstance(settings, kind)
+    return settings
 
 
-def parsed_pairs(pairs: Iterable[str]) -> dict[str, Any]:
-    """Values of `key=value` by key, in TOML's spelling or plain text; lists become tuples.
+def parse_pairs(pairs: Iterable[str]) -> dict[str, Any]:
+    """Parse `key=value` texts into a dictionary; values are TOML or plain text, and lists become tuples.
 
-    >>> parsed_pairs(["dim=256", "neck=channel", "ranges=[[0, 4], [4, 10000]]", "mean=0.5,0.5,0.5"])
+    >>> parse_pairs(["dim=256", "neck=channel", "ranges=[[0, 4], [4, 10000]]", "mean=0.5,0.5,0.5"])
     {'dim': 256, 'neck': 'channel', 'ranges': ((0, 4), (4, 10000)), 'mean': (0.5, 0.5, 0.5)}
     """
-    made = {}
+    values = {}
     for text in pairs:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise BadValue(f"a setting is key=value, got {text!r}")
-        parsed = _parsed(value.strip(), key)
-        made[key.strip()] = None if parsed == "none" else _tuples(parsed)
-    return made
+        parsed = _parse_value(value.strip(), key)
+        values[key.strip()] = None if parsed == "none" else _to_tuples(parsed)
+    return values
 
 
-def fit_changes(kind: type[Any], changes: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    """Changes to settings of a kind, each as its field wants it.
+def current_key(key: str, fields: Collection[str]) -> str:
+    """Return the present name of a key that files written by earlier versions call by a former one."""
+    renamed = RENAMED_KEYS.get(key, key)
+    return renamed if renamed in fields else key
+
+
+def convert_settings(kind: type[Any], changes: Mapping[str, Any], *, where: str) -> dict[str, Any]:
+    """Convert changes to the field types of a dataclass.
 
     Raises:
         BadValue: if there is no such field, or the value does not fit.
     """
     hints = typing.get_type_hints(kind)
     fields = [field.name for field in dataclasses.fields(kind)]
-    made = {}
-    for name, value in changes.items():
+    values = {}
+    for key, value in changes.items():
+        name = current_key(key, fields)
         if name not in fields:
             near = difflib.get_close_matches(name, fields, n=1)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(sorted(fields))}"
             raise BadValue(f"{where} has no setting {name}: {hint}")
-        made[name] = _fitted(hints[name], value, f"{where}: {name}")
-    return made
+        values[name] = _convert(hints[name], value, f"{where}: {name}")
+    return values
+
+
+def with_former_keys(value: Any) -> Any:
+    """Return plain settings under the keys of earlier versions, for fingerprints that must stay the same."""
+    former = {new: old for old, new in RENAMED_KEYS.items()}
+    if isinstance(value, dict):
+        return {former.get(key, key): with_former_keys(content) for key, content in value.items()}
+    return [with_former_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def settings_as_dict(settings: Any) -> dict[str, Any]:
-    """The settings as plain values, for JSON."""
+    """Return settings as plain values, for JSON."""
     plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(settings)))
     return plain
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+def _to_tuples(value: Any) -> Any:
+    return tuple(_to_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-def _parsed(text: str, place: str) -> Any:
-    """A value in TOML's spelling; anything else is text, so that paths and names need no quotes."""
-    for spelt in (text, f"[{text}]") if _NUMBERS.fullmatch(text) else (text,):
+def _parse_value(text: str, location: str) -> Any:
+    """Parse a TOML value; anything else is text, so that paths and names need no quotes."""
+    for candidate in (text, f"[{text}]") if _NUMBERS.fullmatch(text) else (text,):
         try:
-            found = tomllib.loads(f"value = {spelt}")["value"]
+            value = tomllib.loads(f"value = {candidate}")["value"]
         except (ValueError, RecursionError):
             continue
-        return _plain(found, place)
+        return _check_plain(value, location)
     return text
 
 
-def _plain(value: Any, place: str, depth: int = 0) -> Any:
-    """A copy of a value from outside, once all that it holds is known to be what settings are made of."""
+def _check_plain(value: Any, location: str, depth: int = 0) -> Any:
+    """Copy a value from outside, and check that it holds only types that settings may have."""
     if depth > _MAX_DEPTH:
-        raise BadValue(f"{place[:_SHOWN]}: {_TOO_DEEP}", fault="F103")
+        raise BadValue(f"{location[:_MAX_VALUE_CHARS]}: {_TOO_DEEP}", fault="F103")
     if isinstance(value, Mapping):
         return {
-            name: _plain(held, f"{place}: {name}" if place else str(name), depth + 1) for name, held in value.items()
+            name: _check_plain(item, f"{location}: {name}" if location else str(name), depth + 1)
+            for name, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_plain(held, place, depth + 1) for held in value]
+        return [_check_plain(item, location, depth + 1) for item in value]
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise BadValue(f"{place}: a whole number of more than 64 bits", fault="F104")
+        raise BadValue(f"{location}: a whole number of more than 64 bits", fault="F104")
     if isinstance(value, float) and not math.isfinite(value):
-        raise BadValue(f"{place}: {value} is not finite; give a number", fault="F104")
+        raise BadValue(f"{location}: {value} is not finite; give a number", fault="F104")
     if not isinstance(value, str | int | float | None):
-        raise BadValue(f"{place}: {value} is a {type(value).__name__}, and no setting is one", fault="F104")
+        raise BadValue(f"{location}: {value} is a {type(value).__name__}, and no setting is one", fault="F104")
     return value
 
 
-def _paths(kind: Any, above: str = "") -> list[str]:
-    """Every setting with the tables it is in, as `optimiser.lr`."""
-    made = []
+def _setting_paths(kind: Any, above: str = "") -> list[str]:
+    """Return the dotted path of every setting, such as `optimiser.lr`."""
+    paths = []
     for name, hint in typing.get_type_hints(kind).items():
-        made.append(f"{above}{name}")
-        for one in (hint, *typing.get_args(hint)):
-            if dataclasses.is_dataclass(one):
-                made += _paths(one, f"{above}{name}.")
-    return made
+        paths.append(f"{above}{name}")
+        for type_ in (hint, *typing.get_args(hint)):
+            if dataclasses.is_dataclass(type_):
+                paths += _setting_paths(type_, f"{above}{name}.")
+    return paths
 
 
 def _nearest(name: str, fields: Iterable[str], paths: Iterable[str]) -> str:
-    """What was meant by a key: a name of its own table, or else a path to one of any; empty if nothing is near."""
+    """Return the setting that a misspelt key most likely means, in its own table or any other, or an empty string."""
     near = difflib.get_close_matches(name, list(fields), n=1)
     if near:
         return near[0]
@@ -198,17 +216,18 @@ def _nearest(name: str, fields: Iterable[str], paths: Iterable[str]) -> str:
     return " or ".join(by_leaf[near[0]][:2]) if near else ""
 
 
-def _made(kind: Any, content: Mapping[str, Any], where: str, paths: Sequence[str] = ()) -> Any:
+def _build(kind: Any, content: Mapping[str, Any], where: str, paths: Sequence[str] = ()) -> Any:
     fields = {field.name: field for field in dataclasses.fields(kind)}
     hints = typing.get_type_hints(kind)
     values = {}
-    for name, value in content.items():
-        place = f"{where}: {name}" if where else name
+    for key, value in content.items():
+        location = f"{where}: {key}" if where else key
+        name = current_key(key, fields)
         if name not in fields:
             near = _nearest(name, fields, paths)
             hint = f"did you mean {near}?" if near else f"there are {', '.join(fields)}"
-            raise BadValue(f"{place}: no such setting: {hint}", fault="F59")
-        values[name] = _fitted(hints[name], value, place, paths)
+            raise BadValue(f"{location}: no such setting: {hint}", fault="F59")
+        values[name] = _convert(hints[name], value, location, paths)
     missing = [
         name
         for name, field in fields.items()
@@ -219,37 +238,37 @@ def _made(kind: Any, content: Mapping[str, Any], where: str, paths: Sequence[str
     return kind(**values)
 
 
-def _fitted(hint: Any, value: Any, place: str, paths: Sequence[str] = ()) -> Any:
-    """The value as the field wants it: lists become tuples, whole numbers floats, tables dataclasses."""
+def _convert(hint: Any, value: Any, location: str, paths: Sequence[str] = ()) -> Any:
+    """Convert a value to a field's type: lists to tuples, integers to floats, tables to dataclasses."""
     origin, choices = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        return _fitted_union(choices, value, place, paths)
+        return _convert_union(choices, value, location, paths)
     if dataclasses.is_dataclass(hint):
         if not isinstance(value, dict):
-            raise _wrong(place, value, "a table")
-        return _made(hint, value, place, paths)
+            raise _type_error(location, value, "a table")
+        return _build(hint, value, location, paths)
     if origin is Literal:
         if value not in choices:
-            raise _wrong(place, value, f"one of {', '.join(map(repr, choices))}")
+            raise _type_error(location, value, f"one of {', '.join(map(repr, choices))}")
         return value
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            raise _wrong(place, value, "a list")
-        return tuple(_fitted(choices[0], item, place) for item in value)
+            raise _type_error(location, value, "a list")
+        return tuple(_convert(choices[0], item, location) for item in value)
     if origin in (dict, Mapping):
         if not isinstance(value, dict):
-            raise _wrong(place, value, "a table")
+            raise _type_error(location, value, "a table")
         return value
     if hint is Any:
         return value
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise _wrong(place, value, _SAID.get(hint, getattr(hint, "__name__", str(hint))))
+        raise _type_error(location, value, _TYPE_NAMES.get(hint, getattr(hint, "__name__", str(hint))))
     return value
 
 
-def _fitted_union(choices: tuple[Any, ...], value: Any, place: str, paths: Sequence[str]) -> Any:
+def _convert_union(choices: tuple[Any, ...], value: Any, location: str, paths: Sequence[str]) -> Any:
     errors = []
     for choice in choices:
         if choice is type(None):
@@ -257,17 +276,18 @@ def _fitted_union(choices: tuple[Any, ...], value: Any, place: str, paths: Seque
                 return None
             continue
         try:
-            return _fitted(choice, value, place, paths)
+            return _convert(choice, value, location, paths)
         except BadValue as error:
             errors.append(error)
     raise errors[0]
 
 
-def _wrong(place: str, value: Any, wanted: str) -> BadValue:
-    shown = repr(value)
+def _type_error(location: str, value: Any, expected: str) -> BadValue:
+    text = repr(value)
     return BadValue(
-        f"{place}: {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '...'} is not {wanted}", fault="F59"
+        f"{location}: {text if len(text) <= _MAX_VALUE_CHARS else text[:_MAX_VALUE_CHARS] + '...'} is not {expected}",
+        fault="F59",
     )
 
 
-_SAID = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+_TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}

@@ -1,7 +1,7 @@
-"""How a device is fed: threads that take turns on it, memory that it reads by itself, answers that are awaited later.
+"""CUDA streams, pinned memory and asynchronous copies, so that a GPU never waits for the next batch.
 
-On a GPU networks compute one behind the other, while frames are copied and made ready beside that. The next batch is
-started before the last is done, so that there is no pause between them.
+On a GPU networks compute one after the other, while frames are copied and prepared on side streams. The next batch is
+launched before the last is done, so that there is no pause between them.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-Begun = TypeVar("Begun")
-Items = TypeVar("Items", bound=Any)  # an array or a tensor, a row an item
-WAIT_ASLEEP = 4  # CU_CTX_SCHED_BLOCKING_SYNC
-LANES = {"cpu": 1, "cuda": 3}  # while one waits for its answers, another has begun, and the third begins
-_starting = threading.RLock()
+Started = TypeVar("Started")
+Items = TypeVar("Items", bound=Any)  # an array or a tensor with a row for each item
+BLOCKING_SYNC = 4  # CU_CTX_SCHED_BLOCKING_SYNC
+THREAD_COUNTS = {"cpu": 1, "cuda": 3}  # on a GPU, one waits for results, one computes, and one prepares
+_launch_lock = threading.RLock()
 
 
 @dataclass(frozen=True)
-class Lanes:
-    """How a process with a model uses its device.
+class CudaStreams:
+    """How a model server uses its device: one CUDA stream for each thread.
 
     Attributes:
         device: `cpu` or `cuda`.
@@ -40,128 +40,129 @@ class Lanes:
 
     @property
     def count(self) -> int:
-        """Threads that work side by side."""
-        return LANES[self.device]
+        """Number of threads that compute concurrently."""
+        return THREAD_COUNTS[self.device]
 
-    def begin(self) -> None:
-        """Settle how the process waits for its GPU, before anything is loaded: asleep, not turning round on a core.
+    def initialize(self) -> None:
+        """Have the process sleep while it waits for its GPU, instead of spinning on a core.
 
-        Cores are for decoding and corrupting. Where the driver cannot be told, it waits as it likes to.
+        Called before anything is loaded. Cores are needed for decoding and corrupting. Where the driver does not
+        support it, its default remains.
         """
         if self.device == "cpu":
             return
         with suppress(OSError, AttributeError):
             driver = ctypes.CDLL("libcuda.so.1")
             driver.cuInit(0)
-            driver.cuDevicePrimaryCtxSetFlags_v2(0, WAIT_ASLEEP)
+            driver.cuDevicePrimaryCtxSetFlags_v2(0, BLOCKING_SYNC)
 
     @contextmanager
-    def lane(self) -> Iterator[None]:
-        """What each of them works in: on a GPU, a stream of its own."""
+    def stream(self) -> Iterator[None]:
+        """Enter a CUDA stream of the thread's own."""
         if self.device == "cpu":
             yield
             return
         with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
             yield
 
-    def pinned(self, memory: mmap.mmap) -> Callable[[], None]:
-        """Let a GPU read memory by itself, without a copy first and while it computes; gives what ends that.
+    def pin_memory(self, memory: mmap.mmap) -> Callable[[], None]:
+        """Pin memory for direct access by the GPU; returns a function that unpins it.
 
-        Where the system does not let it, copies are slower, and that is all.
+        Where the system does not allow it, copies are slower.
         """
         if self.device == "cpu":
-            return _nothing
+            return _do_nothing
         pointer = np.frombuffer(memory, np.uint8).ctypes.data
         library: Any = torch.cuda.cudart()  # type: ignore[no-untyped-call]
         if int(library.cudaHostRegister(pointer, len(memory), 0)) == 0:
             return lambda: library.cudaHostUnregister(pointer)
-        with suppress(RuntimeError):  # the library keeps the error for whoever computes next
+        with suppress(RuntimeError):  # clears the error, which CUDA would report to the next call
             torch.zeros(1, device=self.device)
-        return _nothing
+        return _do_nothing
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
 @contextmanager
-def turn(device: torch.device) -> Iterator[None]:
-    """The right to start work for networks on a device, which on a GPU one thread has at a time.
+def launch_turn(device: torch.device) -> Iterator[None]:
+    """Hold the right to launch network operations on a device; on a GPU one thread has it at a time.
 
-    Several that started it at once would wait for each other between any two operations, as only one runs Python. What
-    is done here on a GPU is done beside the networks of batches before.
+    Threads that launched at once would wait for each other between any two operations, as only one runs Python. The
+    block's own operations run on a side stream, beside the networks of earlier batches.
     """
     if device.type != "cuda":
         yield
         return
-    with _starting, torch.cuda.stream(_beside(device)):
+    with _launch_lock, torch.cuda.stream(_side_stream(device)):
         yield
 
 
 @contextmanager
-def networks(*ready: Tensor) -> Iterator[None]:
-    """Where networks compute, on what was made ready in the same turn.
+def network_stream(*inputs: Tensor) -> Iterator[None]:
+    """Enter the stream in which all networks compute, after the inputs are ready.
 
-    All of it goes one behind the other, so that what the first makes for all, such as weights in fewer digits, is done
-    before anybody needs it.
+    The networks run one after the other, so that what the first computes for all, such as weights in lower precision,
+    is done before others need it.
     """
-    if not ready[0].is_cuda:
+    if not inputs[0].is_cuda:
         yield
         return
-    device = ready[0].device
-    beside, main = torch.cuda.current_stream(device), torch.cuda.default_stream(device)
-    main.wait_stream(beside)
-    for tensor in ready:
+    device = inputs[0].device
+    side, main = torch.cuda.current_stream(device), torch.cuda.default_stream(device)
+    main.wait_stream(side)
+    for tensor in inputs:
         tensor.record_stream(main)
     with torch.cuda.stream(main):
         yield
 
 
-def behind_networks(device: torch.device) -> None:
-    """Have what this thread does next on a device wait for the networks that were started."""
+def wait_for_networks(device: torch.device) -> None:
+    """Have the thread's next operations on a device wait for the networks that were launched."""
     if device.type == "cuda":
         torch.cuda.current_stream(device).wait_stream(torch.cuda.default_stream(device))
 
 
-def device_of(frames: Tensor) -> AbstractContextManager[Any]:
-    """The device of frames as the current one, on which programs are started.
+def device_context(frames: Tensor) -> AbstractContextManager[Any]:
+    """Make the frames' device the current one, on which Triton programs are launched.
 
-    Torch's own takes a while even where it is so already.
+    Torch's own context is slow even if the device is current already.
     """
-    here = not frames.is_cuda or frames.get_device() == torch.cuda.current_device()
-    return nullcontext() if here else torch.cuda.device(frames.device)
+    current = not frames.is_cuda or frames.get_device() == torch.cuda.current_device()
+    return nullcontext() if current else torch.cuda.device(frames.device)
 
 
 @cache
-def _beside(device: torch.device) -> torch.cuda.Stream:
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
-def on_device(items: npt.NDArray[Any], device: torch.device) -> Tensor:
-    """Items on a device. On a GPU the copy goes on beside other work, and what is computed next here waits for it."""
+def to_device(items: npt.NDArray[Any], device: torch.device) -> Tensor:
+    """Copy items to a device; on a GPU asynchronously, and later operations of the stream wait for the copy."""
     shareable = device.type != "cpu" and items.flags.writeable and items.flags.c_contiguous
     return torch.from_numpy(items if shareable else np.array(items, order="C")).to(device, non_blocking=True)
 
 
-def on_its_way(values: Tensor) -> Callable[[], Tensor]:
-    """Values on their way from a device; what is given back waits for them, and for nothing that was begun later."""
+def to_host_async(values: Tensor) -> Callable[[], Tensor]:
+    """Start copying values to the CPU; the returned function waits for them, and for no later work."""
     if not values.is_cuda:
-        there = values.cpu()
-        return lambda: there
-    here = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
-    here.copy_(values, non_blocking=True)
+        values_on_host = values.cpu()
+        return lambda: values_on_host
+    buffer = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+    buffer.copy_(values, non_blocking=True)
     arrived = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
     arrived.record()
 
     def awaited() -> Tensor:
         arrived.synchronize()
-        return here
+        return buffer
 
     return awaited
 
 
-def in_batches(parts: Sequence[Items], size: int) -> Iterator[list[Items]]:
-    """The items of all parts, `size` at a time: what of each part is in a batch, as far as something is."""
+def iter_batches(parts: Sequence[Items], size: int) -> Iterator[list[Items]]:
+    """Split the items of all parts into batches of `size`; yields the pieces of the parts in each batch."""
     begins = [0, *itertools.accumulate(map(len, parts))]
     for lo in range(0, begins[-1], size):
         pieces = (
@@ -170,11 +171,11 @@ def in_batches(parts: Sequence[Items], size: int) -> Iterator[list[Items]]:
         yield [piece for piece in pieces if len(piece)]
 
 
-def one_ahead(begun: Iterable[Begun]) -> Iterator[Begun]:
-    """What is to be finished, each when the one after it has been begun."""
-    before: list[Begun] = []
-    for one in begun:
-        before.append(one)
-        if len(before) > 1:
-            yield before.pop(0)
-    yield from before
+def prefetch_one(started: Iterable[Started]) -> Iterator[Started]:
+    """Yield each item after the next one has been started."""
+    waiting: list[Started] = []
+    for item in started:
+        waiting.append(item)
+        if len(waiting) > 1:
+            yield waiting.pop(0)
+    yield from waiting

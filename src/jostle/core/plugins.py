@@ -1,7 +1,7 @@
-"""Parts from elsewhere: packages that announce them by an entry point, and modules that are asked for by name.
+"""Plugins: installed packages with an entry point, and modules that the user names.
 
-Importing such a module is all that is done with it: the decorators in it put its parts on the shelves. Nothing is
-imported because it lies somewhere, only because it was installed as a plugin or named.
+A plugin is only imported: its decorators register its parts. A module is imported because it is installed as a plugin
+or named by the user, never because of where it lies.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUP = "jostle.plugins"
-VARIABLE = "JOSTLE_IMPORT"  # in the environment, so that processes that are started, here or on a cluster, get it too
-OURS = "jostle"
-# An entry point of one of these names is imported when that shelf is asked, one of any other name with every shelf.
-SHELVES = ("benchmarks", "corruptions", "datasets", "detectors", "extractors", "formats", "metrics", "models",
+VARIABLE = "JOSTLE_IMPORT"  # an environment variable, so that child processes and clusters inherit it
+PACKAGE = "jostle"
+# An entry point with one of these names is imported with that registry, one with any other name with every registry.
+REGISTRIES = ("benchmarks", "corruptions", "datasets", "detectors", "extractors", "formats", "metrics", "models",
            "objectdetectors", "placements", "profiles", "protocols", "styles", "trackers")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a part comes from.
+    """The module and package that a plugin part comes from.
 
     Attributes:
-        module: that put it on its shelf.
-        package: what that module was installed by; empty for a module that was not installed.
+        module: that registered it.
+        package: distribution that installed the module; empty for a module that is not installed.
         version: of the package.
-        checksum: of the module's file; empty where there is none, as for what was typed in.
+        checksum: of the module's file; empty without one, as in an interactive session.
     """
 
     module: str
@@ -52,8 +52,8 @@ class Origin:
         return f"{self.module} ({self.checksum[:19]})" if self.checksum else self.module
 
     @property
-    def way(self) -> str:
-        """What to do to have the part, in words that end a message."""
+    def install_hint(self) -> str:
+        """What to install or import to get the part, for the end of a message."""
         if self.package:
             return f"pip install {self.package}=={self.version}"
         return f"--import {self.module}"
@@ -61,9 +61,9 @@ class Origin:
 
 @dataclass(frozen=True)
 class Part:
-    """A part that is not jostle's own."""
+    """A registered object of a plugin."""
 
-    shelf: str
+    registry: str
     name: str
     origin: Origin
 
@@ -73,7 +73,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Plugin:
-    """A package or module with parts, and what is wrong with it, if anything is."""
+    """A plugin package or module with its parts, and its import error if there is one."""
 
     name: str
     modules: tuple[str, ...]
@@ -81,212 +81,214 @@ class Plugin:
     failure: str = ""
 
 
-_ready: set[str] = set()  # shelves that have what there is for them
-_asked: list[str] = []  # modules that were asked for, or that the process that started this one has
-_taken: set[str] = set()  # modules that were imported, or tried
-_failed: dict[str, str] = {}  # what could not be had, by module
-_parts: dict[tuple[str, str], str] = {}  # the module of each foreign part
+_loaded: set[str] = set()  # registries whose plugins have been imported
+_requested: list[str] = []  # modules that were named, or inherited from the parent process
+_imported: set[str] = set()  # modules whose import was attempted
+_failed: dict[str, str] = {}  # import errors by module
+_parts: dict[tuple[str, str], str] = {}  # module of each plugin part, by registry and name
 _warned: set[str] = set()
 
 
-def ask(*modules: str) -> None:
-    """Import modules now, and have every process that is started from here import them too.
+def import_modules(*modules: str) -> None:
+    """Import modules now and in every process that is started from here.
 
     Raises:
         BadValue: if one cannot be imported.
     """
-    known = _named()
+    known = _modules_from_environment()
     os.environ[VARIABLE] = ",".join([*known, *(name for name in modules if name not in known)])
-    _import_named()
+    _import_from_environment()
 
 
-def load(shelf: str) -> None:
-    """Import what there is for a shelf; a package that cannot be imported is told of once, and left.
+def load(registry: str) -> None:
+    """Import the plugins of a registry; a package that cannot be imported is skipped with a warning.
 
     Raises:
-        BadValue: if a module that was asked for by name cannot be imported.
+        BadValue: if a module that the user named cannot be imported.
     """
-    if shelf in _ready:
+    if registry in _loaded:
         return
-    _ready.add(shelf)
-    _import_named()
-    for entry in _entries():
-        if entry.name == shelf or entry.name not in SHELVES:
-            _try(entry.module, entry.attr or "")
-    for module in list(_asked):
-        _try(module)
-    for module, why in _failed.items():
+    _loaded.add(registry)
+    _import_from_environment()
+    for entry in _entry_points():
+        if entry.name == registry or entry.name not in REGISTRIES:
+            _try_import(entry.module, entry.attr or "")
+    for module in list(_requested):
+        _try_import(module)
+    for module, reason in _failed.items():
         if module not in _warned:
             _warned.add(module)
-            warnings.warn(f"{origin_of(module)}: cannot be imported, so its parts are not there: {why}", stacklevel=4)
+            warnings.warn(
+                f"{origin_of(module)}: cannot be imported, so its parts are not there: {reason}", stacklevel=4
+            )
 
 
-def note(shelf: str, name: str, module: str) -> None:
-    """Remember where a foreign part comes from."""
-    _parts[shelf, name] = module
+def record_part(registry: str, name: str, module: str) -> None:
+    """Record the module of a plugin part."""
+    _parts[registry, name] = module
 
 
-def part(shelf: str, name: str) -> Part | None:
-    """A foreign part of a shelf; None for one of jostle's own."""
-    module = _parts.get((shelf, name))
-    return None if module is None else Part(shelf, name, origin_of(module))
+def get_part(registry: str, name: str) -> Part | None:
+    """Return a plugin part of a registry; None for one of jostle's own."""
+    module = _parts.get((registry, name))
+    return None if module is None else Part(registry, name, origin_of(module))
 
 
-def names(shelf: str) -> list[str]:
-    """The foreign parts of a shelf; what brings them is imported, and nothing of jostle's own is."""
-    load(shelf)
-    return sorted(name for where, name in _parts if where == shelf)
+def plugin_names(registry: str) -> list[str]:
+    """Return the names of a registry's plugin parts, without importing any part of jostle's own."""
+    load(registry)
+    return sorted(name for key, name in _parts if key == registry)
 
 
-def hint() -> str:
-    """What may be the reason that a name is not known: packages that could not be imported."""
-    said = [f"{origin_of(module)} cannot be imported ({why})" for module, why in _failed.items()]
-    return f"; it may be a part of what is missing here: {'; '.join(said)}" if said else ""
+def missing_plugins_hint() -> str:
+    """Return a hint that an unknown name may belong to a plugin that could not be imported."""
+    failures = [f"{origin_of(module)} cannot be imported ({reason})" for module, reason in _failed.items()]
+    return f"; it may be part of a plugin that is missing here: {'; '.join(failures)}" if failures else ""
 
 
-def examine() -> list[Plugin]:
-    """Every plugin there is, with its parts, once all of them were imported."""
+def list_plugins() -> list[Plugin]:
+    """Import and return all plugins with their parts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for shelf in SHELVES:
-            load(shelf)
+        for registry in REGISTRIES:
+            load(registry)
     by_name: dict[str, list[str]] = {}
-    for module in dict.fromkeys([*_parts.values(), *_taken, *_failed]):
+    for module in dict.fromkeys([*_parts.values(), *_imported, *_failed]):
         by_name.setdefault(str(origin_of(module)), []).append(module)
-    made = []
+    plugins = []
     for name, modules in sorted(by_name.items()):
-        held = tuple(Part(*key, origin_of(module)) for key, module in sorted(_parts.items()) if module in modules)
-        wrong = "; ".join(_failed[module] for module in sorted(modules) if module in _failed)
-        made.append(Plugin(name, tuple(sorted(modules)), held, wrong))
-    return made
+        parts = tuple(Part(*key, origin_of(module)) for key, module in sorted(_parts.items()) if module in modules)
+        failure = "; ".join(_failed[module] for module in sorted(modules) if module in _failed)
+        plugins.append(Plugin(name, tuple(sorted(modules)), parts, failure))
+    return plugins
 
 
-def travelling() -> list[str]:
-    """Modules that another process has to import to have the same parts."""
-    return sorted({*_parts.values(), *_asked})
+def plugin_modules() -> list[str]:
+    """Return the modules that another process has to import to have the same parts."""
+    return sorted({*_parts.values(), *_requested})
 
 
-def arrive(modules: Iterable[str]) -> None:
-    """In a process that was started: have the parts that the one before it has, when a shelf is first asked."""
+def inherit_plugins(modules: Iterable[str]) -> None:
+    """Register the parent's plugins lazily in a child process."""
     for module in modules:
         if module == "__main__":
             _failed[module] = "it is the script itself, and other processes cannot import that; put parts into a module"
         else:
-            _asked.append(module)
-    _warned.update(_failed, _asked, (entry.module for entry in _entries()))  # whoever started it has said so
+            _requested.append(module)
+    _warned.update(_failed, _requested, (entry.module for entry in _entry_points()))  # the parent has warned already
 
 
 @cache
 def origin_of(module: str) -> Origin:
-    """Where the parts of a module come from."""
+    """Return the origin of a module's parts."""
     checksum = _checksum(module)
-    for entry in _entries():
-        if entry.dist is not None and _top(entry.module) == _top(module):
+    for entry in _entry_points():
+        if entry.dist is not None and _top_package(entry.module) == _top_package(module):
             return Origin(module, entry.dist.name, entry.dist.version, checksum)
     from importlib.metadata import packages_distributions, version
 
-    found = packages_distributions().get(_top(module), [])
-    if found:
-        return Origin(module, found[0], version(found[0]), checksum)
+    distributions = packages_distributions().get(_top_package(module), [])
+    if distributions:
+        return Origin(module, distributions[0], version(distributions[0]), checksum)
     return Origin(module, checksum=checksum)
 
 
-def is_place(name: str) -> bool:
-    """Whether a name is `package.module:attribute`.
+def is_import_path(name: str) -> bool:
+    """Return whether a name has the form `package.module:attribute`.
 
-    >>> is_place("mine:net"), is_place("i3d_rgb")
+    >>> is_import_path("mine:net"), is_import_path("i3d_rgb")
     (True, False)
     """
     module, colon, attribute = name.partition(":")
     return bool(colon and module and attribute)
 
 
-def found_at(place: str, option: str) -> Any:
-    """What `package.module:attribute` stands for.
+def import_object(path: str, option: str) -> Any:
+    """Import the object at `package.module:attribute`.
 
     Args:
-        option: that the place was given to, for messages.
+        option: name of the option, for messages.
 
     Raises:
-        BadValue: if it cannot be had.
+        BadValue: if it cannot be imported.
     """
-    module, _, attribute = place.partition(":")
-    _look_here()
+    module, _, attribute = path.partition(":")
+    _add_current_folder()
     try:
-        found: Any = importlib.import_module(module)
+        value: Any = importlib.import_module(module)
         for name in attribute.split("."):
-            found = getattr(found, name)
+            value = getattr(value, name)
     except (ImportError, AttributeError) as error:
-        raise BadValue(f"{option} {place}: cannot be had ({error}); write package.module:attribute") from None
-    return found
+        raise BadValue(f"{option} {path}: cannot be imported ({error}); write package.module:attribute") from None
+    return value
 
 
-def adding_module() -> str:
-    """The module whose code puts something on a shelf: the first on the way up that is no machinery of ours."""
+def registering_module() -> str:
+    """Return the module whose code registers something: the first caller outside jostle's machinery."""
     frame = sys._getframe(1)
     while True:
         name: str = frame.f_globals.get("__name__", "")
-        if frame.f_code.co_name == "<module>" or not is_ours(name) or frame.f_back is None:
+        if frame.f_code.co_name == "<module>" or not is_builtin(name) or frame.f_back is None:
             return name
         frame = frame.f_back
 
 
-def is_ours(module: str) -> bool:
-    """Whether a module is of jostle itself."""
-    return module == OURS or module.startswith(f"{OURS}.")
+def is_builtin(module: str) -> bool:
+    """Return whether a module is part of jostle."""
+    return module == PACKAGE or module.startswith(f"{PACKAGE}.")
 
 
-def _named() -> list[str]:
+def _modules_from_environment() -> list[str]:
     return [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
 
 
-def _import_named() -> None:
-    """Import the modules of the environment: somebody asked for them, so it is an error if one cannot be had."""
-    for module in _named():
-        if module in _taken:
+def _import_from_environment() -> None:
+    """Import the modules named in the environment; one that cannot be imported is an error."""
+    for module in _modules_from_environment():
+        if module in _imported:
             continue
-        _look_here()
-        _taken.add(module)
+        _add_current_folder()
+        _imported.add(module)
         try:
             importlib.import_module(module)
-        except Exception as error:  # whatever somebody's module raises
-            _taken.discard(module)
-            why = f"{type(error).__name__}: {error}"
+        except Exception as error:  # a plugin may raise anything
+            _imported.discard(module)
+            reason = f"{type(error).__name__}: {error}"
             raise BadValue(
-                f"--import {module}: cannot be imported ({why}); name a module that is installed or lies in "
-                f"{os.getcwd()}, and mend what it raises"
+                f"--import {module}: cannot be imported ({reason}); name a module that is installed or lies in "
+                f"{os.getcwd()}, and fix what it raises"
             ) from error
-        if module not in _asked:
-            _asked.append(module)
+        if module not in _requested:
+            _requested.append(module)
 
 
-def _try(module: str, attribute: str = "") -> None:
-    """Import a plugin; one that fails must not take jostle along."""
-    if module in _taken or module in _failed:
+def _try_import(module: str, attribute: str = "") -> None:
+    """Import a plugin and record its error instead of raising it."""
+    if module in _imported or module in _failed:
         return
-    _taken.add(module)
+    _imported.add(module)
     try:
-        found: Any = importlib.import_module(module)
+        value: Any = importlib.import_module(module)
         for name in filter(None, attribute.split(".")):
-            found = getattr(found, name)
-    except Exception as error:  # whatever somebody's module raises
+            value = getattr(value, name)
+    except Exception as error:  # a plugin may raise anything
         _failed[module] = f"{type(error).__name__}: {error}"
 
 
 @cache
-def _entries() -> tuple[EntryPoint, ...]:
+def _entry_points() -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points
 
     return tuple(sorted(entry_points(group=GROUP), key=lambda entry: (entry.module, entry.name)))
 
 
-def _look_here() -> None:
-    """Find modules in the current folder, as `python -m` does; only once somebody has named one."""
+def _add_current_folder() -> None:
+    """Put the current folder on the module path, as `python -m` does."""
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
 
 
-def _top(module: str) -> str:
+def _top_package(module: str) -> str:
     return module.partition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""A progress meter that keeps still for short work: a bar on a terminal and in a notebook, plain lines elsewhere."""
+"""Progress meters: a bar on a terminal or in a notebook, plain lines elsewhere, nothing for short work."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from jostle.core.notebook import progress_html
 
 Progress = Callable[[int, int], None]
 
-PATIENCE_S = 2.0  # shorter work says nothing
+DELAY_S = 2.0  # shorter work shows no progress
 LINE_EVERY_S = 10.0
-DRAW_EVERY_S = 0.2  # of a bar in a notebook
+DRAW_EVERY_S = 0.2  # of a notebook's bar
 
 
 class Meter:
-    """Shows how far some work has come; a count that falls back begins a new pass over it.
+    """Progress meter on a stream; a count that decreases starts a new pass.
 
     >>> import io
     >>> with Meter("counting", io.StringIO()) as meter:
@@ -29,21 +29,21 @@ class Meter:
     def __init__(self, what: str, stream: TextIO) -> None:
         self._what, self._stream = what, stream
         self._begin = time.monotonic()
-        self._first: tuple[float, int] | None = None  # when the pass was first heard of; what came before is no measure
+        self._first: tuple[float, int] | None = None  # time and count at the start of the pass
         self._last_line: float | None = None
         self._done = 0
-        self._bar: Any = None  # rich's, which is only imported when a bar is drawn
+        self._bar: Any = None  # of rich, which is imported only when a bar is drawn
         self._task: Any = None
 
     def advance(self, done: int, total: int, note: str = "") -> None:
-        """Say that `done` of `total` steps are behind us, and in a few words what came of them."""
+        """Report that `done` of `total` steps are finished, with an optional note."""
         now = time.monotonic()
         if self._first is None or done < self._done:
             self._first = (now, done)
             if self._bar is not None:
                 self._bar.reset(self._task, total=total)
         self._done = done
-        if now - self._begin < PATIENCE_S or done == total:
+        if now - self._begin < DELAY_S or done == total:
             return
         if self._stream.isatty():
             self._draw(done, total, note)
@@ -83,19 +83,19 @@ class Meter:
 
 
 def in_notebook() -> bool:
-    """Whether results are shown in a notebook's cells."""
+    """Return whether this process runs in a Jupyter notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
 @contextmanager
-def shown_progress(what: str, given: Progress | None) -> Iterator[Progress | None]:
-    """The caller's own way of hearing how far some work has come; where there is none, a bar if this is a notebook.
+def progress_or_bar(what: str, progress: Progress | None) -> Iterator[Progress | None]:
+    """Yield the caller's progress callback; without one, a progress bar in notebooks and None elsewhere.
 
-    The bar is one output that is drawn anew, appears after two seconds, and is taken away at the end.
+    The bar is a single output that is redrawn, appears after two seconds, and is removed at the end.
     """
-    if given is not None or not in_notebook():
-        yield given
+    if progress is not None or not in_notebook():
+        yield progress
         return
     from IPython.display import HTML, display
 
@@ -105,7 +105,7 @@ def shown_progress(what: str, given: Progress | None) -> Iterator[Progress | Non
     def advance(done: int, total: int) -> None:
         nonlocal handle, drawn
         now = time.monotonic()
-        if now - begin < PATIENCE_S or now - drawn < DRAW_EVERY_S:
+        if now - begin < DELAY_S or now - drawn < DRAW_EVERY_S:
             return
         drawn, bar = now, HTML(progress_html(what, done, total))
         if handle is None:

@@ -1,4 +1,4 @@
-"""The registry: a decorator registers an object by name, and every listing is derived from it."""
+"""Registries: a decorator registers an object by name, and all listings are derived from them."""
 
 from __future__ import annotations
 
@@ -12,79 +12,81 @@ from jostle.core import plugins
 from jostle.errors import BadValue, UnknownName
 
 T = TypeVar("T")
-_FILLING = RLock()  # one thread fills shelves; others would find them half empty
+_LOCK = RLock()  # one thread fills registries; others would find them half empty
 
 
 class Registry(Generic[T]):
-    """A shelf of named things of one kind, filled by importing the modules of packages, then those of plugins.
+    """Registry of named objects of one kind, filled by importing the modules of packages, then plugins.
 
     Args:
-        kind: what the shelf holds, in the singular, as error messages say it.
-        packages: dotted names of the packages whose modules register things. They are imported on first use, so
+        kind: singular noun for the objects, for error messages.
+        packages: dotted names of the packages whose modules register objects. They are imported on first use, so
             that `import jostle` stays light.
 
-    >>> shelf = Registry("fruit")
-    >>> shelf.add("pear", 1)
-    >>> shelf["pear"], list(shelf)
+    >>> fruits = Registry("fruit")
+    >>> fruits.add("pear", 1)
+    >>> fruits["pear"], list(fruits)
     (1, ['pear'])
     """
 
     def __init__(self, kind: str, *packages: str) -> None:
         self.kind = kind
-        self.shelf = f"{kind.replace(' ', '')}s"  # what `jostle names` calls it
+        self.plural = f"{kind.replace(' ', '')}s"  # its name in `jostle names`
         self._packages = packages
-        self._things: dict[str, T] = {}
-        self.edition = 0  # goes up with each thing added: what is derived from the shelf may be kept till then
+        self._entries: dict[str, T] = {}
+        self.revision = 0  # incremented by `add`, to invalidate caches of derived values
 
-    def add(self, name: str, thing: T) -> None:
-        """Put `thing` on the shelf; a name is given once. What is typed in anew takes the place of what it was."""
-        module = plugins.adding_module()
-        foreign = not plugins.is_ours(module)
+    def add(self, name: str, entry: T) -> None:
+        """Register an object under a unique name; only an object defined in `__main__` may be redefined."""
+        module = plugins.registering_module()
+        foreign = not plugins.is_builtin(module)
         if foreign:
-            self._discover_ours()  # so that of two of one name ours is there first, and theirs is refused
-        if name in self._things:
-            there = plugins.part(self.shelf, name)
-            if there is None or module != "__main__" or there.origin.module != module:
-                whose = "" if not foreign else f", one of {module} and one of {there.origin if there else 'jostle'}"
-                raise BadValue(f"two {self.kind}s are called {name!r}{whose}; give one of them another name")
-        self._things[name] = thing
-        self.edition += 1
+            self._discover_builtin()  # so that a plugin cannot take a name of jostle's own
+        if name in self._entries:
+            existing = plugins.get_part(self.plural, name)
+            if existing is None or module != "__main__" or existing.origin.module != module:
+                owners = (
+                    "" if not foreign else f", one of {module} and one of {existing.origin if existing else 'jostle'}"
+                )
+                raise BadValue(f"two {self.kind}s are called {name!r}{owners}; give one of them another name")
+        self._entries[name] = entry
+        self.revision += 1
         if foreign:
-            plugins.note(self.shelf, name, module)
+            plugins.record_part(self.plural, name, module)
 
     def part(self, name: str) -> plugins.Part | None:
-        """Where a thing comes from that is not jostle's own; None for one that is."""
-        return plugins.part(self.shelf, name)
+        """Return the plugin part with this name; None for one of jostle's own."""
+        return plugins.get_part(self.plural, name)
 
     def __getitem__(self, name: str) -> T:
         self._discover()
         try:
-            return self._things[name]
+            return self._entries[name]
         except KeyError:
-            raise UnknownName(self.kind, name, self._things, plugins.hint()) from None
+            raise UnknownName(self.kind, name, self._entries, plugins.missing_plugins_hint()) from None
 
     def __iter__(self) -> Iterator[str]:
         self._discover()
-        return iter(sorted(self._things))
+        return iter(sorted(self._entries))
 
     def __contains__(self, name: object) -> bool:
         self._discover()
-        return name in self._things
+        return name in self._entries
 
     def __len__(self) -> int:
         self._discover()
-        return len(self._things)
+        return len(self._entries)
 
     def values(self) -> list[T]:
-        """The things themselves, in the order of their names."""
+        """Return the objects, sorted by name."""
         return [self[name] for name in self]
 
     def _discover(self) -> None:
-        with _FILLING:
-            self._discover_ours()
-            plugins.load(self.shelf)
+        with _LOCK:
+            self._discover_builtin()
+            plugins.load(self.plural)
 
-    def _discover_ours(self) -> None:
+    def _discover_builtin(self) -> None:
         names, self._packages = self._packages, ()
         for name in names:
             package = importlib.import_module(name)

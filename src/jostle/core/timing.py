@@ -1,4 +1,4 @@
-"""What the time of a process goes to: decoding, corrupting, the model. Each second is counted once."""
+"""Time of a process by stage: decoding, corrupting, model. Nested stages are counted once."""
 
 from __future__ import annotations
 
@@ -10,70 +10,70 @@ from typing import Literal
 
 Part = Literal["decoding", "corrupting", "model"]
 
-WAITS = 0.1  # share of its time that a worker waits for the model when that is what limits
-_taken: dict[Part, float] = {"decoding": 0.0, "corrupting": 0.0, "model": 0.0}
-_inside: list[Part] = []
+WAITING_SHARE = 0.1  # share of waiting from which the model is the bottleneck
+_seconds: dict[Part, float] = {"decoding": 0.0, "corrupting": 0.0, "model": 0.0}
+_stack: list[Part] = []
 _since = 0.0
 
 
 @contextmanager
-def spent_on(part: Part) -> Iterator[None]:
-    """What happens inside is this, except for what is marked inside as something else."""
-    _turn()
-    _inside.append(part)
+def measure_stage(part: Part) -> Iterator[None]:
+    """Count the time of the block as this stage, except for stages nested in it."""
+    _account()
+    _stack.append(part)
     try:
         yield
     finally:
-        _turn()
-        _inside.pop()
+        _account()
+        _stack.pop()
 
 
-def _turn() -> None:
-    """Give what went by to whoever was at it."""
+def _account() -> None:
+    """Add the time since the last call to the current stage."""
     global _since
     now = time.perf_counter()
-    if _inside:
-        _taken[_inside[-1]] += now - _since
+    if _stack:
+        _seconds[_stack[-1]] += now - _since
     _since = now
 
 
 @dataclass(frozen=True)
-class Spent:
-    """Seconds of workers, all of them together.
+class StageTimes:
+    """Seconds by stage, summed over all workers.
 
     Attributes:
-        decoding: videos, and reading them from the disk.
-        corrupting: and whatever else is done to frames on their way.
-        model: at work, or waited for where it is in a process of its own.
+        decoding: reading and decoding videos.
+        corrupting: corruptions and all other processing of frames.
+        model: inference, or waiting for it where the model runs in a process of its own.
     """
 
     decoding: float = 0.0
     corrupting: float = 0.0
     model: float = 0.0
 
-    def __add__(self, other: Spent) -> Spent:
-        return Spent(self.decoding + other.decoding, self.corrupting + other.corrupting, self.model + other.model)
+    def __add__(self, other: StageTimes) -> StageTimes:
+        return StageTimes(self.decoding + other.decoding, self.corrupting + other.corrupting, self.model + other.model)
 
-    def __sub__(self, other: Spent) -> Spent:
-        return Spent(self.decoding - other.decoding, self.corrupting - other.corrupting, self.model - other.model)
+    def __sub__(self, other: StageTimes) -> StageTimes:
+        return StageTimes(self.decoding - other.decoding, self.corrupting - other.corrupting, self.model - other.model)
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """Total time of all stages."""
         return self.decoding + self.corrupting + self.model
 
     def limit(self, *, waited_for: bool) -> Part | None:
-        """What more of would make it faster; None where nothing was done.
+        """Return the stage that limits throughput; None if nothing was measured.
 
         Args:
-            waited_for: whether the model is in a process of its own: workers that wait for it then could do more.
+            waited_for: whether the model runs in a process of its own, so that model time of workers is waiting.
 
-        >>> Spent(1, 6, 3).limit(waited_for=True), Spent(1, 6, 3).limit(waited_for=False)
+        >>> StageTimes(1, 6, 3).limit(waited_for=True), StageTimes(1, 6, 3).limit(waited_for=False)
         ('model', 'corrupting')
         """
         if not self.seconds:
             return None
-        if waited_for and self.model > WAITS * self.seconds:
+        if waited_for and self.model > WAITING_SHARE * self.seconds:
             return "model"
         parts: dict[Part, float] = {"decoding": self.decoding, "corrupting": self.corrupting}
         if not waited_for:
@@ -81,7 +81,7 @@ class Spent:
         return max(parts, key=lambda part: parts[part])
 
 
-def spent_so_far() -> Spent:
-    """By this process."""
-    _turn()
-    return Spent(_taken["decoding"], _taken["corrupting"], _taken["model"])
+def elapsed_stage_times() -> StageTimes:
+    """Return the stage times of this process so far."""
+    _account()
+    return StageTimes(_seconds["decoding"], _seconds["corrupting"], _seconds["model"])

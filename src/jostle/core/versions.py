@@ -1,4 +1,4 @@
-"""Which builds of which libraries work here: what decides, besides the seed, which bits come out."""
+"""Versions of Python and the libraries, which besides the seed decide the exact results."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ PACKAGES = (
 )
 
 
-def builds() -> dict[str, str]:
-    """Versions by name; what is not installed is not there."""
-    found = {"python": platform.python_version(), "machine": platform.machine()}
+def library_versions() -> dict[str, str]:
+    """Return the version of every installed library by name."""
+    versions = {"python": platform.python_version(), "machine": platform.machine()}
     for package in PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+            versions[package] = version(package)
+    return versions

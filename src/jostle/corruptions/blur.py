@@ -17,7 +17,7 @@ import numpy.typing as npt
 from jostle.core.kernels import kernel
 from jostle.core.random import key_for
 from jostle.core.types.clip import Frame, Frames
-from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.engine.stages import Span
 from jostle.corruptions.kernels.discs import boxes_of, correlate_disc
@@ -35,13 +35,13 @@ TILE = 8192  # values of a frame that are summed over time at once
 
 
 @corruption(level="frame", scale=(1.0, 2.0, 3.0, 4.0, 6.0), cites="hendrycks2019")
-def gaussian_blur(frame: Frame, sigma: float, at: Moment) -> Frame:
+def gaussian_blur(frame: Frame, sigma: float, at: FrameContext) -> Frame:
     """Gaussian blur of `sigma` pixels."""
     return gaussian(frame, sigma, at.canvas(frame))
 
 
 @corruption(level="frame", scale=((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)), cites="hendrycks2019")
-def defocus_blur(frame: Frame, disc: tuple[int, float], at: Moment, *, fair: bool = True) -> Frame:
+def defocus_blur(frame: Frame, disc: tuple[int, float], at: FrameContext, *, fair: bool = True) -> Frame:
     """A lens out of focus: the mean over a disc of the given radius, its rim softened by the given sigma.
 
     Args:
@@ -55,7 +55,7 @@ def defocus_blur(frame: Frame, disc: tuple[int, float], at: Moment, *, fair: boo
 def motion_blur(
     frame: Frame,
     trail: tuple[int, float],
-    at: Moment,
+    at: FrameContext,
     *,
     over_time: OverTime = "moving",
     jpeg: int | None = None,
@@ -76,7 +76,7 @@ def motion_blur(
     scale=((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
     cites="hendrycks2019",
 )
-def zoom_blur(frame: Frame, zoom: tuple[float, float], at: Moment, *, trim: bool = False) -> Frame:
+def zoom_blur(frame: Frame, zoom: tuple[float, float], at: FrameContext, *, trim: bool = False) -> Frame:
     """The mean of the frame and its enlargements from 1 to the given factor by the given step.
 
     Args:
@@ -91,7 +91,7 @@ def zoom_blur(frame: Frame, zoom: tuple[float, float], at: Moment, *, trim: bool
 @corruption(
     level="frame", scale=((0.7, 1, 2), (0.9, 2, 1), (1.0, 2, 3), (1.1, 3, 2), (1.5, 4, 2)), cites="hendrycks2019"
 )
-def glass_blur(frame: Frame, pane: tuple[float, int, int], at: Moment, *, over_time: OverTime = "still") -> Frame:
+def glass_blur(frame: Frame, pane: tuple[float, int, int], at: FrameContext, *, over_time: OverTime = "still") -> Frame:
     """Frosted glass: blur, pixels exchanged with near ones, blur; `pane` is (sigma, distance, rounds).
 
     The exchange copies and does not swap, as in the original, where array views alias. A pane stands still, so its
@@ -124,8 +124,8 @@ def frame_average(frames: Frames, half: int, span: Span) -> Frames:
     return out
 
 
-def heading(at: Moment, over_time: OverTime) -> float:
-    """The direction of a trail at a moment, in degrees."""
+def heading(at: FrameContext, over_time: OverTime) -> float:
+    """Return the direction of a trail at a frame, in degrees."""
     if over_time == "redrawn":
         return Draws(at.key()).uniform(*HEADINGS)
     own = _heading(at.scene.seed, at.scene.video_id, at.scene.name)
@@ -134,13 +134,13 @@ def heading(at: Moment, over_time: OverTime) -> float:
 
 @lru_cache(64)
 def _heading(seed: int, video_id: str, name: str) -> float:
-    """The direction of the trails of a clip."""
+    """Return the direction of the trails of a clip."""
     return Draws(key_for(seed, video_id, name)).uniform(*HEADINGS)
 
 
 @lru_cache(16)
 def _disc(radius: int, sigma: float, fair: bool) -> tuple[Array, Array, tuple[Array, Array, Array]]:
-    """Half widths of the disc's rows, the taps that soften it, and what the original's kernel has beyond the two."""
+    """Return half widths of the disc's rows, softening taps, and the remainder of the original's kernel."""
     side = 3 if radius <= 8 else 5
     soft = cv2.getGaussianKernel(side, sigma, cv2.CV_64F)[:, 0]
     grid = max(radius, 8)
@@ -149,12 +149,12 @@ def _disc(radius: int, sigma: float, fair: bool) -> tuple[Array, Array, tuple[Ar
     disc = (axis[:, None] ** 2 + axis[None] ** 2 <= radius**2).astype(np.float64)
     halves = (disc[reach : reach + radius + 1].sum(axis=1).astype(np.int64) - 1) // 2
     plain = cv2.GaussianBlur(disc / disc.sum(), (side, side), sigma, borderType=cv2.BORDER_CONSTANT)
-    wanted = plain.copy()
+    target = plain.copy()
     if not fair:
         inner = slice(side // 2, -(side // 2))
-        wanted[:] = 0
-        wanted[inner, inner] = cv2.GaussianBlur(disc[inner, inner] / disc.sum(), (side, side), sigma)
-    return halves, soft.astype(np.float32), boxes_of(wanted - plain)
+        target[:] = 0
+        target[inner, inner] = cv2.GaussianBlur(disc[inner, inner] / disc.sum(), (side, side), sigma)
+    return halves, soft.astype(np.float32), boxes_of(target - plain)
 
 
 def _jpeg_trip(frame: Frame, quality: int | None) -> Frame:
@@ -167,7 +167,7 @@ def _jpeg_trip(frame: Frame, quality: int | None) -> Frame:
 
 @lru_cache(8)
 def _zoom_plan(height: int, width: int, stop: float, by: float, trim: bool) -> tuple[Array, Array, Array, Array, Array]:
-    """For each enlargement: the row before each row and the share of the one after; runs of columns, and their shares.
+    """Return for each enlargement the source rows and their shares, and runs of columns and their shares.
 
     An enlargement by little leaves most neighbours neighbours. A run is a stretch of a row whose source is a stretch as
     well: (first value, values, first value of its source). The runs of enlargement z are those from place z to z + 1.
@@ -188,7 +188,7 @@ def _zoom_plan(height: int, width: int, stop: float, by: float, trim: bool) -> t
 
 
 def _zoom_taps(size: int, factor: float, trim: bool) -> tuple[Array, Array]:
-    """For each pixel of one axis of an enlargement: the source pixel before it, and the share of the one after."""
+    """Return for each pixel of one axis the source pixel before it, and the share of the one after."""
     crop = math.ceil(size / factor)
     enlarged = round(crop * factor)
     shift = (enlarged - size) // 2 if trim else 0
@@ -243,7 +243,7 @@ def _exchange(pixels: Array, distance: int, rounds: int, key: np.uint64) -> None
             last = y * width + width - distance
             corner = np.int32(last - distance * width - distance)
             for i in range(count):
-                # Told to stay within 32 bits, these are done many at a time; only the moves wait for each other.
+                # Kept within 32 bits, these vectorise; only the moves depend on each other.
                 dx = np.uint32(np.uint32(chance[i] & np.uint32(0xFFFF)) * choices) >> np.uint32(16)
                 dy = np.uint32(np.uint32(chance[i] >> np.uint32(16)) * choices) >> np.uint32(16)
                 source[i] = np.int32(np.int32(np.int32(dy) * across) + np.int32(dx)) + np.int32(corner - np.int32(i))

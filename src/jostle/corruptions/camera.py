@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from jostle.core.kernels import inlined, kernel
 from jostle.core.types.clip import Frame
-from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.pixels import four_bytes, put_four_bytes
 from jostle.corruptions.kernels.resize import enlarged
@@ -25,13 +25,13 @@ LARGEST = 1 << 16  # places in a frame that is turned are whole numbers of 32 bi
 
 
 @corruption(level="frame", scale=(7.5, 15.0, 30.0, 45.0, 90.0), cites="schiappa2023")
-def static_rotate(frame: Frame, degrees: float, at: Moment) -> Frame:
+def static_rotate(frame: Frame, degrees: float, at: FrameContext) -> Frame:
     """All frames turned by one angle, anticlockwise about the centre, corners black."""
     return _turned(frame, degrees, at.canvas(frame))
 
 
 @corruption(level="frame", scale=(7, 13, 19, 25, 31), cites="schiappa2023")
-def rotate(frame: Frame, degrees: int, at: Moment, *, over_time: OverTime = "moving") -> Frame:
+def rotate(frame: Frame, degrees: int, at: FrameContext, *, over_time: OverTime = "moving") -> Frame:
     """A rolling camera: an angle of up to `degrees` either way, which sways, or jumps if `redrawn`."""
     if over_time == "redrawn":
         return _turned(frame, float(((at.key() * (2 * degrees + 1)) >> 64) - degrees), at.canvas(frame))
@@ -39,7 +39,7 @@ def rotate(frame: Frame, degrees: int, at: Moment, *, over_time: OverTime = "mov
 
 
 @corruption(level="frame", scale=(8, 16, 24, 32, 40), cites="schiappa2023")
-def translate(frame: Frame, room: int, at: Moment, *, over_time: OverTime = "moving") -> Frame:
+def translate(frame: Frame, room: int, at: FrameContext, *, over_time: OverTime = "moving") -> Frame:
     """A window that wanders over an enlarged frame by up to `room` pixels of a 224-pixel window.
 
     The window is 224 of 264 parts of the frame, which leaves room for the strongest move, and is enlarged to its size.
@@ -58,7 +58,7 @@ def translate(frame: Frame, room: int, at: Moment, *, over_time: OverTime = "mov
 
 
 @corruption(level="frame", scale=(0.006, 0.012, 0.02, 0.035, 0.055), cites="zeng2024")
-def jittering(frame: Frame, share: float, at: Moment) -> Frame:
+def jittering(frame: Frame, share: float, at: FrameContext) -> Frame:
     """A shaken camera: quick small shifts of up to `share` of the height, with a little roll; edges are replicated."""
     reach = share * frame.shape[0]
     down, right, roll = (sway(at, axis, 7.0) for axis in ("down", "right", "roll"))
@@ -77,10 +77,10 @@ def _warped(
 
 
 def _turned(frame: Frame, degrees: float, out: Frame) -> Frame:
-    """Rotation as Pillow does it: nearest pixel, same canvas, about the middle of the picture."""
+    """Rotate as Pillow does: nearest pixel, same canvas, about the centre of the picture."""
     height, width = frame.shape[:2]
     if max(height, width) >= LARGEST or frame.size >= LARGEST**2:
-        raise BadValue(f"a frame of {width} x {height} pixels is too large to be turned; make it smaller first")
+        raise BadValue(f"a frame of {width} x {height} pixels is too large to be rotated; resize it first")
     theta = -math.radians(degrees)
     cosine, sine = round(math.cos(theta), 15), round(math.sin(theta), 15)
     middle_x, middle_y = width / 2, height / 2
@@ -112,7 +112,7 @@ def _nearest(values: Bytes, out: Frame, cosine: int, sine: int, first_x: int, fi
         near[x] = values[x]
     for y in range(height):
         across, down = first_x + y * sine, first_y + y * cosine
-        # The part of the row that shows the frame is one stretch: once its ends are known, nothing else is asked.
+        # The part of the row that shows the frame is one run: once its ends are known, no bounds are checked.
         begin, end = _inside(across, cosine, width << 16, 0, width)
         begin, end = _inside(down, -sine, height << 16, begin, end)
         begin = min(begin, width)

@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.kernels import fixed, inlined, kernel
+from jostle.core.kernels import inlined, kernel, read_only
 from jostle.core.types.clip import Frame, Frames
-from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.engine.stages import Span
 from jostle.corruptions.kernels.filters import rows_of
@@ -28,7 +28,7 @@ STRIP_DISTANCE, STRIP_HEIGHT = 30, 256
 
 
 @corruption(level="frame", scale=(12.5, 16.25, 21.25, 25.0, 30.0), cites="hendrycks2019")
-def elastic_transform(frame: Frame, strength: float, at: Moment, *, over_time: OverTime = "moving") -> Frame:
+def elastic_transform(frame: Frame, strength: float, at: FrameContext, *, over_time: OverTime = "moving") -> Frame:
     """The frame drawn on rubber: pixels moved by a smooth random field.
 
     A moving field turns slowly from one drawn field into another and on, as air above a hot road.
@@ -48,7 +48,7 @@ def elastic_transform(frame: Frame, strength: float, at: Moment, *, over_time: O
 
 
 @corruption(level="frame", scale=(0.6, 0.5, 0.4, 0.3, 0.25), cites="hendrycks2019")
-def pixelate(frame: Frame, share: float, at: Moment) -> Frame:
+def pixelate(frame: Frame, share: float, at: FrameContext) -> Frame:
     """The frame shrunk to `share` of its size by averaging, and enlarged by repeating pixels."""
     height, width = frame.shape[:2]
     out = at.canvas(frame)
@@ -58,7 +58,7 @@ def pixelate(frame: Frame, share: float, at: Moment) -> Frame:
 
 
 @corruption(level="frame", scale=(25, 18, 15, 10, 7), cites="hendrycks2019")
-def jpeg_compression(frame: Frame, quality: int, at: Moment) -> Frame:
+def jpeg_compression(frame: Frame, quality: int, at: FrameContext) -> Frame:
     """The frame as a JPEG of the given quality, with halved chroma."""
     _, data = cv2.imencode(".jpg", cv2.cvtColor(frame, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_JPEG_QUALITY, quality])
     return np.asarray(cv2.imdecode(data, cv2.IMREAD_COLOR_RGB), np.uint8)
@@ -71,7 +71,7 @@ def jpeg_compression(frame: Frame, quality: int, at: Moment) -> Frame:
     reach=lambda blocks: (STRIP_DISTANCE, STRIP_DISTANCE),
 )
 def block_loss(frames: Frames, blocks: int, span: Span, *, scaled: bool = True) -> Frames:
-    """What THUMOS14-C calls packet loss: strips of frames 30 before and after, then `blocks` small smears.
+    """Packet loss as in THUMOS14-C: strips of frames 30 before and after, then `blocks` small smears.
 
     Args:
         scaled: sizes are for a frame 256 pixels high and grow with it; otherwise they are pixels, as released, and the
@@ -84,7 +84,7 @@ def block_loss(frames: Frames, blocks: int, span: Span, *, scaled: bool = True) 
 
 
 def patched(frame: Frame, t: int, frames: Frames, blocks: int, span: Span, out: Frame, *, scaled: bool = True) -> Frame:
-    """Block loss on one frame, shown at `t`; `frames` are the clean ones that the strips come from."""
+    """Apply block loss to one frame at time `t`; `frames` are the clean ones that the strips come from."""
     height, width = frame.shape[:2]
     unit = height / STRIP_HEIGHT if scaled else 1.0
     before = frames[max(t - STRIP_DISTANCE, 0) - span.first]
@@ -93,7 +93,7 @@ def patched(frame: Frame, t: int, frames: Frames, blocks: int, span: Span, out: 
     strips = _corners(draws, 20, height, width, unit, least=0)
     spots = _corners(draws, blocks, height, width, unit, least=1)
     lined = np.array(frame)
-    _lay_strips(rows_of(lined), fixed(rows_of(before)), fixed(rows_of(after)), strips, unit)
+    _lay_strips(rows_of(lined), read_only(rows_of(before)), read_only(rows_of(after)), strips, unit)
     _lay_spots(rows_of(lined), rows_of(out), spots, unit)
     return out
 
@@ -118,7 +118,7 @@ def _grid(height: int, width: int) -> tuple[Plane, Plane]:
 
 @lru_cache(16)
 def _cells(size: int, small: int) -> tuple[Array, Array, Array]:
-    """First and one past the last pixel of each cell, by Pillow's box rule, and the cell each pixel shows."""
+    """Return the bounds of each cell by Pillow's box rule, and the cell of each pixel."""
     scale = size / small
     middle = (np.arange(small) + 0.5) * scale
     pixel = np.arange(size)[:, None]
@@ -130,8 +130,8 @@ def _cells(size: int, small: int) -> tuple[Array, Array, Array]:
     # Pillow steps along the row, so rounding adds up, and decides where a pixel falls between two cells.
     steps = np.full(size, small / size)
     steps[0] /= 2
-    shown = np.minimum(np.cumsum(steps).astype(np.int64), small - 1)
-    return first, stop, shown
+    cell_of = np.minimum(np.cumsum(steps).astype(np.int64), small - 1)
+    return first, stop, cell_of
 
 
 def _corners(draws: Draws, count: int, height: int, width: int, unit: float, *, least: int) -> npt.NDArray[np.int64]:
@@ -200,7 +200,7 @@ def _pixelate(frame: Frame, out: Frame, top: Array, bottom: Array, row: Array, l
 
 @inlined
 def _mean_of(out: Array, a: Array, b: Array, c: Array, d: Array, count: int) -> None:
-    """The means of the first `count` of four rows, to the nearest whole number, a half upwards."""
+    """Return the means of the first `count` of four rows, rounded half up."""
     if count == 1:
         for x in range(len(out)):
             out[x] = a[x]

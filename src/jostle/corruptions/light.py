@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from jostle.core.kernels import kernel
 from jostle.core.types.clip import Frame
-from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.filters import rows_of, towards_mean
 
@@ -23,7 +23,7 @@ Table = npt.NDArray[Any]
 
 
 @corruption(level="frame", scale=(0.1, 0.2, 0.3, 0.4, 0.5), cites="hendrycks2019")
-def brightness(frame: Frame, added: float, at: Moment) -> Frame:
+def brightness(frame: Frame, added: float, at: FrameContext) -> Frame:
     """The value channel of HSV raised by `added` of full range."""
     out = at.canvas(frame)
     _by_maximum(np.ascontiguousarray(frame), out, _brightness_table(added))
@@ -31,7 +31,7 @@ def brightness(frame: Frame, added: float, at: Moment) -> Frame:
 
 
 @corruption(level="frame", scale=((1.5, 0.0), (2.0, 0.0), (3.0, 0.05), (5.0, 0.1), (20.0, 0.2)), cites="hendrycks2019")
-def saturate(frame: Frame, factors: tuple[float, float], at: Moment) -> Frame:
+def saturate(frame: Frame, factors: tuple[float, float], at: FrameContext) -> Frame:
     """The saturation channel of HSV multiplied by the first factor, then raised by the second."""
     out = at.canvas(frame)
     _by_range(np.ascontiguousarray(frame), out, _saturation_table(*factors))
@@ -39,13 +39,13 @@ def saturate(frame: Frame, factors: tuple[float, float], at: Moment) -> Frame:
 
 
 @corruption(level="frame", scale=(0.4, 0.3, 0.2, 0.1, 0.05), cites="hendrycks2019")
-def contrast(frame: Frame, factor: float, at: Moment) -> Frame:
+def contrast(frame: Frame, factor: float, at: FrameContext) -> Frame:
     """Each channel drawn towards its mean over the frame; `factor` of the distance is left."""
     return towards_mean(frame, factor, at.canvas(frame))
 
 
 @corruption(level="frame", scale=(40, 70, 100, 140, 180), cites="zeng2024")
-def overexposure(frame: Frame, added: int, at: Moment, *, stretch: bool = False) -> Frame:
+def overexposure(frame: Frame, added: int, at: FrameContext, *, stretch: bool = False) -> Frame:
     """All three channels raised by `added` grey levels and cut off at white.
 
     Args:
@@ -70,7 +70,7 @@ def overexposure(frame: Frame, added: int, at: Moment, *, stretch: bool = False)
     placements=("centre:1%", "centre:5%", "centre:10%", "centre:20%", "centre:40%"),
     cites="zeng2024",
 )
-def black_frame(frame: Frame, level: int, at: Moment) -> Frame:
+def black_frame(frame: Frame, level: int, at: FrameContext) -> Frame:
     """A black frame, as after a dropped connection; severity is the share of each action that is lost."""
     out = at.canvas(frame)
     out.fill(level)
@@ -90,7 +90,7 @@ def _brightness_table(added: float) -> Table:
 
 @lru_cache(16)
 def _saturation_table(factor: float, added: float) -> Table:
-    """What to multiply the distance from the brightest channel by, for each brightest and darkest.
+    """Return the factor of the distance from the brightest channel, by brightest and darkest.
 
     A grey pixel has no such distance and hue 0, red: with `added` above 0 it turns reddish. Its entry is the new
     saturation itself, below 0 to tell it from the rest.

@@ -9,7 +9,7 @@ import numpy as np
 from jostle.core.types.clip import Frame, Frames
 from jostle.corruptions.blur import motion_blur
 from jostle.corruptions.digital import STRIP_DISTANCE, patched
-from jostle.corruptions.engine.context import Scene
+from jostle.corruptions.engine.context import ClipContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.engine.stages import Span
 from jostle.corruptions.light import black_frame, overexposure
@@ -37,12 +37,12 @@ def _reach(strength: Any) -> tuple[int, int]:
 def mix_spatial(
     frames: Frames, strength: tuple[Any, ...], span: Span, *, kinds: tuple[str, ...] = GRADED, **options: Any
 ) -> Frames:
-    """Two of the kinds, drawn for the clip, one upon the other on every struck frame."""
+    """Two of the kinds, drawn for the clip, one upon the other on every corrupted frame."""
     first, second = _pair(span.scene, kinds)
     out = np.empty((span.hi - span.lo, *frames.shape[1:]), np.uint8)
     for t in range(span.lo, span.hi):
-        once = _strike(first, frames[t - span.first], t, frames, strength, span, options)
-        out[t - span.lo] = _strike(second, once, t, frames, strength, span, options)
+        once = _apply(first, frames[t - span.first], t, frames, strength, span, options)
+        out[t - span.lo] = _apply(second, once, t, frames, strength, span, options)
     return out
 
 
@@ -50,26 +50,26 @@ def mix_spatial(
 def mix_temporal(
     frames: Frames, strength: tuple[Any, ...], span: Span, *, kinds: tuple[str, ...] = GRADED, **options: Any
 ) -> Frames:
-    """Two of the kinds, drawn for the clip: one on the first half of each struck stretch, one on the second."""
+    """Two of the kinds, drawn for the clip: one on the first half of each corrupted span, one on the second."""
     first, second = _pair(span.scene, kinds)
     out = np.empty((span.hi - span.lo, *frames.shape[1:]), np.uint8)
     for start, stop in span.scene.runs():
         middle = (start + stop + 1) // 2
         for t in range(max(start, span.lo), min(stop, span.hi)):
             kind = first if t < middle else second
-            out[t - span.lo] = _strike(kind, frames[t - span.first], t, frames, strength, span, options)
+            out[t - span.lo] = _apply(kind, frames[t - span.first], t, frames, strength, span, options)
     return out
 
 
-def _pair(scene: Scene, kinds: tuple[str, ...]) -> tuple[str, str]:
+def _pair(scene: ClipContext, kinds: tuple[str, ...]) -> tuple[str, str]:
     first, second = scene.rng("pair").permutation(len(kinds))[:2]
     return kinds[first], kinds[second]
 
 
-def _strike(
+def _apply(
     kind: str, frame: Frame, t: int, frames: Frames, strength: tuple[Any, ...], span: Span, options: dict[str, Any]
 ) -> Frame:
-    """One kind on one frame; `frames` are the clean neighbours, so that the result does not depend on chunking."""
+    """Apply one kind to one frame; `frames` are the clean neighbours, so that chunking has no effect."""
     added, trail, hand, blocks = strength
     extra = options.get(kind, {})
     if kind == "block_loss":

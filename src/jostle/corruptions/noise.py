@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from jostle.core.kernels import kernel
 from jostle.core.types.clip import Frame
-from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.filters import rows_of
 from jostle.corruptions.kernels.streams import draw_two, pick_folded, start, step, upper_quantiles
@@ -31,31 +31,31 @@ GAIN_BITS = 13  # gains up to 4 as 16-bit numbers; the strongest speckle reaches
 
 
 @corruption(level="frame", scale=(0.08, 0.12, 0.18, 0.26, 0.38), cites="hendrycks2019")
-def gaussian_noise(frame: Frame, sigma: float, at: Moment) -> Frame:
+def gaussian_noise(frame: Frame, sigma: float, at: FrameContext) -> Frame:
     """Zero-mean Gaussian noise of standard deviation `sigma`, as a share of full range."""
     return _noisy(_add, frame, at, _gaussian_table(sigma))
 
 
 @corruption(level="frame", scale=(60, 25, 12, 5, 3), cites="hendrycks2019")
-def shot_noise(frame: Frame, photons: float, at: Moment) -> Frame:
+def shot_noise(frame: Frame, photons: float, at: FrameContext) -> Frame:
     """Poisson noise of a sensor that counts `photons` in white."""
     return _noisy(_look_up, frame, at, _shot_table(photons))
 
 
 @corruption(level="frame", scale=(0.15, 0.2, 0.35, 0.45, 0.6), cites="hendrycks2019")
-def speckle_noise(frame: Frame, sigma: float, at: Moment) -> Frame:
+def speckle_noise(frame: Frame, sigma: float, at: FrameContext) -> Frame:
     """Gaussian noise of standard deviation `sigma` times the pixel itself."""
     return _noisy(_scale, frame, at, _speckle_table(sigma))
 
 
 @corruption(level="frame", scale=(0.03, 0.06, 0.09, 0.17, 0.27), cites="hendrycks2019")
-def impulse_noise(frame: Frame, share: float, at: Moment) -> Frame:
+def impulse_noise(frame: Frame, share: float, at: FrameContext) -> Frame:
     """Salt and pepper: a `share` of all values becomes 0 or 255, with equal chance."""
     half = round(share * 32768)
     return _noisy(_salt_and_pepper, frame, at, np.uint16(half), np.uint16(2 * half))
 
 
-def _noisy(draw_noise: Callable[..., None], frame: Frame, at: Moment, *settings: Any) -> Frame:
+def _noisy(draw_noise: Callable[..., None], frame: Frame, at: FrameContext, *settings: Any) -> Frame:
     out = at.canvas(frame)
     draw_noise(rows_of(frame), rows_of(out), *settings, np.uint64(at.key()))
     return out
@@ -181,6 +181,6 @@ def _salt_and_pepper(rows: Frame, out: Frame, salt: np.uint16, either: np.uint16
         clean, noisy = rows[y], out[y]
         for x in range(width):
             # As masks: a choice between the pixel and a constant is not made for many values at once.
-            kept = np.uint8(0) if chance[x] < either else np.uint8(255)
+            keep_mask = np.uint8(0) if chance[x] < either else np.uint8(255)
             white = np.uint8(255) if chance[x] < salt else np.uint8(0)
-            noisy[x] = (clean[x] & kept) | white
+            noisy[x] = (clean[x] & keep_mask) | white

@@ -1,4 +1,4 @@
-"""Something before the lens: a raised hand with its forearm, drawn here."""
+"""Occlusion of the lens by a hand with its forearm, drawn here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from jostle.core.kernels import kernel
 from jostle.core.types.clip import Frame
-from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.median import median_of_seven
 from jostle.corruptions.kernels.sway import sway
@@ -37,7 +37,7 @@ BONES = (
 
 @corruption(level="frame", scale=(0.45, 0.65, 0.85, 1.05, 1.25), cites="zeng2024")
 def occlusion(
-    frame: Frame, scale: float, at: Moment, *, moving: bool = True, median: int = 0, swapped: bool = False
+    frame: Frame, scale: float, at: FrameContext, *, moving: bool = True, median: int = 0, swapped: bool = False
 ) -> Frame:
     """A hand and forearm from the lower left, `scale` times as large as fits the frame.
 
@@ -75,7 +75,7 @@ def _hand(height: int, width: int, scale: float, swapped: bool) -> tuple[Frame, 
 
 @lru_cache(1)
 def drawn_hand() -> tuple[Frame, npt.NDArray[np.uint8]]:
-    """The overlay: colours (442, 787, 3) and cover (442, 787), 0 or 255."""
+    """Draw the overlay: colours (442, 787, 3) and cover (442, 787), 0 or 255."""
     cover = np.zeros((CANVAS[1], CANVAS[0]), np.uint8)
     light = np.zeros((CANVAS[1], CANVAS[0]), np.float32)
     for start, end, wide, narrow in BONES:
@@ -90,7 +90,7 @@ def drawn_hand() -> tuple[Frame, npt.NDArray[np.uint8]]:
 
 
 def _bone(cover: Any, light: Any, start: Any, end: Any, wide: float, narrow: float) -> None:
-    """A limb between two points: discs along the way, whose width goes from one to the other."""
+    """Draw a limb between two points: discs along the line with changing width."""
     for share in np.linspace(0, 1, 60):
         place = start + (end - start) * share
         radius = (wide + (narrow - wide) * share) / 2

@@ -1,6 +1,6 @@
 """Frames out of order: index maps over a stretch of video (Schiappa et al., 2023).
 
-Each function gives, for every moment of the stretch, the index of the frame shown there. The length is kept, so the
+Each function returns, for every moment of the span, the index of the frame displayed then. The length is kept, so the
 maps serve timestamps, features and labels as well.
 """
 
@@ -33,17 +33,17 @@ def box_jumble(times: Times, length: int, rng: Rng) -> Indices:
 
 
 @corruption(level="time", scale=((0.8, 1), (0.6, 1), (0.4, 1), (0.2, 1), (0.1, 1)), cites="schiappa2023")
-def freeze(times: Times, kept: tuple[float, int], rng: Rng) -> Indices:
+def freeze(times: Times, selection: tuple[float, int], rng: Rng) -> Indices:
     """Only a share of the frames is shown, at least so many, the first among them; each is held until the next."""
-    share, least = kept
+    share, least = selection
     n = len(times)
     if n == 0:
         return _none()
     count = min(max(int(share * n), least, 1), n)
-    shown = np.zeros(n, np.int64)
+    indices = np.zeros(n, np.int64)
     picked = 1 + rng.permutation(n - 1)[: count - 1]
-    shown[picked] = picked
-    return np.maximum.accumulate(shown)
+    indices[picked] = picked
+    return np.maximum.accumulate(indices)
 
 
 @corruption(level="time", scale=(2, 4, 8, 16, 32), cites="schiappa2023", draws=False)

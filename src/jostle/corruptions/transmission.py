@@ -9,20 +9,20 @@ import numpy as np
 
 from jostle.core.kernels import kernel
 from jostle.core.types.clip import Frame
-from jostle.corruptions.engine.context import Scene
+from jostle.corruptions.engine.context import ClipContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.io.video.encoders import require_encoder
-from jostle.io.video.probe import have_pyav
+from jostle.io.video.probe import has_pyav
 
 if TYPE_CHECKING:
-    from jostle.io.video.codec import Streams
+    from jostle.io.video.codec import StreamStore
 
 DATAGRAM = 1472  # bytes of payload; a coded picture is cut into these, and no two pictures share one
 
 
 @corruption(level="codec", scale=(1e-6, 3e-6, 1e-5, 3e-5, 1e-4), cites="yi2021")
 def bit_error(
-    frames: Iterator[Frame], amount: float, scene: Scene, *, rule: Literal["bits", "bytes"] = "bits"
+    frames: Iterator[Frame], amount: float, scene: ClipContext, *, rule: Literal["bits", "bytes"] = "bits"
 ) -> Iterator[Frame]:
     """Bits of the coded stream flipped with chance `amount`.
 
@@ -33,7 +33,7 @@ def bit_error(
             of the stream alone.
     """
     damage = ByteNoise(int(amount)) if rule == "bytes" else BitFlips(amount, scene)
-    if scene.path is not None and have_pyav():
+    if scene.path is not None and has_pyav():
         from jostle.io.video.coded_stream import decode_source
 
         return decode_source(scene.path, damage, as_stored=rule == "bytes")
@@ -41,7 +41,7 @@ def bit_error(
 
 
 @corruption(level="codec", scale=(0.005, 0.01, 0.03, 0.06, 0.12), cites="yi2021")
-def packet_loss(frames: Iterator[Frame], share: float, scene: Scene, *, encodings: int = 1) -> Iterator[Frame]:
+def packet_loss(frames: Iterator[Frame], share: float, scene: ClipContext, *, encodings: int = 1) -> Iterator[Frame]:
     """Datagrams of an H.264 stream lost, each with chance `share`; the decoder conceals what it can.
 
     Args:
@@ -55,11 +55,11 @@ def packet_loss(frames: Iterator[Frame], share: float, scene: Scene, *, encoding
 
 def _sent(
     frames: Iterator[Frame],
-    scene: Scene,
-    streams: Streams | None,
+    scene: ClipContext,
+    streams: StreamStore | None,
     damage: Callable[[bytes, int], bytes | None] | None = None,
 ) -> Iterator[Frame]:
-    """Frames as H.264 at the encoder's usual quality, damaged on the way; `streams` keeps those of the clip itself."""
+    """Encode frames as H.264 at the default quality and damage the stream; `streams` caches the clip's own."""
     require_encoder("libx264")
     from jostle.io.video.codec import Codec, transcode  # loads FFmpeg, which the other corruptions do without
 
@@ -86,7 +86,7 @@ class ByteNoise:
 class BitFlips:
     """Independent bit errors, keyed by the number of the packet."""
 
-    def __init__(self, chance: float, scene: Scene) -> None:
+    def __init__(self, chance: float, scene: ClipContext) -> None:
         self._chance, self._scene = chance, scene
 
     def __call__(self, payload: bytes, number: int) -> bytes:
@@ -101,7 +101,7 @@ class BitFlips:
 class LostDatagrams:
     """Independent losses of datagrams, keyed by the number of the packet."""
 
-    def __init__(self, chance: float, scene: Scene) -> None:
+    def __init__(self, chance: float, scene: ClipContext) -> None:
         self._chance, self._scene = chance, scene
 
     def __call__(self, payload: bytes, number: int) -> bytes | None:

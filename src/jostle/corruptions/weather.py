@@ -17,7 +17,7 @@ import numpy.typing as npt
 from jostle.core.kernels import inlined, kernel
 from jostle.core.random import key_for
 from jostle.core.types.clip import Frame
-from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
 from jostle.corruptions.kernels.frame_draws import Draws
@@ -43,7 +43,12 @@ FALLS = (-135, -45)  # degrees between which flakes fall
 
 @corruption(level="frame", scale=((1.5, 2.0), (2.0, 2.0), (2.5, 1.7), (2.5, 1.5), (3.0, 1.4)), cites="hendrycks2019")
 def fog(
-    frame: Frame, bank: tuple[float, float], at: Moment, *, over_time: OverTime = "moving", side: int | None = None
+    frame: Frame,
+    bank: tuple[float, float],
+    at: FrameContext,
+    *,
+    over_time: OverTime = "moving",
+    side: int | None = None,
 ) -> Frame:
     """A bank of fog of the given thickness, whose detail fades with the given decay.
 
@@ -68,7 +73,7 @@ def fog(
     scale=((500, 20, 0.85), (400, 28, 0.78), (300, 36, 0.7), (220, 46, 0.62), (160, 56, 0.54)),
     cites="yi2021",
 )
-def rain(frame: Frame, shower: tuple[int, int, float], at: Moment, *, over_time: OverTime = "moving") -> Frame:
+def rain(frame: Frame, shower: tuple[int, int, float], at: FrameContext, *, over_time: OverTime = "moving") -> Frame:
     """Falling rain: light streaks across a frame that has lost contrast, as under an overcast sky.
 
     `shower` is (pixels of the frame for each drop, length of a streak, share of the contrast left).
@@ -99,7 +104,7 @@ def rain(frame: Frame, shower: tuple[int, int, float], at: Moment, *, over_time:
     ),
     cites="hendrycks2019",
 )
-def snow(frame: Frame, fall: tuple[float, ...], at: Moment, *, over_time: OverTime = "moving") -> Frame:
+def snow(frame: Frame, fall: tuple[float, ...], at: FrameContext, *, over_time: OverTime = "moving") -> Frame:
     """Falling snow: white flakes, blurred along their fall, over a frame that turns pale.
 
     `fall` is (mean, standard deviation and enlargement of the noise that flakes are made of, the least value that is a
@@ -118,8 +123,8 @@ def snow(frame: Frame, fall: tuple[float, ...], at: Moment, *, over_time: OverTi
     return out
 
 
-def snowfall(at: Moment, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """How far down and to the right flakes have come by now, and those behind them, which are slower."""
+def snowfall(at: FrameContext, height: int, width: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the displacement of flakes down and right, and that of the slower ones behind them."""
     speed = height * 0.6 * at.time_s
     wind = width * 0.08 * sway(at, "wind", 0.2)
     return (int(speed), int(wind)), (int(speed * 0.7), int(wind * 0.6))
@@ -130,7 +135,7 @@ def snowfall(at: Moment, height: int, width: int) -> tuple[tuple[int, int], tupl
     scale=((0.95, 0.25), (0.85, 0.4), (0.75, 0.55), (0.65, 0.7), (0.55, 0.85)),
     cites="hendrycks2019",
 )
-def frost(frame: Frame, blend: tuple[float, float], at: Moment, *, over_time: OverTime = "still") -> Frame:
+def frost(frame: Frame, blend: tuple[float, float], at: FrameContext, *, over_time: OverTime = "still") -> Frame:
     """Ice on the pane: the two shares of the frame and of an ice texture, added."""
     height, width = frame.shape[:2]
     texture, y, x = pane(at, height, width, over_time)
@@ -140,8 +145,8 @@ def frost(frame: Frame, blend: tuple[float, float], at: Moment, *, over_time: Ov
     return out
 
 
-def pane(at: Moment, height: int, width: int, over_time: OverTime) -> tuple[Frame, int, int]:
-    """A texture of ice, and the row and column of it at which a frame begins."""
+def pane(at: FrameContext, height: int, width: int, over_time: OverTime) -> tuple[Frame, int, int]:
+    """Return a texture of ice, and the row and column of it at which a frame begins."""
     draws = Draws(at.key() if over_time == "redrawn" else at.scene.key())
     texture = ice_covering(draws.integer(ICE_TEXTURES), height, width)
     rows, columns = places(texture, height, width)
@@ -149,7 +154,7 @@ def pane(at: Moment, height: int, width: int, over_time: OverTime) -> tuple[Fram
 
 
 def places(texture: Frame, height: int, width: int) -> tuple[int, int]:
-    """How many rows and columns of a texture a frame can begin at."""
+    """Return the number of rows and columns of a texture at which a frame can begin."""
     return texture.shape[0] - height + 1, texture.shape[1] - width + 1
 
 
@@ -164,7 +169,7 @@ def places(texture: Frame, height: int, width: int) -> tuple[int, int]:
     ),
     cites="hendrycks2019",
 )
-def spatter(frame: Frame, splash: tuple[float, ...], at: Moment, *, over_time: OverTime = "still") -> Frame:
+def spatter(frame: Frame, splash: tuple[float, ...], at: FrameContext, *, over_time: OverTime = "still") -> Frame:
     """Drops of water or mud on the lens; `splash` is (mean, sd, blur, threshold, gain, whether it is mud)."""
     height, width = frame.shape[:2]
     mean, sd, blur, threshold, gain, is_mud = splash
@@ -193,7 +198,7 @@ def _fixed_streaks(count: int, length: int, height: int, width: int, draws: Draw
     return streaks
 
 
-def _falling_streaks(count: int, length: float, height: int, width: int, at: Moment) -> Array:
+def _falling_streaks(count: int, length: float, height: int, width: int, at: FrameContext) -> Array:
     rng = at.scene.rng("drops")
     depth = rng.uniform(0.5, 1.0, count)  # 1 is near: longer and faster
     begin = rng.uniform(0, 1, count)
@@ -238,7 +243,7 @@ def _flakes(
 
 @inlined
 def _fog_gain(rows: Frame, thickness: np.float32) -> tuple[np.float32, np.float32]:
-    """What the frame and the fog are multiplied by, so that the brightest pixel keeps its level."""
+    """Return the factors of frame and fog that preserve the level of the brightest pixel."""
     most = np.uint8(0)
     for y in range(rows.shape[0]):
         for x in range(rows.shape[1]):
@@ -283,7 +288,7 @@ def _fogged(clean: Frame, out: Frame, bank: Plane, gain: np.float32, lift: np.fl
 
 @kernel
 def _leave_flakes(layer: Plane, threshold: np.float32) -> None:
-    """Nothing where it is below the threshold, and 1 at most."""
+    """Set values below the threshold to 0, and clip the others at 1."""
     for y in range(len(layer)):
         line = layer[y]
         for x in range(len(line)):
@@ -292,7 +297,7 @@ def _leave_flakes(layer: Plane, threshold: np.float32) -> None:
 
 @kernel
 def _with_turned(flakes: Plane) -> Plane:
-    """The flakes, and as many turned upside down."""
+    """Return the flakes combined with the same flakes turned upside down."""
     height, width = flakes.shape
     out = np.empty((height, width), np.float32)
     for y in range(height):
@@ -327,7 +332,7 @@ def _blend(rows: Frame, texture: Frame, out: Frame, share: np.int32, texture_sha
     for y in range(height):
         clean, ice_line, frosted = rows[y], texture[y], out[y]
         for x in range(width):
-            # Every step is told to stay within 32 bits, as it would else be done with 64, half as many at a time.
+            # Every step is kept within 32 bits: with 64, half as many values are processed at a time.
             part, rest = np.int32(np.int32(clean[x]) * share), np.int32(np.int32(ice_line[x]) * texture_share)
             level = np.int32(np.int32(part + rest) >> np.int32(14))
             frosted[x] = np.uint8(min(level, np.int32(255)))
@@ -340,7 +345,7 @@ def _cover(rows: Frame, out: Frame, plane: Plane, colour: Array, opaque: np.floa
     for y in range(len(rows)):
         clean, covered, cover = rows[y], out[y], plane[y]
         for x in range(len(cover)):
-            seen = np.float32(1) - opaque * cover[x]
-            covered[3 * x] = _cut(np.float32(clean[3 * x]) * seen + cover[x] * red)
-            covered[3 * x + 1] = _cut(np.float32(clean[3 * x + 1]) * seen + cover[x] * green)
-            covered[3 * x + 2] = _cut(np.float32(clean[3 * x + 2]) * seen + cover[x] * blue)
+            transparency = np.float32(1) - opaque * cover[x]
+            covered[3 * x] = _cut(np.float32(clean[3 * x]) * transparency + cover[x] * red)
+            covered[3 * x + 1] = _cut(np.float32(clean[3 * x + 1]) * transparency + cover[x] * green)
+            covered[3 * x + 2] = _cut(np.float32(clean[3 * x + 2]) * transparency + cover[x] * blue)

@@ -1,4 +1,4 @@
-"""Which scores of a model belong to which class of a data set: by name where both have names, else by number."""
+"""Matching of a model's classes with those of a data set: by name if both have names, else by number."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.errors import BadValue
-from jostle.io.files.video_ids import listing
+from jostle.io.files.video_ids import join_names
 from jostle.metrics.class_projection import IMAGENET_CLASSES, project_classes
 
 Scores = npt.NDArray[np.float32]
 Projection = Literal["imagenet-vid", "ytbb"]
 
-_EMPTY_NAME = re.compile(r"(label|class)?[ _]?\d+", re.IGNORECASE)  # what libraries write where nobody named anything
+_EMPTY_NAME = re.compile(r"(label|class)?[ _]?\d+", re.IGNORECASE)  # placeholder names of libraries
 
 
 @dataclass(frozen=True)
 class ClassMatch:
-    """How scores of a model become scores of a data set's classes.
+    """Mapping from a model's scores to scores of a data set's classes.
 
     Attributes:
-        how: by name, or by number; the latter also where classes of ImageNet are merged into fewer.
-        wanted: how many scores the model has to give; None for any number from `least` on.
-        columns: of each class of the data set the place among the model's scores; empty where they are the same.
-        least: the fewest scores that make sense.
-        project: merges the scores of ImageNet's classes, if the model gives those.
+        how: by name, or by number; the latter also if classes of ImageNet are merged into fewer.
+        outputs: number of scores that the model must return; None for any number from `least` on.
+        columns: column of each class of the data set among the model's scores; empty if they are the same.
+        least: smallest valid number of scores.
+        project: merges the scores of ImageNet's classes, if the model returns those.
     """
 
     how: Literal["by name", "by number"]
-    wanted: int | None
+    outputs: int | None
     columns: tuple[int, ...] = ()
     least: int = 1
     project: Projection | None = None
 
     def apply(self, scores: Scores, model: str) -> Scores:
-        """(B, classes of the data set) from (B, classes of the model).
+        """Map (B, classes of the model) to (B, classes of the data set).
 
         Raises:
-            BadValue: if the model gives another number of scores.
+            BadValue: if the model returns another number of scores.
         """
-        given = scores.shape[1]
-        if self.project is not None and given == IMAGENET_CLASSES:
+        count = scores.shape[1]
+        if self.project is not None and count == IMAGENET_CLASSES:
             return np.asarray(project_classes(scores, self.project), np.float32)
-        if self.wanted is not None and given != self.wanted:
+        if self.outputs is not None and count != self.outputs:
             raise BadValue(
-                f"{model} gives {given} scores, and there are {self.wanted} classes; give a model of these classes, or "
-                "one that names its own"
+                f"{model} returns {count} scores, and there are {self.outputs} classes; pass a model of these classes, "
+                "or one that names its own"
             )
-        if given < self.least:
-            raise BadValue(f"{model} gives {given} scores, and the labels go up to class {self.least - 1}")
+        if count < self.least:
+            raise BadValue(f"{model} returns {count} scores, and the labels go up to class {self.least - 1}")
         return scores[:, list(self.columns)] if self.columns else scores
 
 
@@ -78,22 +78,22 @@ def match_classes(model: str, own: Sequence[str], classes: Sequence[str], *, num
     if not own or numbered or all(_EMPTY_NAME.fullmatch(name) for name in own):
         if own and len(own) != len(classes):
             raise BadValue(
-                f"{model} has {len(own)} classes without names, the data set {len(classes)}; give one of these classes"
+                f"{model} has {len(own)} classes without names, the data set {len(classes)}; pass one of these classes"
             )
         return ClassMatch("by number", len(classes))
-    places = _places(own, classes)
+    places = _column_indices(own, classes)
     unknown = [name for name in classes if name not in places]
     if unknown:
         raise BadValue(
-            f"{model} does not know {len(unknown)} of the data set's {len(classes)} classes: {listing(unknown)}; its "
-            f"own {len(own)} are {listing(own)}"
+            f"{model} does not know {len(unknown)} of the data set's {len(classes)} classes: {join_names(unknown)}; "
+            f"its own {len(own)} are {join_names(own)}"
         )
     columns = tuple(places[name] for name in classes)
     return ClassMatch("by name", len(own), () if columns == tuple(range(len(own))) else columns)
 
 
-def _places(own: Sequence[str], classes: Sequence[str]) -> dict[str, int]:
-    """The place of each of `classes` that is among `own`."""
+def _column_indices(own: Sequence[str], classes: Sequence[str]) -> dict[str, int]:
+    """Return the index in `own` of each of `classes` that it has."""
     plain = [_plain(name) for name in own]
     if max(Counter(plain).values()) > 1 or max(Counter(map(_plain, classes)).values()) > 1:
         exact = {name: place for place, name in enumerate(own)}

@@ -1,4 +1,4 @@
-"""Checks a copy of a data set: is every annotated video there, and can it be opened?"""
+"""Check of a copy of a data set: every annotated video must exist and open."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from jostle.datasets.dataset import Dataset
 from jostle.errors import JostleError
-from jostle.io.files.video_ids import listing, shown
+from jostle.io.files.video_ids import join_names, quote_name
 from jostle.io.video.probe import probe
 
 
 @dataclass(frozen=True)
 class CheckedData:
-    """What a check of a data set found.
+    """Result of a check of a data set.
 
     Attributes:
         data: the set.
@@ -29,12 +29,12 @@ class CheckedData:
 
     @property
     def summary(self) -> str:
-        """What is there, in a line."""
+        """Summary of the result in one line."""
         variant = f", {self.data.variant}" if self.data.variant else ""
         return f"{self.data!r}{variant}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the result as JSON-ready data."""
         data = self.data
         facts: dict[str, Any] = {"dataset": data.name, "subset": data.subset, "folder": str(data.folder)}
         facts |= {"task": data.task, "variant": data.variant, "videos": len(data.videos)}
@@ -46,11 +46,13 @@ def check_data(data: Dataset, progress: Callable[[int, int], None] | None = None
     """Open every video of a data set, without decoding it."""
     lacking = []
     if data.missing:
-        lacking.append(f"{len(data.missing)} are annotated and have no file: {listing(map(shown, data.missing))}")
+        lacking.append(
+            f"{len(data.missing)} are annotated and have no file: {join_names(map(quote_name, data.missing))}"
+        )
     for done, (name, path) in enumerate(data.videos.items(), 1):
         why = _wrong_with(path)
         if why is not None:
-            lacking.append(f"{shown(name)} cannot be used: {why}")
+            lacking.append(f"{quote_name(name)} cannot be used: {why}")
         if progress is not None:
             progress(done, len(data.videos))
     return CheckedData(data, tuple(lacking))

@@ -1,4 +1,4 @@
-"""A data set by name: one function that gives it, one decorator, one shelf."""
+"""Data sets, their registry and the decorator that registers them."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.errors import BadValue, UnknownName
 from jostle.io.files.truth_table import variant_of
-from jostle.io.files.video_ids import listing, shown
+from jostle.io.files.video_ids import join_names, quote_name
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Files:
-    """What became of the files of a data set.
+class FileCounts:
+    """Counts of the generated files of a data set.
 
     Attributes:
-        made: files that were not there.
-        kept: files that were there and are whole.
-        rebuilt: files that were there but damaged, cut off, or of another recipe.
+        made: files that were missing.
+        kept: files that existed and are intact.
+        rebuilt: files that were damaged, truncated, or of another recipe.
     """
 
     made: int = 0
     kept: int = 0
     rebuilt: int = 0
 
-    def __add__(self, other: Files) -> Files:
-        return Files(self.made + other.made, self.kept + other.kept, self.rebuilt + other.rebuilt)
+    def __add__(self, other: FileCounts) -> FileCounts:
+        return FileCounts(self.made + other.made, self.kept + other.kept, self.rebuilt + other.rebuilt)
 
     def __str__(self) -> str:
         return f"{self.made} files made, {self.kept} kept, {self.rebuilt} rebuilt"
@@ -48,7 +48,7 @@ _TASKS: dict[type, Task] = {
     FrameSets: "frames",
     BoxSets: "objects",
 }
-_SAID = {
+_ANNOTATION_NAMES = {
     Truth: "segments",
     VideoLabels: "classes of whole videos",
     FrameSets: "sets of frames",
@@ -60,23 +60,23 @@ Kind = TypeVar("Kind", Truth, VideoLabels, FrameSets, BoxSets)
 
 @dataclass(frozen=True)
 class Dataset:
-    """One subset of a data set: what is annotated, and where its videos lie.
+    """One subset of a data set: its annotations, and the paths of its videos.
 
-    Annotations are whole even where a copy of the videos is not: `missing` says what it lacks, and `at_hand` gives
-    the part that can be used.
+    Annotations are complete even if a copy of the videos is not: `missing` lists what it lacks, and `at_hand` returns
+    the usable part.
 
     Attributes:
         name: as `jostle names datasets` lists it.
-        subset: which part of it.
-        folder: where its annotations and lists lie.
-        annotations: what is annotated, of one kind or several; the first says what the set is for.
+        subset: name of the subset.
+        folder: folder of its annotations and lists.
+        annotations: annotations of one kind or several; the first determines the task.
         videos: the file of each video that is there, or its folder of images, by its id, in the order of annotation.
-        files: how many files had to be made for it.
+        files: counts of generated files.
         source: the file or folder that the annotations were read from, if they are the user's own.
         missing: ids that are annotated and have no file; of sets of frames and of boxes, the frames.
-        unlisted: video files that nobody annotated.
-        notes: what else is to be known about the copy, a line each.
-        fps: the rate of folders of images, where neither they nor the annotations say it.
+        unlisted: video files without annotations.
+        notes: remarks about the copy, one line each.
+        fps: frame rate of folders of images, if neither they nor the annotations state it.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Dataset:
     folder: Path
     annotations: tuple[Annotations, ...]
     videos: Mapping[str, Path]
-    files: Files = Files()
+    files: FileCounts = FileCounts()
     source: Path | None = None
     missing: tuple[str, ...] = ()
     unlisted: tuple[Path, ...] = ()
@@ -93,7 +93,7 @@ class Dataset:
 
     @property
     def task(self) -> Task:
-        """What the set is for: `detection`, `recognition`, `frames` or `objects`."""
+        """Task of the set: `detection`, `recognition`, `frames` or `objects`."""
         return _TASKS[type(self.annotations[0])]
 
     @property
@@ -108,40 +108,42 @@ class Dataset:
 
     @property
     def frames(self) -> FrameSets:
-        """The sets of frames that look alike; raises BadValue if there are none."""
+        """The sets of similar frames; raises BadValue if there are none."""
         return self._annotated(FrameSets)
 
     @property
     def objects(self) -> BoxSets:
-        """The boxes of objects in frames that look alike; raises BadValue if there are none."""
+        """The boxes of objects in similar frames; raises BadValue if there are none."""
         return self._annotated(BoxSets)
 
     @property
     def variant(self) -> str | None:
-        """The known variant of a ground truth that goes by one name and is not one, or None."""
+        """Known variant of the ground truth, or None."""
         return variant_of(self.truth) if self.task == "detection" else None
 
     def rate_of(self, name: str) -> Fraction | None:
-        """The rate at which a folder of images is shown, if it does not say so itself; None for a video file."""
+        """Return the frame rate of a folder of images if it does not state it; None for a video file."""
         path = self.videos.get(name)
         if path is None or not path.is_dir():
             return None
-        said = [part.fps_of(name) for part in self.annotations if isinstance(part, Truth)]
-        return next((rate for rate in said if rate is not None), self.fps)
+        rates = [part.fps_of(name) for part in self.annotations if isinstance(part, Truth)]
+        return next((rate for rate in rates if rate is not None), self.fps)
 
     def at_hand(self) -> Dataset:
-        """The same, with nothing but what has its file."""
+        """Return the data set restricted to videos that exist."""
         if not self.missing:
             return self
         left = tuple(_without(part, self.missing, self.videos) for part in self.annotations)
         return replace(self, annotations=left, missing=())
 
     def _annotated(self, kind: type[Kind]) -> Kind:
-        found = next((part for part in self.annotations if isinstance(part, kind)), None)
-        if found is None:
-            held = " and ".join(_SAID[type(part)] for part in self.annotations)
-            raise BadValue(f"{self.name} is annotated with {held}, not with {_SAID[kind]}; it is for {self.task}")
-        return found
+        annotations = next((part for part in self.annotations if isinstance(part, kind)), None)
+        if annotations is None:
+            held = " and ".join(_ANNOTATION_NAMES[type(part)] for part in self.annotations)
+            raise BadValue(
+                f"{self.name} is annotated with {held}, not with {_ANNOTATION_NAMES[kind]}; it is for {self.task}"
+            )
+        return annotations
 
     def __str__(self) -> str:
         whole = self.annotations[0]
@@ -150,11 +152,12 @@ class Dataset:
             listed, unit = len(whole.frames), "frames"
         gaps = []
         if self.missing:
-            gaps.append(f"{len(self.missing)} missing: {listing(map(shown, self.missing))}")
+            gaps.append(f"{len(self.missing)} missing: {join_names(map(quote_name, self.missing))}")
         if self.unlisted:
-            gaps.append(f"{len(self.unlisted)} files nobody annotated: {listing(shown(p.name) for p in self.unlisted)}")
-        said = f"{self.name} {self.subset}: {listed - len(self.missing)} of {listed} {unit}"
-        return said + (f" ({'; '.join(gaps)})" if gaps else "")
+            unlisted = join_names(quote_name(path.name) for path in self.unlisted)
+            gaps.append(f"{len(self.unlisted)} files without annotations: {unlisted}")
+        summary = f"{self.name} {self.subset}: {listed - len(self.missing)} of {listed} {unit}"
+        return summary + (f" ({'; '.join(gaps)})" if gaps else "")
 
     def __repr__(self) -> str:
         first = self.annotations[0]
@@ -169,17 +172,17 @@ def _without(part: Annotations, missing: tuple[str, ...], videos: Mapping[str, P
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a data set.
+    """Arguments for loading a data set.
 
     Attributes:
         subset: one of its subsets.
         root: the folder that holds data sets, or the folder of the one that is the user's own.
-        seed: another seed gives other videos.
-        jobs: processes that may work at once.
+        seed: seed of a generated data set.
+        jobs: number of worker processes.
         verify: read every file and compare its hash, instead of only those whose size or time has changed.
         progress: called with (files ready, files in all).
-        annotations: the file or folder to read annotations from, instead of looking for one.
-        first: of a set that is made, how many videos are to be; the others count as missing.
+        annotations: the file or folder to read annotations from, instead of searching for one.
+        first: number of videos to generate; the others count as missing.
     """
 
     subset: str
@@ -193,7 +196,7 @@ class Request:
 
     def __post_init__(self) -> None:
         if self.first is not None and self.first < 1:
-            raise BadValue(f"at least one video must be made, got {self.first}")
+            raise BadValue(f"first must be at least 1, got {self.first}")
         if self.jobs < 1:
             raise BadValue(f"jobs must be at least 1, got {self.jobs}")
         if self.seed < 0:
@@ -202,15 +205,15 @@ class Request:
 
 @dataclass(frozen=True)
 class DatasetKind:
-    """An entry of the shelf: the subsets there are, and the function that gives one of them.
+    """Registered data set: its subsets, and the function that loads one of them.
 
     Attributes:
-        subsets: their names; none if each folder has its own.
-        task: what the set is for; empty if each folder decides it.
-        on_disk: whether the videos are the user's own and lie in a folder; otherwise they are made.
-        usual: the subset that results are given for; empty if each folder decides it.
-        videos: how many videos its publication counts in a subset, where a copy could pass for all of it.
-        classes: and how many classes; 0 if that is open.
+        subsets: names of the subsets; empty if they depend on the folder.
+        task: task of the set; empty if it depends on the folder.
+        on_disk: whether the videos are the user's own in a folder; otherwise they are generated.
+        usual: default subset; empty if it depends on the folder.
+        videos: number of videos of a subset in its publication, to detect incomplete copies.
+        classes: number of classes; 0 if it is open.
     """
 
     name: str
@@ -228,7 +231,7 @@ class DatasetKind:
         return " ".join((self.load.__doc__ or "").strip().split("\n\n")[0].split())
 
     def check_subset(self, subset: str) -> None:
-        """Raise unless there is a subset of this name."""
+        """Raise if there is no subset of this name."""
         if self.subsets and subset not in self.subsets:
             raise UnknownName(f"subset of {self.name}", subset, self.subsets)
 
@@ -248,10 +251,10 @@ def dataset(
     videos: Mapping[str, int] | None = None,
     classes: int = 0,
 ) -> Callable[[Loader], Loader]:
-    """Put a function that gives a data set on the shelf; see `DatasetKind`."""
+    """Register a function that loads a data set; see `DatasetKind`."""
 
-    def put(load: Loader) -> Loader:
+    def register(load: Loader) -> Loader:
         datasets.add(name, DatasetKind(name, subsets, load, task, on_disk, usual, videos or {}, classes))
         return load
 
-    return put
+    return register

@@ -1,4 +1,4 @@
-"""Labelled frames in sets that look alike, as they come with a data set: what pm-k is computed from."""
+"""Labelled sets of similar frames in a data set, for pm-k."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jostle.core.types.boxes import Boxes
 
 @dataclass(frozen=True)
 class FrameSets:
-    """Anchors, the frames that look like them, and the classes of both.
+    """Anchors, the frames similar to them, and the classes of both.
 
     A frame is named by its video and its own name there, `<video>/<frame>`.
 
@@ -39,7 +39,7 @@ class FrameSets:
         return tuple(dict.fromkeys(frame.rpartition("/")[0] for frame in self.frames))
 
     def without(self, absent: Collection[str]) -> FrameSets:
-        """What is left when frames are absent: a set without its anchor goes, other frames leave their sets."""
+        """Return the sets without some frames; a set without its anchor is dropped."""
         gone = set(absent)
         sets = {a: [f for f in others if f not in gone] for a, others in self.sets.items() if a not in gone}
         return FrameSets(sets, {frame: labels for frame, labels in self.labels.items() if frame not in gone})
@@ -53,7 +53,7 @@ class FrameSets:
 
 @dataclass(frozen=True)
 class BoxSets:
-    """Anchors, the frames that look like them, and the objects in both.
+    """Anchors, the frames similar to them, and the objects in both.
 
     A frame is named by its video and its own name there, `<video>/<frame>`.
 
@@ -83,18 +83,20 @@ class BoxSets:
         return FrameSets(self.sets, {}).videos
 
     def without(self, absent: Collection[str]) -> BoxSets:
-        """What is left when frames are absent: a set without its anchor goes, other frames leave their sets."""
+        """Return the sets without some frames; a set without its anchor is dropped."""
         gone = set(absent)
         boxes = {frame: boxes for frame, boxes in self.boxes.items() if frame not in gone}
         return BoxSets(self.classes, FrameSets(self.sets, {}).without(absent).sets, boxes)
 
     def only(self, classes: Collection[str]) -> BoxSets:
-        """The same with boxes of these classes only; the numbers stay."""
-        wanted = [i for i, name in enumerate(self.classes) if name in set(classes)]
-        if len(wanted) == len(self.classes):
+        """Return the sets with boxes of these classes only; class numbers stay."""
+        indices = [i for i, name in enumerate(self.classes) if name in set(classes)]
+        if len(indices) == len(self.classes):
             return self
-        kept = {frame: np.isin(boxes.label, wanted) for frame, boxes in self.boxes.items()}
-        boxes = {frame: Boxes(one.box[kept[frame]], one.label[kept[frame]]) for frame, one in self.boxes.items()}
+        filtered = {frame: np.isin(boxes.label, indices) for frame, boxes in self.boxes.items()}
+        boxes = {
+            frame: Boxes(one.box[filtered[frame]], one.label[filtered[frame]]) for frame, one in self.boxes.items()
+        }
         return BoxSets(self.classes, self.sets, boxes)
 
     def __len__(self) -> int:

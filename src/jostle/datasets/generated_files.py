@@ -1,8 +1,8 @@
-"""A folder of files made by recipe: whole, recorded, and made again when they are not what was recorded.
+"""Folder of generated files with a manifest, which are rebuilt if they differ from it.
 
-A manifest in the folder has a line for each finished file, added when the file is in its place. A file without a
-line was not finished and counts as absent. Work that is killed goes on where it was, and two processes may fill one
-folder at the same time, as they make the same bytes.
+A manifest in the folder has a line for each finished file, appended after the file was renamed into place. A file
+without a line was not finished and counts as missing. Interrupted work is resumed, and two processes may fill one
+folder at the same time, as they write the same bytes.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from jostle.datasets.dataset import Files, Progress
+from jostle.datasets.dataset import FileCounts, Progress
 from jostle.errors import DataError, JostleError, MediaError, ResourceError
 from jostle.io.video.source import fingerprint_of, identity_of
-from jostle.parallel.workers import worked
+from jostle.parallel.workers import map_unordered
 
 MANIFEST = "manifest.jsonl"
-STALE_S = 600.0  # a temporary file that nobody has touched for so long was left by a process that is gone
+STALE_S = 600.0  # age from which a temporary file counts as abandoned
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class Recipe(Protocol):
-    """How one file is made; it travels to another process, so it is plain data.
+class FileRecipe(Protocol):
+    """Recipe of one file; plain data, as it is sent to other processes.
 
     Attributes:
-        name: the file's path inside its folder, with slashes.
-        key: what else decides its bytes; a file with another key counts as another file.
+        name: path of the file inside its folder, with slashes.
+        key: everything else that determines its bytes; a file with another key counts as another file.
     """
 
     @property
@@ -46,12 +46,12 @@ class Recipe(Protocol):
     def key(self) -> str: ...
 
     def write(self, path: Path) -> None:
-        """Make the file; it must appear under `path` only when it is whole."""
+        """Write the file; it must appear under `path` only when it is complete."""
 
 
 @dataclass(frozen=True)
-class Line:
-    """What is recorded of a finished file."""
+class ManifestLine:
+    """Manifest line of a finished file."""
 
     file: str
     key: str
@@ -62,20 +62,20 @@ class Line:
 
 def fill(
     folder: Path,
-    recipes: Sequence[Recipe],
+    recipes: Sequence[FileRecipe],
     *,
     jobs: int = 1,
     verify: bool = False,
-    on_bad: Callable[[Recipe, JostleError], None] | None = None,
+    on_bad: Callable[[FileRecipe, JostleError], None] | None = None,
     progress: Progress | None = None,
-) -> Files:
-    """See to it that every file is in `folder` and whole; make those that are not.
+) -> FileCounts:
+    """Ensure that every file exists in `folder` and is intact, generating those that are not.
 
     The size of every file is checked, and its hash too if its time is not the recorded one, or if `verify`.
 
     Args:
-        jobs: processes that work at once; the bytes do not depend on it.
-        on_bad: told of a file that cannot be made, which is then left out; without it the first one ends it all.
+        jobs: number of worker processes; the bytes do not depend on it.
+        on_bad: called with a file that cannot be generated, which is skipped; without it the first error is raised.
         progress: called with (files ready, files in all).
 
     Raises:
@@ -91,7 +91,7 @@ def fill(
     ready, bad = len(recipes) - len(missing), 0
     if missing:
         _make_folders(folder, missing)
-        finished = worked(partial(_making_in, folder), missing, jobs)
+        finished = map_unordered(partial(_start_worker, folder), missing, jobs)
         with _Journal(folder) as journal, contextlib.closing(finished):
             for recipe, error in finished:
                 if error is None:
@@ -104,19 +104,19 @@ def fill(
                 ready += 1
                 if progress:
                     progress(ready, len(recipes))
-    return Files(len(missing) - replaced - bad, len(recipes) - len(missing), replaced)
+    return FileCounts(len(missing) - replaced - bad, len(recipes) - len(missing), replaced)
 
 
-def recorded(folder: Path) -> dict[str, str]:
-    """The hash of each file that the folder's manifest knows, by its path inside the folder."""
+def read_hashes(folder: Path) -> dict[str, str]:
+    """Return the hash of each file of the folder's manifest, by its path inside the folder."""
     return {line.file: line.sha256 for line in _read_manifest(folder).values()}
 
 
-def _making_in(folder: Path) -> Callable[[Recipe], JostleError | None]:
+def _start_worker(folder: Path) -> Callable[[FileRecipe], JostleError | None]:
     return partial(_attempt, folder)
 
 
-def _attempt(folder: Path, recipe: Recipe) -> JostleError | None:
+def _attempt(folder: Path, recipe: FileRecipe) -> JostleError | None:
     try:
         recipe.write(folder / recipe.name)
     except JostleError as error:
@@ -124,7 +124,7 @@ def _attempt(folder: Path, recipe: Recipe) -> JostleError | None:
     return None
 
 
-def _is_whole(folder: Path, recipe: Recipe, lines: dict[str, Line], *, verify: bool) -> bool:
+def _is_whole(folder: Path, recipe: FileRecipe, lines: dict[str, ManifestLine], *, verify: bool) -> bool:
     line = lines.get(recipe.name)
     if line is None or line.key != recipe.key:
         return False
@@ -140,30 +140,30 @@ def _is_whole(folder: Path, recipe: Recipe, lines: dict[str, Line], *, verify: b
     except (OSError, MediaError):
         return False
     if changed_ns != line.mtime_ns:
-        # Copied or touched, and the same. A folder that cannot be written to is read again next time.
+        # Copied or touched, but identical. In a read-only folder it is hashed again next time.
         with contextlib.suppress(JostleError), _Journal(folder) as journal:
             journal.add(replace(line, mtime_ns=changed_ns))
     return True
 
 
-def _line(folder: Path, recipe: Recipe) -> Line:
+def _line(folder: Path, recipe: FileRecipe) -> ManifestLine:
     path = folder / recipe.name
     try:
-        return Line(recipe.name, recipe.key, *_state(path), sha256_of(path))
+        return ManifestLine(recipe.name, recipe.key, *_state(path), sha256_of(path))
     except OSError as error:
-        raise _explained(error, path, "read") from None
+        raise _wrap_os_error(error, path, "read") from None
 
 
 def _state(path: Path) -> tuple[int, int]:
     if path.is_dir():
-        _, found = identity_of(path)
-        return found.size, found.mtime_ns
+        _, identity = identity_of(path)
+        return identity.size, identity.mtime_ns
     facts = path.stat()
     return facts.st_size, facts.st_mtime_ns
 
 
 def sha256_of(path: Path) -> str:
-    """The hash of a file, or of a folder of images.
+    """Return the hash of a file, or of a folder of images.
 
     Raises:
         OSError, MediaError: if it cannot be read.
@@ -174,19 +174,19 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_manifest(folder: Path) -> dict[str, Line]:
-    """The last line of each file. What cannot be understood is passed over, and its file made again."""
+def _read_manifest(folder: Path) -> dict[str, ManifestLine]:
+    """Read the last line of each file; invalid lines are ignored, and their files generated again."""
     path = folder / MANIFEST
     try:
         text = path.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise _explained(error, path, "read") from None
+        raise _wrap_os_error(error, path, "read") from None
     lines = {}
     for written in text.split("\n"):
         try:
-            line = Line(**json.loads(written))
+            line = ManifestLine(**json.loads(written))
         except (ValueError, TypeError):
             continue
         if isinstance(line.file, str):
@@ -195,24 +195,24 @@ def _read_manifest(folder: Path) -> dict[str, Line]:
 
 
 class _Journal:
-    """The manifest, open for adding lines."""
+    """The manifest, open for appending lines."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / MANIFEST
         try:
             self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         except OSError as error:
-            raise _explained(error, self._path, "written") from None
+            raise _wrap_os_error(error, self._path, "written") from None
 
-    def add(self, line: Line) -> None:
-        """Add a line in one piece. It begins with a line end, in case a killed process left half a line."""
+    def add(self, line: ManifestLine) -> None:
+        """Append a line at once, after a newline in case a killed process left a partial line."""
         data = f"\n{json.dumps(asdict(line))}\n".encode()
         try:
             if os.write(self._handle, data) < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(self._handle)
         except OSError as error:
-            raise _explained(error, self._path, "written") from None
+            raise _wrap_os_error(error, self._path, "written") from None
 
     def __enter__(self) -> _Journal:
         return self
@@ -221,27 +221,27 @@ class _Journal:
         os.close(self._handle)
 
 
-def _make_folders(folder: Path, recipes: Sequence[Recipe]) -> None:
-    for place in dict.fromkeys([folder, *((folder / recipe.name).parent for recipe in recipes)]):
+def _make_folders(folder: Path, recipes: Sequence[FileRecipe]) -> None:
+    for directory in dict.fromkeys([folder, *((folder / recipe.name).parent for recipe in recipes)]):
         try:
-            place.mkdir(parents=True, exist_ok=True)
-            _sweep(place)
+            directory.mkdir(parents=True, exist_ok=True)
+            _sweep(directory)
         except OSError as error:
-            raise _explained(error, place, "written") from None
+            raise _wrap_os_error(error, directory, "written") from None
 
 
-def _sweep(place: Path) -> None:
-    """Remove what killed processes left behind."""
+def _sweep(directory: Path) -> None:
+    """Remove temporary files of killed processes."""
     oldest = time.time() - STALE_S
-    for left in place.glob(".*.part-*"):
+    for left in directory.glob(".*.part-*"):
         with contextlib.suppress(OSError):
             if left.stat().st_mtime < oldest:
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
-def _explained(error: OSError, path: Path, what: str) -> JostleError:
+def _wrap_os_error(error: OSError, path: Path, what: str) -> JostleError:
     if error.errno in _FULL:
-        return ResourceError(f"no room on the disk for {path}; free some, then run again")
+        return ResourceError(f"no space left on the disk for {path}; free some, then run again")
     return DataError(
         f"{path}: cannot be {what} ({error.strerror}); correct that, or choose another folder by $JOSTLE_CACHE",
         fault="F65",

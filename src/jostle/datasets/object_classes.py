@@ -1,4 +1,4 @@
-"""Which class of a data set an object detector means: by name where both have names, else by number."""
+"""Matching of an object detector's classes with those of a data set, by name or else by number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue
-from jostle.io.files.video_ids import listing
+from jostle.io.files.video_ids import join_names
 
 # What COCO calls a class of ImageNet-Vid otherwise.
 SAME = {
@@ -25,31 +25,31 @@ SAME = {
 
 @dataclass(frozen=True)
 class ObjectMatch:
-    """How labels of a detector become those of a data set.
+    """Mapping from a detector's labels to those of a data set.
 
     Attributes:
         how: by name, or by number.
         numbers: of each of the detector's classes the number in the data set, -1 for one that it lacks; None for the
             same numbers.
-        known: the data set's classes that the detector can find; the others are not asked of it.
+        known: the data set's classes that the detector can find; the others are not scored.
     """
 
     how: Literal["by name", "by number"]
     numbers: tuple[int, ...] | None
     known: tuple[str, ...]
 
-    def apply(self, found: Boxes) -> Boxes:
-        """Boxes of the data set's classes; others are dropped."""
+    def apply(self, boxes: Boxes) -> Boxes:
+        """Return the boxes of the data set's classes; others are dropped."""
         if self.numbers is None:
-            inside = (found.label >= 0) & (found.label < len(self.known))
-            label = found.label
+            inside = (boxes.label >= 0) & (boxes.label < len(self.known))
+            label = boxes.label
         else:
             table = np.array([*self.numbers, -1], np.int64)
-            outside = (found.label < 0) | (found.label >= len(self.numbers))
-            label = table[np.where(outside, -1, found.label)]
+            outside = (boxes.label < 0) | (boxes.label >= len(self.numbers))
+            label = table[np.where(outside, -1, boxes.label)]
             inside = label >= 0
-        score = None if found.score is None else found.score[inside]
-        return Boxes(found.box[inside], label[inside], score)
+        score = None if boxes.score is None else boxes.score[inside]
+        return Boxes(boxes.box[inside], label[inside], score)
 
 
 def match_objects(model: str, own: Sequence[str], classes: Sequence[str]) -> ObjectMatch:
@@ -73,8 +73,8 @@ def match_objects(model: str, own: Sequence[str], classes: Sequence[str]) -> Obj
     known = tuple(name for i, name in enumerate(classes) if i in numbers)
     if not known:
         raise BadValue(
-            f"{model} knows none of the data set's {len(classes)} classes, {listing(classes)}; its own {len(own)} are "
-            f"{listing(own)}"
+            f"{model} knows none of the data set's {len(classes)} classes, {join_names(classes)}; "
+            f"its own {len(own)} are {join_names(own)}"
         )
     return ObjectMatch("by name", numbers, known)
 

@@ -1,4 +1,4 @@
-"""Which videos a folder holds, files or folders of images, whether two are one, and how many of a list are there."""
+"""Search of folders for videos, detection of duplicates, and coverage of a list of videos."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jostle.errors import DataError
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, id_of, listing, normal_id, shown
+from jostle.io.files.video_ids import VIDEO_SUFFIXES, id_of, join_names, normalize_id, quote_name
 from jostle.io.video.frame_folder import is_image_name
 from jostle.io.video.source import fingerprint_of, identity_of
 from jostle.io.video.validation import Identity
@@ -22,7 +22,7 @@ _PAIRS = {"u": "v", "v": "u", "x": "y", "y": "x"}  # and what such a folder is c
 
 
 class VideoFiles(dict[str, Path]):
-    """Video files by id, or folders of images, and what the search left out.
+    """Video files by id, or folders of images, and the files that were skipped.
 
     Attributes:
         skipped: (path, reason) of everything that is named like a video and was not taken.
@@ -34,27 +34,27 @@ class VideoFiles(dict[str, Path]):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One line for each reason, with a count and the first few paths."""
+        """One line for each reason to skip, with a count and the first few paths."""
         counts = Counter(reason for _, reason in self.skipped)
         return tuple(
-            f"{count} skipped, {reason}: " + listing(str(path) for path, why in self.skipped if why == reason)
+            f"{count} skipped, {reason}: " + join_names(str(path) for path, why in self.skipped if why == reason)
             for reason, count in sorted(counts.items())
         )
 
 
 def id_at(path: Path) -> str:
-    """The id of a video: the name of a file without its suffix, of a folder of images as it is.
+    """Return the id of a video: a file name without suffix, or the name of a folder of images.
 
     >>> id_at(Path("videos/a.mp4"))
     'a'
     """
     if path.is_dir():
-        return normal_id(os.fsencode(path.resolve().name).decode("utf-8", "surrogateescape"))
+        return normalize_id(os.fsencode(path.resolve().name).decode("utf-8", "surrogateescape"))
     return id_of(path)
 
 
 def holds_frames(folder: Path) -> bool:
-    """Whether a folder is one video: it holds numbered images, and no video file.
+    """Return whether a folder is one video: it holds numbered images, and no video file.
 
     Raises:
         DataError: F20 if it holds both, of which neither is guessed.
@@ -66,15 +66,15 @@ def holds_frames(folder: Path) -> bool:
     images, files = any(map(is_image_name, names)), [name for name in names if _named_as_video(name)]
     if images and files:
         raise DataError(
-            f"{folder}: holds both images and video files ({listing(map(shown, sorted(files)))}); give one of the "
-            "files, or put the images into a folder of their own",
+            f"{folder}: holds both images and video files ({join_names(map(quote_name, sorted(files)))}); pass one of "
+            "the files, or put the images into a folder of their own",
             fault="F20",
         )
     return images
 
 
 def find_videos(root: str | Path) -> VideoFiles:
-    """Every video under `root`, by id; the id is the file's name without its suffix.
+    """Find every video under `root`, by id; the id is the file's name without its suffix.
 
     Where there are no video files, folders of images are the videos, and their names the ids; `root` itself may be
     one. Beside video files they are left out, as pictures of something else.
@@ -94,13 +94,13 @@ def find_videos(root: str | Path) -> VideoFiles:
         by_id = {video_id: paths for video_id, paths in files.items() if paths}
     files = dict(sorted(by_id.items()))
     doubles = [
-        f"{shown(video_id)} ({' and '.join(shown(str(p.relative_to(top))) for p in paths)})"
+        f"{quote_name(video_id)} ({' and '.join(quote_name(str(p.relative_to(top))) for p in paths)})"
         for video_id, paths in files.items()
         if len(paths) > 1
     ]
     if doubles:
         raise DataError(
-            f"{top}: {len(doubles)} id(s) have more than one file: {listing(doubles, separator='; ')}; "
+            f"{top}: {len(doubles)} id(s) have more than one file: {join_names(doubles, separator='; ')}; "
             "move one of each away, or pass an explicit map from id to file",
             fault="F20",
         )
@@ -108,7 +108,7 @@ def find_videos(root: str | Path) -> VideoFiles:
 
 
 def every_video(root: str | Path) -> tuple[dict[str, list[Path]], list[tuple[Path, str]]]:
-    """All videos under `root`, by id, and (path, reason) of what was left out; see `find_videos`.
+    """Return all videos under `root` by id, and (path, reason) of skipped ones; see `find_videos`.
 
     A folder of numbered images is a video, unless video files lie in it too; `root` is one if there is nothing else.
 
@@ -135,7 +135,7 @@ def every_video(root: str | Path) -> tuple[dict[str, list[Path]], list[tuple[Pat
 
 
 def duplicates(files: Mapping[str, Path]) -> list[tuple[str, ...]]:
-    """Groups of ids whose files are one file or hold the same bytes, in the order of `files`.
+    """Return groups of ids whose files are identical, in the order of `files`.
 
     Folders of images are the same if their images are, by name and content. Only files of equal size are read. Empty
     files are no copies of each other: they are each broken alone.
@@ -162,18 +162,19 @@ def refuse_duplicates(files: Mapping[str, Path]) -> None:
     groups = duplicates(files)
     if groups:
         listed = [
-            " = ".join(f"{shown(video_id)} ({shown(str(files[video_id]))})" for video_id in ids) for ids in groups
+            " = ".join(f"{quote_name(video_id)} ({quote_name(str(files[video_id]))})" for video_id in ids)
+            for ids in groups
         ]
         raise DataError(
-            f"{len(groups)} video(s) appear under more than one id: {listing(listed, separator='; ')}; "
+            f"{len(groups)} video(s) appear under more than one id: {join_names(listed, separator='; ')}; "
             "remove one of each, or pass an explicit map from id to file",
             fault="F20",
         )
 
 
 @dataclass(frozen=True)
-class Coverage:
-    """How many of the videos a list names are there; it travels with every number computed from them.
+class VideoCoverage:
+    """Coverage of a list of videos by existing files, reported with every score computed from them.
 
     Attributes:
         used: listed and present.
@@ -194,22 +195,22 @@ class Coverage:
     def __str__(self) -> str:
         parts = []
         if self.missing:
-            parts.append(f"{len(self.missing)} missing: {listing(map(shown, self.missing))}")
+            parts.append(f"{len(self.missing)} missing: {join_names(map(quote_name, self.missing))}")
         if self.unlisted:
             parts.append(f"{len(self.unlisted)} unlisted")
         gaps = f" ({'; '.join(parts)})" if parts else ""
         return f"{len(self.used)} of {len(self.used) + len(self.missing)} videos{gaps}"
 
 
-def coverage(listed_ids: Iterable[str], present_ids: Iterable[str]) -> Coverage:
-    """What a list and a folder have in common, matched under NFC; every id comes back in its normal form.
+def coverage(listed_ids: Iterable[str], present_ids: Iterable[str]) -> VideoCoverage:
+    """Compare a list with the videos that exist, by ids in NFC.
 
     >>> print(coverage(["a", "b", "c"], ["c", "a", "x"]))
     2 of 3 videos (1 missing: b; 1 unlisted)
     """
-    listed = dict.fromkeys(map(normal_id, listed_ids))
-    present = dict.fromkeys(map(normal_id, present_ids))
-    return Coverage(
+    listed = dict.fromkeys(map(normalize_id, listed_ids))
+    present = dict.fromkeys(map(normalize_id, present_ids))
+    return VideoCoverage(
         used=tuple(i for i in listed if i in present),
         missing=tuple(i for i in listed if i not in present),
         unlisted=tuple(i for i in present if i not in listed),
@@ -217,7 +218,7 @@ def coverage(listed_ids: Iterable[str], present_ids: Iterable[str]) -> Coverage:
 
 
 def _candidates(top: Path, home: Path, skipped: list[tuple[Path, str]]) -> Iterator[Path]:
-    """Paths named like videos, in sorted order; folders that cannot be entered go to `skipped`."""
+    """Yield paths with names of videos, in sorted order; unreadable folders go to `skipped`."""
 
     def note(error: OSError) -> None:
         skipped.append((Path(error.filename), "folder that cannot be read"))
@@ -238,7 +239,7 @@ def _candidates(top: Path, home: Path, skipped: list[tuple[Path, str]]) -> Itera
 
 
 def _refusal(path: Path, home: Path) -> str:
-    """Why a path named like a video is not taken as one; empty if it is."""
+    """Return why a path with the name of a video is skipped; empty if it is not."""
     if path.name.startswith("._"):
         return "resource fork of another file"
     if _is_flow(path):
@@ -277,21 +278,21 @@ def _lies_in(path: Path, home: Path) -> bool:
 
 
 def _distinct(paths: list[Path]) -> list[Path]:
-    """`paths` without links to others among them; a file itself comes before a link to it."""
+    """Return `paths` without links to others among them; a file comes before a link to it."""
     if len(paths) == 1:
         return paths
-    kept: dict[Path, Path] = {}
+    unique: dict[Path, Path] = {}
     for path in sorted(paths, key=lambda p: (p.is_symlink(), os.fsencode(p))):
-        kept.setdefault(path.resolve(), path)
-    return list(kept.values())
+        unique.setdefault(path.resolve(), path)
+    return list(unique.values())
 
 
 def _facts(path: Path) -> Identity:
     try:
         if path.is_dir():
             return identity_of(path)[1]
-        found = path.stat()
-        return Identity(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        status = path.stat()
+        return Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
 

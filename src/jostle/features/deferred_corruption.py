@@ -1,6 +1,6 @@
-"""Frames that are struck where the network is: they travel as they are, and with them goes what is to be done to them.
+"""Corruption deferred to the device of the network: frames travel clean, together with what is to be done to them.
 
-A GPU makes the bytes that a core would, in a tenth to a hundredth of the time for most corruptions.
+A GPU produces the same bytes as a CPU core, in a tenth to a hundredth of the time for most corruptions.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.corruptions.engine.context import Mask
-from jostle.corruptions.engine.stages import Source
+from jostle.corruptions.engine.stages import PipelineSource
 
 Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Strike:
-    """What is done to some frames of a video before a network sees them.
+class DeferredCorruption:
+    """Corruption to apply to some frames of a video before a network sees them.
 
     Attributes:
-        spec: as it is written; empty for nothing.
+        spec: the spec as text; empty for none.
         numbers: of the frames in their video, (N,), or of clips (B, T).
-        times: when they are shown, in seconds.
-        struck: which of them the corruption strikes.
-        kind: what all have in common: frames are looked at together whatever is done to each.
+        times: timestamps in seconds.
+        affected: mask of the frames that the corruption changes.
+        kind: the same for all, so that frames with different corruptions share a batch.
     """
 
     spec: str = ""
@@ -37,14 +37,16 @@ class Strike:
     fps: Fraction = Fraction(30)
     numbers: Any = ()
     times: Any = ()
-    struck: Any = ()
+    affected: Any = ()
     kind: ClassVar[str] = "strike"
 
     @classmethod
-    def on(cls, spec: str, video: Source, mask: Mask, seed: int, name: str, numbers: Indices) -> Strike:
-        """On frames of these numbers, where the mask of the video's frames says so."""
+    def on(
+        cls, spec: str, video: PipelineSource, mask: Mask, seed: int, name: str, numbers: Indices
+    ) -> DeferredCorruption:
+        """Create the corruption of the frames with these indices, where the video's mask selects them."""
         return cls(spec, seed, name, video.fps, numbers, video.pts[numbers], mask[numbers])
 
 
-UNTOUCHED = Strike()
-Striking = Callable[[Indices], Strike]  # what a cell does to frames of these numbers
+NO_CORRUPTION = DeferredCorruption()
+DeferredCorruptionFactory = Callable[[Indices], DeferredCorruption]  # from frame indices to the corruption of a cell

@@ -1,4 +1,4 @@
-"""Features of many videos: some at once, taken up where a stopped run left off, bad videos set aside."""
+"""Feature extraction of many videos: parallel, resumable, unreadable videos set aside."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, JostleError, ResourceError
 from jostle.features.engine import Progress, VideoFeatures
 from jostle.features.frames import KEEP_BYTES
-from jostle.features.interpolation import Finder, Mended
+from jostle.features.interpolation import MendingResult, MendingStrategy
 from jostle.features.result import Cost, Extraction
 from jostle.features.store import (
-    Entry,
+    FeatureOrigin,
     FeatureStore,
-    Origin,
+    VideoEntry,
     read_extraction,
     read_store,
     write_extraction,
 )
-from jostle.features.windows import ReleasedFault, Rule, WindowGrid
+from jostle.features.windows import ReleasedBug, Rule, WindowGrid
 from jostle.io.files.fingerprint import source_state
-from jostle.io.files.video_ids import file_name_for, listing, refuse_collisions, shown
+from jostle.io.files.video_ids import file_name_for, join_names, quote_name, refuse_collisions
 from jostle.io.video.decode import Reader
 from jostle.models.extractors.protocol import FeatureExtractor
-from jostle.parallel.workers import worked
+from jostle.parallel.workers import map_unordered
 
 Loader = Callable[[], FeatureExtractor]
-FinderLoader = Callable[[], Finder]
-Result = tuple[Entry, Cost] | JostleError
+FinderLoader = Callable[[], MendingStrategy]
+Result = tuple[VideoEntry, Cost] | JostleError
 
 
 @dataclass(frozen=True)
-class Corrupting:
-    """What befalls the videos before they are looked at: nothing by default.
+class CorruptionOptions:
+    """Corruption of the videos before extraction; none by default.
 
     Attributes:
         specs: in order, as written.
-        placement: which frames; None for what each spec says.
+        placement: which frames; None for each spec's default.
         segments: actions by video, for placements that need them.
-        truth: fingerprint of where they come from.
+        truth: fingerprint of the annotations.
     """
 
     specs: tuple[str, ...] = ()
@@ -60,15 +60,15 @@ class Corrupting:
 
 
 @dataclass(frozen=True)
-class Extracted:
-    """What became of a folder of videos.
+class ExtractionSummary:
+    """Summary of the extraction of a folder of videos.
 
     Attributes:
         made: ids of videos that were extracted.
-        kept: ids of those that were there already.
-        set_aside: ids of those that could not be used, and why.
-        warnings: what a user should know.
-        cost: what was computed for those that were made.
+        kept: ids of videos whose features existed already.
+        set_aside: ids of videos that could not be used, and why.
+        warnings: warnings for the user.
+        cost: amount of computation for the extracted videos.
     """
 
     folder: Path
@@ -80,15 +80,15 @@ class Extracted:
 
 
 @dataclass(frozen=True)
-class _Order:
-    """One video for one worker."""
+class _ExtractionJob:
+    """Extraction of one video by one worker."""
 
     video_id: str
     path: Path
     out: Path
-    corrupting: Corrupting
+    corrupting: CorruptionOptions
     rule: Rule
-    released_faults: tuple[ReleasedFault, ...]
+    reproduce_bugs: tuple[ReleasedBug, ...]
     keep_frames: bool
     clean: Path | None
     threads: int | None
@@ -105,9 +105,9 @@ def extract_videos(
     *,
     name: str,
     weights: str | None = None,
-    corrupting: Corrupting = Corrupting(),  # noqa: B008
+    corrupting: CorruptionOptions = CorruptionOptions(),  # noqa: B008
     rule: Rule = "all",
-    released_faults: Sequence[ReleasedFault] = (),
+    reproduce_bugs: Sequence[ReleasedBug] = (),
     keep_frames: bool = False,
     clean: Path | None = None,
     mend: FinderLoader | None = None,
@@ -115,39 +115,39 @@ def extract_videos(
     overwrite: bool = False,
     jobs: int = 1,
     progress: Progress | None = None,
-) -> Extracted:
-    """Write the features of videos into a folder; those that are there and whole are left as they are.
+) -> ExtractionSummary:
+    """Write the features of videos into a folder, skipping videos whose features exist and are intact.
 
     Args:
         videos: files by id, or folders of images.
-        load: gives the extractor; every worker process calls it once, so for several jobs it has to be picklable.
-        name: of the extractor.
+        load: extractor factory, called once per process; must be picklable for several jobs.
+        name: name of the extractor.
         weights: fingerprint of its weights.
-        rule, released_faults: see `jostle.features.windows.WindowGrid`.
-        keep_frames: also write what was seen of each frame.
-        clean: folder of clean features of the same videos, made with `keep_frames`: only what a corruption changed
-            is computed.
-        mend: gives what says which frames were struck, as `load` does: what they touch is then replaced.
-        rates: of folders of images that do not say it themselves.
-        overwrite: replace features that were made otherwise.
-        jobs: videos at once, each in a process of its own.
-        progress: told of videos, or of the frames of a single one.
+        rule, reproduce_bugs: see `jostle.features.windows.WindowGrid`.
+        keep_frames: also write the features of single frames.
+        clean: folder of clean features of the same videos, extracted with `keep_frames`: only what a corruption
+            changed is computed.
+        mend: factory of the mending strategy, called like `load`.
+        rates: frame rates of image folders that do not state them.
+        overwrite: replace features of another origin.
+        jobs: number of worker processes.
+        progress: called with finished videos, or with the frames of a single one.
 
     Raises:
         JostleError: for a single video, what is wrong with it.
         DataError: if none of several videos could be used.
         ResourceError: if the disk is full; what is finished stays.
-        SourceChanged: if the folder holds features that were made otherwise.
+        SourceChanged: if the folder holds features of another origin.
     """
     refuse_collisions([file_name_for(video_id, ".npy") for video_id in videos], str(out))
     extractor, finder = load(), None if mend is None else mend()
     if keep_frames and extractor.frame_dim is None:
-        raise BadValue(f"{name} sees windows whole, so there is nothing to keep of single frames")
-    faults = tuple(sorted(set(released_faults)))
-    WindowGrid(extractor.spec.frames, extractor.spec.stride, rule, faults)  # says what is wrong with them
+        raise BadValue(f"{name} processes whole windows and has no frame features; leave out keep_frames")
+    faults = tuple(sorted(set(reproduce_bugs)))
+    WindowGrid(extractor.spec.frames, extractor.spec.stride, rule, faults)  # validates them
     if faults and not corrupting.specs:
-        raise BadValue(f"{', '.join(faults)}: clean rows are right in the released programs; name a corruption as well")
-    origin = Origin(
+        raise BadValue(f"{', '.join(faults)}: these bugs affect corrupted video only; name a corruption as well")
+    origin = FeatureOrigin(
         name,
         weights,
         extractor.spec.frames,
@@ -165,62 +165,70 @@ def extract_videos(
     if clean is not None:
         _check_clean(clean, origin)
     store = FeatureStore(out, origin, overwrite=overwrite)
-    orders, kept = [], []
+    pending, present = [], []
     jobs = max(min(jobs, len(videos)), 1)
     for video_id, path in videos.items():
-        own, threads = _own(corrupting, video_id), 1 if jobs > 1 else None
-        order = _Order(video_id, path, out, own, rule, faults, keep_frames, clean, threads, (rates or {}).get(video_id))
-        if _is_done(store, order):
-            kept.append(video_id)
+        options, threads = _options_for(corrupting, video_id), 1 if jobs > 1 else None
+        job = _ExtractionJob(
+            video_id, path, out, options, rule, faults, keep_frames, clean, threads, (rates or {}).get(video_id)
+        )
+        if _is_done(store, job):
+            present.append(video_id)
         else:
-            orders.append(order)
-    made, cost, warnings = [], Cost(), list(store.warnings)
-    told = progress if len(videos) == 1 else None
+            pending.append(job)
+    extracted, cost, warnings = [], Cost(), list(store.warnings)
+    frame_progress = progress if len(videos) == 1 else None
     try:
-        # One that works here has loaded its extractor.
-        here = partial(_attempt, extractor=extractor, finder=finder, progress=told)
-        start = partial(_working, load, mend, _functions(corrupting)) if min(jobs, len(orders)) > 1 else lambda: here
-        with closing(worked(start, orders, jobs)) as results:
-            for done, (order, result) in enumerate(results, 1):
+        # This process has loaded the extractor already.
+        here = partial(_attempt, extractor=extractor, finder=finder, progress=frame_progress)
+        start = (
+            partial(_start_worker, load, mend, _registered_functions(corrupting))
+            if min(jobs, len(pending)) > 1
+            else lambda: here
+        )
+        with closing(map_unordered(start, pending, jobs)) as results:
+            for done, (job, result) in enumerate(results, 1):
                 if isinstance(result, JostleError):
                     if len(videos) == 1:
                         raise result
-                    store.leave_out(order.video_id, str(result))
+                    store.leave_out(job.video_id, str(result))
                 else:
-                    entry, one = result
-                    store.add(order.video_id, entry)
-                    made.append(order.video_id)
-                    cost += one
-                    warnings += [f"{shown(order.video_id)}: {warning}" for warning in entry.warnings]
-                if progress is not None and told is None:
-                    progress(done, len(orders))
+                    entry, video_cost = result
+                    store.add(job.video_id, entry)
+                    extracted.append(job.video_id)
+                    cost += video_cost
+                    warnings += [f"{quote_name(job.video_id)}: {warning}" for warning in entry.warnings]
+                if progress is not None and frame_progress is None:
+                    progress(done, len(pending))
     finally:
         if store.videos or store.set_aside:
             store.save()
     if videos and len(store.set_aside) == len(videos):
         first, why = next(iter(store.set_aside.items()))
-        raise DataError(f"none of {len(videos)} videos could be used ({listing(videos)}); {shown(first)}: {why}")
-    return Extracted(out, tuple(made), tuple(kept), dict(store.set_aside), tuple(warnings), cost)
+        raise DataError(
+            f"none of {len(videos)} videos could be used ({join_names(videos)}); {quote_name(first)}: {why}"
+        )
+    return ExtractionSummary(out, tuple(extracted), tuple(present), dict(store.set_aside), tuple(warnings), cost)
 
 
-def features_of(
+def extract_video(
     path: Path,
     extractor: FeatureExtractor,
     *,
     video_id: str,
-    corrupting: Corrupting = Corrupting(),  # noqa: B008
+    corrupting: CorruptionOptions = CorruptionOptions(),  # noqa: B008
     rule: Rule = "all",
-    released_faults: Sequence[ReleasedFault] = (),
+    reproduce_bugs: Sequence[ReleasedBug] = (),
     clean: Extraction | None = None,
-    finder: Finder | None = None,
+    finder: MendingStrategy | None = None,
     threads: int | None = None,
     fps: Fraction | None = None,
     progress: Progress | None = None,
 ) -> tuple[Extraction, Reader, float]:
-    """The features of one video, how it was read, and the rate on the axis of the windows.
+    """Extract one video; return its features, its reader, and the frame rate on the axis of the windows.
 
     Args:
-        finder: says which frames were struck; what these touch is replaced.
+        finder: mending strategy.
 
     Raises:
         MediaError: if the file cannot be read, or changed meanwhile.
@@ -232,7 +240,7 @@ def features_of(
             reader,
             extractor,
             rule=rule,
-            released_faults=released_faults,
+            reproduce_bugs=reproduce_bugs,
             seed=corrupting.seed,
             video_id=video_id,
             segments=corrupting.segments.get(video_id),
@@ -254,103 +262,105 @@ def features_of(
     return done, reader, video.fps
 
 
-def said_of(mended: Mended | None) -> tuple[str, ...]:
-    """What a user should know about the struck frames of a video."""
-    if mended is None or not mended.struck.any():
+def mending_warnings(mended: MendingResult | None) -> tuple[str, ...]:
+    """Return warnings about the damaged frames of a video."""
+    if mended is None or not mended.damaged.any():
         return ()
-    found = f"{np.count_nonzero(mended.struck)} of {len(mended.struck)} frames were found struck"
-    return (f"{found}: nothing sound is left to lean on, so all stays as it is",) if mended.left else (found,)
+    summary = f"{np.count_nonzero(mended.damaged)} of {len(mended.damaged)} frames are damaged"
+    return (f"{summary}: too many to interpolate, so nothing was mended",) if mended.left else (summary,)
 
 
 def single_threaded() -> AbstractContextManager[None]:
-    """Features must not depend on how many cores there are, nor on how many videos are in hand."""
-    if "torch" not in sys.modules:  # then the extractor is of another kind
+    """Limit torch to one thread, so that features do not depend on the number of cores or jobs."""
+    if "torch" not in sys.modules:  # the extractor does not use torch
         return nullcontext()
     from jostle.models.precision import one_thread
 
     return one_thread()
 
 
-def _is_done(store: FeatureStore, order: _Order) -> bool:
+def _is_done(store: FeatureStore, job: _ExtractionJob) -> bool:
     try:
-        source = source_state(order.path, order.fps)
+        source = source_state(job.path, job.fps)
     except JostleError:
-        return False  # whoever extracts it will say what is wrong with it
-    return store.is_done(order.video_id, source, with_frames=order.keep_frames)
+        return False  # reported when it is extracted
+    return store.is_done(job.video_id, source, with_frames=job.keep_frames)
 
 
 def _extract(
-    order: _Order, extractor: FeatureExtractor, finder: Finder | None, progress: Progress | None = None
-) -> tuple[Entry, Cost]:
-    source = source_state(order.path, order.fps)
-    done, reader, fps = features_of(
-        order.path,
+    job: _ExtractionJob, extractor: FeatureExtractor, finder: MendingStrategy | None, progress: Progress | None = None
+) -> tuple[VideoEntry, Cost]:
+    source = source_state(job.path, job.fps)
+    done, reader, fps = extract_video(
+        job.path,
         extractor,
-        video_id=order.video_id,
-        corrupting=order.corrupting,
-        rule=order.rule,
-        released_faults=order.released_faults,
-        clean=_clean(order, source, with_frames=extractor.frame_dim is not None),
+        video_id=job.video_id,
+        corrupting=job.corrupting,
+        rule=job.rule,
+        reproduce_bugs=job.reproduce_bugs,
+        clean=_read_clean(job, source, with_frames=extractor.frame_dim is not None),
         finder=finder,
-        threads=order.threads,
-        fps=order.fps,
+        threads=job.threads,
+        fps=job.fps,
         progress=progress,
     )
-    file, features_sha, frames_sha = write_extraction(order.out, order.video_id, done, with_frames=order.keep_frames)
-    warnings = (*reader.warnings, *said_of(done.mended))
+    file, features_sha, frames_sha = write_extraction(job.out, job.video_id, done, with_frames=job.keep_frames)
+    warnings = (*reader.warnings, *mending_warnings(done.mended))
     facts = (len(done.features), fps, len(reader), reader.end_s, features_sha, source, frames_sha, warnings)
-    return Entry(file, *facts), done.cost
+    return VideoEntry(file, *facts), done.cost
 
 
-def _clean(order: _Order, source: tuple[int, int], *, with_frames: bool) -> Extraction | None:
-    """The clean features of the video in hand, where there are any of this state of it."""
-    found = None if order.clean is None else read_store(order.clean)
-    if order.clean is None or found is None:
+def _read_clean(job: _ExtractionJob, source: tuple[int, int], *, with_frames: bool) -> Extraction | None:
+    """Read the clean features of a video, if a folder of them was given."""
+    stored = None if job.clean is None else read_store(job.clean)
+    if job.clean is None or stored is None:
         return None
-    entry = found[1].get(order.video_id)
+    entry = stored[1].get(job.video_id)
     if entry is None or entry.source != source:
-        why = "are not there" if entry is None else "are of another state of the file"
-        raise DataError(f"{order.clean}: clean features of {shown(order.video_id)} {why}; extract them first")
-    return read_extraction(order.clean, entry, with_frames=with_frames)
+        why = "are missing" if entry is None else "belong to another version of the file"
+        raise DataError(f"{job.clean}: clean features of {quote_name(job.video_id)} {why}; extract them first")
+    return read_extraction(job.clean, entry, with_frames=with_frames)
 
 
-def _check_clean(clean: Path, asked: Origin) -> None:
-    found = read_store(clean)
-    if found is None:
-        raise DataError(f"{clean}: no features.json there; give the folder that `jostle extract` wrote clean video to")
-    plain = Origin(asked.extractor, asked.weights, asked.window, asked.stride, asked.rule, asked.dim)
+def _check_clean(clean: Path, requested: FeatureOrigin) -> None:
+    stored = read_store(clean)
+    if stored is None:
+        raise DataError(f"{clean}: no features.json; pass the folder of clean features that `jostle extract` wrote")
+    plain = FeatureOrigin(
+        requested.extractor, requested.weights, requested.window, requested.stride, requested.rule, requested.dim
+    )
     for key in ("extractor", "weights", "window", "stride", "rule", "specs", "mend"):
-        here, wanted = getattr(found[0], key), getattr(plain, key)
-        if here != wanted:
-            raise BadValue(f"{clean}: not the clean features of this: {key} is {here!r}, not {wanted!r}")
+        value, expected = getattr(stored[0], key), getattr(plain, key)
+        if value != expected:
+            raise BadValue(f"{clean}: clean features do not match: {key} is {value!r}, not {expected!r}")
 
 
-def _own(corrupting: Corrupting, video_id: str) -> Corrupting:
-    """The same with the actions of one video only: it goes to another process."""
-    own = {video_id: corrupting.segments[video_id]} if video_id in corrupting.segments else {}
-    return Corrupting(corrupting.specs, corrupting.placement, corrupting.seed, own, corrupting.truth)
+def _options_for(corrupting: CorruptionOptions, video_id: str) -> CorruptionOptions:
+    """Return the options with the actions of one video only, to be sent to another process."""
+    segments = {video_id: corrupting.segments[video_id]} if video_id in corrupting.segments else {}
+    return CorruptionOptions(corrupting.specs, corrupting.placement, corrupting.seed, segments, corrupting.truth)
 
 
-def _functions(corrupting: Corrupting) -> tuple[Callable[..., Any], ...]:
-    """The registered functions that names stand for: whoever unpickles them knows the names, whosever they are."""
-    found: list[Callable[..., Any]] = [Spec.parse(spec).corruption.function for spec in corrupting.specs]
+def _registered_functions(corrupting: CorruptionOptions) -> tuple[Callable[..., Any], ...]:
+    """Return the registered functions of the options, whose unpickling registers them in a worker."""
+    functions: list[Callable[..., Any]] = [Spec.parse(spec).corruption.function for spec in corrupting.specs]
     if corrupting.placement is not None:
-        found.append(placements[corrupting.placement.partition(":")[0]].maker)
-    return tuple(found)
+        functions.append(placements[corrupting.placement.partition(":")[0]].maker)
+    return tuple(functions)
 
 
-def _working(
+def _start_worker(
     load: Loader, mend: FinderLoader | None, functions: tuple[Callable[..., Any], ...]
-) -> Callable[[_Order], Result]:
+) -> Callable[[_ExtractionJob], Result]:
     return partial(_attempt, extractor=load(), finder=None if mend is None else mend())
 
 
 def _attempt(
-    order: _Order, extractor: FeatureExtractor, finder: Finder | None, progress: Progress | None = None
+    job: _ExtractionJob, extractor: FeatureExtractor, finder: MendingStrategy | None, progress: Progress | None = None
 ) -> Result:
-    """The features of a video, or what is wrong with it; a full disk is no fault of the video."""
+    """Return the features of a video, or its error; a full disk is raised."""
     try:
-        return _extract(order, extractor, finder, progress)
+        return _extract(job, extractor, finder, progress)
     except ResourceError:
         raise
     except JostleError as error:

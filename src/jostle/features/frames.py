@@ -1,4 +1,4 @@
-"""Optical flow on its way to an extractor: of each pair of frames once, and of clean pairs only once for all states."""
+"""Caches of frames, optical flow and frame features on their way to an extractor."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.timing import spent_on
+from jostle.core.timing import measure_stage
 from jostle.core.types.clip import Frame, Frames
-from jostle.corruptions.engine.stages import MADE, Source, stretches
+from jostle.corruptions.engine.stages import MADE, PipelineSource, stretches
 from jostle.models.extractors.protocol import Features
 
 Flow = npt.NDArray[np.uint8]
@@ -20,56 +20,56 @@ Compute = Callable[[Frames, Frames], Flow]
 Pair = tuple[int, int]
 
 
-class KeptFlow:
-    """Flow between untouched frames of a video, as much of it as fits into `budget` bytes.
+class FlowCache:
+    """Cache of the flow between clean frames of a video, up to `budget` bytes.
 
-    What does not fit is computed whenever it is wanted. The first that come stay: a pass goes from the beginning to
-    the end, and one that pushed them out would find none of them again.
+    What does not fit is computed on every use. The first entries stay: a pass goes from the beginning to the end of the
+    video, and evicting them would leave nothing to hit in the next pass.
 
     Attributes:
-        computed: of how many pairs flow was computed, here and along corrupted states of the video.
+        computed: number of pairs whose flow was computed, in the clean video and in corrupted states.
     """
 
     def __init__(self, compute: Compute, budget: int) -> None:
         self.computed = 0
         self._compute = compute
         self._budget = budget
-        self._kept: dict[Pair, Flow] = {}
+        self._cached: dict[Pair, Flow] = {}
         self._used = 0
 
-    def along(self, came_from: Indices) -> FlowBelt:
-        """Flow between the frames of a state of the video, of which it is known what each was; see `origins`."""
-        return FlowBelt(self, came_from)
+    def for_state(self, came_from: Indices) -> SlidingFlow:
+        """Return the flow of a state of the video, whose frames have these origins; see `origins`."""
+        return SlidingFlow(self, came_from)
 
-    def of(self, pair: Pair) -> Flow | None:
-        """Flow from one untouched frame to another, if it was kept."""
-        return self._kept.get(pair)
+    def get(self, pair: Pair) -> Flow | None:
+        """Return the flow from one clean frame to another, or None."""
+        return self._cached.get(pair)
 
     def compute(self, first: Frames, second: Frames) -> Flow:
-        """Flow of pairs that are not known."""
+        """Compute and count the flow of uncached pairs."""
         self.computed += len(first)
         return self._compute(first, second)
 
-    def keep(self, pair: Pair, flow: Flow) -> None:
-        """Remember flow between untouched frames, while there is room."""
+    def put(self, pair: Pair, flow: Flow) -> None:
+        """Cache the flow between clean frames, if it fits."""
         if self._used + flow.nbytes <= self._budget:
-            self._kept[pair] = flow
+            self._cached[pair] = flow
             self._used += flow.nbytes
 
 
-class FlowBelt:
-    """Flow for windows of one state of a video that follow one another."""
+class SlidingFlow:
+    """Flow for successive windows of one state of a video."""
 
-    def __init__(self, known: KeptFlow, came_from: Indices) -> None:
-        self._known, self._came_from = known, came_from
+    def __init__(self, cache: FlowCache, came_from: Indices) -> None:
+        self._cache, self._came_from = cache, came_from
         self._held: dict[Pair, Flow] = {}
 
     def take(self, first: Indices, second: Indices, numbers: Indices, frames: Frames) -> Flow:
-        """(*shape, H', W', 2): flow from the frames of these numbers to those.
+        """Return the (*shape, H', W', 2) flow between frames of these indices.
 
         Args:
-            first, second: numbers of frames, of any shape, none of them lower than the lowest of the last call.
-            numbers: of all these frames, in order.
+            first, second: frame indices of any shape, none lower than the lowest of the last call.
+            numbers: indices of all these frames, in order.
             frames: those frames.
         """
         pairs = list(zip(first.ravel().tolist(), second.ravel().tolist(), strict=True))
@@ -78,73 +78,72 @@ class FlowBelt:
         missing = []
         for pair in dict.fromkeys(pairs):
             if pair not in self._held:
-                kept = self._known.of(self._untouched(pair))
-                if kept is None:
+                cached = self._cache.get(self._clean_pair(pair))
+                if cached is None:
                     missing.append(pair)
                 else:
-                    self._held[pair] = kept
+                    self._held[pair] = cached
         if missing:
             before, after = (frames[np.searchsorted(numbers, side)] for side in zip(*missing, strict=True))
-            for pair, flow in zip(missing, self._known.compute(before, after), strict=True):
+            for pair, flow in zip(missing, self._cache.compute(before, after), strict=True):
                 self._held[pair] = np.array(flow)  # a copy: a view would keep all of them alive
-                if MADE not in self._untouched(pair):
-                    self._known.keep(self._untouched(pair), self._held[pair])
+                if MADE not in self._clean_pair(pair):
+                    self._cache.put(self._clean_pair(pair), self._held[pair])
         return np.stack([self._held[pair] for pair in pairs]).reshape(*first.shape, *self._held[pairs[0]].shape)
 
-    def _untouched(self, pair: Pair) -> Pair:
-        """The frames of the clean video that a pair is; `MADE` is no key, as nothing is kept under it."""
+    def _clean_pair(self, pair: Pair) -> Pair:
+        """Return the clean frames that a pair equals; nothing is cached for `MADE`."""
         return int(self._came_from[pair[0]]), int(self._came_from[pair[1]])
 
 
-KEEP_BYTES = 256 * 2**20  # of decoded frames of one video, while several corruptions of it are looked at
-RECALL_BYTES = 64 * 2**20  # of what was seen of frames, for when they come again
+KEEP_BYTES = 256 * 2**20  # decoded frames of one video, while several corruptions of it are processed
+RECALL_BYTES = 64 * 2**20  # features of frames, by their pixels
 
 
-class KeptFrames:
-    """A source that decodes no frame twice, if all of them fit into `budget` bytes; itself a source.
+class CachedFrames:
+    """A source that decodes no frame of another twice, if all of them fit into `budget` bytes.
 
     Attributes:
-        decoded: how many frames were asked of the source below.
+        decoded: number of frames read from the source.
     """
 
-    def __init__(self, below: Source, budget: int = KEEP_BYTES) -> None:
-        self.size, self.pts, self.fps = below.size, below.pts, below.fps
+    def __init__(self, source: PipelineSource, budget: int = KEEP_BYTES) -> None:
+        self.size, self.pts, self.fps = source.size, source.pts, source.fps
         self.decoded = 0
-        self._below = below
-        shape = (len(below), *below.size, 3)
+        self._source = source
+        shape = (len(source), *source.size, 3)
         fits = int(np.prod(shape, dtype=np.int64)) <= budget
-        self._kept: Frames | None = np.empty(shape, np.uint8) if fits else None
-        self._have = np.zeros(len(below), np.bool_)
+        self._cached: Frames | None = np.empty(shape, np.uint8) if fits else None
+        self._loaded = np.zeros(len(source), np.bool_)
 
     def __len__(self) -> int:
-        return len(self._have)
+        return len(self._loaded)
 
     def block(self, lo: int, hi: int) -> Frames:
-        if self._kept is None:
+        if self._cached is None:
             self.decoded += hi - lo
-            with spent_on("decoding"):
-                return self._below.block(lo, hi)
-        for a, b in stretches(np.flatnonzero(~self._have[lo:hi]) + lo):
-            with spent_on("decoding"):
-                self._kept[a:b] = self._below.block(a, b)
-            self._have[a:b] = True
+            with measure_stage("decoding"):
+                return self._source.block(lo, hi)
+        for a, b in stretches(np.flatnonzero(~self._loaded[lo:hi]) + lo):
+            with measure_stage("decoding"):
+                self._cached[a:b] = self._source.block(a, b)
+            self._loaded[a:b] = True
             self.decoded += b - a
-        given = self._kept[lo:hi]
-        given.flags.writeable = False
-        return given
+        frames = self._cached[lo:hi]
+        frames.flags.writeable = False
+        return frames
 
 
-class Belt:
-    """Frames of a source for windows that follow one another: those that overlap are fetched once, and in order.
+class SlidingFrames:
+    """Frames of a source for successive windows: frames that overlap are read once, and in order.
 
-    A codec cannot go backwards without starting again, so nothing is asked for that was here a window ago.
+    A codec cannot seek backwards without starting again, so no frame of the previous window is read again.
 
     Args:
-        windows: all that will be asked for, of which some may be left out: what no other has is not kept. None where
-            that is not known.
+        windows: all windows that may be read, if known: frames that only one of them has are not held.
     """
 
-    def __init__(self, source: Source, windows: npt.NDArray[np.int64] | None = None) -> None:
+    def __init__(self, source: PipelineSource, windows: npt.NDArray[np.int64] | None = None) -> None:
         self._source = source
         self._held: dict[int, Frame] = {}
         self._uses: Counter[int] | None = None
@@ -152,16 +151,16 @@ class Belt:
             self._uses = Counter(t for window in windows for t in np.unique(window).tolist())
 
     def take(self, indices: npt.NDArray[np.int64]) -> Frames:
-        """Frames of any shape of indices, none of them lower than the lowest of the last call."""
-        wanted = np.unique(indices)
-        self._held = {t: frame for t, frame in self._held.items() if t >= wanted[0]}
+        """Return the frames at indices of any shape, none lower than the lowest of the last call."""
+        needed = np.unique(indices)
+        self._held = {t: frame for t, frame in self._held.items() if t >= needed[0]}
         out = np.empty((indices.size, *self._source.size, 3), np.uint8)
         rows: dict[int, list[int]] = {}
         for row, t in enumerate(indices.ravel().tolist()):
             rows.setdefault(t, []).append(row)
         for t in rows.keys() & self._held.keys():
             out[rows[t]] = self._held[t]
-        for a, b in stretches(np.array([t for t in wanted.tolist() if t not in self._held], np.int64)):
+        for a, b in stretches(np.array([t for t in needed.tolist() if t not in self._held], np.int64)):
             for t, frame in enumerate(self._source.block(a, b), a):
                 for row in rows[t]:
                     out[row] = frame
@@ -171,29 +170,29 @@ class Belt:
         return out.reshape(*indices.shape, *out.shape[1:])
 
 
-class Recall:
-    """What was seen of frames, by their pixels: a black frame is looked at once, however often it comes."""
+class FrameFeatureCache:
+    """LRU cache of frame features, by pixels: a black frame is processed once, however often it occurs."""
 
     def __init__(self, budget: int = RECALL_BYTES) -> None:
         self._budget = budget
-        self._seen: OrderedDict[bytes, Features] = OrderedDict()
+        self._features: OrderedDict[bytes, Features] = OrderedDict()
 
     @staticmethod
     def key(frame: Frame) -> bytes:
-        """A hash of the pixels and of their arrangement."""
+        """Return a hash of the pixels and of the shape."""
         digest = hashlib.blake2b(repr(frame.shape).encode(), digest_size=16)
         digest.update(np.ascontiguousarray(frame).data)
         return digest.digest()
 
     def get(self, key: bytes) -> Features | None:
-        """What was seen of the frame with this key, unless it was forgotten since."""
-        found = self._seen.get(key)
-        if found is not None:
-            self._seen.move_to_end(key)
-        return found
+        """Return the features of the frame with this key, or None."""
+        features = self._features.get(key)
+        if features is not None:
+            self._features.move_to_end(key)
+        return features
 
-    def put(self, key: bytes, seen: Features) -> None:
-        """Remember what was seen; the longest unused is forgotten when there is no room."""
-        self._seen[key] = np.array(seen)
-        while len(self._seen) * seen.nbytes > self._budget and len(self._seen) > 1:
-            self._seen.popitem(last=False)
+    def put(self, key: bytes, features: Features) -> None:
+        """Cache features; the least recently used are evicted beyond the budget."""
+        self._features[key] = np.array(features)
+        while len(self._features) * features.nbytes > self._budget and len(self._features) > 1:
+            self._features.popitem(last=False)

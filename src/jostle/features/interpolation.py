@@ -1,4 +1,4 @@
-"""What stands in where rows are lost: a straight line from the last sound one before to the first after."""
+"""Linear interpolation of feature rows over damaged frames, and the protocols that find such frames."""
 
 from __future__ import annotations
 
@@ -9,63 +9,63 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.corruptions.engine.context import Mask
-from jostle.corruptions.engine.stages import Source
+from jostle.corruptions.engine.stages import PipelineSource
 from jostle.models.extractors.protocol import Features
 
 Indices = npt.NDArray[np.int64]
 
 
-class Finding(Protocol):
-    """Says which frames of a video were struck; `jostle.mending.damage` has those of jostle."""
+class DamageFinder(Protocol):
+    """Finder of the damaged frames of one video; see `jostle.mending.damage`."""
 
-    def struck(self, top: Source, came_from: Indices) -> Mask:
-        """(T,) which frames of a state of the video were struck.
+    def find_damaged(self, top: PipelineSource, came_from: Indices) -> Mask:
+        """Return the (T,) mask of damaged frames in a state of the video.
 
         Args:
             top: the video in this state.
-            came_from: for each of its frames the untouched one that it is, or `MADE`.
+            came_from: for each of its frames the index of the clean frame that it equals, or `MADE`.
         """
 
 
-class Finder(Protocol):
-    """Says it of any video."""
+class MendingStrategy(Protocol):
+    """Strategy that creates a finder of damaged frames for any video."""
 
     @property
     def name(self) -> str:
-        """What it is called in records."""
+        """Name of the strategy in records."""
 
     @property
     def fingerprint(self) -> str | None:
-        """Of its weights, where it has any."""
+        """Fingerprint of the weights, or None."""
 
-    def of(self, clean: Source) -> Finding:
-        """What says it of one video."""
+    def finder_for(self, clean: PipelineSource) -> DamageFinder:
+        """Create the finder for one video."""
 
 
 @dataclass(frozen=True, eq=False)
-class Mended:
-    """What became of the struck frames of a video.
+class MendingResult:
+    """Outcome of mending one video.
 
     Attributes:
-        struck: (T,) those that were found.
-        left: whether all stayed as they were, as nothing sound was left to lean on.
+        damaged: (T,) mask of the damaged frames.
+        left: whether nothing was replaced, since every frame or window was damaged.
     """
 
-    struck: Mask
+    damaged: Mask
     left: bool = False
 
 
 @dataclass(frozen=True, eq=False)
-class Bridge:
-    """What stands in for lost rows.
+class RowInterpolation:
+    """Interpolation weights for lost rows.
 
     Attributes:
-        lost: (N,) numbers of the lost rows, in order.
-        before, after: (N,) the sound rows on both sides of each; at an end twice the one there is.
-        share: (N,) how far it is from the one to the other.
+        lost: (N,) indices of the lost rows, in order.
+        before, after: (N,) the nearest intact rows on both sides; at an end the same row twice.
+        share: (N,) position between the two, from 0 to 1.
 
-    >>> bridge = Bridge.over(np.array([True, False, True, True, False]))
-    >>> bridge.before.tolist(), bridge.after.tolist(), [round(share, 2) for share in bridge.share.tolist()]
+    >>> gaps = RowInterpolation.over(np.array([True, False, True, True, False]))
+    >>> gaps.before.tolist(), gaps.after.tolist(), [round(share, 2) for share in gaps.share.tolist()]
     ([1, 1, 1], [1, 4, 4], [0.0, 0.33, 0.67])
     """
 
@@ -75,42 +75,40 @@ class Bridge:
     share: npt.NDArray[np.float32]
 
     @classmethod
-    def over(cls, lost: Mask) -> Bridge:
-        """The one over lost rows, of which at least one is not."""
+    def over(cls, lost: Mask) -> RowInterpolation:
+        """Compute the interpolation over lost rows; at least one row must be intact."""
         rows, sound = np.flatnonzero(lost), np.flatnonzero(~lost)
-        place = np.searchsorted(sound, rows)
-        before, after = sound[np.maximum(place - 1, 0)], sound[np.minimum(place, len(sound) - 1)]
+        position = np.searchsorted(sound, rows)
+        before, after = sound[np.maximum(position - 1, 0)], sound[np.minimum(position, len(sound) - 1)]
         before, after = np.where(before > rows, after, before), np.where(after < rows, before, after)
         share = np.where(after > before, (rows - before) / np.maximum(after - before, 1), 0.0)
         return cls(rows, before, after, share.astype(np.float32))
 
 
-def bridged(rows: Features, lost: Mask) -> Features:
-    """The rows, the lost ones on a straight line between the sound ones around them; at an end the nearest is held.
+def interpolate_rows(rows: Features, lost: Mask) -> Features:
+    """Replace lost rows by linear interpolation between the intact ones around them; ends repeat the nearest.
 
     >>> rows = np.array([[0], [9], [9], [3], [9]], np.float32)
-    >>> bridged(rows, np.array([False, True, True, False, True])).ravel().tolist()
+    >>> interpolate_rows(rows, np.array([False, True, True, False, True])).ravel().tolist()
     [0.0, 1.0, 2.0, 3.0, 3.0]
     """
-    bridge = Bridge.over(lost)
+    gaps = RowInterpolation.over(lost)
     out = np.array(rows)
-    before, after = rows[bridge.before], rows[bridge.after]
-    out[bridge.lost] = before + (after - before) * bridge.share[:, None]
+    before, after = rows[gaps.before], rows[gaps.after]
+    out[gaps.lost] = before + (after - before) * gaps.share[:, None]
     return out
 
 
-def nearest_sound(struck: Mask) -> Indices:
-    """(T,) for each frame the nearest that is sound, the earlier of two; itself where it is sound, or where none is.
+def nearest_undamaged(damaged: Mask) -> Indices:
+    """Return (T,) the nearest undamaged frame of each frame, the earlier of two; itself if all are damaged.
 
-    >>> nearest_sound(np.array([True, False, True, True, True, False])).tolist()
+    >>> nearest_undamaged(np.array([True, False, True, True, True, False])).tolist()
     [1, 1, 1, 1, 5, 5]
     """
-    numbers = np.arange(len(struck))
-    if struck.all():
-        return numbers
-    bridge = Bridge.over(struck)
-    numbers[bridge.lost] = np.where(
-        bridge.lost - bridge.before <= bridge.after - bridge.lost, bridge.before, bridge.after
-    )
-    # At an end both are the one there is, on the same side.
-    return numbers
+    nearest = np.arange(len(damaged))
+    if damaged.all():
+        return nearest
+    gaps = RowInterpolation.over(damaged)
+    nearest[gaps.lost] = np.where(gaps.lost - gaps.before <= gaps.after - gaps.lost, gaps.before, gaps.after)
+    # At an end, before and after are the same row.
+    return nearest

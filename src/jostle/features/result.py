@@ -1,22 +1,22 @@
-"""What an extraction gives: the features of a video in one state, and what was computed for them."""
+"""Results of feature extraction, and their computational cost."""
 
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, field
 
-from jostle.features.interpolation import Mended
+from jostle.features.interpolation import MendingResult
 from jostle.models.extractors.protocol import Features
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What was computed.
+    """Amount of computation of an extraction.
 
     Attributes:
-        decoded: frames taken from the video.
-        seen: frames that went through the part of a network that sees frames.
-        joined: windows of which a feature was made.
-        flows: pairs of frames between which optical flow was computed.
+        decoded: number of decoded frames.
+        seen: number of frames that the frame part of a network processed.
+        joined: number of windows for which a feature was computed.
+        flows: number of frame pairs for which optical flow was computed.
 
     >>> Cost(3, 2, 1) + Cost(1, 1, 1, flows=4)
     Cost(decoded=4, seen=3, joined=2, flows=4)
@@ -40,11 +40,11 @@ class Extraction:
 
     Attributes:
         features: (T, C) float32, one row a window.
-        seen: (N, D) float32, what was seen of each frame; None for a network that sees windows whole.
-        mended: what became of struck frames; None where they are let be.
+        seen: (N, D) float32 features of single frames; None for a network that processes whole windows.
+        mended: outcome of mending; None without mending.
     """
 
     features: Features
     seen: Features | None = None
     cost: Cost = field(default_factory=Cost)
-    mended: Mended | None = None
+    mended: MendingResult | None = None

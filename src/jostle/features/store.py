@@ -1,7 +1,7 @@
-"""Features on disk: one `.npy` a video, and one `features.json` that says what they are and whether they are whole.
+"""Feature store on disk: one `.npy` a video, and a `features.json` that describes and verifies them.
 
-A file is never trusted because it is there. It counts if `features.json` names it with the checksum it has, and if it
-was made by the same network with the same settings from the same video.
+An existing file is not trusted by itself. It counts if `features.json` lists it with its checksum, and if it was
+extracted by the same network with the same settings from the same video.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from jostle.features.result import Extraction
 from jostle.io.files.arrays import read_features
 from jostle.io.files.atomic import write_bytes, write_text
 from jostle.io.files.fingerprint import sha256_of_file
-from jostle.io.files.records import Misfit, fitted
-from jostle.io.files.video_ids import file_name_for, normal_id, path_for, shown
+from jostle.io.files.records import ValidationError, parse_record
+from jostle.io.files.video_ids import file_name_for, normalize_id, path_for, quote_name
 from jostle.models.extractors.protocol import Features
 
 FORMAT = 1
 FILE = "features.json"
-FRAMES = "frames"  # folder of what was seen of each frame
-_LEFTOVER_S = 3600.0  # after which a file under its temporary name was left by a process that is gone
-_LEAST_PAUSE_S, _PAUSE = 1.0, 20  # between two writings of the list: a second, or twenty times what one takes
+FRAMES = "frames"  # folder of frame features
+_LEFTOVER_S = 3600.0  # age from which a temporary file counts as abandoned
+_LEAST_PAUSE_S, _PAUSE = 1.0, 20  # between two saves of the list: a second, or twenty times what one takes
 
 
 @dataclass(frozen=True)
-class Origin:
-    """What features were made by and from, the same for all of a folder.
+class FeatureOrigin:
+    """Provenance of the features of a folder, the same for all of its videos.
 
     Attributes:
         extractor: name of the network.
         weights: checksum of its weights, None if they are not a file.
-        window, stride, rule: how windows lie in time.
+        window, stride, rule: layout of the windows.
         dim: length of a feature.
         specs: corruptions, in order; none for clean video.
-        placement: which frames they strike, None for what each spec says.
-        seed: of random draws.
-        truth: fingerprint of the annotations that placements looked at.
-        released_faults: of the THUMOS14-C extractors, which were repeated.
-        mend: what said which frames were struck, so that what they touch was replaced; None where it was let be.
-        mend_weights: fingerprint of that.
+        placement: which frames they affect, None for each spec's default.
+        seed: seed of the corruptions.
+        truth: fingerprint of the annotations that placements used.
+        reproduce_bugs: bugs of the THUMOS14-C extractors that were reproduced.
+        mend: name of the mending strategy; None without mending.
+        mend_weights: fingerprint of its inspector.
     """
 
     extractor: str
@@ -60,25 +60,25 @@ class Origin:
     placement: str | None = None
     seed: int = 0
     truth: str | None = None
-    released_faults: tuple[str, ...] = ()
+    reproduce_bugs: tuple[str, ...] = ()
     mend: str | None = None
     mend_weights: str | None = None
 
 
 @dataclass(frozen=True)
-class Entry:
+class VideoEntry:
     """One video of a folder of features.
 
     Attributes:
         file: name of the array.
-        rows: features in it.
+        rows: number of features.
         fps: frames a second on the axis of the windows.
         frames: frames of the video.
         duration: seconds of the video.
         sha256: checksum of the file.
-        source: size and time of change of the video file.
-        frames_sha256: checksum of what was seen of each frame, None if that was not kept.
-        warnings: how the video was read, where that was not plain.
+        source: size and modification time of the video file.
+        frames_sha256: checksum of the frame features, None if they were not kept.
+        warnings: warnings from reading the video.
     """
 
     file: str
@@ -93,59 +93,59 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class _Held(Origin):
-    """What features.json holds."""
+class _StoredFeatures(FeatureOrigin):
+    """Content of a `features.json` file."""
 
-    videos: dict[str, Entry] = field(kw_only=True)
+    videos: dict[str, VideoEntry] = field(kw_only=True)
 
 
 class FeatureStore:
-    """A folder of features, to read and to fill.
+    """Folder of features, open for reading and writing.
 
     Args:
-        folder: made if it is not there.
-        origin: what features of it are made by.
-        overwrite: forget what is there if it was made otherwise.
+        folder: created if missing.
+        origin: provenance of its features.
+        overwrite: discard existing features of another origin.
 
     Attributes:
-        videos: the finished ones by id.
+        videos: finished videos by id.
         set_aside: ids of videos that could not be used, and why.
-        warnings: what was found wrong with the folder.
+        warnings: problems found in the folder.
 
     Raises:
         SourceChanged: if the folder holds features of another origin, or another program's.
     """
 
-    def __init__(self, folder: Path, origin: Origin, *, overwrite: bool = False) -> None:
+    def __init__(self, folder: Path, origin: FeatureOrigin, *, overwrite: bool = False) -> None:
         self.folder, self.origin = folder, origin
-        self.videos: dict[str, Entry] = {}
+        self.videos: dict[str, VideoEntry] = {}
         self.set_aside: dict[str, str] = {}
         self.warnings: tuple[str, ...] = ()
         self._written, self._pause = 0.0, 0.0
         self._make_folder()
         try:
-            found = read_store(folder)
+            stored = read_store(folder)
         except DataError as error:
             self.warnings = (f"{error}; its videos are extracted again",)
             return
-        if found is None:
+        if stored is None:
             if (folder / FILE).exists() and not overwrite:
-                raise SourceChanged(f"{folder / FILE} is not of jostle's making; name another folder")
-        elif found[0] == origin:
-            self.videos = found[1]
+                raise SourceChanged(f"{folder / FILE} was not written by jostle; choose another folder")
+        elif stored[0] == origin:
+            self.videos = stored[1]
         elif not overwrite:
-            raise SourceChanged(f"{folder} holds other features: {_differences(found[0], origin)}")
+            raise SourceChanged(f"{folder} holds other features: {_differences(stored[0], origin)}")
 
     def _make_folder(self) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(f"{self.folder}: cannot be made ({error.strerror}); name another folder") from None
+            raise DataError(f"{self.folder}: cannot be created ({error.strerror}); choose another folder") from None
         for folder in (self.folder, self.folder / FRAMES):
             _clear_leftovers(folder)
 
     def is_done(self, video_id: str, source: tuple[int, int], *, with_frames: bool) -> bool:
-        """Whether the features of this state of a video are here and undamaged."""
+        """Return whether the features of this version of a video are present and undamaged."""
         entry = self.videos.get(video_id)
         if entry is None or entry.source != source or (with_frames and entry.frames_sha256 is None):
             return False
@@ -153,20 +153,20 @@ class FeatureStore:
             return False
         return not with_frames or sha256_of_file(path_for(self.folder / FRAMES, entry.file)) == entry.frames_sha256
 
-    def add(self, video_id: str, entry: Entry) -> None:
-        """List a video whose files are written."""
+    def add(self, video_id: str, entry: VideoEntry) -> None:
+        """Add a video whose files are written to the list."""
         self.videos[video_id] = entry
         self.set_aside.pop(video_id, None)
         if time.monotonic() - self._written > self._pause:
             self.save()
 
     def leave_out(self, video_id: str, why: str) -> None:
-        """List a video that could not be used."""
+        """Record a video that could not be used, and why."""
         self.videos.pop(video_id, None)
         self.set_aside[video_id] = why
 
     def save(self) -> None:
-        """Write the list."""
+        """Write the list of videos to `features.json`."""
         begun = time.monotonic()
         content = {
             "format": FORMAT,
@@ -182,23 +182,23 @@ class FeatureStore:
 def write_extraction(
     folder: Path, video_id: str, done: Extraction, *, with_frames: bool
 ) -> tuple[str, str, str | None]:
-    """Write the arrays of a video; the name of its file and the checksums of features and frames.
+    """Write the arrays of a video; return its file name and the checksums of features and frame features.
 
     Raises:
         ResourceError: if the disk is full; nothing half-written is left.
     """
     name = file_name_for(video_id, ".npy")
-    frames, kept = path_for(folder / FRAMES, name), None
+    frames, frames_sha = path_for(folder / FRAMES, name), None
     if with_frames and done.seen is not None:
         frames.parent.mkdir(exist_ok=True)
-        kept = _write_array(frames, done.seen)
+        frames_sha = _write_array(frames, done.seen)
     else:
-        frames.unlink(missing_ok=True)  # of an earlier run: it would not belong to the features beside it
-    return name, _write_array(path_for(folder, name), done.features), kept
+        frames.unlink(missing_ok=True)  # from an earlier run, so it does not belong to these features
+    return name, _write_array(path_for(folder, name), done.features), frames_sha
 
 
-def read_extraction(folder: Path, entry: Entry, *, with_frames: bool) -> Extraction:
-    """What was written of a video, once its checksums agree.
+def read_extraction(folder: Path, entry: VideoEntry, *, with_frames: bool) -> Extraction:
+    """Read the arrays of a video after verifying their checksums.
 
     Raises:
         DataError: if a file is missing or damaged.
@@ -206,17 +206,17 @@ def read_extraction(folder: Path, entry: Entry, *, with_frames: bool) -> Extract
     paths = [(path_for(folder, entry.file), entry.sha256)]
     if with_frames:
         if entry.frames_sha256 is None:
-            raise DataError(f"{folder}: what was seen of frames was not kept; extract with --keep-frames")
+            raise DataError(f"{folder}: has no frame features; extract with --keep-frames")
         paths.append((path_for(folder / FRAMES, entry.file), entry.frames_sha256))
     for path, expected in paths:
         if sha256_of_file(path) != expected:
-            raise DataError(f"{path}: missing, or not as it was written; extract it again", fault="F50")
+            raise DataError(f"{path}: missing, or changed since it was written; extract it again", fault="F50")
     arrays = [read_features(path) for path, _ in paths]
     return Extraction(arrays[0], arrays[1] if with_frames else None)
 
 
-def read_store(folder: Path) -> tuple[Origin, dict[str, Entry]] | None:
-    """What a folder says about its features; None if it has no `features.json`, or somebody else's.
+def read_store(folder: Path) -> tuple[FeatureOrigin, dict[str, VideoEntry]] | None:
+    """Read the `features.json` of a folder; None if there is none, or one of another program.
 
     Raises:
         DataError: if the file is damaged.
@@ -235,41 +235,41 @@ def read_store(folder: Path) -> tuple[Origin, dict[str, Entry]] | None:
     try:
         if content["format"] != FORMAT:
             raise DataError(f"{path}: format {content['format']!r}, this jostle reads {FORMAT}")
-        held = fitted(_Held, content)
-        videos = {normal_id(name): entry for name, entry in held.videos.items()}
+        stored = parse_record(_StoredFeatures, content)
+        videos = {normalize_id(name): entry for name, entry in stored.videos.items()}
         stray = [name for name, entry in videos.items() if entry.file != file_name_for(name, ".npy")]
-    except Misfit as error:
+    except ValidationError as error:
         raise DataError(f"{path}: damaged ({error})", fault="F117") from None
     if stray:
-        raise DataError(f"{path}: video {shown(stray[0])} has a file that is not its own")
-    return Origin(**{field.name: getattr(held, field.name) for field in fields(Origin)}), videos
+        raise DataError(f"{path}: video {quote_name(stray[0])} has a file that is not its own")
+    return FeatureOrigin(**{field.name: getattr(stored, field.name) for field in fields(FeatureOrigin)}), videos
 
 
-def extractor_of(folder: Path) -> str | None:
-    """The extractor that made the features of a folder, where the folder says so."""
+def read_extractor_name(folder: Path) -> str | None:
+    """Return the name of the extractor of a folder's features, or None if it is unknown."""
     try:
-        found = read_store(folder)
-    except DataError:  # damaged; whoever needs more than a name will say so
+        stored = read_store(folder)
+    except DataError:  # damaged, which is reported when the features are read
         return None
-    return None if found is None else found[0].extractor
+    return None if stored is None else stored[0].extractor
 
 
-def _differences(here: Origin, asked: Origin) -> str:
-    before, after = asdict(here), asdict(asked)
-    said = [f"{key} is {before[key]!r}, not {after[key]!r}" for key in after if before[key] != after[key]]
-    return "; ".join(said) + "; name another folder, or pass --overwrite"
+def _differences(stored: FeatureOrigin, requested: FeatureOrigin) -> str:
+    before, after = asdict(stored), asdict(requested)
+    differences = [f"{key} is {before[key]!r}, not {after[key]!r}" for key in after if before[key] != after[key]]
+    return "; ".join(differences) + "; choose another folder, or pass --overwrite"
 
 
 def _write_array(path: Path, array: Features) -> str:
-    packed = io.BytesIO()
-    np.lib.format.write_array(packed, np.ascontiguousarray(array), allow_pickle=False)
-    data = packed.getvalue()  # not a view of it, over which Python 3.12.1 stumbles when a failed write leaves one
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array), allow_pickle=False)
+    data = buffer.getvalue()  # a copy: Python 3.12.1 fails to free a view that a failed write leaves
     write_bytes(path, [data])
     return hashlib.sha256(data).hexdigest()
 
 
 def _clear_leftovers(folder: Path) -> None:
-    """Remove half-written files that nobody can be at work on any more."""
+    """Remove temporary files that were abandoned long ago."""
     for path in folder.glob(".*.part-*"):
         with contextlib.suppress(OSError):
             if time.time() - path.stat().st_mtime > _LEFTOVER_S:

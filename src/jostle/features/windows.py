@@ -1,4 +1,4 @@
-"""Which frames a feature has seen, and when that was: the arithmetic of windows, exact and in one place."""
+"""Exact arithmetic of feature windows: the frames and the time that each of them covers."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from jostle.errors import BadValue, UnknownName
 
 Indices = npt.NDArray[np.int64]
 Rule = Literal["all", "released", "released-json"]
-ReleasedFault = Literal["skipped-window", "early-row"]
+ReleasedBug = Literal["skipped-window", "early-row"]
 
-_HAIR = 1e-6  # of a frame, so that a moment that falls on a frame in exact numbers is not put before it by rounding
+_EPSILON = 1e-6  # frames; keeps rounding from putting a time that equals a timestamp before it
 
 
 @dataclass(frozen=True)
 class WindowGrid:
-    """Stretches of `window` frames, one every `stride` frames: number i sees the frames from i * stride on.
+    """Windows of `window` frames every `stride` frames: window i begins at frame i * stride.
 
     Attributes:
-        rule: how many there are. `all`: every full one. `released`: one fewer, as the THUMOS14-C extractors leave out
-            the last. `released-json`: as many as the table that comes with them says, which is once more counted
-            from a frame less. There is always one, whose missing frames repeat the last frame of the video.
-        released_faults: what those extractors get wrong when they replace clean rows by corrupted ones, none unless
-            named. `skipped-window`: they count frames from 1 here and from 0 there, so that a window stays clean if
-            the one struck frame in it is its first. `early-row`: what was computed goes to the row before, and what
-            belongs to the first row to the last.
+        rule: number of windows. `all`: every full one. `released`: one fewer, as the THUMOS14-C extractors leave out
+            the last. `released-json`: as their published table counts them, from one frame less. There is always at
+            least one, padded by repeating the last frame of the video.
+        reproduce_bugs: bugs of those extractors in replacing clean rows by corrupted ones; none by default.
+            `skipped-window`: frames are counted from 1 in one place and from 0 in another, so that a window stays
+            clean if its only corrupted frame is its first. `early-row`: each row is written one row too early, and
+            the first row's to the last.
 
     >>> WindowGrid(16, 4).count(30), WindowGrid(16, 4, "released").count(30)
     (4, 3)
@@ -45,87 +45,87 @@ class WindowGrid:
     window: int
     stride: int
     rule: Rule = "all"
-    released_faults: tuple[ReleasedFault, ...] = ()
+    reproduce_bugs: tuple[ReleasedBug, ...] = ()
 
     def __post_init__(self) -> None:
         if self.window < 1 or self.stride < 1:
-            raise BadValue(f"window and stride count frames from 1, got {self.window} and {self.stride}")
+            raise BadValue(f"window and stride must be at least 1 frame, got {self.window} and {self.stride}")
         if self.rule not in get_args(Rule):
             raise UnknownName("rule for counting windows", self.rule, get_args(Rule))
-        for fault in self.released_faults:
-            if fault not in get_args(ReleasedFault):
-                raise UnknownName("fault of the released extractors", fault, get_args(ReleasedFault))
+        for fault in self.reproduce_bugs:
+            if fault not in get_args(ReleasedBug):
+                raise UnknownName("bug of the released extractors", fault, get_args(ReleasedBug))
 
     def count(self, frames: int) -> int:
-        """Windows of a video with so many frames."""
+        """Return the number of windows of a video."""
         if frames < 1:
             raise BadValue("a video without frames has no windows")
         if self.rule == "all":
-            made = (frames - self.window) // self.stride + 1
+            count = (frames - self.window) // self.stride + 1
         elif self.rule == "released":
-            made = (frames - self.window) // self.stride
+            count = (frames - self.window) // self.stride
         else:
-            made = (frames - self.window - 1) // self.stride
-        return max(made, 1)
+            count = (frames - self.window - 1) // self.stride
+        return max(count, 1)
 
     def frames_of(self, windows: Indices, frames: int) -> Indices:
-        """(B, window): the frames that these windows of a video of so many frames see."""
-        made = windows[:, None] * self.stride + np.arange(self.window)
-        return np.asarray(np.minimum(made, frames - 1), np.int64)
+        """Return the (B, window) frame indices of some windows of a video with this many frames."""
+        indices = windows[:, None] * self.stride + np.arange(self.window)
+        return np.asarray(np.minimum(indices, frames - 1), np.int64)
 
-    def touched(self, struck: Mask) -> Indices:
-        """The windows that see at least one struck frame, in order."""
-        return self._touched(struck, self.count(len(struck)))
+    def touched(self, changed: Mask) -> Indices:
+        """Return the windows that contain at least one changed frame, in order."""
+        return self._touched(changed, self.count(len(changed)))
 
-    def patched(self, struck: Mask) -> tuple[Indices, Indices]:
-        """The windows to compute again, in order, and the row of clean features that each of them replaces.
+    def patched(self, changed: Mask) -> tuple[Indices, Indices]:
+        """Return the windows to recompute, in order, and the row of clean features that each of them replaces.
 
-        Without faults, these are the windows that see a struck frame, and their own rows.
+        Without reproduced bugs, these are the windows with a changed frame, and their own rows.
         """
-        rows = self.count(len(struck))
-        early = "early-row" in self.released_faults
-        count = rows + 1 if early else rows  # for the last row there is one more
-        windows = self._touched(struck, count)
-        if "skipped-window" in self.released_faults:
-            windows = self._as_released(struck, count)
+        rows = self.count(len(changed))
+        early = "early-row" in self.reproduce_bugs
+        count = rows + 1 if early else rows  # one more window fills the last row
+        windows = self._touched(changed, count)
+        if "skipped-window" in self.reproduce_bugs:
+            windows = self._as_released(changed, count)
         return windows, (windows - 1) % rows if early else windows
 
-    def _touched(self, struck: Mask, count: int) -> Indices:
-        first = np.minimum(np.arange(count) * self.stride, len(struck))
-        before = np.concatenate(([0], np.cumsum(struck)))
-        return np.flatnonzero(before[np.minimum(first + self.window, len(struck))] > before[first])
+    def _touched(self, changed: Mask, count: int) -> Indices:
+        first = np.minimum(np.arange(count) * self.stride, len(changed))
+        before = np.concatenate(([0], np.cumsum(changed)))
+        return np.flatnonzero(before[np.minimum(first + self.window, len(changed))] > before[first])
 
-    def _as_released(self, struck: Mask, count: int) -> Indices:
-        """The windows of the program's formula, which takes the number of a frame to be counted from 1."""
+    def _as_released(self, changed: Mask, count: int) -> Indices:
+        """Return the windows by the released formula, which takes frame numbers to be 1-based."""
         which = np.zeros(count + 1, np.int64)
-        frames = np.flatnonzero(struck)
+        frames = np.flatnonzero(changed)
         first = np.maximum((frames - 1 - self.window) // self.stride + 1, 0)
         last = np.minimum(np.maximum((frames - 1) // self.stride, 0), count - 1)
-        some = first <= last
-        np.add.at(which, first[some], 1)
-        np.add.at(which, last[some] + 1, -1)
+        valid = first <= last
+        np.add.at(which, first[valid], 1)
+        np.add.at(which, last[valid] + 1, -1)
         return np.flatnonzero(np.cumsum(which[:-1]) > 0)
 
     def times(self, count: int, fps: float) -> Times:
-        """(count,) seconds that windows stand for: the middle of what each has seen."""
+        """Return (count,) the centre of each window in seconds."""
         return np.asarray((np.arange(count) * self.stride + 0.5 * self.window) / fps, np.float64)
 
 
-def retimed(pts: Times, fps: Fraction, rate: float | None) -> Indices:
-    """The frame that a video shows at each tick of another rate; every frame once if `rate` is None.
+def resample_frames(pts: Times, fps: Fraction, rate: float | None) -> Indices:
+    """Return the frame on display at each tick of another rate; every frame once if `rate` is None.
 
-    >>> retimed(np.arange(6) / 30, Fraction(30), 15.0).tolist()
+    >>> resample_frames(np.arange(6) / 30, Fraction(30), 15.0).tolist()
     [0, 2, 4]
     """
     if rate is None:
         return np.arange(len(pts), dtype=np.int64)
-    lasts = float(pts[-1] - pts[0]) + float(1 / fps)
-    ticks = np.arange(max(int(lasts * rate + _HAIR), 1)) / rate
-    return np.searchsorted(pts - pts[0], ticks + _HAIR / rate, side="right") - 1
+    duration = float(pts[-1] - pts[0]) + float(1 / fps)
+    ticks = np.arange(max(int(duration * rate + _EPSILON), 1)) / rate
+    return np.searchsorted(pts - pts[0], ticks + _EPSILON / rate, side="right") - 1
 
 
 def mean_rate(pts: Times, fps: Fraction) -> float:
-    """Frames a second: the nominal rate, or where frames do not keep to it, what it is over the whole video."""
+    """Return the nominal frame rate, or the mean rate of a video whose timestamps deviate from it."""
     nominal = fps.numerator / fps.denominator
     if len(pts) < 2 or np.abs(pts - pts[0] - np.arange(len(pts)) / nominal).max() < 0.5 / nominal:
         return nominal

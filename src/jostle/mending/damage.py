@@ -1,4 +1,4 @@
-"""Which frames of a video were struck, in every state that it is looked at in: an inspector tells, or it is known."""
+"""Localization of the damaged frames of a video in each of its states, by an inspector or by ground truth."""
 
 from __future__ import annotations
 
@@ -10,84 +10,84 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from jostle.corruptions.engine.stages import MADE, Source, origins, stretches
+from jostle.corruptions.engine.stages import MADE, PipelineSource, origins, stretches
 from jostle.mending.repair import Mask
 
 if TYPE_CHECKING:
-    from jostle.mending.descriptor import Glances
+    from jostle.mending.descriptor import Descriptors
     from jostle.mending.inspected_video import InspectedVideo
     from jostle.mending.inspector import Inspector
 
-BLOCK = 64  # frames asked for together
+BLOCK = 64  # frames per read
 
 Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Mending:
-    """How it is told which frames were struck.
+    """Strategy that decides which frames are damaged.
 
     Attributes:
-        inspector: tells; None if the frames that a corruption changed are known, which only a study can have.
+        inspector: model that predicts it; None for the oracle, which knows the frames that a corruption changed.
     """
 
     inspector: Inspector | None = None
 
     @property
     def name(self) -> str:
-        """What it is called in records."""
+        """Name of the strategy in run records."""
         return "known" if self.inspector is None else Path(self.inspector.name).name
 
     @property
     def fingerprint(self) -> str | None:
-        """Of the inspector; None where the frames are known."""
+        """Fingerprint of the inspector; None for the oracle."""
         return None if self.inspector is None else self.inspector.fingerprint
 
-    def of(self, clean: Source) -> KnownFrames | InspectedFrames:
-        """What tells it of one video."""
+    def finder_for(self, clean: PipelineSource) -> KnownFrames | InspectedFrames:
+        """Create the finder of damaged frames for one video."""
         return KnownFrames() if self.inspector is None else InspectedFrames(clean, self.inspector)
 
-    def on(self, device: str) -> Mending:
-        """The same with its inspector elsewhere."""
+    def to(self, device: str) -> Mending:
+        """Return a copy with its inspector on another device."""
         return self if self.inspector is None else replace(self, inspector=self.inspector.to(device))
 
 
 class KnownFrames:
-    """Told by the placement itself: struck is what is not the untouched frame of its place."""
+    """Oracle that reads damage from the placement: every frame that is not the original of its index."""
 
-    def struck(self, top: Source, came_from: Indices) -> Mask:
+    def find_damaged(self, top: PipelineSource, came_from: Indices) -> Mask:
         return np.asarray(came_from != np.arange(len(came_from)))
 
 
 class InspectedFrames:
-    """Told by an inspector, which looks at each untouched frame once and at what changed in every other state.
+    """Damaged frames as an inspector predicts them; unchanged frames are processed once for all states.
 
     Args:
-        clean: the video as it is. Its glances are kept, 1,584 bytes a frame.
+        clean: the video without corruption. Its descriptors are cached, 1,584 bytes a frame.
     """
 
-    def __init__(self, clean: Source, inspector: Inspector) -> None:
+    def __init__(self, clean: PipelineSource, inspector: Inspector) -> None:
         self._clean, self._inspector = clean, inspector
         self._video: InspectedVideo | None = None
 
-    def struck(self, top: Source, came_from: Indices) -> Mask:
+    def find_damaged(self, top: PipelineSource, came_from: Indices) -> Mask:
         from jostle.mending.inspected_video import InspectedVideo
 
         if self._video is None:
-            self._video = InspectedVideo(self._inspector, _glances(self._clean, np.arange(len(self._clean))))
-        told = self._video.under(came_from, _glances(top, np.flatnonzero(came_from == MADE)))
-        return np.asarray(told >= self._inspector.threshold())
+            self._video = InspectedVideo(self._inspector, _describe(self._clean, np.arange(len(self._clean))))
+        probabilities = self._video.probabilities_for(came_from, _describe(top, np.flatnonzero(came_from == MADE)))
+        return np.asarray(probabilities >= self._inspector.threshold())
 
 
-def struck_in(mending: Mending, clean: Source, states: Mapping[str, Source]) -> dict[str, Mask]:
-    """Which frames of a video were struck in each of its states."""
-    finding = mending.of(clean)
-    return {name: finding.struck(top, origins(top)) for name, top in states.items()}
+def find_damaged(mending: Mending, clean: PipelineSource, states: Mapping[str, PipelineSource]) -> dict[str, Mask]:
+    """Return the mask of damaged frames for each state of a video."""
+    finder = mending.finder_for(clean)
+    return {name: finder.find_damaged(top, origins(top)) for name, top in states.items()}
 
 
-def _glances(source: Source, which: Indices) -> Glances:
-    """Glances at these frames, few of which are held at once."""
-    from jostle.mending.descriptor import glances
+def _describe(source: PipelineSource, which: Indices) -> Descriptors:
+    """Compute the descriptors of some frames, holding few frames in memory at once."""
+    from jostle.mending.descriptor import describe_frames
 
-    every = (source.block(lo, min(lo + BLOCK, b)) for a, b in stretches(which) for lo in range(a, b, BLOCK))
-    return glances(frame for block in every for frame in block)
+    blocks = (source.block(lo, min(lo + BLOCK, b)) for a, b in stretches(which) for lo in range(a, b, BLOCK))
+    return describe_frames(frame for block in blocks for frame in block)

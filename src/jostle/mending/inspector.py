@@ -1,8 +1,8 @@
-"""A network that says of each frame of a video whether it was struck, from glances at it and at its neighbours.
+"""Network that predicts for each frame of a video whether it is damaged, from descriptors of it and its neighbours.
 
-Each frame is set beside frames near it and beside the median of the seconds around it, cell by cell; small convolutions
-make a few numbers of that, and convolutions over time turn these into one probability a frame. It looks to both sides,
-or to the past alone for live use. Beside it stands a plain rule for frames that show nothing, which needs no training.
+Each frame is compared with frames near it and with the median of the seconds around it, cell by cell; small linear
+layers embed the result, and convolutions over time turn the embeddings into one probability a frame. It looks at both
+sides, or only at the past for live use. A rule without training complements it for blank frames.
 """
 
 from __future__ import annotations
@@ -18,41 +18,50 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.core.state_dict import differences
+from jostle.core.state_dict import describe_mismatch
 from jostle.core.types.clip import Frame
 from jostle.errors import CheckpointError
-from jostle.mending.blank_frames import Lately, median
-from jostle.mending.descriptor import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Glances, glance, glances_ahead
+from jostle.mending.blank_frames import RecentFrames, median
+from jostle.mending.descriptor import (
+    CELLS,
+    CHANNELS,
+    COLOUR,
+    DETAIL,
+    LIGHT,
+    Descriptors,
+    describe_frame,
+    stream_descriptors,
+)
 from jostle.models.fingerprint import tensors_fingerprint
 from jostle.models.precision import one_thread
 
-LAGS = {False: (-12, -4, -1, 1, 4, 12), True: (-24, -12, -6, -4, -2, -1)}  # frames that a frame is compared with
+LAGS = {False: (-12, -4, -1, 1, 4, 12), True: (-24, -12, -6, -4, -2, -1)}  # neighbours, by `causal`
 BLOCK = 8  # frames that share a median
-AROUND = 64  # frames to each side that a median is of; twice as many to one side
-STEP = 4  # frames between two that it is of
+MEDIAN_REACH = 64  # frames to each side of a median; twice as many in causal mode
+MEDIAN_STEP = 4  # stride of the frames of a median
 DILATIONS = (1, 2, 4, 8, 16)  # of the convolutions over time
-DIFFERENCES = 4.0  # how much larger they are made
+DIFFERENCE_SCALE = 4.0  # gain of differences from other frames
 WIDTH, DIM = 48, 64
 SIDES = ("both", "causal")  # the two networks of an inspector
-AT_ONCE = 64  # frames that are looked at together
+AT_ONCE = 64  # default batch size
 
 Probabilities = npt.NDArray[np.float32]
 
 
 class InspectorNetwork(nn.Module):
-    """From glances of a video to a logit a frame.
+    """Network from the descriptors of a video to one logit a frame.
 
     Args:
-        causal: look to the past alone.
+        causal: use past frames only.
     """
 
     def __init__(self, *, causal: bool = False) -> None:
         super().__init__()
         self.causal = causal
         self.lags = LAGS[causal]
-        seen = CHANNELS * (2 + len(self.lags))
-        # A cell by itself, then four cells, then four of those: plain products, which every machine is fast at.
-        self.cell = nn.Linear(seen, WIDTH)
+        channels = CHANNELS * (2 + len(self.lags))
+        # Single cells, then 2 x 2 cells, then 2 x 2 of those: plain products, which every machine computes fast.
+        self.cell = nn.Linear(channels, WIDTH)
         self.four = nn.Linear(4 * WIDTH, DIM)
         self.sixteen = nn.Linear(4 * DIM, DIM)
         self.frame = nn.Linear(2 * DIM, DIM)
@@ -63,22 +72,26 @@ class InspectorNetwork(nn.Module):
 
     @property
     def reach(self) -> int:
-        """Frames to each side (or twice as many to one) that the convolutions over time join."""
+        """Frames to each side (or twice as many in the past) that the convolutions over time cover."""
         return sum(DILATIONS)
 
-    def forward(self, glances: Tensor) -> Tensor:
-        """(B, T) logits of (B, T, CHANNELS, CELLS, CELLS) bytes: whole videos, or pieces taken for whole ones."""
-        count = glances.shape[1]
-        own = scaled(glances)
-        usual = scaled(glances[:, self.around(torch.arange(0, count, BLOCK), count)].median(2).values)
-        usual = usual.repeat_interleave(BLOCK, 1)[:, :count]
-        others = [own[:, beside] for beside in self.beside(torch.arange(count), count).unbind(1)]
-        seen = compared(own, others, usual)
-        frames = self.embedded(seen.flatten(0, 1))
-        return self.joined(frames.view(*seen.shape[:2], DIM))
+    def forward(self, descriptors: Tensor) -> Tensor:
+        """Map (B, T, CHANNELS, CELLS, CELLS) bytes to (B, T) logits; each item is treated as a whole video."""
+        count = descriptors.shape[1]
+        own = scale_channels(descriptors)
+        medians = scale_channels(
+            descriptors[:, self.median_frames(torch.arange(0, count, BLOCK), count)].median(2).values
+        )
+        medians = medians.repeat_interleave(BLOCK, 1)[:, :count]
+        others = [own[:, beside] for beside in self.neighbours(torch.arange(count), count).unbind(1)]
+        inputs = compare_frames(own, others, medians)
+        frames = self.embed(inputs.flatten(0, 1))
+        return self.frame_logits(frames.view(*inputs.shape[:2], DIM))
 
-    def beside(self, times: Tensor, total: int) -> Tensor:
-        """(T, lags) frames that frames are compared with; for one beyond an end the frame itself, so nothing differs.
+    def neighbours(self, times: Tensor, total: int) -> Tensor:
+        """Return (T, lags) the frames that each frame is compared with.
+
+        Beyond an end of the video it is the frame itself, so that the difference is zero.
 
         Args:
             total: frames of the video, or as many as are known.
@@ -86,23 +99,23 @@ class InspectorNetwork(nn.Module):
         others = times[:, None] + torch.tensor(self.lags)
         return torch.where((others >= 0) & (others < total), others, times[:, None])
 
-    def around(self, blocks: Tensor, total: int) -> Tensor:
-        """(blocks, steps) frames whose median a block that begins at such a frame is compared with."""
-        steps = 2 * AROUND // STEP
+    def median_frames(self, blocks: Tensor, total: int) -> Tensor:
+        """Return (blocks, steps) the frames of the median for blocks that begin at these frames."""
+        steps = 2 * MEDIAN_REACH // MEDIAN_STEP
         if not self.causal:
-            return reflected(blocks[:, None] + torch.arange(-AROUND, AROUND + 1, STEP), total)
-        begin = (blocks - 2 * AROUND).clamp(min=0)[:, None]
+            return reflect(blocks[:, None] + torch.arange(-MEDIAN_REACH, MEDIAN_REACH + 1, MEDIAN_STEP), total)
+        begin = (blocks - 2 * MEDIAN_REACH).clamp(min=0)[:, None]
         return begin + (blocks[:, None] - begin) * torch.arange(steps + 1) // steps
 
-    def embedded(self, seen: Tensor) -> Tensor:
-        """(N, DIM) of what single frames look like beside others."""
-        cells = F.relu(self.cell(seen))
-        parts = F.relu(self.sixteen(_by_four(F.relu(self.four(_by_four(cells)))))).flatten(1, 2)
+    def embed(self, inputs: Tensor) -> Tensor:
+        """Embed single frames from their comparisons with others; returns (N, DIM)."""
+        cells = F.relu(self.cell(inputs))
+        parts = F.relu(self.sixteen(_merge_2x2(F.relu(self.four(_merge_2x2(cells)))))).flatten(1, 2)
         frames: Tensor = self.norm(self.frame(torch.cat([parts.mean(1), parts.amax(1)], 1)))
         return F.relu(frames)
 
-    def joined(self, frames: Tensor, *, before: int = 0, after: int = 0) -> Tensor:
-        """(B, T) logits of (B, before + T + after, DIM); what is not given at either end is nothing."""
+    def frame_logits(self, frames: Tensor, *, before: int = 0, after: int = 0) -> Tensor:
+        """Map (B, before + T + after, DIM) embeddings to (B, T) logits, with zeros beyond both ends."""
         x = frames.transpose(1, 2)
         for dilation, time, mixed in zip(DILATIONS, self.times, self.mixed, strict=True):
             ends = (2 * dilation, 0) if self.causal else (dilation, dilation)
@@ -111,31 +124,31 @@ class InspectorNetwork(nn.Module):
         return logits[:, before : logits.shape[1] - after]
 
 
-class BothWays(nn.ModuleDict):
-    """The two networks of an inspector: one that looks to both sides, and one for live use."""
+class InspectorNetworks(nn.ModuleDict):
+    """Both networks of an inspector: one for recorded video and a causal one for live use."""
 
     def __init__(self) -> None:
         super().__init__({side: InspectorNetwork(causal=side == "causal") for side in SIDES})
 
 
 class Inspector:
-    """Says of each frame how probably it was struck, as frames go by; memory does not grow with their number.
+    """Predictor of the damage probability of each frame of a stream, in bounded memory.
 
     Args:
-        networks: whose weights are loaded.
-        thresholds: the probability from which a frame counts as struck, for each of `SIDES`.
-        name: what it is known by.
+        networks: networks with loaded weights.
+        thresholds: the probability from which a frame counts as damaged, for each of `SIDES`.
+        name: name or path it was loaded from.
 
     Attributes:
-        name: what it is known by.
-        device: that it runs on.
-        blank_rule: whether frames that show nothing between two of one scene are struck whatever the network says; not
-            where it looks to the past alone. Without it the network alone speaks, as a study of the network needs it.
+        name: name or path it was loaded from.
+        device: device that it runs on.
+        blank_rule: whether blank frames between two frames of one scene count as damaged whatever the network says; not
+            in causal mode. False leaves the decision to the network, as a study of the network needs it.
     """
 
     def __init__(
         self,
-        networks: BothWays,
+        networks: InspectorNetworks,
         thresholds: Mapping[str, float],
         *,
         name: str,
@@ -150,221 +163,223 @@ class Inspector:
 
     @property
     def fingerprint(self) -> str:
-        """Of its weights, thresholds and rule, for records."""
-        of = f"{self._weights} {sorted(self._thresholds.items())}{' blank frames' if self.blank_rule else ''}"
-        return f"sha256:{hashlib.sha256(of.encode()).hexdigest()}"
+        """Fingerprint of the weights, thresholds and rule, for records."""
+        content = f"{self._weights} {sorted(self._thresholds.items())}{' blank frames' if self.blank_rule else ''}"
+        return f"sha256:{hashlib.sha256(content.encode()).hexdigest()}"
 
     @property
     def network(self) -> InspectorNetwork:
-        """The one that looks to both sides."""
-        found = self._networks[SIDES[0]]
-        assert isinstance(found, InspectorNetwork)
-        return found
+        """The network for recorded video, which looks at both sides."""
+        network = self._networks[SIDES[0]]
+        assert isinstance(network, InspectorNetwork)
+        return network
 
     def to(self, device: str) -> Inspector:
-        """The same on another device."""
+        """Return a copy on another device."""
         networks = copy.deepcopy(self._networks)
         return Inspector(networks, self._thresholds, name=self.name, device=device, blank_rule=self.blank_rule)
 
     def threshold(self, *, causal: bool = False) -> float:
-        """The probability from which a frame counts as struck."""
+        """Return the probability from which a frame counts as damaged."""
         return self._thresholds[SIDES[causal]]
 
     @staticmethod
     def latency(*, causal: bool = False, at_once: int = AT_ONCE) -> int:
-        """Frames that come after one before its probability is told, at most."""
-        return at_once - 1 + (0 if causal else AROUND + BLOCK + sum(DILATIONS))
+        """Return the greatest number of later frames needed before a frame's probability is known."""
+        return at_once - 1 + (0 if causal else MEDIAN_REACH + BLOCK + sum(DILATIONS))
 
     def inspect(
         self, frames: Iterable[Frame], *, causal: bool = False, at_once: int = AT_ONCE, jobs: int = 1
     ) -> Iterator[float]:
-        """One probability a frame, in order.
+        """Yield one damage probability a frame, in order.
 
         Args:
             frames: (H, W, 3) uint8 RGB.
-            causal: from what came before a frame alone.
-            at_once: frames that are looked at together; with `causal`, 1 answers each frame as it comes.
-            jobs: threads that glance at frames, which are then taken further ahead of what is answered, by `at_once`
-                and some more; not for live use.
+            causal: use past frames only.
+            at_once: batch size; with `causal`, 1 answers each frame as it comes.
+            jobs: threads that compute descriptors. With more than one, frames are read further ahead, by `at_once` and
+                some more; not for live use.
         """
         network, rule = self._networks[SIDES[causal]], self.blank_rule and not causal
-        stream = _Stream(network, self.device, at_once, blank_rule=rule, waits=jobs > 1)
-        for some in glances_ahead(frames, jobs) if jobs > 1 else (glance(frame)[None] for frame in frames):
-            yield from stream.told(some)
-        yield from stream.rest()
+        stream = _Stream(network, self.device, at_once, blank_rule=rule, defer=jobs > 1)
+        for descriptors in (
+            stream_descriptors(frames, jobs) if jobs > 1 else (describe_frame(frame)[None] for frame in frames)
+        ):
+            yield from stream.push(descriptors)
+        yield from stream.flush()
 
     def __repr__(self) -> str:
         return f"Inspector({self.name!r}, {self.fingerprint[:15]}...)"
 
 
 class _Stream:
-    """One video on its way through a network: as few glances and embedded frames are kept as later ones need.
+    """State of one video on its way through a network; keeps only what later frames need.
 
     Args:
-        waits: whether answers are fetched when the next ones are on their way, so that a GPU and what feeds it need not
-            wait for each other.
+        defer: whether to fetch a batch's probabilities after the next batch is launched, so that a GPU and the threads
+            that feed it do not wait for each other.
     """
 
     def __init__(
-        self, network: nn.Module, device: torch.device, at_once: int, *, blank_rule: bool, waits: bool
+        self, network: nn.Module, device: torch.device, at_once: int, *, blank_rule: bool, defer: bool
     ) -> None:
         assert isinstance(network, InspectorNetwork)
-        self._network, self._device, self._at_once, self._waits = network, device, at_once, waits
-        self._ahead = 0 if network.causal else AROUND + BLOCK
-        self._behind = (2 if network.causal else 1) * AROUND + BLOCK
-        self._glances = torch.zeros(0, CHANNELS, CELLS, CELLS, dtype=torch.uint8, device=device)  # from `_first` on
-        self._coming: list[Glances] = []  # behind them
+        self._network, self._device, self._at_once, self._defer = network, device, at_once, defer
+        self._ahead = 0 if network.causal else MEDIAN_REACH + BLOCK
+        self._behind = (2 if network.causal else 1) * MEDIAN_REACH + BLOCK
+        self._descriptors = torch.zeros(0, CHANNELS, CELLS, CELLS, dtype=torch.uint8, device=device)  # from `_first` on
+        self._new: list[Descriptors] = []  # not on the device yet
         self._first, self._count, self._embedded, self._done = 0, 0, 0, 0
-        self._frames = torch.zeros(0, DIM, device=device)  # what the network made of the last ones up to `_embedded`
-        self._usual = torch.zeros(0, CELLS, CELLS, CHANNELS, device=device)  # medians of blocks, from `_block` on
+        self._frames = torch.zeros(0, DIM, device=device)  # embeddings of the last frames before `_embedded`
+        self._medians = torch.zeros(0, CELLS, CELLS, CHANNELS, device=device)  # medians of blocks, from `_block` on
         self._block = 0
-        self._lately = Lately() if blank_rule else None
-        self._answers: deque[_Answer] = deque()
+        self._recent = RecentFrames() if blank_rule else None
+        self._pending: deque[_PendingProbabilities] = deque()
 
-    def told(self, some: Glances) -> list[float]:
-        """The probabilities that further frames make known."""
-        self._coming.append(some)
-        self._count += len(some)
+    def push(self, descriptors: Descriptors) -> list[float]:
+        """Add frames and return the probabilities that have become known."""
+        self._new.append(descriptors)
+        self._count += len(descriptors)
         while self._count - self._ahead >= self._embedded + self._at_once:
             self._advance(self._embedded + self._at_once, ended=False)
-        return self._fetched(all_of_them=not self._waits)
+        return self._fetch(wait=not self._defer)
 
-    def rest(self) -> list[float]:
-        """The probabilities of the last frames."""
+    def flush(self) -> list[float]:
+        """Return the probabilities of the last frames."""
         while self._embedded < self._count:
             self._advance(min(self._embedded + self._at_once, self._count), ended=True)
-        return self._fetched(all_of_them=True)
+        return self._fetch(wait=True)
 
     @torch.inference_mode()
     def _advance(self, hi: int, *, ended: bool) -> None:
         network = self._network
-        if self._coming:
-            coming = np.concatenate(self._coming)
-            self._glances = torch.cat([self._glances, self._sent(torch.from_numpy(coming))])
-            self._coming = []
-            if self._lately is not None:
-                self._lately.add(coming)
+        if self._new:
+            descriptors = np.concatenate(self._new)
+            self._descriptors = torch.cat([self._descriptors, self._to_device(torch.from_numpy(descriptors))])
+            self._new = []
+            if self._recent is not None:
+                self._recent.add(descriptors)
         with one_thread():
-            self._frames = torch.cat([self._frames, network.embedded(self._compared(self._embedded, hi))])
+            self._frames = torch.cat([self._frames, network.embed(self._compare(self._embedded, hi))])
             self._embedded = hi
             ready = hi - self._done
             after = 0 if network.causal or (ended and hi == self._count) else network.reach
             if ready <= after:
                 return
-            logits = network.joined(self._frames[None], before=len(self._frames) - ready, after=after)
-            lost = [] if self._lately is None else self._lately.lost(self._done, hi - after)
-            self._answers.append(_Answer(logits.sigmoid()[0], lost))
+            logits = network.frame_logits(self._frames[None], before=len(self._frames) - ready, after=after)
+            lost = [] if self._recent is None else self._recent.lost(self._done, hi - after)
+            self._pending.append(_PendingProbabilities(logits.sigmoid()[0], lost))
         self._done = hi - after
-        self._forget()
+        self._discard()
 
-    def _fetched(self, *, all_of_them: bool) -> list[float]:
-        """Answers in order; of the last one, nothing as yet if it may still be on its way."""
-        found: list[float] = []
-        while len(self._answers) > (0 if all_of_them else 1):
-            found += self._answers.popleft().probabilities()
-        return found
+    def _fetch(self, *, wait: bool) -> list[float]:
+        """Return finished probabilities in order; without `wait`, all but the last batch."""
+        probabilities: list[float] = []
+        while len(self._pending) > (0 if wait else 1):
+            probabilities += self._pending.popleft().probabilities()
+        return probabilities
 
-    def _compared(self, lo: int, hi: int) -> Tensor:
-        """Frames beside others, as the network is shown them in `forward`."""
+    def _compare(self, lo: int, hi: int) -> Tensor:
+        """Compare frames with others as `InspectorNetwork.forward` does."""
         network, times = self._network, torch.arange(lo, hi)
-        new = torch.arange(self._block + len(self._usual), -(-hi // BLOCK)) * BLOCK
+        new = torch.arange(self._block + len(self._medians), -(-hi // BLOCK)) * BLOCK
         if len(new):
-            around = self._at(network.around(new, self._count))
+            around = self._descriptors_at(network.median_frames(new, self._count))
             medians = around.median(1).values if around.is_cuda else torch.from_numpy(median(around.numpy()))
-            self._usual = torch.cat([self._usual, scaled(medians)])
-        usual = self._usual[self._sent(times // BLOCK - self._block)]
-        where = torch.cat([times[:, None], network.beside(times, self._count)], 1)
-        own, *others = scaled(self._at(where)).unbind(1)
-        return compared(own, others, usual)
+            self._medians = torch.cat([self._medians, scale_channels(medians)])
+        block_medians = self._medians[self._to_device(times // BLOCK - self._block)]
+        where = torch.cat([times[:, None], network.neighbours(times, self._count)], 1)
+        own, *others = scale_channels(self._descriptors_at(where)).unbind(1)
+        return compare_frames(own, others, block_medians)
 
-    def _at(self, where: Tensor) -> Tensor:
-        return self._glances[self._sent(where - self._first)]
+    def _descriptors_at(self, where: Tensor) -> Tensor:
+        return self._descriptors[self._to_device(where - self._first)]
 
-    def _sent(self, values: Tensor) -> Tensor:
-        """On the device: from memory that a GPU reads by itself, or it would have to be through with its work first."""
+    def _to_device(self, values: Tensor) -> Tensor:
+        """Copy to the device; from pinned memory for a GPU, so that the copy does not wait for its queue."""
         on_gpu = self._device.type == "cuda"
         return (values.pin_memory() if on_gpu else values).to(self._device, non_blocking=on_gpu)
 
-    def _forget(self) -> None:
+    def _discard(self) -> None:
         reach = (2 if self._network.causal else 1) * self._network.reach
         self._frames = self._frames[max(len(self._frames) - (self._embedded - self._done) - reach, 0) :]
         block = self._embedded // BLOCK
-        self._usual, self._block = self._usual[block - self._block :], block
+        self._medians, self._block = self._medians[block - self._block :], block
         drop = max(block * BLOCK - self._behind, 0) - self._first
         if drop > 0:
-            self._glances = self._glances[drop:]
+            self._descriptors = self._descriptors[drop:]
             self._first += drop
 
 
-class _Answer:
-    """Probabilities on their way from a device, and which of them a rule knows better."""
+class _PendingProbabilities:
+    """Probabilities in transfer from a device, with the frames that the blank rule overrides."""
 
-    def __init__(self, told: Tensor, lost: Sequence[int]) -> None:
-        self._lost, self._arrived = lost, None
-        self._told = told.to("cpu", non_blocking=True)
-        if told.is_cuda:
-            self._arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
-            self._arrived.record()
+    def __init__(self, probabilities: Tensor, lost: Sequence[int]) -> None:
+        self._lost, self._copied = lost, None
+        self._probabilities = probabilities.to("cpu", non_blocking=True)
+        if probabilities.is_cuda:
+            self._copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            self._copied.record()
 
     def probabilities(self) -> list[float]:
-        if self._arrived is not None:
-            self._arrived.synchronize()
-        found: list[float] = self._told.tolist()
+        if self._copied is not None:
+            self._copied.synchronize()
+        values: list[float] = self._probabilities.tolist()
         for number in self._lost:
-            found[number] = 1.0
-        return found
+            values[number] = 1.0
+        return values
 
 
-def inspector_of(
+def build_inspector(
     weights: Mapping[str, Tensor], thresholds: Mapping[str, float], *, name: str, device: str
 ) -> Inspector:
-    """An inspector with the tensors of a file.
+    """Build an inspector from the tensors of a weights file.
 
     Raises:
-        CheckpointError: if they are of something else.
+        CheckpointError: if the tensors do not fit.
     """
-    networks = BothWays()
+    networks = InspectorNetworks()
     shapes = {key: tuple(value.shape) for key, value in networks.state_dict().items()}
-    wrong = differences(shapes, weights)
+    wrong = describe_mismatch(shapes, weights)
     if wrong:
-        raise CheckpointError(f"{name}: these are no weights of an inspector: {wrong}")
-    known = [value for value in thresholds.values() if isinstance(value, float) and 0 < value < 1]
-    if set(thresholds) != set(SIDES) or len(known) != len(SIDES):
+        raise CheckpointError(f"{name}: not the weights of an inspector: {wrong}")
+    valid = [value for value in thresholds.values() if isinstance(value, float) and 0 < value < 1]
+    if set(thresholds) != set(SIDES) or len(valid) != len(SIDES):
         raise CheckpointError(
-            f"{name}: an inspector's weights note two thresholds, {' and '.join(SIDES)}; train it anew"
+            f"{name}: the weights of an inspector need two thresholds, {' and '.join(SIDES)}; train it again"
         )
     networks.load_state_dict(dict(weights))
     return Inspector(networks, thresholds, name=name, device=device)
 
 
-def scaled(glances: Tensor) -> Tensor:
-    """(..., CELLS, CELLS, CHANNELS) as the network wants it, all channels about as large, of bytes."""
-    x = glances.movedim(-3, -1).float()
+def scale_channels(descriptors: Tensor) -> Tensor:
+    """Convert bytes to (..., CELLS, CELLS, CHANNELS) floats of similar magnitude."""
+    x = descriptors.movedim(-3, -1).float()
     x[..., LIGHT] /= 128
     x[..., COLOUR] = (x[..., COLOUR] - 128) / 64
     x[..., DETAIL] /= 96
     return x
 
 
-def compared(own: Tensor, others: Sequence[Tensor], usual: Tensor) -> Tensor:
-    """(..., channels): frames, and how they differ from others and from what is usual; differences are small."""
-    return torch.cat([own, *(DIFFERENCES * (own - other) for other in (*others, usual))], -1)
+def compare_frames(own: Tensor, others: Sequence[Tensor], medians: Tensor) -> Tensor:
+    """Concatenate frames with their amplified differences from others and from the median."""
+    return torch.cat([own, *(DIFFERENCE_SCALE * (own - other) for other in (*others, medians))], -1)
 
 
-def _by_four(maps: Tensor) -> Tensor:
-    """(N, H / 2, W / 2, 4 C) of (N, H, W, C)."""
+def _merge_2x2(maps: Tensor) -> Tensor:
+    """Merge 2 x 2 cells into channels: (N, H, W, C) to (N, H / 2, W / 2, 4 C)."""
     count, height, width, channels = maps.shape
     quarters = maps.reshape(count, height // 2, 2, width // 2, 2, channels).transpose(2, 3)
     return quarters.reshape(count, height // 2, width // 2, 4 * channels)
 
 
-def reflected(times: Tensor, total: int) -> Tensor:
-    """Times mirrored at the ends of a video until they lie in it.
+def reflect(times: Tensor, total: int) -> Tensor:
+    """Mirror frame indices at the ends of a video until they lie in it.
 
-    >>> reflected(torch.arange(-3, 6), 4).tolist()
+    >>> reflect(torch.arange(-3, 6), 4).tolist()
     [3, 2, 1, 0, 1, 2, 3, 2, 1]
     """
     if total == 1:
         return torch.zeros_like(times)
-    turned = times.abs() % (2 * total - 2)
-    return torch.minimum(turned, 2 * total - 2 - turned)
+    folded = times.abs() % (2 * total - 2)
+    return torch.minimum(folded, 2 * total - 2 - folded)

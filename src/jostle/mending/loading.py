@@ -1,4 +1,4 @@
-"""Inspectors by name: the one that comes with jostle, or one of your own from a file; and mending by one."""
+"""Loading of inspectors by name or path, and the options of mending."""
 
 from __future__ import annotations
 
@@ -14,64 +14,66 @@ if TYPE_CHECKING:
     from jostle.mending.damage import Mending
     from jostle.mending.inspector import Inspector
 
-OWN = "jostle"  # the name of the one that comes along
-KNOWN = "known"  # not by an inspector, but by the placement itself
+BUNDLED = "jostle"  # name of the inspector that ships with jostle
+KNOWN = "known"  # oracle: damage is read from the placement
 
 
-def load_inspector(name: str | Path = OWN, *, device: str = "cpu") -> Inspector:
-    """An inspector, which says of each frame of a video how probably it was struck.
+def load_inspector(name: str | Path = BUNDLED, *, device: str = "cpu") -> Inspector:
+    """Load an inspector, which predicts for each frame of a video the probability that it is damaged.
 
     Args:
-        name: `jostle` for the one that comes along, or the path of weights that `jostle train` wrote.
+        name: `jostle` for the bundled one, or the path of weights that `jostle train` wrote.
         device: `auto`, `cpu` or `cuda`.
 
     Raises:
-        CheckpointError: if the file is not of an inspector.
+        CheckpointError: if the file does not hold an inspector.
         MissingExtra: if torch is not installed.
     """
     need_torch("the inspector")
-    from jostle.mending.inspector import inspector_of
+    from jostle.mending.inspector import build_inspector
     from jostle.models.checkpoints import read_note, read_weights
     from jostle.models.devices import device_for
 
-    path = weights_file("inspector") if str(name) == OWN else Path(name)
+    path = weights_file("inspector") if str(name) == BUNDLED else Path(name)
     tensors = read_weights(path)
-    noted: dict[str, float] = read_note(path, "thresholds", {})
-    return inspector_of(tensors, noted, name=str(name), device=str(device_for(device)))
+    thresholds: dict[str, float] = read_note(path, "thresholds", {})
+    return build_inspector(tensors, thresholds, name=str(name), device=str(device_for(device)))
 
 
 @dataclass(frozen=True)
-class AskedMending:
-    """Mending as it was asked for.
+class MendingOptions:
+    """Options of mending, not loaded yet.
 
     Attributes:
-        mend: `jostle`, the path of weights, an `Inspector`; or `known`, where a benchmark itself strikes the frames.
+        mend: "jostle" (the bundled inspector), a path of weights, an `Inspector`, or "known" (oracle: the true frames).
     """
 
     mend: str | Path | Inspector
 
     def check(self, *, known: bool) -> None:
-        """Raise where it cannot be had, before anything large is loaded.
+        """Raise if the options are invalid, before anything large is loaded.
 
         Args:
-            known: whether it can be known which frames are struck.
+            known: whether the damaged frames can be known.
 
         Raises:
-            BadValue: if it is known where that cannot be.
+            BadValue: if "known" is requested and they cannot.
             CheckpointError: if there is no such file.
         """
-        if not isinstance(self.mend, str | Path) or str(self.mend) == OWN:
+        if not isinstance(self.mend, str | Path) or str(self.mend) == BUNDLED:
             return
         if str(self.mend) == KNOWN:
             if not known:
-                raise BadValue("which frames were struck is known in a benchmark alone, to `run`; mend by `jostle`")
+                raise BadValue(
+                    "`known` works only with `run`, where the benchmark knows the damaged frames; mend by `jostle`"
+                )
         elif not Path(self.mend).is_file():
             raise CheckpointError(
-                f"{self.mend}: no such file; mend by `jostle`, or give weights that `jostle train` wrote"
+                f"{self.mend}: no such file; mend by `jostle`, or pass weights that `jostle train` wrote"
             )
 
     def get(self, device: str) -> Mending:
-        """What tells which frames were struck."""
+        """Load the inspector and return the strategy that finds damaged frames."""
         from jostle.mending.damage import Mending
 
         if not isinstance(self.mend, str | Path):

@@ -1,4 +1,4 @@
-"""Frames in the place of struck ones, made of the nearest whole ones before and after."""
+"""Replacement of damaged frames by frames made from the nearest undamaged ones."""
 
 from __future__ import annotations
 
@@ -10,97 +10,99 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.types.clip import Frame, Frames, Times
-from jostle.corruptions.engine.stages import Source
+from jostle.corruptions.engine.stages import PipelineSource
 from jostle.errors import BadValue, DataError
 
-How = Literal["hold", "blend", "motion"]
+MendMethod = Literal["hold", "blend", "motion"]
 Mask = npt.NDArray[np.bool_]
-PARTS = 1 << 12  # a share of time is a whole number of these, so that blending is exact
+BLEND_UNIT = 1 << 12  # shares of time are multiples of 1 / BLEND_UNIT, so that blending is exact
 
 
-class Mended:
-    """A source whose struck frames are made anew when they are asked for.
+class MendedSource:
+    """A source whose damaged frames are rebuilt when they are read.
 
     Args:
-        below: the frames as they are.
-        struck: (T,) which of them are not to be shown.
-        how: `hold` shows the last whole frame before, or the first after where there is none; `blend` goes evenly from
-            the one before to the one after; `motion` lets them move towards each other on the way, by optical flow.
+        source: the damaged video.
+        damaged: (T,) mask of the frames to replace.
+        how: `hold` repeats the last undamaged frame before, or the first after it; `blend` fades evenly from the one
+            before to the one after; `motion` moves them towards each other along the optical flow.
 
     Raises:
-        DataError: if every frame was struck.
+        DataError: if every frame is damaged.
     """
 
-    def __init__(self, below: Source, struck: Mask, how: How) -> None:
-        if how not in get_args(How):
-            raise BadValue(f"frames are mended by {', '.join(get_args(How))}, not {how!r}")
-        if struck.shape != (len(below),):
-            raise BadValue(f"{len(below)} frames, and {struck.shape} say which were struck; one boolean a frame")
-        if len(struck) and struck.all():
-            raise DataError("every frame was struck, so there is nothing to mend them with")
-        self._below, self._struck, self._how = below, struck, how
-        whole = np.flatnonzero(~struck)
-        after = np.searchsorted(whole, np.arange(len(struck)))
+    def __init__(self, source: PipelineSource, damaged: Mask, how: MendMethod) -> None:
+        if how not in get_args(MendMethod):
+            raise BadValue(f"unknown mending method {how!r}; choose one of {', '.join(get_args(MendMethod))}")
+        if damaged.shape != (len(source),):
+            raise BadValue(
+                f"the mask of damaged frames has shape {damaged.shape}, not ({len(source)},): one boolean a frame"
+            )
+        if len(damaged) and damaged.all():
+            raise DataError("every frame is damaged, so there is nothing to mend them with")
+        self._source, self._damaged, self._how = source, damaged, how
+        whole = np.flatnonzero(~damaged)
+        after = np.searchsorted(whole, np.arange(len(damaged)))
         self._next = whole[np.minimum(after, len(whole) - 1)] if len(whole) else after
         self._last = whole[np.maximum(after - 1, 0)] if len(whole) else after
         self._flows: tuple[tuple[int, int], _Flow] | None = None
 
     @property
     def size(self) -> tuple[int, int]:
-        return self._below.size
+        return self._source.size
 
     @property
     def pts(self) -> Times:
-        return self._below.pts
+        return self._source.pts
 
     @property
     def fps(self) -> Fraction:
-        return self._below.fps
+        return self._source.fps
 
     def __len__(self) -> int:
-        return len(self._below)
+        return len(self._source)
 
     def block(self, lo: int, hi: int) -> Frames:
-        """Frames lo..hi-1, mended."""
-        frames = self._below.block(lo, hi)
-        here = np.flatnonzero(self._struck[lo:hi])
+        """Return frames lo to hi - 1 with the damaged ones replaced."""
+        frames = self._source.block(lo, hi)
+        here = np.flatnonzero(self._damaged[lo:hi])
         if not len(here):
             return frames
         out = np.array(frames)
         for i in here.tolist():
-            out[i] = self._made(lo + i)
+            out[i] = self._rebuild(lo + i)
         return out
 
-    def _made(self, t: int) -> Frame:
+    def _rebuild(self, t: int) -> Frame:
         last, following = int(self._last[t]), int(self._next[t])
         if last > t:  # none before
             last = following
         if following < t or self._how == "hold" or last == following:  # none after
             return self._frame(last)
-        share = (t - last) * PARTS // (following - last)
+        share = (t - last) * BLEND_UNIT // (following - last)
         if self._how == "blend":
-            return blended(self._frame(last), self._frame(following), share)
+            return blend_frames(self._frame(last), self._frame(following), share)
         if self._flows is None or self._flows[0] != (last, following):
             self._flows = (last, following), _Flow(self._frame(last), self._frame(following))
         return self._flows[1].at(share)
 
     def _frame(self, t: int) -> Frame:
-        frame: Frame = self._below.block(t, t + 1)[0]
+        frame: Frame = self._source.block(t, t + 1)[0]
         return frame
 
 
-def blended(one: Frame, other: Frame, share: int) -> Frame:
-    """A mean of two frames, in whole numbers: `share` of PARTS is the other's.
+def blend_frames(one: Frame, other: Frame, share: int) -> Frame:
+    """Average two frames in integers, with weight `share` / BLEND_UNIT for the second.
 
-    >>> blended(np.full((1, 1, 3), 10, np.uint8), np.full((1, 1, 3), 21, np.uint8), PARTS // 2).tolist()
+    >>> blend_frames(np.full((1, 1, 3), 10, np.uint8), np.full((1, 1, 3), 21, np.uint8), BLEND_UNIT // 2).tolist()
     [[[16, 16, 16]]]
     """
-    mixed = one.astype(np.int32) * (PARTS - share) + other.astype(np.int32) * share
-    return ((mixed + PARTS // 2) // PARTS).astype(np.uint8)
+    mixed = one.astype(np.int32) * (BLEND_UNIT - share) + other.astype(np.int32) * share
+    return ((mixed + BLEND_UNIT // 2) // BLEND_UNIT).astype(np.uint8)
 
 
 class _Flow:
-    """How two frames go over into each other: where each pixel goes (dense inverse search, Kroeger et al., 2016)."""
+    """Motion-compensated interpolation between two frames by dense inverse search (Kroeger et al., 2016)."""
 
     def __init__(self, one: Frame, other: Frame) -> None:
         self._one, self._other = one, other
@@ -108,22 +110,22 @@ class _Flow:
         height, width = grey[0].shape
         columns, rows = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
         self._grid = np.stack([columns, rows], -1)
-        self._there = self._back = np.zeros((height, width, 2), np.float32)
-        if min(height, width) >= 32:  # of smaller pictures it tells nothing
+        self._forward = self._backward = np.zeros((height, width, 2), np.float32)
+        if min(height, width) >= 32:  # the flow of smaller pictures is meaningless
             flow = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_MEDIUM)
             nothing: Any = None
-            self._there = np.asarray(flow.calc(grey[0], grey[1], nothing), np.float32)
-            self._back = np.asarray(flow.calc(grey[1], grey[0], nothing), np.float32)
+            self._forward = np.asarray(flow.calc(grey[0], grey[1], nothing), np.float32)
+            self._backward = np.asarray(flow.calc(grey[1], grey[0], nothing), np.float32)
 
     def at(self, share: int) -> Frame:
-        """The frame between the two."""
-        part = share / PARTS
-        # A pixel of the frame between is looked for where it came from, as if motion were the same around it.
-        before = self._grid - np.float32(part) * self._there
-        after = self._grid - np.float32(1 - part) * self._back
+        """Return the frame at a share of the way, in units of BLEND_UNIT."""
+        fraction = share / BLEND_UNIT
+        # Backward warping: the motion at a pixel stands in for the motion at its origin.
+        before = self._grid - np.float32(fraction) * self._forward
+        after = self._grid - np.float32(1 - fraction) * self._backward
         nothing: Any = None
         sides = [
             np.asarray(cv2.remap(frame, where, nothing, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), np.uint8)
             for frame, where in ((self._one, before), (self._other, after))
         ]
-        return blended(sides[0], sides[1], share)
+        return blend_frames(sides[0], sides[1], share)

@@ -1,4 +1,4 @@
-"""A video with its struck frames mended: times and sound as they were."""
+"""Mending of a video file; timestamps and audio are preserved."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.corruptions.engine.video import names_of_images, pump
+from jostle.corruptions.engine.video import output_image_names, pump
 from jostle.io.video.decode import Reader
 from jostle.io.video.encode import Writer
-from jostle.mending.repair import How, Mask, Mended
+from jostle.mending.repair import Mask, MendedSource, MendMethod
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class MendedVideo:
-    """What became of one video.
+    """Result of mending one video.
 
     Attributes:
-        frames: frames written.
-        mended: how many of them were made anew.
-        audio: whether sound was carried over.
-        warnings: what a user should know.
+        frames: number of frames written.
+        mended: number of frames replaced.
+        audio: whether the audio was copied.
+        warnings: warnings for the user.
     """
 
     path: Path
@@ -35,21 +35,27 @@ class MendedVideo:
 
 
 def mend_video(
-    reader: Reader, struck: Mask, out: Path, how: How, *, lossless: bool = False, progress: Progress | None = None
+    reader: Reader,
+    damaged: Mask,
+    out: Path,
+    how: MendMethod,
+    *,
+    lossless: bool = False,
+    progress: Progress | None = None,
 ) -> MendedVideo:
-    """Write the mended video; the target appears when it is complete, or not at all."""
-    mended = Mended(reader, struck, how)
+    """Write the mended video; the output file appears when it is complete, or not at all."""
+    mended = MendedSource(reader, damaged, how)
     writer = Writer(
         out,
         size=reader.size,
         fps=reader.fps,
         time_base=reader.time_base,
         codec="ffv1" if lossless and out.suffix else None,
-        names=names_of_images(reader, lossless),
+        names=output_image_names(reader, lossless),
         faststart=True,
         audio_from=reader.coded_path,
     )
     with writer:
         pump(mended, writer, [int(tick) for tick in reader.ticks], progress)
         reader.check_unchanged()
-    return MendedVideo(out, len(reader), int(np.sum(struck)), writer.has_sound, (*reader.warnings, *writer.warnings))
+    return MendedVideo(out, len(reader), int(np.sum(damaged)), writer.has_sound, (*reader.warnings, *writer.warnings))

@@ -1,4 +1,4 @@
-"""Exact intervals for shares of right answers (Clopper and Pearson, 1934)."""
+"""Top-k accuracy with exact confidence intervals (Clopper and Pearson, 1934)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Interval = tuple[float, float]
 
 
 def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interval | None:
-    """The exact interval of a share, or None with fewer than two trials, which say nothing about spread.
+    """Return the exact interval of a proportion, or None with fewer than two trials.
 
     With a = 1 - level the ends are BetaInv(a/2; k, n-k+1) and BetaInv(1-a/2; k+1, n-k); the lower one is 0 if
     nothing was right, the upper one 1 if everything was.
@@ -43,12 +43,12 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
 
 @dataclass(frozen=True)
 class Accuracy:
-    """A share of right answers.
+    """Top-k accuracy with its interval.
 
     Attributes:
-        k: guesses a video had.
-        correct: videos whose class was among them.
-        count: all videos.
+        k: number of guesses per video.
+        correct: number of videos whose class is among them.
+        count: number of videos.
         accuracy: `correct / count`.
         interval: Clopper-Pearson, 95 %; None with fewer than two videos.
     """
@@ -60,7 +60,7 @@ class Accuracy:
     interval: Interval | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; shares are fractions."""
+        """Return the result as plain values for JSON; accuracies are fractions."""
         return vars(self) | {"interval": self.interval and list(self.interval), "format": 1}
 
 
@@ -69,7 +69,7 @@ def top_k_accuracy(scores: npt.ArrayLike, labels: npt.ArrayLike, k: int = 1) -> 
     """The share of rows whose class is among the k best scores; of equal scores the lower class comes first.
 
     Args:
-        scores: (N, C), larger is surer.
+        scores: (N, C), higher is better.
         labels: (N,) class numbers from 0.
 
     >>> found = top_k_accuracy([[0.1, 0.9, 0.0], [0.5, 0.3, 0.2]], [1, 1])
@@ -82,7 +82,7 @@ def top_k_accuracy(scores: npt.ArrayLike, labels: npt.ArrayLike, k: int = 1) -> 
 
 
 def within_top_k(scores: npt.ArrayLike, labels: npt.ArrayLike, k: int = 1) -> Flags:
-    """(N,) whether the class of each row is among its k best scores.
+    """Return (N,) flags of the rows whose class is among the k best scores.
 
     >>> within_top_k([[0.5, 0.5], [0.2, 0.8]], [1, 1]).tolist()
     [False, True]

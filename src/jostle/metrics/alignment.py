@@ -1,4 +1,4 @@
-"""Puts predictions and ground truth on one footing: the truth's classes and videos, and seconds on both sides."""
+"""Alignment of predictions with ground truth: the same classes, videos and units."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 
-TOO_LATE = 10  # a prediction that ends at more than this many durations of its video is not in seconds
-UNKNOWN_SHARE = 0.5  # more unknown labels than this are a mistake, not a few extra classes
+MAX_DURATION_RATIO = 10  # of the end of a prediction to its video's duration; above it, times are not seconds
+MAX_UNKNOWN_SHARE = 0.5  # of predictions; above it, the classes are of another dataset
 
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """Predictions in the truth's terms.
+    """Predictions with the truth's classes and videos.
 
     Attributes:
-        rows: (n,) int64, which rows of the predictions these are, in their order; None if all.
-        video: (n,) int32 into the truth's videos, and from there on into `outside`.
+        rows: (n,) int64, rows of the predictions, in their order; None for all.
+        video: (n,) int32 into the truth's videos followed by `outside`.
         label: (n,) int32 into the truth's classes.
         outside: videos with predictions that the truth does not have.
-        counts: what was found, and what was left out, by the words of the JSON.
-        remarks: what a user should hear about it.
+        counts: of used and omitted predictions, by JSON key.
+        remarks: messages for the user.
     """
 
     rows: npt.NDArray[np.int64] | None
@@ -46,25 +46,25 @@ class Aligned:
 
 
 def align(predictions: Predictions, truth: Truth, *, blocked: Collection[str] = (), strict: bool = False) -> Aligned:
-    """Predictions by the truth's classes and videos.
+    """Map predictions to the truth's classes and videos.
 
-    Predictions with a class the truth lacks are left out and counted; those of videos it lacks stay, as they are
-    false alarms in every public evaluator.
+    Predictions with a class that the truth lacks are dropped and counted; those of videos that it lacks stay, because
+    they are false alarms in every public evaluator.
 
     Args:
         blocked: ids of videos whose predictions are ignored.
         strict: refuse an unknown class.
 
     Raises:
-        DataError: if hardly any class is known, or times are plainly not in seconds.
+        DataError: if most classes are unknown, or times are clearly not in seconds.
     """
-    label_of, unknown = _labels(predictions, truth)
-    video_of, outside = _videos(predictions, truth, blocked)
+    label_of, unknown = _map_labels(predictions, truth)
+    video_of, outside = _map_videos(predictions, truth, blocked)
     label = label_of[predictions.label]
     keep = label >= 0
-    strangers = len(predictions) - int(np.count_nonzero(keep))
-    if strangers:
-        _check_unknown(predictions, truth, unknown, strangers, strict)
+    unknown_count = len(predictions) - int(np.count_nonzero(keep))
+    if unknown_count:
+        _check_unknown(predictions, truth, unknown, unknown_count, strict)
     barred = np.array([name in blocked for name in predictions.videos], bool)
     on_blocked = int(np.count_nonzero(keep & barred[predictions.video])) if barred.any() else 0
     if on_blocked:
@@ -86,7 +86,7 @@ def align(predictions: Predictions, truth: Truth, *, blocked: Collection[str] = 
         counts={
             "videos": len(predictions.videos),
             "count": len(predictions),
-            "unknown_label": strangers,
+            "unknown_label": unknown_count,
             "outside_subset": int(np.count_nonzero(video >= len(truth.videos))),
             "blocked": on_blocked,
             "left_out": sum(predictions.left_out.values()),
@@ -99,8 +99,8 @@ def align(predictions: Predictions, truth: Truth, *, blocked: Collection[str] = 
     return aligned
 
 
-def _labels(predictions: Predictions, truth: Truth) -> tuple[Indices, list[str]]:
-    """The truth's index of each predicted class, -1 where it has none, and the names it lacks."""
+def _map_labels(predictions: Predictions, truth: Truth) -> tuple[Indices, list[str]]:
+    """Return the truth's index of each predicted class (-1 for none), and the names that it lacks."""
     if predictions.numbered:
         if truth.label_ids is None:
             raise DataError(
@@ -111,28 +111,30 @@ def _labels(predictions: Predictions, truth: Truth) -> tuple[Indices, list[str]]
         index = {str(number): i for i, number in enumerate(truth.label_ids)}
     else:
         index = {name: i for i, name in enumerate(truth.classes)}
-    made = np.array([index.get(name, -1) for name in predictions.classes], np.int32)
+    indices = np.array([index.get(name, -1) for name in predictions.classes], np.int32)
     used = np.zeros(len(predictions.classes), bool)
     used[predictions.label] = True
-    return made, [name for i, name in enumerate(predictions.classes) if used[i] and made[i] < 0]
+    return indices, [name for i, name in enumerate(predictions.classes) if used[i] and indices[i] < 0]
 
 
-def _videos(predictions: Predictions, truth: Truth, blocked: Collection[str]) -> tuple[Indices, tuple[str, ...]]:
+def _map_videos(predictions: Predictions, truth: Truth, blocked: Collection[str]) -> tuple[Indices, tuple[str, ...]]:
     index = {name: i for i, name in enumerate(truth.videos)}
     used = np.zeros(len(predictions.videos), bool)
     used[predictions.video] = True
-    strange = [name for i, name in enumerate(predictions.videos) if used[i] and name not in index]
-    outside = [name for name in strange if name not in blocked]
+    unknown = [name for i, name in enumerate(predictions.videos) if used[i] and name not in index]
+    outside = [name for name in unknown if name not in blocked]
     index |= {name: len(truth.videos) + i for i, name in enumerate(outside)}
     return np.array([index.get(name, -1) for name in predictions.videos], np.int32), tuple(outside)
 
 
 def _check_unknown(predictions: Predictions, truth: Truth, unknown: list[str], count: int, strict: bool) -> None:
     share = count / len(predictions)
-    if share <= UNKNOWN_SHARE and not strict:
+    if share <= MAX_UNKNOWN_SHARE and not strict:
         return
-    what = f"{count} of {len(predictions)} predictions have a class that the ground truth lacks: {_some(unknown)}"
-    raise DataError(f"{what}; {_advice(predictions, truth, unknown)}", fault="F45" if share < 1 else "F35")
+    problem = (
+        f"{count} of {len(predictions)} predictions have a class that the ground truth lacks: {_join_names(unknown)}"
+    )
+    raise DataError(f"{problem}; {_advice(predictions, truth, unknown)}", fault="F45" if share < 1 else "F35")
 
 
 def _advice(predictions: Predictions, truth: Truth, unknown: list[str]) -> str:
@@ -143,37 +145,37 @@ def _advice(predictions: Predictions, truth: Truth, unknown: list[str]) -> str:
             if numbers and {str(number + shift) for number in numbers} <= set(known):
                 change = "one less" if shift < 0 else "one more"
                 return f"all would be known if each number were {change}: check whether they count from 0 or from 1"
-        return f"the ground truth numbers its classes {_some(known)}"
-    plain = {_plain(name): name for name in known}
+        return f"the ground truth numbers its classes {_join_names(known)}"
+    plain = {_normalize(name): name for name in known}
     pairs = []
     for name in unknown[:3]:
-        near = plain.get(_plain(name)) or next(iter(difflib.get_close_matches(name, known, n=1)), None)
+        near = plain.get(_normalize(name)) or next(iter(difflib.get_close_matches(name, known, n=1)), None)
         if near:
             pairs.append(f"{name!r} may mean {near!r}")
     if pairs:
         return f"names must be equal to the letter: {', '.join(pairs)}"
-    return f"the ground truth has {_some(known)}; check that both are of one data set"
+    return f"the ground truth has {_join_names(known)}; check that both are of the same dataset"
 
 
-def _plain(name: str) -> str:
+def _normalize(name: str) -> str:
     return "".join(c for c in name.casefold() if c.isalnum())
 
 
 def _check_units(aligned: Aligned, truth: Truth) -> None:
-    """Raise if most videos have predictions far beyond their end, or all predictions lie in their first second."""
+    """Raise a DataError if times are clearly not seconds: far beyond the videos, or all within one second."""
     known = np.flatnonzero(np.isfinite(truth.duration))
     if not len(known) or not len(aligned):
         return
     latest = np.full(len(truth.videos) + len(aligned.outside), -np.inf)
     np.maximum.at(latest, aligned.video, np.maximum(aligned.start, aligned.end))
     latest, duration = latest[known], truth.duration[known]
-    seen = np.isfinite(latest)
-    if not seen.any():
+    has_predictions = np.isfinite(latest)
+    if not has_predictions.any():
         return
-    ratio = latest[seen] / duration[seen]
+    ratio = latest[has_predictions] / duration[has_predictions]
     middle = float(np.median(ratio))
-    if middle > TOO_LATE:
-        fps = truth.fps[known][seen]
+    if middle > MAX_DURATION_RATIO:
+        fps = truth.fps[known][has_predictions]
         guess = "milliseconds" if middle > 300 else "frames"
         rate = f" at {np.median(fps[np.isfinite(fps)]):g} frames a second" if np.isfinite(fps).any() else ""
         raise DataError(
@@ -181,51 +183,57 @@ def _check_units(aligned: Aligned, truth: Truth) -> None:
             f"these look like {guess}{rate if guess == 'frames' else ''}; convert them to seconds",
             fault="F47",
         )
-    if len(aligned) >= 10 and latest[seen].max() <= 1 and float(np.median(duration[seen])) > TOO_LATE:
+    if (
+        len(aligned) >= 10
+        and latest[has_predictions].max() <= 1
+        and float(np.median(duration[has_predictions])) > MAX_DURATION_RATIO
+    ):
         raise DataError(
             "no prediction ends later than 1, in videos of "
-            f"{np.median(duration[seen]):.0f} s (the median); times must be seconds, these look like fractions of the "
-            "video; multiply them by its duration",
+            f"{np.median(duration[has_predictions]):.0f} s (the median); times must be seconds, these look like "
+            "fractions of the video; multiply them by its duration",
             fault="F47",
         )
 
 
 def _remarks(aligned: Aligned, predictions: Predictions, truth: Truth, unknown: list[str]) -> tuple[str, ...]:
     counts = aligned.counts
-    made = [f"{counted_as(count, 'prediction')} left out: {why}" for why, count in predictions.left_out.items()]
+    remarks = [f"{pluralize(count, 'prediction')} left out: {why}" for why, count in predictions.left_out.items()]
     if counts["unknown_label"]:
-        many = counted_as(counts["unknown_label"], "prediction")
-        made.append(f"{many} ignored: the ground truth lacks their class ({_some(unknown)})")
+        text = pluralize(counts["unknown_label"], "prediction")
+        remarks.append(f"{text} ignored: the ground truth lacks their class ({_join_names(unknown)})")
     if counts["outside_subset"]:
         often = np.bincount(aligned.video[aligned.video >= len(truth.videos)] - len(truth.videos))
-        named = ", ".join(f"{aligned.outside[i]} ({often[i]})" for i in np.argsort(-often, kind="stable")[:3])
-        many = counted_as(counts["outside_subset"], "prediction")
-        made.append(
-            f"{many} in {counted_as(len(aligned.outside), 'video')} that the ground truth does not have, counted as "
-            f"false alarms; most in {named}"
+        examples = ", ".join(f"{aligned.outside[i]} ({often[i]})" for i in np.argsort(-often, kind="stable")[:3])
+        text = pluralize(counts["outside_subset"], "prediction")
+        remarks.append(
+            f"{text} in {pluralize(len(aligned.outside), 'video')} that the ground truth does not have, counted as "
+            f"false alarms; most in {examples}"
         )
     if counts["blocked"]:
-        made.append(f"{counted_as(counts['blocked'], 'prediction')} ignored: their videos are blocked")
+        remarks.append(f"{pluralize(counts['blocked'], 'prediction')} ignored: their videos are blocked")
     odd = int(np.count_nonzero(aligned.end <= aligned.start))
     if odd:
-        made.append(f"{counted_as(odd, 'prediction')} without length, or that end before they start")
+        remarks.append(f"{pluralize(odd, 'prediction')} without length, or that end before they start")
     if len(predictions) > 1 and predictions.score.min() == predictions.score.max():
-        made.append("all predictions have one score, so their ranking is that of the file and means nothing")
+        remarks.append("all predictions have one score, so their ranking is arbitrary")
     missing = set(range(len(truth.classes))) - set(np.unique(aligned.label).tolist())
     if missing:
-        made.append(f"AP is 0 for classes without a prediction: {_some([truth.classes[i] for i in sorted(missing)])}")
-    return tuple(made)
+        remarks.append(
+            f"AP is 0 for classes without a prediction: {_join_names([truth.classes[i] for i in sorted(missing)])}"
+        )
+    return tuple(remarks)
 
 
-def counted_as(count: int, noun: str) -> str:
-    """A number of things.
+def pluralize(count: int, noun: str) -> str:
+    """Format a count with its noun.
 
-    >>> counted_as(1, "video"), counted_as(3, "video")
+    >>> pluralize(1, "video"), pluralize(3, "video")
     ('1 video', '3 videos')
     """
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _some(names: Collection[str], limit: int = 5) -> str:
-    listed = list(names)
-    return ", ".join(listed[:limit]) + (f" and {len(listed) - limit} more" if len(listed) > limit else "")
+def _join_names(names: Collection[str], limit: int = 5) -> str:
+    all_names = list(names)
+    return ", ".join(all_names[:limit]) + (f" and {len(all_names) - limit} more" if len(all_names) > limit else "")

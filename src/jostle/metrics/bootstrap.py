@@ -1,7 +1,7 @@
-"""Intervals by resampling videos: matched once, every draw only reweights what is already ranked.
+"""Bootstrap intervals over videos: predictions are matched once, and every draw only reweights them.
 
-A video drawn k times counts k times: its instances, its hits and its false alarms, at the ranks they had. A class
-with no instance in a draw does not count in that draw's mean.
+A video drawn k times counts k times: its instances, hits and false alarms, at their original ranks. A class without
+an instance in a draw is not part of that draw's mean.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.kernels import fixed, kernel
+from jostle.core.kernels import kernel, read_only
 from jostle.core.random import rng_for
 from jostle.core.types.columns import Flags, Floats, Indices, Ints
 from jostle.core.types.truth import Truth
@@ -42,7 +42,7 @@ class Interval:
     map: tuple[tuple[float, float] | None, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The interval as JSON has it."""
+        """Return the interval as plain values for JSON."""
         return {
             "level": self.level,
             "resamples": self.resamples,
@@ -54,10 +54,10 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """What a draw of videos needs: predictions by rank, and where the hits are.
+    """Ranked predictions and hits, in the form that resampling needs.
 
     Attributes:
-        videos: ids, each drawn with the same chance.
+        videos: ids, drawn with equal probability.
         place_video: (n,) int32 by place, the video of each prediction.
         first: (C + 1,) int64, where each class begins among the places.
         hit_place: (H,) int64, places of hits by threshold and class, rising.
@@ -78,12 +78,12 @@ class Resamples:
     interpolated: bool
 
     @classmethod
-    def of(cls, aligned: Aligned, matches: Matches, truth: Truth, protocol: Protocol) -> Self:
-        """From a match of all predictions with the truth."""
+    def from_matches(cls, aligned: Aligned, matches: Matches, truth: Truth, protocol: Protocol) -> Self:
+        """Create resamples from the matches of all predictions."""
         classes = len(matches.ranking.first) - 1
         places, first = [], [0]
         for row in matches.taken_by:
-            hit = np.sort(row[row != NONE])  # places run class by class, so this sorts by class too
+            hit = np.sort(row[row != NONE])  # places are sorted by class, so this sorts by class too
             places.append(hit)
             edges = np.searchsorted(hit, matches.ranking.first[1:])
             first += (first[-1] + edges).tolist()
@@ -108,61 +108,61 @@ class Resamples:
         videos: Collection[str] = (),
         progress: Callable[[int, int], None] | None = None,
     ) -> Floats:
-        """(draws, T) mean average precision of each draw.
+        """Return the (draws, T) mean average precision of each draw.
 
         Args:
-            videos: what to draw from, if more than these; two models meet the same draws of the same videos.
+            videos: further videos to draw from, so that two models get the same draws.
         """
         if draws < 2:
             raise BadValue(f"an interval needs at least 2 resamples, got {draws}")
-        drawn_from = sorted({*self.videos, *videos})
-        place = {name: i for i, name in enumerate(drawn_from)}
-        own = np.array([place[name] for name in self.videos])
-        rng = rng_for(seed, "bootstrap over videos", *drawn_from)
-        made = np.empty((draws, (len(self.hit_first) - 1) // (len(self.first) - 1)))
+        pool = sorted({*self.videos, *videos})
+        index = {name: i for i, name in enumerate(pool)}
+        own = np.array([index[name] for name in self.videos])
+        rng = rng_for(seed, "bootstrap over videos", *pool)
+        means = np.empty((draws, (len(self.hit_first) - 1) // (len(self.first) - 1)))
         for i in range(draws):
-            picked = rng.integers(0, len(drawn_from), len(drawn_from))
-            made[i] = self.weighted(np.bincount(picked, minlength=len(drawn_from))[own])
+            sample = rng.integers(0, len(pool), len(pool))
+            means[i] = self.weighted(np.bincount(sample, minlength=len(pool))[own])
             if progress is not None:
                 progress(i + 1, draws)
-        return made
+        return means
 
     def weighted(self, weight: Ints) -> Floats:
-        """(T,) mean average precision when each video counts as often as its weight says."""
-        made: Floats = _weighted_means(
+        """Return the (T,) mean average precision with these video weights."""
+        means: Floats = _weighted_means(
             weight,
-            fixed(self.place_video),
-            fixed(self.first),
-            fixed(self.hit_place),
-            fixed(self.hit_first),
-            fixed(self.instance_label),
-            fixed(self.instance_video),
-            fixed(self.excused),
+            read_only(self.place_video),
+            read_only(self.first),
+            read_only(self.hit_place),
+            read_only(self.hit_first),
+            read_only(self.instance_label),
+            read_only(self.instance_video),
+            read_only(self.excused),
             self.interpolated,
             (len(self.hit_first) - 1) // (len(self.first) - 1),
         )
-        return made
+        return means
 
 
 def video_weights(videos: Sequence[str], draws: int, seed: int = 0) -> Weights:
-    """(draws, videos) how often each video is drawn; two runs on the same videos meet the same draws.
+    """Return (draws, videos) counts of each video; runs on the same videos get the same draws.
 
     These are the draws of `jostle eval --bootstrap` and `jostle.compare`.
 
     >>> video_weights(["a", "b", "c"], 2).sum(axis=1).tolist()
     [3, 3]
     """
-    place = {name: i for i, name in enumerate(sorted(videos))}
-    own = np.array([place[name] for name in videos], np.int64)
-    rng = rng_for(seed, "bootstrap over videos", *place)
-    made = np.empty((draws, len(own)), np.int16)
-    for row in made:
+    index = {name: i for i, name in enumerate(sorted(videos))}
+    own = np.array([index[name] for name in videos], np.int64)
+    rng = rng_for(seed, "bootstrap over videos", *index)
+    weights = np.empty((draws, len(own)), np.int16)
+    for row in weights:
         row[:] = np.bincount(rng.integers(0, len(own), len(own)), minlength=len(own))[own]
-    return made
+    return weights
 
 
-def interval_of(values: Floats, measured: Floats, *, level: float, seed: int) -> Interval | None:
-    """The interval from (draws, T) values around the (T,) measured ones, or None if they do not move at all."""
+def bootstrap_interval(values: Floats, measured: Floats, *, level: float, seed: int) -> Interval | None:
+    """Return the interval of (draws, T) values around the (T,) measured ones, or None if they do not vary."""
     if not 0 < level < 1:
         raise BadValue(f"the level of an interval lies between 0 and 1, got {level}")
     present = ~np.isnan(values).any(axis=1)
@@ -177,11 +177,11 @@ def interval_of(values: Floats, measured: Floats, *, level: float, seed: int) ->
 
 
 def bias_corrected(draws: Floats, measured: float, level: float) -> tuple[float, float] | None:
-    """Bias-corrected percentiles of the draws (Efron, 1981), or None if all draws agree.
+    """Return bias-corrected percentiles of the draws (Efron, 1981), or None if all draws agree.
 
-    Average precision of a draw lies above that of the sample, as a draw holds the same video more than once and
-    interpolation rewards luck; plain percentiles would sit too high by the same amount again. With z0 the normal
-    quantile of the share of draws below the measured value, the ends are the `Phi(2 z0 -+ z)` quantiles.
+    Average precision of a draw is biased upwards, because a draw holds videos more than once and interpolation rewards
+    chance; plain percentiles would be too high by the same amount again. With z0 the normal quantile of the share of
+    draws below the measured value, the ends are the `Phi(2 z0 -+ z)` quantiles.
 
     >>> [round(end, 6) for end in bias_corrected(np.linspace(0, 1, 1001), 0.5, 0.9)]
     [0.05, 0.95]

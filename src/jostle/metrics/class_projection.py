@@ -1,4 +1,4 @@
-"""From ImageNet's 1000 classes to the classes of the two data sets of similar frames (Shankar et al. 2021)."""
+"""Projection of ImageNet's 1000 classes to those of ImageNet-Vid and YTBB (Shankar et al. 2021)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ IMAGENET_CLASSES = 1000
 _BIRD = "7-24,80-100,127-146"
 _CAR = "407,436,468,511,609,627,656,661,751,817"
 
-# In the order of the class numbers; no indices: no class of ImageNet is one of these.
+# In the order of the class numbers; without indices: ImageNet has no such class.
 _TABLES: dict[str, tuple[tuple[str, str], ...]] = {
     "imagenet-vid": (
         ("airplane", "404"),
@@ -83,7 +83,7 @@ _MERGES: dict[str, Callable[..., Any]] = {"max": np.max, "mean": np.mean, "media
 
 
 def class_names(target: str) -> tuple[str, ...]:
-    """The classes of `imagenet-vid` or `ytbb` in the order of their numbers.
+    """Return the classes of `imagenet-vid` or `ytbb` in the order of their numbers.
 
     >>> class_names("ytbb")[22:]
     ('none', 'car')
@@ -92,19 +92,19 @@ def class_names(target: str) -> tuple[str, ...]:
 
 
 def class_indices(target: str) -> tuple[tuple[int, ...], ...]:
-    """For each class of the target the ImageNet classes it holds, none for some of `ytbb`.
+    """Return the ImageNet classes of each target class; some of `ytbb` have none.
 
     >>> class_indices("imagenet-vid")[2]
     (294, 295, 296, 297)
     """
-    return tuple(_read(ranges) for _, ranges in _table(target))
+    return tuple(_parse_ranges(ranges) for _, ranges in _table(target))
 
 
 def project_classes(scores: npt.ArrayLike, target: str, *, merge: Merge = "max") -> Floats:
-    """(.., 1000) scores of ImageNet classes to (.., C) scores of the target's classes.
+    """Convert (.., 1000) scores of ImageNet classes to (.., C) scores of the target's classes.
 
     The score of a class is the largest of its ImageNet classes' scores, or their mean, median or sum (for smoothed
-    models), in the precision of the scores given; scores of other ImageNet classes are left out. A class that
+    models), in the precision of the scores; scores of other ImageNet classes are ignored. A class that
     ImageNet does not have gets -inf.
 
     >>> logits = np.arange(1000.0)
@@ -113,17 +113,17 @@ def project_classes(scores: npt.ArrayLike, target: str, *, merge: Merge = "max")
     """
     if merge not in _MERGES:
         raise BadValue(f"merge must be one of {', '.join(_MERGES)}, got {merge!r}")
-    given = np.asarray(scores)
-    if not np.issubdtype(given.dtype, np.floating):
-        given = given.astype(np.float64)
-    if given.ndim == 0 or given.shape[-1] != IMAGENET_CLASSES:
-        raise BadValue(f"scores must have {IMAGENET_CLASSES} classes along the last axis, got shape {given.shape}")
+    values = np.asarray(scores)
+    if not np.issubdtype(values.dtype, np.floating):
+        values = values.astype(np.float64)
+    if values.ndim == 0 or values.shape[-1] != IMAGENET_CLASSES:
+        raise BadValue(f"scores must have {IMAGENET_CLASSES} classes along the last axis, got shape {values.shape}")
     columns = class_indices(target)
-    made = np.full((*given.shape[:-1], len(columns)), -np.inf)
-    for place, indices in enumerate(columns):
+    projected = np.full((*values.shape[:-1], len(columns)), -np.inf)
+    for column, indices in enumerate(columns):
         if indices:
-            made[..., place] = _MERGES[merge](given[..., list(indices)], axis=-1)
-    return made
+            projected[..., column] = _MERGES[merge](values[..., list(indices)], axis=-1)
+    return projected
 
 
 def _table(target: str) -> tuple[tuple[str, str], ...]:
@@ -132,9 +132,9 @@ def _table(target: str) -> tuple[tuple[str, str], ...]:
     return _TABLES[target]
 
 
-def _read(ranges: str) -> tuple[int, ...]:
-    made: list[int] = []
+def _parse_ranges(ranges: str) -> tuple[int, ...]:
+    indices: list[int] = []
     for part in filter(None, ranges.split(",")):
         first, _, last = part.partition("-")
-        made += range(int(first), int(last or first) + 1)
-    return tuple(made)
+        indices += range(int(first), int(last or first) + 1)
+    return tuple(indices)

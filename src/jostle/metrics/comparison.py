@@ -1,4 +1,4 @@
-"""Two runs on the same videos: how far apart they are, and whether other videos might have said otherwise."""
+"""Paired comparison of two runs on the same videos, with a bootstrap interval."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from jostle.core.notebook import html_table
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError
-from jostle.metrics.bootstrap import Interval, interval_of
+from jostle.metrics.bootstrap import Interval, bootstrap_interval
 from jostle.metrics.score import Score
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What the second run has over the first.
+    """Difference of two runs: the second minus the first.
 
     Attributes:
         tious: (n,) thresholds.
@@ -38,16 +38,16 @@ class Comparison:
     def _repr_html_(self) -> str:
         ends = self.interval
         rows = [
-            [f"{tiou:g}", f"{100 * value:+z.2f}", "" if ends is None else _said(ends.map[i])]
+            [f"{tiou:g}", f"{100 * value:+z.2f}", "" if ends is None else _format_interval(ends.map[i])]
             for i, (tiou, value) in enumerate(zip(self.tious, self.map, strict=True))
         ]
-        average = "" if ends is None else _said(ends.average_map)
+        average = "" if ends is None else _format_interval(ends.average_map)
         rows.append(["average", f"{100 * self.average_map:+z.2f}", average])
         note = "The second run less the first, in points of mAP; brackets are 95 % over the same draws of videos."
         return html_table(f"{self.protocol} protocol", ["tIoU", "change", "95 %"], rows, notes=(note,))
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON has it."""
+        """Return the comparison as plain values for JSON."""
         return {
             "format": 1,
             "protocol": self.protocol,
@@ -60,12 +60,12 @@ class Comparison:
         }
 
 
-def _said(ends: Any) -> str:
+def _format_interval(ends: Any) -> str:
     return f"[{100 * ends[0]:z.2f}, {100 * ends[1]:z.2f}]"
 
 
 def compare(one: Score, other: Score, *, bootstrap: int = 1000, level: float = 0.95, seed: int = 0) -> Comparison:
-    """The difference `other - one`, with an interval from drawing the same videos for both.
+    """Return the difference `other - one`, with an interval from drawing the same videos for both.
 
     Raises:
         DataError: if the two were not scored by one truth, protocol and grid of thresholds.
@@ -87,7 +87,7 @@ def compare(one: Score, other: Score, *, bootstrap: int = 1000, level: float = 0
         everything = {*one.resamples.videos, *other.resamples.videos}
         first = one.resamples.mean_aps(draws=bootstrap, seed=seed, videos=everything)
         differences = other.resamples.mean_aps(draws=bootstrap, seed=seed, videos=everything) - first
-        interval = interval_of(differences, other.map - one.map, level=level, seed=seed)
+        interval = bootstrap_interval(differences, other.map - one.map, level=level, seed=seed)
         share = float(np.mean(differences.mean(axis=1) < 0))
     return Comparison(
         protocol=one.protocol,

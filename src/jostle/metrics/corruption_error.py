@@ -14,14 +14,14 @@ from jostle.metrics.robustness import split_cell
 
 @dataclass(frozen=True)
 class CorruptionError:
-    """Errors under corruption as a share of a baseline's; below 1 is better than the baseline.
+    """Errors under corruption relative to a baseline's; below 1 is better than the baseline.
 
     Attributes:
-        baseline: its name; the numbers mean nothing without it.
+        baseline: its name, without which the numbers are meaningless.
         mce: mean of `by_corruption`; None if a cell is missing.
         by_corruption: errors of a corruption over the baseline's, each summed over severities first.
-        relative_mce: the same with clean errors taken off; None unless both clean errors are given.
-        relative_by_corruption: behind it.
+        relative_mce: the same with clean errors subtracted; None unless both clean errors are given.
+        relative_by_corruption: the values behind `relative_mce`.
         missing: cells without an error; the means need all of them.
     """
 
@@ -33,7 +33,7 @@ class CorruptionError:
     missing: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; ratios are fractions."""
+        """Return the result as plain values for JSON; ratios are fractions."""
         return {"format": 1, **vars(self), "missing": list(self.missing)}
 
 
@@ -65,17 +65,17 @@ def mean_corruption_error(
     severities: dict[str, list[str]] = {}
     for cell in errors:
         severities.setdefault(split_cell(cell)[0], []).append(cell)
-    known = {cell: _error(cell, value, "") for cell, value in errors.items()}
+    known = {cell: _check_error(cell, value, "") for cell, value in errors.items()}
     reference = {}
     for cell in errors:
         if baseline.get(cell) is None:
             raise BadValue(f"{cell}: baseline {name} has no error there, so nothing to divide by", fault="F92")
-        reference[cell] = float(_error(cell, baseline[cell], f" of baseline {name}") or 0)
-    _same_unit(known, reference, name)
+        reference[cell] = float(_check_error(cell, baseline[cell], f" of baseline {name}") or 0)
+    _check_same_unit(known, reference, name)
     ordinary = {c: _ratio(c, cells, known, reference, name, 0.0, 0.0) for c, cells in severities.items()}
     relative = {}
     if clean is not None and baseline_clean is not None:
-        own, other = _error("clean", clean, ""), _error("clean", baseline_clean, f" of baseline {name}")
+        own, other = _check_error("clean", clean, ""), _check_error("clean", baseline_clean, f" of baseline {name}")
         relative = {
             c: _ratio(c, cells, known, reference, name, own or 0.0, other or 0.0) for c, cells in severities.items()
         }
@@ -94,13 +94,13 @@ def _ratio(
 ) -> float | None:
     below = math.fsum(baseline[cell] - baseline_clean for cell in cells)
     if below == 0:
-        what = "error above clean" if baseline_clean else "error"
-        raise BadValue(f"{corruption}: baseline {name} has no {what} there, so nothing to divide by", fault="F92")
+        missing = "error above clean" if baseline_clean else "error"
+        raise BadValue(f"{corruption}: baseline {name} has no {missing} there, so nothing to divide by", fault="F92")
     above = [value - clean for value in (errors[cell] for cell in cells) if value is not None]
     return math.fsum(above) / below if len(above) == len(cells) else None
 
 
-def _error(cell: str, value: float | None, whose: str) -> float | None:
+def _check_error(cell: str, value: float | None, whose: str) -> float | None:
     if value is None:
         return None
     if not math.isfinite(value) or not 0 <= value <= 100:
@@ -108,7 +108,7 @@ def _error(cell: str, value: float | None, whose: str) -> float | None:
     return float(value)
 
 
-def _same_unit(errors: Mapping[str, float | None], baseline: Mapping[str, float], name: str) -> None:
+def _check_same_unit(errors: Mapping[str, float | None], baseline: Mapping[str, float], name: str) -> None:
     own = max((value for value in errors.values() if value is not None), default=None)
     other = max(baseline.values())
     if own is not None and other and own and (own > 1) != (other > 1) and not 0.02 < own / other < 50:

@@ -1,7 +1,7 @@
 """Sets of similar frames around anchors, as ImageNet-Vid-Robust and YTBB-Robust have them (Shankar et al. 2021).
 
-A frame is named by its file, `val/<video>/000432.JPEG` or `<video>/frame-432.jpg`; the number tells how far two
-frames of a video lie apart.
+A frame is named by its file, `val/<video>/000432.JPEG` or `<video>/frame-432.jpg`; the number gives the distance of two
+frames of a video.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from jostle.errors import BadValue, DataError
 
 Sets = Mapping[str, Sequence[str]]
 
-SHOWN = 3  # names in a message
-FARTHEST = 100_000  # the largest radius, in frames
+MAX_NAMES = 3  # of frames, in messages
+MAX_RADIUS = 100_000  # in frames
 _NAME = re.compile(r".*?(\d{1,18})\D*?(?:\.[A-Za-z]\w*)?", re.DOTALL)
 _NOT_SIMILAR = frozenset(
     [
@@ -37,17 +37,17 @@ _NOT_SIMILAR = frozenset(
 
 
 def frame_number(key: str) -> tuple[str, int]:
-    """The video of a frame and its number there: the last number of the file name, and all that stands before it.
+    """Split a frame's name into its video and its number: the last number of the file name.
 
     >>> frame_number("val/ILSVRC2015_val_00000000/000432.JPEG")
     ('val/ILSVRC2015_val_00000000/', 432)
     >>> frame_number("-1LwdM0fM7I_45400/frame-1362.jpg")
     ('-1LwdM0fM7I_45400/frame-', 1362)
     """
-    found = _NAME.fullmatch(key, key.rfind("/") + 1) if isinstance(key, str) else None
-    if not found:
+    match = _NAME.fullmatch(key, key.rfind("/") + 1) if isinstance(key, str) else None
+    if not match:
         raise DataError(f"{key!r}: the file name of a frame must hold its number, as in video/000432.JPEG")
-    return key[: found.start(1)], int(found[1])
+    return key[: match.start(1)], int(match[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +55,8 @@ class Pairs:
     """Anchors and their neighbours as columns.
 
     Attributes:
-        frames: every frame that is used, once; the anchors come first, in the order of the sets.
-        anchors: how many of them are anchors.
+        frames: distinct frames, anchors first, in the order of the sets.
+        anchors: number of anchors.
         anchor: (P,) int64, the anchor of each pair, an index into `frames`.
         neighbour: (P,) int64, its neighbour, an index into `frames`.
         offset: (P,) int64, the neighbour's frame number less the anchor's; never 0.
@@ -70,56 +70,56 @@ class Pairs:
 
     @property
     def set_sizes(self) -> Ints:
-        """(A,) neighbours of each anchor."""
+        """(A,) number of neighbours of each anchor."""
         return np.bincount(self.anchor, minlength=self.anchors)
 
 
 def pairs_within(sets: Sets, k: int) -> Pairs:
-    """The pairs at most `k` frames apart; a frame named twice in a set counts once, the anchor itself not at all."""
-    if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k <= FARTHEST:
-        raise BadValue(f"k must be a whole number of frames from 0 to {FARTHEST}, got {k!r}")
+    """Return the pairs at most `k` frames apart, without duplicates and without the anchor itself."""
+    if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k <= MAX_RADIUS:
+        raise BadValue(f"k must be a whole number of frames from 0 to {MAX_RADIUS}, got {k!r}")
     if not sets:
         raise DataError("the sets hold no anchor; give {anchor: [neighbours]}")
     index = {anchor: i for i, anchor in enumerate(sets)}
     rows: list[tuple[int, int, int]] = []
     strangers = []
-    for place, (anchor, neighbours) in enumerate(sets.items()):
+    for index_of_anchor, (anchor, neighbours) in enumerate(sets.items()):
         if isinstance(neighbours, str):
             raise DataError(f"{anchor}: its set must be a list of frames, got the text {neighbours!r}")
         video, number = frame_number(anchor)
         for neighbour in dict.fromkeys(neighbours):
-            other, at = frame_number(neighbour)
+            other, other_number = frame_number(neighbour)
             if other != video:
                 strangers.append(f"{neighbour} in the set of {anchor}")
-            elif 0 < abs(at - number) <= k:
-                rows.append((place, index.setdefault(neighbour, len(index)), at - number))
+            elif 0 < abs(other_number - number) <= k:
+                rows.append((index_of_anchor, index.setdefault(neighbour, len(index)), other_number - number))
     if strangers:
         raise DataError(
             f"{len(strangers)} neighbour(s) are of another video than their anchor, the first: {strangers[0]}; "
-            "an offset in frames has a meaning inside one video only"
+            "offsets are only defined within one video"
         )
     columns = np.array(rows, np.int64).reshape(-1, 3)
     return Pairs(tuple(index), len(sets), columns[:, 0], columns[:, 1], columns[:, 2])
 
 
-def require(frames: Iterable[str], known: Mapping[str, Any], what: str) -> None:
-    """Raise if some frames are not known, saying how many and which come first."""
-    wanted = list(frames)
-    absent = [frame for frame in wanted if frame not in known]
-    if absent:
-        more = ", ..." if len(absent) > SHOWN else ""
+def require_frames(frames: Iterable[str], known: Mapping[str, Any], what: str) -> None:
+    """Raise a DataError with the count and the first names if frames are missing."""
+    required = list(frames)
+    missing = [frame for frame in required if frame not in known]
+    if missing:
+        more = ", ..." if len(missing) > MAX_NAMES else ""
         raise DataError(
-            f"{len(absent)} of {len(wanted)} frames have no {what}, the first: {', '.join(absent[:SHOWN])}{more}; "
-            "give every frame of the sets, or take these out of them"
+            f"{len(missing)} of {len(required)} frames have no {what}, the first: "
+            f"{', '.join(missing[:MAX_NAMES])}{more}; give every frame of the sets, or take these out of them"
         )
 
 
 def without_frame_types(sets: Sets, types: Mapping[str, str], drop: str) -> dict[str, list[str]]:
-    """The sets without the frames a codec stored as one type: `i`, `p` or `b`.
+    """Remove the frames that a codec stored as one type: `i`, `p` or `b`.
 
-    An anchor stays only if it and its set survive: anchors of the type leave, neighbours of the type leave their
-    sets, and an anchor whose set this empties leaves as well (one whose set was empty before stays). The paper's
-    counts agree: 1109 anchors lose 5 without i-, 694 without p- and 410 without b-frames, which add up to 1109.
+    Anchors of the type are removed, neighbours of the type are removed from their sets, and so is an anchor whose set
+    becomes empty (one whose set was empty before stays). The paper's counts agree: 1109 anchors lose 5 without i-,
+    694 without p- and 410 without b-frames, which add up to 1109.
 
     Args:
         types: the type of each frame, in either case.
@@ -128,20 +128,22 @@ def without_frame_types(sets: Sets, types: Mapping[str, str], drop: str) -> dict
     >>> without_frame_types(sets, {"v/4.jpg": "B", "v/5.jpg": "P", "v/6.jpg": "P", "w/5.jpg": "P", "w/6.jpg": "B"}, "b")
     {'v/5.jpg': ['v/6.jpg']}
     """
-    gone = drop.lower()
-    if gone not in ("i", "p", "b"):
+    dropped = drop.lower()
+    if dropped not in ("i", "p", "b"):
         raise BadValue(f"drop must be 'i', 'p' or 'b', got {drop!r}")
-    require(dict.fromkeys(frame for anchor, others in sets.items() for frame in (anchor, *others)), types, "type")
-    kept = {}
+    require_frames(
+        dict.fromkeys(frame for anchor, others in sets.items() for frame in (anchor, *others)), types, "type"
+    )
+    remaining = {}
     for anchor, neighbours in sets.items():
-        left = [frame for frame in neighbours if types[frame].lower() != gone]
-        if types[anchor].lower() != gone and (left or not neighbours):
-            kept[anchor] = left
-    return kept
+        left = [frame for frame in neighbours if types[frame].lower() != dropped]
+        if types[anchor].lower() != dropped and (left or not neighbours):
+            remaining[anchor] = left
+    return remaining
 
 
 def valid_pairs(review: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Anchor and neighbour of the pairs that reviewers found similar and fault with nothing.
+    """Return the pairs of anchor and neighbour that reviewers marked as similar and without faults.
 
     Args:
         review: `{"labels": [names], "annotations": [{"key": "anchor,neighbour", "labels": [index], ...}]}`; of
@@ -152,27 +154,27 @@ def valid_pairs(review: Mapping[str, Any]) -> list[tuple[str, str]]:
     >>> valid_pairs({"labels": names, "annotations": entries})
     [('v/5.jpg', 'v/4.jpg')]
     """
-    marks = _marks(review)
-    return [_ends(key) for key, found in marks.items() if "similar" in found and not found & _NOT_SIMILAR]
+    marks = _parse_review(review)
+    return [_split_pair(key) for key, names in marks.items() if "similar" in names and not names & _NOT_SIMILAR]
 
 
 def valid_anchors(anchors: Mapping[str, Any], pairs: Mapping[str, Any]) -> list[str]:
-    """Anchors marked good, neither bad nor unsure, that no pair calls a bad anchor.
+    """Return the anchors marked as good, neither bad nor unsure, that no pair marks as a bad anchor.
 
     >>> anchors = {"labels": ["good", "unsure"], "annotations": [{"key": "v/5.jpg", "labels": [0]}]}
     >>> valid_anchors(anchors, {"labels": ["bad-anchor"], "annotations": []})
     ['v/5.jpg']
     """
-    blamed = {_ends(key)[0] for key, found in _marks(pairs).items() if "bad-anchor" in found}
+    blamed = {_split_pair(key)[0] for key, names in _parse_review(pairs).items() if "bad-anchor" in names}
     return [
         key
-        for key, found in _marks(anchors).items()
-        if "good" in found and not found & {"bad", "unsure"} and key not in blamed
+        for key, names in _parse_review(anchors).items()
+        if "good" in names and not names & {"bad", "unsure"} and key not in blamed
     ]
 
 
 def reviewed_sets(anchors: Mapping[str, Any], pairs: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The valid anchors, each with the neighbours of its valid pairs."""
+    """Return the valid anchors, each with the neighbours of its valid pairs."""
     sets: dict[str, list[str]] = {anchor: [] for anchor in valid_anchors(anchors, pairs)}
     for anchor, neighbour in valid_pairs(pairs):
         if anchor in sets:
@@ -180,8 +182,8 @@ def reviewed_sets(anchors: Mapping[str, Any], pairs: Mapping[str, Any]) -> dict[
     return sets
 
 
-def _marks(review: Mapping[str, Any]) -> dict[str, set[str]]:
-    """What reviewers marked under each key, in one spelling: `dont know` and `dont_know` are `dont-know`."""
+def _parse_review(review: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return the marks of each key, normalized: `dont know` and `dont_know` are `dont-know`."""
     try:
         names = [re.sub(r"[\s_-]+", "-", name.strip().lower().replace("'", "")) for name in review["labels"]]
         return {entry["key"]: {names[i] for i in entry["labels"]} for entry in review["annotations"]}
@@ -192,7 +194,7 @@ def _marks(review: Mapping[str, Any]) -> dict[str, set[str]]:
         ) from error
 
 
-def _ends(key: str) -> tuple[str, str]:
+def _split_pair(key: str) -> tuple[str, str]:
     anchor, comma, neighbour = key.partition(",")
     if not comma or "," in neighbour:
         raise DataError(f"{key!r}: the key of a pair must be 'anchor,neighbour'")

@@ -1,7 +1,7 @@
-"""Matches predictions with instances, once: everything else that is scored or diagnosed reads the result.
+"""Matching of predictions with instances, done once for scoring and diagnosis.
 
-An instance is taken by at most one prediction at a threshold, so a match is stored with the instance: memory grows
-with the ground truth, not with the predictions.
+An instance is matched to at most one prediction per threshold, so matches are stored by instance: memory grows with the
+ground truth, not with the predictions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.kernels import fixed, kernel
+from jostle.core.kernels import kernel, read_only
 from jostle.core.types.columns import Flags, Floats, Ints
 from jostle.core.types.truth import Spans, Truth
 from jostle.metrics.alignment import Aligned
@@ -23,11 +23,11 @@ NONE = -1
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Predictions class by class, the surest first.
+    """Predictions sorted by class and descending score.
 
     Attributes:
         order: (n,) int64 rows of the aligned predictions; a position in it is a prediction's place.
-        first: (C + 1,) int64, where each class begins in `order`.
+        first: (C + 1,) int64, first position of each class in `order`.
     """
 
     order: Ints
@@ -36,15 +36,15 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Which prediction took which instance at each threshold.
+    """The prediction matched to each instance at each threshold.
 
     Attributes:
         tious: (T,) thresholds.
-        ranking: the predictions in the order in which they were considered.
-        taken_by: (T, I) int64, the place in the ranking of the prediction that took each instance, or -1.
+        ranking: the predictions in matching order.
+        taken_by: (T, I) int64, the place of the prediction matched to each instance, or -1.
         label: (I,) int32, the class of each instance.
         video: (I,) int32, the video of each instance.
-        excused: (n,) by place, whether a prediction touches an ambiguous stretch; None if there are none.
+        excused: (n,) by place, whether a prediction touches an ambiguous span; None if there are none.
     """
 
     tious: Floats
@@ -55,21 +55,21 @@ class Matches:
     excused: Flags | None = None
 
     def hits(self, threshold: int, label: int) -> Ints:
-        """Ranks, from 0 and rising, of the predictions of a class that are right at a threshold."""
+        """Return the ascending ranks, from 0, of the correct predictions of a class at a threshold."""
         places = self.taken_by[threshold, self.label == label]
         ranks: Ints = np.sort(places[places != NONE]) - self.ranking.first[label]
         return ranks
 
     def matched(self, threshold: int) -> Ints:
-        """(n,) int64 by place: the instance each prediction took at a threshold, or -1."""
-        made = np.full(len(self.ranking.order), NONE, np.int64)
+        """Return (n,) by place: the instance matched to each prediction at a threshold, or -1."""
+        instance_of = np.full(len(self.ranking.order), NONE, np.int64)
         instances = np.flatnonzero(self.taken_by[threshold] != NONE)
-        made[self.taken_by[threshold, instances]] = instances
-        return made
+        instance_of[self.taken_by[threshold, instances]] = instances
+        return instance_of
 
 
 def rank(aligned: Aligned, truth: Truth, ties: Literal["later", "video"] = "later") -> Ranking:
-    """Predictions by class and falling score, equal scores in the order the protocol gives them."""
+    """Sort predictions by class and descending score; the protocol defines the order of ties."""
     if ties == "later":
         falling = np.argsort(aligned.score, kind="stable")[::-1]
     else:
@@ -85,7 +85,7 @@ def rank(aligned: Aligned, truth: Truth, ties: Literal["later", "video"] = "late
 def match(
     aligned: Aligned, truth: Truth, protocol: Protocol, tious: Floats, *, segments: Segmentation | None = None
 ) -> Matches:
-    """Match at every threshold by the protocol's rules.
+    """Match predictions with instances at every threshold by the protocol's rules.
 
     Args:
         truth: as the protocol prepared it.
@@ -101,8 +101,8 @@ def match(
     arguments = (
         ranking.order,
         _groups(keys, ranking.order, aligned.label, aligned.video, videos),
-        fixed(aligned.start),
-        fixed(aligned.end),
+        read_only(aligned.start),
+        read_only(aligned.end),
         edges,
         rows.instance[by_group],
         rows.start[by_group],
@@ -116,39 +116,44 @@ def match(
         _instances_choose(*arguments)
     spans = protocol.stretches(truth)
     return Matches(
-        tious, ranking, taken_by, truth.label, truth.video, touching(aligned, ranking, spans) if len(spans) else None
+        tious,
+        ranking,
+        taken_by,
+        truth.label,
+        truth.video,
+        find_touching(aligned, ranking, spans) if len(spans) else None,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Segmentation:
-    """Segments of instances: one row a segment, several rows may be of one instance."""
+    """Segments of instances, one per row; an instance may have several."""
 
     instance: Ints
     start: Floats
     end: Floats
 
 
-def touching(aligned: Aligned, ranking: Ranking, spans: Spans) -> Flags:
-    """(n,) by place: whether a prediction overlaps one of the stretches of its video."""
+def find_touching(aligned: Aligned, ranking: Ranking, spans: Spans) -> Flags:
+    """Return (n,) by place: whether a prediction overlaps one of the spans of its video."""
     order = np.argsort(spans.video, kind="stable")
     keys, edges = _runs(spans.video[order].astype(np.int64))
     group = _groups(keys, ranking.order, aligned.label, aligned.video, 0)
-    touched: Flags = _touches(
+    flags: Flags = _touches(
         ranking.order, group, aligned.start, aligned.end, edges, spans.start[order], spans.end[order]
     )
-    return touched
+    return flags
 
 
 def _runs(values: Ints) -> tuple[Ints, Ints]:
-    """The distinct values of a sorted array and the edges of their runs."""
+    """Return the distinct values of a sorted array and the edges of their runs."""
     keys, first = np.unique(values, return_index=True)
     return keys, np.append(first, len(values)).astype(np.int64)
 
 
 @kernel
 def tiou(start: float, end: float, other_start: float, other_end: float) -> float:
-    """Intersection over union of two stretches of time; two of no length overlap fully where they are one point."""
+    """Return the intersection over union of two segments; two of zero length at the same point overlap fully."""
     inter = max(0.0, min(end, other_end) - max(start, other_start))
     union = (other_end - other_start) + (end - start) - inter
     if union > 0:
@@ -168,12 +173,12 @@ def _by_class(falling: Any, label: Any, first: Any) -> Any:
 
 @kernel
 def _groups(keys: Any, order: Any, label: Any, video: Any, videos: int) -> Any:
-    """By place, where `label * videos + video` stands among the sorted keys, or -1."""
+    """Return by place the index of `label * videos + video` among the sorted keys, or -1."""
     made = np.full(len(order), NONE, np.int32)
     for place in range(len(order)):
         key = np.int64(label[order[place]]) * videos + video[order[place]]
         at, after = 0, len(keys)
-        while at < after:  # written out: NumPy's search takes half a second to compile
+        while at < after:  # written out, because NumPy's search takes half a second to compile
             middle = (at + after) >> 1
             if keys[middle] < key:
                 at = middle + 1
@@ -215,7 +220,7 @@ def _predictions_choose(
         for t in range(len(tious)):
             chosen, most = -1, 0.0
             for j in range(a, b):
-                # Of equal overlaps the later instance is taken, as when a stable sort is read backwards.
+                # Of equal overlaps the later instance is matched, as in a stable sort read backwards.
                 if overlap[j - a] >= tious[t] and overlap[j - a] >= most and taken_by[t, instance[j]] < 0:
                     chosen, most = j, overlap[j - a]
             if chosen >= 0:

@@ -13,7 +13,7 @@ from jostle.metrics.protocol import Protocol
 
 
 def interpolated_ap(hits: Ints, positives: int, *, normaliser: float | None = None) -> float:
-    """Area under precision over recall, precision raised to the best at any higher recall.
+    """Return the area under the precision-recall curve, with precision raised to the best at any higher recall.
 
     At the i-th hit, of rank r (both from 1), recall is `i / positives` and precision `i / r`; with a normaliser N,
     precision is `R N / (R N + FP)`, which does not depend on how common the class is (DETAD).
@@ -29,29 +29,29 @@ def interpolated_ap(hits: Ints, positives: int, *, normaliser: float | None = No
 
 
 def average_precisions(matches: Matches, protocol: Protocol) -> Floats:
-    """(C, T) average precision of each class at each threshold; NaN for a class without an instance."""
+    """Return the (C, T) average precision of each class at each threshold; NaN for classes without instances."""
     positives = np.bincount(matches.label, minlength=len(matches.ranking.first) - 1)
     if protocol.ap == "interpolated":
-        return average_precision_table(ranks_of(matches), matches.label, positives)
-    made = np.full((len(positives), len(matches.tious)), np.nan)
+        return average_precision_table(instance_ranks(matches), matches.label, positives)
+    table = np.full((len(positives), len(matches.tious)), np.nan)
     for label in np.flatnonzero(positives).tolist():
         excused = _excused(matches, label)
         for t in range(len(matches.tious)):
-            made[label, t] = raw_ap(matches.hits(t, label), int(positives[label]), excused=excused)
-    return made
+            table[label, t] = raw_ap(matches.hits(t, label), int(positives[label]), excused=excused)
+    return table
 
 
-def ranks_of(matches: Matches) -> Ints:
-    """(T, I) rank, from 0 within its class, of the prediction that took each instance; -1 where none did."""
-    taken = matches.taken_by
-    return np.where(taken == NONE, NONE, taken - matches.ranking.first[matches.label])
+def instance_ranks(matches: Matches) -> Ints:
+    """Return the (T, I) rank, within its class, of the prediction matched to each instance; -1 for none."""
+    places = matches.taken_by
+    return np.where(places == NONE, NONE, places - matches.ranking.first[matches.label])
 
 
 def average_precision_table(ranks: Ints, label: Indices, positives: Ints, *, normaliser: float | None = None) -> Floats:
-    """(C, T) average precision of each class at each threshold; NaN for a class without a positive.
+    """Return the (C, T) average precision of each class at each threshold; NaN for classes without positives.
 
     Args:
-        ranks: (T, I) as `ranks_of` gives them.
+        ranks: (T, I) as returned by `instance_ranks`.
         label: (I,) the class of each instance.
         positives: (C,) instances of each class that count.
         normaliser: DETAD's N, which makes it AP_N; None for plain AP.
@@ -70,10 +70,10 @@ def average_precision_table(ranks: Ints, label: Indices, positives: Ints, *, nor
 
 
 def raw_ap(hits: Ints, positives: int, *, excused: Flags | None = None) -> float:
-    """Precision at each hit, summed and divided by the number of instances.
+    """Return the sum of precisions at hits, divided by the number of instances.
 
     Args:
-        excused: by rank, whether a prediction that is no hit goes uncounted.
+        excused: by rank, whether a prediction that is not a hit is ignored.
 
     >>> raw_ap(np.array([0, 2]), 2), raw_ap(np.array([0, 2]), 2, excused=np.array([False, True, False]))
     (0.8333333333333333, 1.0)
@@ -83,8 +83,8 @@ def raw_ap(hits: Ints, positives: int, *, excused: Flags | None = None) -> float
         missed = excused.copy()
         missed[hits] = False
         skipped = np.cumsum(missed, dtype=np.int64)[hits]
-    found = np.arange(1, len(hits) + 1)
-    return float(np.sum(found / (hits + 1 - skipped)) / positives)
+    counts = np.arange(1, len(hits) + 1)
+    return float(np.sum(counts / (hits + 1 - skipped)) / positives)
 
 
 def _excused(matches: Matches, label: int) -> Flags | None:
@@ -94,7 +94,7 @@ def _excused(matches: Matches, label: int) -> Flags | None:
 
 
 def mean_over_classes(values: Floats) -> Floats:
-    """(T,) means over the classes that have an instance.
+    """Return (T,) means over the classes that have an instance.
 
     >>> mean_over_classes(np.array([[0.5, 0.1], [np.nan, np.nan], [1.0, 0.3]])).tolist()
     [0.75, 0.2]
@@ -105,28 +105,28 @@ def mean_over_classes(values: Floats) -> Floats:
 
 
 def precision_recall(matches: Matches, threshold: int, label: int) -> tuple[Floats, Floats]:
-    """Recall and precision after each prediction of a class that counts, the surest first."""
+    """Return recall and precision after each counted prediction of a class, by descending score."""
     right = np.zeros(int(matches.ranking.first[label + 1] - matches.ranking.first[label]), bool)
     right[matches.hits(threshold, label)] = True
     excused = _excused(matches, label)
-    found = np.cumsum(right if excused is None else right[right | ~excused])
+    hits = np.cumsum(right if excused is None else right[right | ~excused])
     positives = int(np.count_nonzero(matches.label == label))
-    return found / positives, found / np.arange(1, len(found) + 1)
+    return hits / positives, hits / np.arange(1, len(hits) + 1)
 
 
 def recalls(matches: Matches) -> Floats:
-    """(C, T) share of the instances of each class that some prediction found."""
+    """Return the (C, T) recall of each class at each threshold."""
     classes = len(matches.ranking.first) - 1
     counts = np.bincount(matches.label, minlength=classes)
-    found = [np.bincount(matches.label[row != NONE], minlength=classes) for row in matches.taken_by]
+    hits = [np.bincount(matches.label[row != NONE], minlength=classes) for row in matches.taken_by]
     with np.errstate(invalid="ignore"):
-        shares: Floats = np.stack(found, axis=1) / counts[:, None]
+        shares: Floats = np.stack(hits, axis=1) / counts[:, None]
     return shares
 
 
 @kernel
 def interpolated_area(hits: Any, positives: int, normaliser: float) -> float:
-    """What `interpolated_ap` says, for other kernels to call."""
+    """Compute `interpolated_ap` for use in other kernels."""
     best, area = 0.0, 0.0
     for i in range(len(hits) - 1, -1, -1):
         weight = (i + 1) / positives * normaliser

@@ -1,4 +1,4 @@
-"""The shelf of metrics: what each measures, and which way is better."""
+"""Registry of metrics: what each measures, and whether higher is better."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Task = Literal["detection", "proposals", "recognition", "frames", "objects", "ro
 
 @dataclass(frozen=True)
 class Metric:
-    """One number and how to get it.
+    """A registered metric and its properties.
 
     Attributes:
-        task: what kind of predictions it is for.
+        task: kind of predictions that it is for.
         compute: the function; its docstring has the formula.
-        higher_is_better: which way is better.
+        higher_is_better: whether a higher value is better.
         cites: key of the reference.
     """
 
@@ -36,8 +36,8 @@ class Metric:
 metrics: Registry[Metric] = Registry("metric", "jostle.metrics")
 
 
-def metric(name: str, *, task: Task, cites: str, higher_is_better: bool = True) -> Callable[[F], F]:
-    """Register the decorated function, which stays as it is."""
+def metric(name: str, *, task: Task, cites: str = "", higher_is_better: bool = True) -> Callable[[F], F]:
+    """Register the decorated function as a metric and return it unchanged."""
 
     def register(function: F) -> F:
         summary = (function.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
@@ -47,19 +47,21 @@ def metric(name: str, *, task: Task, cites: str, higher_is_better: bool = True) 
     return register
 
 
-def own_value(name: str, *given: Any) -> float:
-    """What a metric of somebody's own gives for a cell: of recognition for scores (N, C) and classes (N,), of detection
-    for `Predictions` and `Truth`.
+def compute_custom_metric(name: str, *arguments: Any) -> float:
+    """Compute a user's metric for a cell.
+
+    Args:
+        arguments: for recognition scores (N, C) and classes (N,), for detection `Predictions` and `Truth`.
 
     Raises:
-        BadValue: if it fails, or does not give a number.
+        BadValue: if it fails, or does not return a number.
     """
     try:
-        value = metrics[name].compute(*given)
+        value = metrics[name].compute(*arguments)
     except JostleError:
         raise
     except Exception as error:
         raise BadValue(f"metric {name} failed ({type(error).__name__}: {error})") from error
     if not isinstance(value, SupportsFloat) or not math.isfinite(float(value)):
-        raise BadValue(f"metric {name} gave {value!r}; a cell is measured by one finite number, such as a share")
+        raise BadValue(f"metric {name} returned {value!r}; it must return one finite number")
     return float(value)

@@ -1,4 +1,4 @@
-"""pm-k: how often a frame classifier is right on a frame and on all similar frames near it (Shankar et al. 2021)."""
+"""pm-k: accuracy of frame classifiers on a frame together with similar frames near it (Shankar et al. 2021)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.notebook import data_frame, html_table, percents
+from jostle.core.notebook import data_frame, format_percent, html_table
 from jostle.core.types.columns import Flags, Ints
 from jostle.errors import BadValue, DataError
 from jostle.metrics.accuracy import Interval, clopper_pearson
-from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require
+from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require_frames
 from jostle.metrics.metric import metric
 
 Scores = Mapping[str, npt.ArrayLike]  # scores of each class, or the number of the chosen class
@@ -22,7 +22,7 @@ Labels = Mapping[str, Sequence[int] | int]
 
 @dataclass(frozen=True)
 class OffsetCount:
-    """What happened at one offset: neighbours, how many were wrong, and the same where the anchor was right."""
+    """Neighbours and errors at one offset, of all anchors and of those that are right."""
 
     frames: int
     errors: int
@@ -32,11 +32,11 @@ class OffsetCount:
 
 @dataclass(frozen=True)
 class PmK:
-    """pm-k of one classifier.
+    """Result of pm-k for one classifier.
 
     Attributes:
-        k: the radius in frames.
-        anchors: how many there are; all shares are of them.
+        k: radius in frames.
+        anchors: number of anchors, of which all shares are.
         accuracy: share of anchors that are right (pm-0).
         pm_k: share of anchors that are right together with every neighbour within k.
         accuracy_interval: Clopper-Pearson, 95 %; None with fewer than two anchors, as `pm_k_interval`.
@@ -46,7 +46,7 @@ class PmK:
         neighbours_median: of the neighbours of an anchor.
         correct_by_radius: anchors right within 0, 1, .. k frames.
         by_offset: the counts behind `error_by_offset`.
-        labels_of: whose labels a neighbour is held to.
+        labels_of: whose labels a neighbour is compared with.
         include_anchor: whether the anchor itself must be right.
     """
 
@@ -66,7 +66,7 @@ class PmK:
     include_anchor: bool
 
     def to_frame(self) -> Any:
-        """A pandas data frame: the share of wrong neighbours at each offset.
+        """Return a pandas data frame with the share of wrong neighbours at each offset.
 
         Raises:
             MissingExtra: if pandas is not installed.
@@ -75,15 +75,15 @@ class PmK:
 
     def _repr_html_(self) -> str:
         rows = [
-            ["accuracy", percents(self.accuracy, self.accuracy_interval)],
-            [f"pm-{self.k}", percents(self.pm_k, self.pm_k_interval)],
-            ["drop", percents(self.drop)],
+            ["accuracy", format_percent(self.accuracy, self.accuracy_interval)],
+            [f"pm-{self.k}", format_percent(self.pm_k, self.pm_k_interval)],
+            ["drop", format_percent(self.drop)],
         ]
-        said = f"{self.anchors} anchors, {self.pairs} pairs within {self.k} frames"
-        return html_table(f"pm-{self.k}", ["", "%"], rows, notes=(said,))
+        note = f"{self.anchors} anchors, {self.pairs} pairs within {self.k} frames"
+        return html_table(f"pm-{self.k}", ["", "%"], rows, notes=(note,))
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; shares are fractions."""
+        """Return the result as plain values for JSON; shares are fractions."""
         return {
             "format": 1,
             "k": self.k,
@@ -124,7 +124,7 @@ def pm_k(
             for classes that a model does not know.
         sets: the neighbours of each anchor. Frame keys hold frame numbers, see `frame_sets.frame_number`.
         labels: the classes of each frame; any of them is right.
-        labels_of: hold a neighbour to its `own` labels (ImageNet-Vid-Robust) or to its `anchor`'s (YTBB-Robust).
+        labels_of: compare a neighbour with its `own` labels (ImageNet-Vid-Robust) or its `anchor`'s (YTBB-Robust).
         include_anchor: whether the anchor must be right as well.
 
     >>> sets = {"v/5.jpg": ["v/4.jpg", "v/7.jpg"], "w/5.jpg": []}
@@ -139,14 +139,14 @@ def pm_k(
     if labels_of not in ("own", "anchor"):
         raise BadValue(f"labels_of must be 'own' or 'anchor', got {labels_of!r}")
     pairs = pairs_within(sets, k)
-    predicted, classes = _predicted(scores, pairs.frames)
+    predicted, classes = _predict_classes(scores, pairs.frames)
     labelled = pairs.frames if labels_of == "own" else pairs.frames[: pairs.anchors]
-    accepted = _accepted(labels, labelled, classes)
-    anchor_right = _among(predicted[: pairs.anchors], accepted[: pairs.anchors])
+    accepted = _collect_labels(labels, labelled, classes)
+    anchor_right = _check_membership(predicted[: pairs.anchors], accepted[: pairs.anchors])
     if labels_of == "own":
-        neighbour_right = _among(predicted, accepted)[pairs.neighbour]
+        neighbour_right = _check_membership(predicted, accepted)[pairs.neighbour]
     else:
-        neighbour_right = _among(predicted[pairs.neighbour], [accepted[i] for i in pairs.anchor.tolist()])
+        neighbour_right = _check_membership(predicted[pairs.neighbour], [accepted[i] for i in pairs.anchor.tolist()])
     by_radius = _correct_by_radius(pairs, anchor_right, neighbour_right, k, include_anchor)
     by_offset = _by_offset(pairs, anchor_right, neighbour_right)
     right_alone, right_within = int(np.count_nonzero(anchor_right)), by_radius[-1]
@@ -168,15 +168,17 @@ def pm_k(
     )
 
 
-def _predicted(scores: Scores, frames: tuple[str, ...]) -> tuple[Ints, int | None]:
-    """The class each frame was given, and how many classes there are if the scores tell."""
-    require(frames, scores, "scores")
+def _predict_classes(scores: Scores, frames: tuple[str, ...]) -> tuple[Ints, int | None]:
+    """Return the predicted class of each frame, and the number of classes if scores are given."""
+    require_frames(frames, scores, "scores")
     rows: list[Any] = [scores[frame] for frame in frames]
     lengths = [len(row) if hasattr(row, "__len__") else -1 for row in rows]
     if len(set(lengths)) > 1:
         other = next(i for i, length in enumerate(lengths) if length != lengths[0])
-        said = ["one class" if length < 0 else f"{length} scores" for length in (lengths[0], lengths[other])]
-        raise DataError(f"{frames[0]} has {said[0]} but {frames[other]} has {said[1]}; give all frames alike")
+        descriptions = ["one class" if length < 0 else f"{length} scores" for length in (lengths[0], lengths[other])]
+        raise DataError(
+            f"{frames[0]} has {descriptions[0]} but {frames[other]} has {descriptions[1]}; give all frames alike"
+        )
     if lengths[0] == 0:
         raise DataError(f"{frames[0]} has no scores of any class")
     try:
@@ -201,20 +203,22 @@ def _predicted(scores: Scores, frames: tuple[str, ...]) -> tuple[Ints, int | Non
     return table.argmax(axis=1), lengths[0]
 
 
-def _accepted(labels: Labels, frames: tuple[str, ...], classes: int | None) -> list[frozenset[int]]:
-    """The classes that are right for each frame."""
-    require(frames, labels, "labels")
-    made = []
+def _collect_labels(labels: Labels, frames: tuple[str, ...], classes: int | None) -> list[frozenset[int]]:
+    """Return the accepted classes of each frame."""
+    require_frames(frames, labels, "labels")
+    label_sets = []
     for frame in frames:
-        given = labels[frame]
-        whole = frozenset(given) if isinstance(given, Sequence | np.ndarray) else frozenset([given])
-        wrong = [label for label in whole if not _is_class(label, classes)]
-        if wrong or not whole:
+        frame_labels = labels[frame]
+        accepted = (
+            frozenset(frame_labels) if isinstance(frame_labels, Sequence | np.ndarray) else frozenset([frame_labels])
+        )
+        wrong = [label for label in accepted if not _is_class(label, classes)]
+        if wrong or not accepted:
             what = f"label {wrong[0]!r}" if wrong else "no label at all"
             kind = "a whole number from 0" if classes is None else f"a class from 0 to {classes - 1}"
             raise DataError(f"{frame} has {what}; every label must be {kind}")
-        made.append(whole)
-    return made
+        label_sets.append(accepted)
+    return label_sets
 
 
 def _is_class(label: object, classes: int | None) -> bool:
@@ -222,34 +226,39 @@ def _is_class(label: object, classes: int | None) -> bool:
     return whole and label >= 0 and (classes is None or label < classes)  # type: ignore[operator]
 
 
-def _among(predicted: Ints, accepted: Sequence[frozenset[int]]) -> Flags:
-    return np.array([given in right for given, right in zip(predicted.tolist(), accepted, strict=True)], bool)
+def _check_membership(predicted: Ints, accepted: Sequence[frozenset[int]]) -> Flags:
+    return np.array([prediction in right for prediction, right in zip(predicted.tolist(), accepted, strict=True)], bool)
 
 
 def _correct_by_radius(
     pairs: Pairs, anchor_right: Flags, neighbour_right: Flags, k: int, include_anchor: bool
 ) -> tuple[int, ...]:
-    """How many anchors are right within 0, 1, .. k frames."""
+    """Return how many anchors are right within 0, 1, .. k frames."""
     distance = np.abs(pairs.offset)
     never = k + 1
     nearest = np.full(pairs.anchors, never)
     np.minimum.at(nearest, pairs.anchor, distance)
     nearest_wrong = np.full(pairs.anchors, never)
     np.minimum.at(nearest_wrong, pairs.anchor[~neighbour_right], distance[~neighbour_right])
-    last = min(k, int(distance.max(initial=0)))  # nothing changes beyond the farthest neighbour
-    made = []
+    last = min(k, int(distance.max(initial=0)))  # constant beyond the farthest neighbour
+    counts = []
     for radius in range(last + 1):
         right = nearest_wrong > radius
         right &= anchor_right if include_anchor else anchor_right | (nearest <= radius)
-        made.append(int(np.count_nonzero(right)))
-    return tuple(made + made[-1:] * (k - last))
+        counts.append(int(np.count_nonzero(right)))
+    return tuple(counts + counts[-1:] * (k - last))
 
 
 def _by_offset(pairs: Pairs, anchor_right: Flags, neighbour_right: Flags) -> dict[int, OffsetCount]:
-    offsets, place = np.unique(pairs.offset, return_inverse=True)
-    held = anchor_right[pairs.anchor]
+    offsets, index = np.unique(pairs.offset, return_inverse=True)
+    anchor_was_right = anchor_right[pairs.anchor]
     columns = [
-        np.bincount(place[chosen], minlength=len(offsets)).tolist()
-        for chosen in (np.ones(len(place), bool), ~neighbour_right, held, held & ~neighbour_right)
+        np.bincount(index[selected], minlength=len(offsets)).tolist()
+        for selected in (
+            np.ones(len(index), bool),
+            ~neighbour_right,
+            anchor_was_right,
+            anchor_was_right & ~neighbour_right,
+        )
     ]
     return {offset: OffsetCount(*row) for offset, row in zip(offsets.tolist(), zip(*columns, strict=True), strict=True)}

@@ -1,12 +1,12 @@
 """pm-k of object detectors: the worst frame near each anchor (Shankar et al. 2021).
 
-The paper chooses, among the kept frames of an anchor, the one on which the detector's own average precision is lowest,
-and reports mAP over the chosen frames. What it leaves open is settled so:
+The paper chooses, among the frames of an anchor's set, the one with the lowest average precision, and reports mAP over
+the chosen frames. Details that it leaves open:
 
-- IoU: 0.5 unless told otherwise; a detection takes the free box of its class that it overlaps most, the surest first.
-- The anchor may be chosen, unless told otherwise.
-- The AP of a frame with several classes is the mean over the classes that its truth has: detections of other classes
-  weigh in the final mAP only. AP is interpolated, as everywhere in this room.
+- IoU: 0.5 by default; by descending score, a detection is matched to the free box of its class that it overlaps most.
+- The anchor may be chosen by default.
+- The AP of a frame with several classes is the mean over the classes in its truth: detections of other classes only
+  affect the final mAP. AP is interpolated, as in the rest of this package.
 - Of equally bad frames the nearest to the anchor is chosen, of two the earlier; one without truth only if no other is.
 """
 
@@ -24,7 +24,7 @@ from jostle.core.types.boxes import Boxes
 from jostle.core.types.columns import Flags, Floats, Ints
 from jostle.errors import BadValue, DataError
 from jostle.metrics.bootstrap import Weights, bias_corrected, video_weights
-from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require
+from jostle.metrics.frame_sets import Pairs, Sets, pairs_within, require_frames
 from jostle.metrics.mean_ap import interpolated_ap
 from jostle.metrics.metric import metric
 
@@ -33,7 +33,7 @@ LEVEL = 0.95  # of the intervals
 
 @dataclass(frozen=True)
 class PmKDetection:
-    """pm-k of one detector.
+    """Result of pm-k for one detector.
 
     Attributes:
         mean_ap: over the anchors.
@@ -61,7 +61,7 @@ class PmKDetection:
     include_anchor: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; shares are fractions."""
+        """Return the result as plain values for JSON; shares are fractions."""
         return {
             "format": 1,
             **vars(self),
@@ -91,8 +91,8 @@ def pm_k_detection(
         detections: by frame; a frame in which nothing was found has empty boxes.
         truth_boxes: by frame.
         sets: the neighbours of each anchor.
-        iou: what a detection must reach.
-        ignore_class: all boxes are of one class; the paper calls this localisation.
+        iou: minimum IoU of a match.
+        ignore_class: treat all boxes as one class, which the paper calls localisation.
         include_anchor: whether the anchor itself may be chosen. It always is where it has no neighbour.
         draws: of the anchors' videos, for the intervals; 0 for none.
         seed: of the draws.
@@ -103,36 +103,36 @@ def pm_k_detection(
     >>> made.mean_ap, made.pm_k, made.chosen
     (1.0, 0.0, {'v/5.jpg': 'v/6.jpg'})
     """
-    seen = _Matched.of(detections, truth_boxes, sets, k, iou, ignore_class, include_anchor)
-    before, after = seen.per_class(seen.anchors), seen.per_class(seen.chosen)
+    matched = _MatchedFrames.of(detections, truth_boxes, sets, k, iou, ignore_class, include_anchor)
+    before, after = matched.per_class(matched.anchors), matched.per_class(matched.chosen)
     if not before or not after:
         raise DataError("no anchor, or no frame chosen near one, has a true box; nothing can be scored", fault="F29")
     clean, worst = float(np.mean(list(before.values()))), float(np.mean(list(after.values())))
-    weights = video_weights(seen.videos, draws, seed)
+    weights = video_weights(matched.videos, draws, seed)
     intervals = [
-        _interval(seen.drawn(frames, seen.videos, weights), measured)
-        for frames, measured in ((seen.anchors, clean), (seen.chosen, worst))
+        _interval(matched.bootstrap(frames, matched.videos, weights), measured)
+        for frames, measured in ((matched.anchors, clean), (matched.chosen, worst))
     ]
-    offsets, counts = np.unique(seen.offset, return_counts=True)
-    frames = seen.pairs.frames
+    offsets, counts = np.unique(matched.offset, return_counts=True)
+    frames = matched.pairs.frames
     return PmKDetection(
         k=k,
         iou=iou,
-        anchors=seen.pairs.anchors,
+        anchors=matched.pairs.anchors,
         mean_ap=clean,
         mean_ap_interval=intervals[0],
         pm_k=worst,
         pm_k_interval=intervals[1],
         drop=clean - worst,
         per_class={label: (before.get(label), after.get(label)) for label in sorted(before | after)},
-        chosen={frames[i]: frames[j] for i, j in enumerate(seen.chosen.tolist())},
+        chosen={frames[i]: frames[j] for i, j in enumerate(matched.chosen.tolist())},
         chosen_by_offset=dict(zip(offsets.tolist(), counts.tolist(), strict=True)),
         ignore_class=ignore_class,
         include_anchor=include_anchor,
     )
 
 
-def drawn_pm_k(
+def bootstrap_pm_k(
     detections: Mapping[str, Boxes],
     truth_boxes: Mapping[str, Boxes],
     sets: Sets,
@@ -142,28 +142,28 @@ def drawn_pm_k(
     *,
     iou: float = 0.5,
 ) -> Floats:
-    """(draws,) pm-k when each of the videos counts as often as its weight says; NaN where nothing is left to count."""
-    seen = _Matched.of(detections, truth_boxes, sets, k, iou, ignore_class=False, include_anchor=True)
-    return seen.drawn(seen.chosen, videos, weights)
+    """Return (draws,) pm-k with these video weights; NaN where no box is left."""
+    matched = _MatchedFrames.of(detections, truth_boxes, sets, k, iou, ignore_class=False, include_anchor=True)
+    return matched.bootstrap(matched.chosen, videos, weights)
 
 
-def _interval(drawn: Floats, measured: float) -> tuple[float, float] | None:
-    known = drawn[np.isfinite(drawn)]
+def _interval(draws: Floats, measured: float) -> tuple[float, float] | None:
+    known = draws[np.isfinite(draws)]
     return bias_corrected(known, measured, LEVEL) if len(known) > 1 else None
 
 
 @dataclass(frozen=True, eq=False)
-class _Matched:
-    """Detections held against the truth, and the worst frame near each anchor.
+class _MatchedFrames:
+    """Detections matched with the truth, and the worst frame near each anchor.
 
     Attributes:
-        hits: (detections,) which have taken a true box.
+        hits: (detections,) whether each is matched to a true box.
         chosen: (anchors,) the worst frame near each, an index into the frames of `pairs`, and its `offset`.
     """
 
     pairs: Pairs
-    found: _Table
-    truth: _Table
+    detections: _BoxTable
+    truth: _BoxTable
     hits: Flags
     chosen: Ints
     offset: Ints
@@ -178,18 +178,18 @@ class _Matched:
         iou: float,
         ignore_class: bool,
         include_anchor: bool,
-    ) -> _Matched:
+    ) -> _MatchedFrames:
         if not 0 < iou <= 1:
             raise BadValue(f"iou must be above 0 and at most 1, got {iou}")
         pairs = pairs_within(sets, k)
-        require(pairs.frames, detections, "detections")
-        require(pairs.frames, truth_boxes, "true boxes")
-        found = _Table.of([detections[frame] for frame in pairs.frames], ignore_class, "detections")
-        truth = _Table.of([truth_boxes[frame] for frame in pairs.frames], ignore_class, "")
-        hits = np.zeros(len(found.label), bool)
+        require_frames(pairs.frames, detections, "detections")
+        require_frames(pairs.frames, truth_boxes, "true boxes")
+        detected = _BoxTable.of([detections[frame] for frame in pairs.frames], ignore_class, "detections")
+        truth = _BoxTable.of([truth_boxes[frame] for frame in pairs.frames], ignore_class, "")
+        hits = np.zeros(len(detected.label), bool)
         precision = np.full(len(pairs.frames), np.nan)
-        _match(found.edges, found.box, found.label, truth.edges, truth.box, truth.label, iou, hits, precision)
-        return cls(pairs, found, truth, hits, *_worst(pairs, precision, include_anchor))
+        _match(detected.edges, detected.box, detected.label, truth.edges, truth.box, truth.label, iou, hits, precision)
+        return cls(pairs, detected, truth, hits, *_choose_worst(pairs, precision, include_anchor))
 
     @property
     def anchors(self) -> Ints:
@@ -202,40 +202,40 @@ class _Matched:
 
     @property
     def videos(self) -> tuple[str, ...]:
-        """Those of the anchors, once."""
+        """The distinct videos of the anchors."""
         return tuple(dict.fromkeys(self._owners))
 
     def per_class(self, frames: Ints) -> dict[int, float]:
-        """AP of each class that these frames have."""
-        rows = self.found.rows(frames)
-        ranked = rows[np.argsort(-self.found.score[rows], kind="stable")]
+        """Return the AP of each class that these frames have."""
+        rows = self.detections.rows(frames)
+        ranked = rows[np.argsort(-self.detections.score[rows], kind="stable")]
         labels, positives = np.unique(self.truth.label[self.truth.rows(frames)], return_counts=True)
         return {
-            label: interpolated_ap(np.flatnonzero(self.hits[ranked][self.found.label[ranked] == label]), count)
+            label: interpolated_ap(np.flatnonzero(self.hits[ranked][self.detections.label[ranked] == label]), count)
             for label, count in zip(labels.tolist(), positives.tolist(), strict=True)
         }
 
-    def drawn(self, frames: Ints, videos: Sequence[str], weights: Weights) -> Floats:
-        """(draws,) mAP over frames, one for each anchor, when each video counts as often as its weight says."""
-        found, truth = self.found, self.truth
-        place = {name: i for i, name in enumerate(videos)}
-        of_anchor = weights[:, [place[name] for name in self._owners]]
-        rows, true_rows = found.rows(frames), truth.rows(frames)
-        owner = np.repeat(np.arange(len(frames)), np.diff(found.edges)[frames])
+    def bootstrap(self, frames: Ints, videos: Sequence[str], weights: Weights) -> Floats:
+        """Return (draws,) mAP over one frame for each anchor, with these video weights."""
+        detections, truth = self.detections, self.truth
+        index = {name: i for i, name in enumerate(videos)}
+        of_anchor = weights[:, [index[name] for name in self._owners]]
+        rows, true_rows = detections.rows(frames), truth.rows(frames)
+        owner = np.repeat(np.arange(len(frames)), np.diff(detections.edges)[frames])
         labels, true_class = np.unique(truth.label[true_rows], return_inverse=True)
         positives = np.zeros((len(labels), len(frames)))
         np.add.at(positives, (true_class, np.repeat(np.arange(len(frames)), np.diff(truth.edges)[frames])), 1.0)
-        order = np.lexsort((-found.score[rows], found.label[rows]))
+        order = np.lexsort((-detections.score[rows], detections.label[rows]))
         ranked = rows[order]
-        firsts, ends = (np.searchsorted(found.label[ranked], labels, side) for side in ("left", "right"))
-        made = np.empty(len(weights))
-        _weigh(of_anchor, owner[order], self.hits[ranked], firsts, ends, positives, made)
-        return made
+        firsts, ends = (np.searchsorted(detections.label[ranked], labels, side) for side in ("left", "right"))
+        means = np.empty(len(weights))
+        _weigh(of_anchor, owner[order], self.hits[ranked], firsts, ends, positives, means)
+        return means
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
-    """The boxes of all frames, frame by frame, the surest of a frame first."""
+class _BoxTable:
+    """Boxes of all frames, sorted by frame and descending score."""
 
     edges: Ints
     box: Floats
@@ -243,7 +243,7 @@ class _Table:
     score: Floats
 
     @classmethod
-    def of(cls, frames: list[Boxes], ignore_class: bool, what: str) -> _Table:
+    def of(cls, frames: list[Boxes], ignore_class: bool, what: str) -> _BoxTable:
         if what and any(boxes.score is None for boxes in frames):
             raise DataError(f"{what} need scores; these look like true boxes")
         edges = np.zeros(len(frames) + 1, np.int64)
@@ -256,13 +256,13 @@ class _Table:
         return cls(edges, box, np.zeros_like(label) if ignore_class else label, score[order])
 
     def rows(self, frames: npt.NDArray[np.int64]) -> Ints:
-        """Rows of these frames, as often as a frame is named."""
+        """Return the rows of these frames, repeated for repeated frames."""
         parts = [np.arange(self.edges[f], self.edges[f + 1]) for f in frames.tolist()]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
 
-def _worst(pairs: Pairs, precision: Floats, include_anchor: bool) -> tuple[Ints, Ints]:
-    """For each anchor the frame of lowest precision and its offset."""
+def _choose_worst(pairs: Pairs, precision: Floats, include_anchor: bool) -> tuple[Ints, Ints]:
+    """Return the frame of lowest precision near each anchor, and its offset."""
     alone = np.arange(pairs.anchors)
     if not include_anchor:
         alone = alone[pairs.set_sizes == 0]
@@ -320,7 +320,7 @@ def _match(
     hits: Any,
     precision: Any,
 ) -> None:
-    """Mark the detections that take a true box, and give each frame its mean AP over the classes it has."""
+    """Mark the detections that match a true box, and compute the mean AP of each frame over its classes."""
     taken = np.zeros(len(true_label), np.bool_)
     for frame in range(len(edges) - 1):
         low, high = true_edges[frame], true_edges[frame + 1]
@@ -373,10 +373,10 @@ DRAWS = 1000  # of the videos, for the intervals
 
 @dataclass(frozen=True)
 class BoxStability:
-    """Both measures of one detector.
+    """pm-k of one detector, for detection and for localisation.
 
     Attributes:
-        classes: that the detector knows, and was measured on; `of_classes` has the data set.
+        classes: number of classes that the detector knows, of the dataset's `of_classes`.
         detection: a box counts if its class is right.
         localisation: all boxes are of one class.
     """
@@ -387,26 +387,26 @@ class BoxStability:
     localisation: PmKDetection
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; which frame was chosen for each anchor can be computed again."""
-        told: dict[str, Any] = {"classes": self.classes, "of_classes": self.of_classes}
+        """Return the result as plain values for JSON, without the frame chosen for each anchor."""
+        result: dict[str, Any] = {"classes": self.classes, "of_classes": self.of_classes}
         for name in ("detection", "localisation"):
-            one = getattr(self, name).to_dict()
-            del one["format"], one["chosen"]
-            told[name] = one
-        return told
+            measure = getattr(self, name).to_dict()
+            del measure["format"], measure["chosen"]
+            result[name] = measure
+        return result
 
 
 def box_stability(
-    found: Mapping[str, Boxes], truth: Mapping[str, Boxes], sets: Sets, k: int, *, classes: int, of_classes: int
+    detections: Mapping[str, Boxes], truth: Mapping[str, Boxes], sets: Sets, k: int, *, classes: int, of_classes: int
 ) -> BoxStability:
-    """Both measures, with intervals from drawing the videos.
+    """Compute pm-k for detection and localisation, with bootstrap intervals over videos.
 
     Args:
-        found, truth: by frame, of the classes that the detector knows.
+        detections, truth: by frame, of the classes that the detector knows.
         sets: the neighbours of each anchor.
-        classes, of_classes: how many it knows, and of how many.
+        classes, of_classes: number of classes that it knows, and of the dataset.
     """
     of_class, anywhere = (
-        pm_k_detection(found, truth, sets, k, ignore_class=ignore, draws=DRAWS) for ignore in (False, True)
+        pm_k_detection(detections, truth, sets, k, ignore_class=ignore, draws=DRAWS) for ignore in (False, True)
     )
     return BoxStability(classes, of_classes, of_class, anywhere)

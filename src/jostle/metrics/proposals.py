@@ -1,4 +1,4 @@
-"""Average recall of proposals over their number (AR-AN), as ActivityNet's toolkit counts it."""
+"""Average recall of proposals over their average number (AR-AN), as in ActivityNet's toolkit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, DataError
 from jostle.metrics.metric import metric
-from jostle.metrics.protocol import checked_tious, protocols
+from jostle.metrics.protocol import check_tious, protocols
 
-POINTS = 100  # of the curve
+CURVE_POINTS = 100  # of the curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +30,10 @@ class ProposalScore:
         average_recall: (100,) mean of `recall` over the thresholds.
         area: area under the curve over its longest number, a fraction. It starts at the first point, not at 0, so a
             perfect method gets about 0.99.
-        average_proposals: the mean number of proposals a video that was asked for.
+        average_proposals: requested mean number of proposals per video.
         videos: videos with an instance.
-        instances: in them.
-        proposals: all that were given, also those in other videos.
+        instances: number of instances in them.
+        proposals: number of all proposals, also of other videos.
     """
 
     tious: Floats
@@ -47,7 +47,7 @@ class ProposalScore:
     proposals: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; shares are fractions."""
+        """Return the result as plain values for JSON; shares are fractions."""
         return {
             "format": 1,
             "tious": self.tious.tolist(),
@@ -72,10 +72,10 @@ def average_recall(
 ) -> ProposalScore:
     """Recall of all instances, whatever their class, over the mean number of proposals a video.
 
-    With V videos that have an instance, A proposals a video asked for and n proposals in a video, that video keeps its
-    surest int(n A V / all proposals), at most n; M are kept in all. At the j-th of 100 points each video uses the first
-    int(m p) of its m kept, p = j/100 A V / M, and the mean number is p M / V. An instance is found if one of them has a
-    tIoU of at least the threshold. Of equal scores the later proposal comes first, as in the toolkit.
+    With V videos that have an instance, A requested proposals per video and n proposals in a video, that video keeps
+    its best int(n A V / all proposals), at most n; M are kept in all. At the j-th of 100 points each video uses the
+    first int(m p) of its m kept, p = j/100 A V / M, and the mean number is p M / V. An instance is found if one of them
+    has a tIoU of at least the threshold. Of equal scores the later proposal comes first, as in the toolkit.
 
     Args:
         average_proposals: A; by default all proposals over V. The toolkit's script uses 100.
@@ -86,36 +86,36 @@ def average_recall(
     >>> average_recall(found, truth).average_recall[[0, 99]].tolist()
     [0.0, 0.55]
     """
-    grid = checked_tious(protocols["activitynet"].tious if tious is None else tious)
+    grid = check_tious(protocols["activitynet"].tious if tious is None else tious)
     if not len(truth):
         raise DataError("the ground truth holds no instance, so recall has no meaning; check the subset", fault="F29")
     if average_proposals is not None and not 0 < average_proposals < np.inf:
         raise BadValue(f"average_proposals must be a number above 0, got {average_proposals}")
-    known, place = np.unique(truth.video, return_inverse=True)
-    wanted = len(proposals) / len(known) if average_proposals is None else float(average_proposals)
-    share = np.arange(1, POINTS + 1) / float(POINTS)
-    edges, start, end = _ranked(proposals, [truth.videos[v] for v in known.tolist()])
+    known, video_index = np.unique(truth.video, return_inverse=True)
+    target_number = len(proposals) / len(known) if average_proposals is None else float(average_proposals)
+    share = np.arange(1, CURVE_POINTS + 1) / float(CURVE_POINTS)
+    edges, start, end = _rank_by_video(proposals, [truth.videos[v] for v in known.tolist()])
     count = np.diff(edges)
-    total = wanted * len(known)
-    kept = np.minimum((count * (total / max(len(proposals), 1))).astype(np.int64), count)
-    used = np.zeros((len(known), POINTS), np.int64)
-    number = share * wanted
-    if kept.sum():
-        part = share * (total / float(kept.sum()))
-        used = np.minimum((kept[:, None] * part).astype(np.int64), kept[:, None])
-        number = part * (float(kept.sum()) / len(known))
-    found = np.zeros((len(grid), POINTS), np.int64)
+    total = target_number * len(known)
+    kept_counts = np.minimum((count * (total / max(len(proposals), 1))).astype(np.int64), count)
+    used = np.zeros((len(known), CURVE_POINTS), np.int64)
+    number = share * target_number
+    if kept_counts.sum():
+        part = share * (total / float(kept_counts.sum()))
+        used = np.minimum((kept_counts[:, None] * part).astype(np.int64), kept_counts[:, None])
+        number = part * (float(kept_counts.sum()) / len(known))
+    counts = np.zeros((len(grid), CURVE_POINTS), np.int64)
     rising = np.argsort(grid, kind="stable")
-    _count_found(truth.start, truth.end, place, edges, kept, start, end, grid[rising], used, found)
-    recall = np.empty(found.shape)
-    recall[rising] = np.cumsum(found, axis=1) / float(len(truth))
+    _count_found(truth.start, truth.end, video_index, edges, kept_counts, start, end, grid[rising], used, counts)
+    recall = np.empty(counts.shape)
+    recall[rising] = np.cumsum(counts, axis=1) / float(len(truth))
     mean = recall.mean(axis=0)
     area = float(np.trapezoid(mean, number) / number[-1]) if number[-1] else 0.0
-    return ProposalScore(grid, number, recall, mean, area, wanted, len(known), len(truth), len(proposals))
+    return ProposalScore(grid, number, recall, mean, area, target_number, len(known), len(truth), len(proposals))
 
 
-def _ranked(proposals: Predictions, videos: list[str]) -> tuple[Ints, Floats, Floats]:
-    """Segments video by video in the order given, the surest first, and where each video begins."""
+def _rank_by_video(proposals: Predictions, videos: list[str]) -> tuple[Ints, Floats, Floats]:
+    """Return the first row of each video, and segments sorted by video and descending score."""
     index = {video: i for i, video in enumerate(videos)}
     renumber = np.array([index.get(video, len(videos)) for video in proposals.videos], np.int64)
     video = renumber[proposals.video] if len(proposals) else np.zeros(0, np.int64)
@@ -139,7 +139,7 @@ def _count_found(
     used: Any,
     found: Any,
 ) -> None:
-    """Add to found[t, j] the instances that are first found at point j; the thresholds rise."""
+    """Add to found[t, j] the instances that are first found at point j; thresholds are ascending."""
     for g in range(len(first)):
         video = place[g]
         t = 0

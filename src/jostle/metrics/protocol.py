@@ -1,7 +1,7 @@
-"""A protocol: one public evaluator's rules for scoring detections, as data.
+"""Evaluation protocols: the rules of public evaluators for scoring detections, as data.
 
-The four evaluators people cite disagree on thresholds, on who chooses in matching, on ties, on duplicate and empty
-instances, and on what is done with an ambiguous stretch. Each is named here, so that a number can say which it is.
+The four common evaluators differ in thresholds, matching, ties, duplicate and empty instances, and ambiguous spans.
+Each is named here, so that every number can state its protocol.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from jostle.errors import BadValue
 
 @dataclass(frozen=True)
 class Protocol:
-    """How detections are scored.
+    """Rules of an evaluator for scoring detections.
 
     Attributes:
-        name: what `--protocol` is given.
-        tious: the thresholds of temporal overlap it is usually run with.
-        chooser: who picks in matching. `prediction`: from the surest down, each prediction takes the free instance
-            it overlaps most, if the overlap is at least the threshold. `instance`: in file order, each instance
-            takes the free prediction that overlaps it most, if the overlap is more than the threshold.
+        name: value of `--protocol`.
+        tious: default thresholds of temporal overlap.
+        chooser: direction of matching. `prediction`: by descending score, each prediction is matched to the free
+            instance it overlaps most, if the overlap is at least the threshold. `instance`: in file order, each
+            instance is matched to the free prediction that overlaps it most, if the overlap exceeds the threshold.
         ap: `interpolated` (precision raised to the best at any higher recall) or `raw` (mean precision at hits).
-        ties: which of several predictions with one score comes first: the `later` row of the file, or, by `video`,
-            that of the video whose id sorts first, and there the earlier row.
+        ties: order of predictions with equal scores: the `later` row of the file first, or by `video` id and then the
+            earlier row.
         duplicate_tolerance: instances of one class in one video whose two ends lie within this many seconds are
             one; None keeps both.
         shortest: instances shorter than this many seconds are left out; None keeps them all.
-        ambiguous: whether predictions that touch an ambiguous stretch, and match nothing, are left uncounted.
+        ambiguous: whether unmatched predictions that touch an ambiguous span are ignored.
         cites: key of the reference.
     """
 
@@ -50,54 +50,54 @@ class Protocol:
     summary: str = ""
 
     def prepare(self, truth: Truth) -> Truth:
-        """The instances this protocol counts; what it leaves out is counted in `left_out`."""
+        """Return the instances that this protocol counts; others are counted in `left_out`."""
         if self.shortest is not None:
             truth = truth.keep(truth.end - truth.start >= self.shortest, "shorter than the protocol allows")
         if self.duplicate_tolerance is not None:
-            truth = truth.keep(~_repeated(truth, self.duplicate_tolerance), "duplicate of an earlier instance")
+            truth = truth.keep(~_find_duplicates(truth, self.duplicate_tolerance), "duplicate of an earlier instance")
         return truth
 
     def stretches(self, truth: Truth) -> Spans:
-        """The ambiguous stretches, if this protocol knows of them."""
+        """Return the ambiguous spans if this protocol uses them."""
         return truth.ambiguous if self.ambiguous else Spans.none()
 
 
 def thresholds(first: float, last: float, count: int) -> tuple[float, ...]:
-    """Thresholds as the public programs space them: `linspace`, whose 0.6 differs from a literal in the last bit."""
+    """Return thresholds from `linspace`, as in the public programs; 0.6 differs from the literal in the last bit."""
     return tuple(np.linspace(first, last, count).tolist())
 
 
-def checked_tious(values: npt.ArrayLike) -> Floats:
-    """(T,) thresholds.
+def check_tious(values: npt.ArrayLike) -> Floats:
+    """Convert thresholds to an array (T,) and check their range.
 
     Raises:
         BadValue: unless all lie above 0 and at most at 1.
     """
-    made = np.atleast_1d(np.array(values, np.float64))
-    if made.ndim != 1 or not len(made) or not ((made > 0) & (made <= 1)).all():
-        raise BadValue(f"thresholds of tIoU lie above 0 and at most at 1, got {made.tolist()}")
-    return made
+    tious = np.atleast_1d(np.array(values, np.float64))
+    if tious.ndim != 1 or not len(tious) or not ((tious > 0) & (tious <= 1)).all():
+        raise BadValue(f"thresholds of tIoU lie above 0 and at most at 1, got {tious.tolist()}")
+    return tious
 
 
-def _repeated(truth: Truth, tolerance: float) -> Flags:
-    """(G,) whether an earlier kept instance of the same video and class has both ends within `tolerance` seconds."""
-    gone = np.zeros(len(truth), bool)
+def _find_duplicates(truth: Truth, tolerance: float) -> Flags:
+    """Return (G,) flags of instances that repeat an earlier kept one within `tolerance` seconds."""
+    duplicates = np.zeros(len(truth), bool)
     order = np.lexsort((np.arange(len(truth)), truth.label, truth.video))
     keys = np.stack([truth.video[order], truth.label[order]])
     edges = np.flatnonzero((keys[:, 1:] != keys[:, :-1]).any(axis=0)) + 1
     for rows in np.split(order, edges):
         if len(rows) > 1:
-            gone[rows] = _repeated_in(truth.start[rows], truth.end[rows], tolerance)
-    return gone
+            duplicates[rows] = _find_duplicates_in_group(truth.start[rows], truth.end[rows], tolerance)
+    return duplicates
 
 
-def _repeated_in(start: Floats, end: Floats, tolerance: float) -> Flags:
-    gone = np.zeros(len(start), bool)
+def _find_duplicates_in_group(start: Floats, end: Floats, tolerance: float) -> Flags:
+    duplicates = np.zeros(len(start), bool)
     for i in range(1, len(start)):
-        kept = ~gone[:i]
+        remaining = ~duplicates[:i]
         near = (abs(start[:i] - start[i]) <= tolerance) & (abs(end[:i] - end[i]) <= tolerance)
-        gone[i] = bool((near & kept).any())
-    return gone
+        duplicates[i] = bool((near & remaining).any())
+    return duplicates
 
 
 protocols: Registry[Protocol] = Registry("protocol")

@@ -1,4 +1,4 @@
-"""How much of a clean score survives corruption: the numbers of three papers from one table of cells.
+"""Robustness measures of three papers, computed from one table of scores by corruption and severity.
 
 Mean corrupted score and relative robustness are those of THUMOS14-C (Zeng et al. 2024), absolute and relative
 robustness those of UCF101-P (Schiappa et al. 2023), mPC and rPC those of Mini Kinetics-C (Yi et al. 2021).
@@ -20,7 +20,7 @@ _CHAIN = re.compile(r"[^:@+]+:[1-9]\d*(\+[^:@+]+:[1-9]\d*)+(@.+)?")
 
 
 @dataclass(frozen=True)
-class Cell:
+class CellValue:
     """One corruption at one severity.
 
     Attributes:
@@ -51,7 +51,7 @@ class Means:
     missing: int
 
     @classmethod
-    def over(cls, cells: Iterable[Cell]) -> Means:
+    def over(cls, cells: Iterable[CellValue]) -> Means:
         group = list(cells)
         missing = sum(cell.value is None for cell in group)
         return cls(
@@ -65,7 +65,7 @@ class Means:
 
 @dataclass(frozen=True)
 class Robustness:
-    """What is left of a clean score. Values are in the unit they were given in; ratios are fractions.
+    """Robustness of a model. Values are in the unit of the scores; ratios are fractions.
 
     A number is None ("n/a") where a cell it needs is missing, or where it would divide by a clean score that is 0 or
     missing: it is never infinite and never a mean over part of the cells.
@@ -82,13 +82,13 @@ class Robustness:
         by_severity: means over the corruptions at each severity.
         by_family: means over the cells of each family of corruptions.
         missing: cells without a value.
-        above_clean: cells better than clean, which is allowed but worth a look.
-        undefined: cells whose ratio to clean has no meaning, left out of every ratio.
+        above_clean: cells better than clean, which is allowed but unusual.
+        undefined: number of cells whose ratio to clean is undefined, excluded from every ratio.
         percent: whether the values are percentages.
     """
 
     clean: float | None
-    cells: tuple[Cell, ...]
+    cells: tuple[CellValue, ...]
     mean_corrupted: float | None
     relative: float | None
     absolute: float | None
@@ -165,64 +165,66 @@ def robustness(
     """
     if not cells:
         raise BadValue("no cells: give {spec: score}, as in {'thumos14-c/black_frame:1': 0.53}")
-    base = _number("clean", clean)
-    given = {name: _number(name, value) for name, value in cells.items()}
-    unit = _unit({"clean": base} | given, percent)
-    made = tuple(_cell(name, value, base, unit) for name, value in given.items())
-    whole = Means.over(made)
-    by_corruption = {name: Means.over(group) for name, group in _grouped(made, lambda cell: cell.corruption).items()}
-    by_severity = {name: Means.over(group) for name, group in _grouped(made, lambda cell: cell.severity).items()}
+    base = _check_score("clean", clean)
+    scores = {name: _check_score(name, value) for name, value in cells.items()}
+    unit = _detect_unit({"clean": base} | scores, percent)
+    results = tuple(_build_cell(name, value, base, unit) for name, value in scores.items())
+    whole = Means.over(results)
+    by_corruption = {
+        name: Means.over(group) for name, group in _group_cells(results, lambda cell: cell.corruption).items()
+    }
+    by_severity = {name: Means.over(group) for name, group in _group_cells(results, lambda cell: cell.severity).items()}
     mpc = _mean(means.mean for means in by_corruption.values())
     return Robustness(
         clean=base,
-        cells=made,
+        cells=results,
         mean_corrupted=whole.mean,
         relative=whole.relative,
         absolute=whole.absolute,
         mpc=mpc,
-        rpc=_over(mpc, base),
+        rpc=_divide(mpc, base),
         by_corruption=by_corruption,
         by_severity=dict(sorted(by_severity.items())),
-        by_family=_by_family(made, families or {}),
-        missing=tuple(cell.cell for cell in made if cell.value is None),
-        above_clean=tuple(cell.cell for cell in made if cell.above_clean),
-        undefined=sum(cell.value is not None and cell.relative is None for cell in made),
+        by_family=_by_family(results, families or {}),
+        missing=tuple(cell.cell for cell in results if cell.value is None),
+        above_clean=tuple(cell.cell for cell in results if cell.above_clean),
+        undefined=sum(cell.value is not None and cell.relative is None for cell in results),
         percent=unit == 100,
     )
 
 
 def split_cell(cell: str) -> tuple[str, int | None]:
-    """A spec as corruption and severity.
+    """Split a cell's spec into corruption and severity.
 
     >>> split_cell("thumos14-c/black_frame:1"), split_cell("fog"), split_cell("black_frame:1@at:50%x1")
     (('thumos14-c/black_frame', 1), ('fog', None), ('black_frame@at:50%x1', 1))
     """
     if isinstance(cell, str) and _CHAIN.fullmatch(cell):
         return cell, None  # several corruptions, which need not be equally severe
-    found = _CELL.fullmatch(cell) if isinstance(cell, str) else None
-    if not found or cell == "clean" or found["severity"] == "0":
+    match = _CELL.fullmatch(cell) if isinstance(cell, str) else None
+    if not match or cell == "clean" or match["severity"] == "0":
         raise BadValue(
             f"{cell!r} is not a corrupted cell; write [profile/]name:severity with a severity from 1, "
             "and give the clean score by itself"
         )
-    severity = int(found["severity"]) if found["severity"] else None
-    return found["corruption"] + (found["placement"] or ""), severity
+    severity = int(match["severity"]) if match["severity"] else None
+    return match["corruption"] + (match["placement"] or ""), severity
 
 
-def _cell(name: str, value: float | None, clean: float | None, unit: float) -> Cell:
+def _build_cell(name: str, value: float | None, clean: float | None, unit: float) -> CellValue:
     corruption, severity = split_cell(name)
     absolute = 1 - (clean - value) / unit if value is not None and clean is not None else None
     above = value is not None and clean is not None and value > clean
-    return Cell(name, corruption, severity, value, _over(value, clean), absolute, above)
+    return CellValue(name, corruption, severity, value, _divide(value, clean), absolute, above)
 
 
-def _over(value: float | None, clean: float | None) -> float | None:
-    """The ratio, None where it has no meaning; a clean score next to nothing would make it infinite."""
+def _divide(value: float | None, clean: float | None) -> float | None:
+    """Return the ratio, or None if it is undefined or infinite."""
     ratio = value / clean if value is not None and clean else math.nan
     return ratio if math.isfinite(ratio) else None
 
 
-def _number(name: str, value: float | None) -> float | None:
+def _check_score(name: str, value: float | None) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not hasattr(value, "__float__"):
@@ -234,8 +236,8 @@ def _number(name: str, value: float | None) -> float | None:
     return float(value)
 
 
-def _unit(given: Mapping[str, float | None], percent: bool | None) -> float:
-    known = {name: value for name, value in given.items() if value is not None}
+def _detect_unit(scores: Mapping[str, float | None], percent: bool | None) -> float:
+    known = {name: value for name, value in scores.items() if value is not None}
     unit = 100.0 if percent or (percent is None and any(value > 1 for value in known.values())) else 1.0
     for name, value in known.items():
         if not 0 <= value <= unit:
@@ -244,8 +246,8 @@ def _unit(given: Mapping[str, float | None], percent: bool | None) -> float:
     return unit
 
 
-def _grouped(cells: Iterable[Cell], key: Any) -> dict[Any, list[Cell]]:
-    groups: dict[Any, list[Cell]] = {}
+def _group_cells(cells: Iterable[CellValue], key: Any) -> dict[Any, list[CellValue]]:
+    groups: dict[Any, list[CellValue]] = {}
     for cell in cells:
         name = key(cell)
         if name is not None:
@@ -253,15 +255,15 @@ def _grouped(cells: Iterable[Cell], key: Any) -> dict[Any, list[Cell]]:
     return groups
 
 
-def _by_family(cells: Iterable[Cell], families: Mapping[str, str]) -> dict[str, Means]:
-    def family(cell: Cell) -> str | None:
+def _by_family(cells: Iterable[CellValue], families: Mapping[str, str]) -> dict[str, Means]:
+    def family(cell: CellValue) -> str | None:
         return families.get(cell.corruption) or families.get(cell.corruption.rpartition("/")[2])
 
-    return {name: Means.over(group) for name, group in _grouped(cells, family).items()}
+    return {name: Means.over(group) for name, group in _group_cells(cells, family).items()}
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """The plain mean, None if any value is missing or there is none."""
+    """Return the mean, or None if a value is missing or there are none."""
     known = list(values)
     whole = [value for value in known if value is not None]
     return math.fsum(whole) / len(whole) if whole and len(whole) == len(known) else None

@@ -1,4 +1,4 @@
-"""Classification of untrimmed videos as ActivityNet's toolkit scores it: mean AP and hits among the k best."""
+"""Classification of untrimmed videos as in ActivityNet's toolkit: mean AP and hits among the k best."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from jostle.metrics.metric import metric
 
 @dataclass(frozen=True)
 class ClassificationScore:
-    """Scores of video-level predictions.
+    """Scores of predicted classes of whole videos.
 
     Attributes:
         mean_ap: mean of `per_class`.
         per_class: average precision of each class that some video has.
         hit_at_k: share of videos with any of their classes among the k best.
         average_hit_at_k: mean over videos of the share of their classes among the k best.
-        k: guesses a video has.
+        k: number of guesses per video.
         videos: videos with a class; one without a prediction counts as a miss.
         pairs: different (video, class) pairs of the truth.
         unknown_label: predictions of classes that the truth does not have; they still take up guesses.
@@ -41,7 +41,7 @@ class ClassificationScore:
     outside: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; shares are fractions."""
+        """Return the result as plain values for JSON; shares are fractions."""
         return {"format": 1, **vars(self)}
 
 
@@ -53,9 +53,9 @@ def video_classification(predicted: VideoLabels, truth: VideoLabels, *, k: int =
     a false alarm. Of equal scores the later row comes first, as in the toolkit.
 
     >>> truth = VideoLabels(("a", "b"), ("Jump", "Run"), [0, 0, 1], [0, 1, 1])
-    >>> said = VideoLabels(("a", "b"), ("Run", "Jump"), [0, 1, 1], [0, 1, 0], [0.9, 0.8, 0.3])
-    >>> found = video_classification(said, truth, k=1)
-    >>> found.mean_ap, found.hit_at_k, found.average_hit_at_k
+    >>> predicted = VideoLabels(("a", "b"), ("Run", "Jump"), [0, 1, 1], [0, 1, 0], [0.9, 0.8, 0.3])
+    >>> result = video_classification(predicted, truth, k=1)
+    >>> result.mean_ap, result.hit_at_k, result.average_hit_at_k
     (0.5, 0.5, 0.25)
     """
     if predicted.score is None:
@@ -71,12 +71,12 @@ def video_classification(predicted: VideoLabels, truth: VideoLabels, *, k: int =
         )
     classes = len(truth.classes)
     pairs = np.unique(truth.video.astype(np.int64) * classes + truth.label)
-    video, label = _aligned(predicted, truth)
+    video, label = _align_labels(predicted, truth)
     unknown = int(np.count_nonzero(label < 0))
     if 2 * unknown > len(label):
         raise DataError(
             f"{unknown} of {len(label)} predictions are of classes that the ground truth does not have; "
-            "the class names of the two do not belong together",
+            "use class names of the same dataset",
             fault="F45",
         )
     order = np.lexsort((np.arange(len(video))[::-1], -predicted.score))
@@ -87,12 +87,12 @@ def video_classification(predicted: VideoLabels, truth: VideoLabels, *, k: int =
     for i in np.flatnonzero(positives).tolist():
         hits = np.flatnonzero(right[label[order] == i])
         per_class[truth.classes[i]] = interpolated_ap(hits, int(positives[i]))
-    found, owned = _found_among_best(video, label, order, pairs, classes, k)
+    hit_counts, owned = _count_among_best(video, label, order, pairs, classes, k)
     return ClassificationScore(
         mean_ap=float(np.mean(list(per_class.values()))),
         per_class=per_class,
-        hit_at_k=float(np.mean(found > 0)),
-        average_hit_at_k=float(np.mean(found / owned)),
+        hit_at_k=float(np.mean(hit_counts > 0)),
+        average_hit_at_k=float(np.mean(hit_counts / owned)),
         k=k,
         videos=len(owned),
         pairs=len(pairs),
@@ -101,8 +101,8 @@ def video_classification(predicted: VideoLabels, truth: VideoLabels, *, k: int =
     )
 
 
-def _aligned(predicted: VideoLabels, truth: VideoLabels) -> tuple[Ints, Ints]:
-    """Videos and labels of the predictions as the truth numbers them, -1 if it does not have them."""
+def _align_labels(predicted: VideoLabels, truth: VideoLabels) -> tuple[Ints, Ints]:
+    """Return videos and labels of the predictions as indices into the truth, -1 for unknown ones."""
     videos = {name: i for i, name in enumerate(truth.videos)}
     classes = {name: i for i, name in enumerate(truth.classes)}
     to_video = np.array([videos.get(name, -1) for name in predicted.videos], np.int64)
@@ -111,19 +111,19 @@ def _aligned(predicted: VideoLabels, truth: VideoLabels) -> tuple[Ints, Ints]:
 
 
 def _first_hits(key: Ints, pairs: Ints) -> Ints:
-    """(n,) 1 where a true pair is named for the first time, in the order given."""
+    """Return (n,) 1 where a true pair is predicted for the first time, in the given order."""
     _, first = np.unique(key, return_index=True)
-    made = np.zeros(len(key), np.int64)
-    made[first] = np.isin(key[first], pairs)
-    return made
+    hits = np.zeros(len(key), np.int64)
+    hits[first] = np.isin(key[first], pairs)
+    return hits
 
 
-def _found_among_best(video: Ints, label: Ints, order: Ints, pairs: Ints, classes: int, k: int) -> tuple[Ints, Ints]:
-    """For each video with a class: how many of its classes are among its k best predictions, and how many it has."""
+def _count_among_best(video: Ints, label: Ints, order: Ints, pairs: Ints, classes: int, k: int) -> tuple[Ints, Ints]:
+    """Return for each labelled video how many of its classes are among its k best, and how many it has."""
     by_video = order[np.argsort(video[order], kind="stable")]  # the surest first inside each video
     grouped = video[by_video]
     rank = np.arange(len(grouped)) - np.searchsorted(grouped, grouped)
     best = by_video[(rank < k) & (grouped >= 0) & (label[by_video] >= 0)]
-    named = np.intersect1d(video[best] * classes + label[best], pairs)
+    correct = np.intersect1d(video[best] * classes + label[best], pairs)
     owners, owned = np.unique(pairs // classes, return_counts=True)
-    return np.bincount(np.searchsorted(owners, named // classes), minlength=len(owners)), owned
+    return np.bincount(np.searchsorted(owners, correct // classes), minlength=len(owners)), owned

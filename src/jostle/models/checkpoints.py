@@ -1,6 +1,6 @@
-"""Weights in and out: safetensors of our own, and the originals' pickled checkpoints read without trusting them.
+"""Checkpoint files: jostle's safetensors, and public pickled checkpoints, read without executing them.
 
-What a checkpoint holds is looked at before it is used: a few bytes can claim a tensor of any size.
+The content of a checkpoint is checked before it is used: a few bytes can claim a tensor of any size.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import safetensors.torch
 import torch
 
 from jostle.errors import BadValue, CheckpointError, ResourceError
-from jostle.models.pickled_weights import damaged, read_pickled
+from jostle.models.pickled_weights import damaged_error, read_pickled
 
 Weights = dict[str, torch.Tensor]
 T = TypeVar("T")
@@ -57,11 +57,11 @@ _LOOKS = (
 
 
 def read_weights(path: str | os.PathLike[str], *, ema: bool | None = True) -> Weights:
-    """The tensors of a checkpoint by name, on the CPU, without the `module.` that DataParallel puts in front.
+    """Read the tensors of a checkpoint by name, on the CPU, without DataParallel's `module.` prefix.
 
     Reads `.safetensors`, the `.pth.tar` files of ActionFormer, TriDet and TemporalMaxer, the `.pth` of OpenTAD,
     E2E-TAD, TSP and VideoMAE V2, the `.pyth` of PyTorchVideo and SlowFast, and plain pickled state dicts. The kind is
-    told from the content, not from the name.
+    detected by the content, not by the name.
 
     Args:
         ema: take the averaged weights (`state_dict_ema`), which the originals evaluate with. A checkpoint that has
@@ -79,14 +79,14 @@ def read_weights(path: str | os.PathLike[str], *, ema: bool | None = True) -> We
             head = file.read(512)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror})") from None
-    kind = _kind(head, path)
+    kind = _detect_format(head, path)
     if kind == "safetensors":
         return _without_prefix(_read_safetensors(path), path)
-    return _without_prefix(_chosen(read_pickled(path, kind), ema, path), path)
+    return _without_prefix(_select_state_dict(read_pickled(path, kind), ema, path), path)
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
-    """The text kept beside the tensors of a safetensors file; empty for other files."""
+    """Read the metadata of a safetensors file; empty for other files."""
     if not Path(path).is_file():  # a pipe would block
         return {}
     try:
@@ -96,30 +96,30 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
         return {}
 
 
-def read_note(path: str | os.PathLike[str], name: str, usual: T) -> T:
-    """The value that a safetensors file keeps as JSON under a name, `usual` where it keeps none.
+def read_note(path: str | os.PathLike[str], name: str, default: T) -> T:
+    """Read a JSON value from the metadata of a safetensors file, or return `default`.
 
     Raises:
-        CheckpointError: F106 if it is not JSON, or of another kind than `usual`.
+        CheckpointError: F106 if it is not JSON, or of another kind than `default`.
     """
     text = read_metadata(path).get(name)
     if text is None:
-        return usual
+        return default
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, type(usual)):
+        value = None
+    if not isinstance(value, type(default)):
         raise CheckpointError(
             f"{path}: what it notes as {name!r} is damaged: {text[:60]!r}; fetch or write it again", fault="F106"
         )
-    return found
+    return value
 
 
 def write_weights(
     weights: Mapping[str, torch.Tensor], path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Write tensors as safetensors, all at once: the name never holds half a file, even if the process is killed.
+    """Write tensors as safetensors atomically: the file is complete, even if the process is killed.
 
     Equal weights and metadata give equal bytes. Tensors that share memory are written once each.
 
@@ -141,7 +141,7 @@ def write_weights(
         begin = end
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    with _placed(path) as file:
+    with _replace_atomically(path) as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for name in order:
             flat = weights[name].detach().cpu().contiguous().reshape(-1)
@@ -149,7 +149,7 @@ def write_weights(
 
 
 def _without_prefix(weights: Mapping[str, Any], path: Path) -> Weights:
-    made: Weights = {}
+    weights_by_name: Weights = {}
     copied, size = 0, path.stat().st_size
     for key, tensor in weights.items():
         if not isinstance(key, str) or not isinstance(tensor, torch.Tensor) or tensor.layout != torch.strided:
@@ -157,7 +157,7 @@ def _without_prefix(weights: Mapping[str, Any], path: Path) -> Weights:
                 f"{path}: {str(key)[:80]!r} is a {type(tensor).__name__}, not a dense tensor; this is no state dict"
             )
         name = key.removeprefix("module.")
-        if name in made:
+        if name in weights_by_name:
             raise CheckpointError(f"{path}: {name!r} is there both with and without 'module.' in front", fault="F54")
         claimed = tensor.numel() * tensor.element_size()
         copied += 0 if tensor.is_contiguous() else claimed
@@ -168,16 +168,16 @@ def _without_prefix(weights: Mapping[str, Any], path: Path) -> Weights:
                 "file holds; save the weights again with tensor.contiguous()",
                 fault="F97",
             )
-        made[name] = tensor.detach().contiguous()
-    if not made:
+        weights_by_name[name] = tensor.detach().contiguous()
+    if not weights_by_name:
         raise CheckpointError(f"{path}: it holds no tensors", fault="F54")
-    return made
+    return weights_by_name
 
 
-def _kind(head: bytes, path: Path) -> Literal["safetensors", "zip", "pickle"]:
-    """Which of the readable kinds the first bytes show; anything else is refused by what it looks like."""
+def _detect_format(head: bytes, path: Path) -> Literal["safetensors", "zip", "pickle"]:
+    """Detect the format of a checkpoint by its first bytes, or raise."""
     if not head:
-        raise damaged(path, "the file is empty")
+        raise damaged_error(path, "the file is empty")
     braced = head[8:9] == b"{"  # safetensors begins with the length of a JSON header, then the header
     if braced and int.from_bytes(head[:8], "little") <= path.stat().st_size - 8:
         return "safetensors"
@@ -187,14 +187,14 @@ def _kind(head: bytes, path: Path) -> Literal["safetensors", "zip", "pickle"]:
         return "pickle"
     for begin, look in _LOOKS:
         if re.match(begin, head, re.IGNORECASE | re.DOTALL):
-            raise damaged(path, f"not a checkpoint; it looks like {look}")
+            raise damaged_error(path, f"not a checkpoint; it looks like {look}")
     if braced or path.suffix == ".safetensors":
         return "safetensors"
-    raise damaged(path, "not a checkpoint of any known kind")
+    raise damaged_error(path, "not a checkpoint of any known kind")
 
 
-def _chosen(content: object, ema: bool | None, path: Path) -> Mapping[str, Any]:
-    """The state dict among what a checkpoint holds."""
+def _select_state_dict(content: object, ema: bool | None, path: Path) -> Mapping[str, Any]:
+    """Select the state dict in the content of a checkpoint."""
     if not isinstance(content, Mapping):
         raise CheckpointError(f"{path}: it holds a {type(content).__name__}, not weights by name")
     inner = {name: content[name] for name in (_RAW, _EMA) if isinstance(content.get(name), Mapping)}
@@ -202,14 +202,14 @@ def _chosen(content: object, ema: bool | None, path: Path) -> Mapping[str, Any]:
         return next((content[name] for name in _INNER if isinstance(content.get(name), Mapping)), content)
     name = _EMA if (ema is not False and _EMA in inner) or _RAW not in inner else _RAW
     if ema is not None and (name == _EMA) != ema:
-        held, asked = ("averaged", "raw") if name == _EMA else ("raw", "averaged")
-        warnings.warn(f"{path}: it has no {asked} weights; the {held} ones ({name}) are used", stacklevel=4)
+        held, missing = ("averaged", "raw") if name == _EMA else ("raw", "averaged")
+        warnings.warn(f"{path}: it has no {missing} weights; the {held} ones ({name}) are used", stacklevel=4)
     chosen: Mapping[str, Any] = inner[name]
     return chosen
 
 
 def _read_safetensors(path: Path) -> Weights:
-    """Read what the library reads; it refuses overlaps, gaps and offsets out of the file, but not doubled names."""
+    """Read a safetensors file; the library checks offsets, and this function checks repeated names."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
@@ -233,19 +233,19 @@ def _contradicts(path: Path, why: str) -> NoReturn:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
         (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"the name {twice[:80]!r} is there twice")
-    return made
+    return mapping
 
 
 _counter = itertools.count()
 
 
 @contextlib.contextmanager
-def _placed(path: Path) -> Iterator[Any]:
-    """A file beside the target, flushed to the disk, that takes the target's place at the end."""
+def _replace_atomically(path: Path) -> Iterator[Any]:
+    """Open a temporary file beside the target that replaces it at the end, flushed to disk."""
     if not path.parent.is_dir():
         raise BadValue(f"{path}: its folder does not exist; create {path.parent}")
     temporary = path.parent / f".{path.name[:80]}.part-{os.getpid()}-{next(_counter)}"

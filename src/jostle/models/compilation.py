@@ -1,4 +1,4 @@
-"""Networks through torch.compile: on a GPU fewer and larger steps, with other last digits."""
+"""Compilation of networks with torch.compile: faster on a GPU, with differences in the last digits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USED = ("forward", "features", "see", "join")  # what recognisers, extractors an
 
 
 def check_compiling(device: str) -> None:
-    """Raise unless networks are compiled on a device.
+    """Raise unless networks can be compiled on a device.
 
     Raises:
         BadValue: on a CPU, where it would ask for a C++ compiler.
@@ -24,7 +24,7 @@ def check_compiling(device: str) -> None:
 
 
 def compile_networks(look: Any) -> None:
-    """Have the networks of what looks at videos compiled when they are first called."""
+    """Compile the networks of a predictor when they are first called."""
     for role in ("model", "extractor", "detector"):
         part = getattr(look, role, None)
         network = getattr(part, "network", part)

@@ -1,4 +1,4 @@
-"""Where networks run."""
+"""Selection of the devices that networks run on."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from jostle.errors import ResourceError
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
-def device_for(wanted: str) -> torch.device:
-    """The device of a name: `auto` takes a GPU if there is one.
+def device_for(name: str) -> torch.device:
+    """Return the device of a name; `auto` takes a GPU if there is one.
 
     Raises:
-        ResourceError: if a GPU is asked for and there is none.
+        ResourceError: if a GPU is requested and there is none.
     """
-    if wanted == "cuda" and not torch.cuda.is_available():
+    if name == "cuda" and not torch.cuda.is_available():
         raise ResourceError("no CUDA device here; pass --device cpu, or auto", fault="F70")
-    return torch.device("cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 def one_gpu_each(processes: int | None) -> list[dict[str, str]]:
-    """Variables for processes of which each sees one GPU; by default as many as there are GPUs.
+    """Return environment variables for processes that use one GPU each; by default one per GPU.
 
     They are shared out in turns where there are more processes than GPUs.
     """

@@ -1,4 +1,4 @@
-"""What a model wants to be shown: sizes, crops and the scale of the values, as data."""
+"""Input specification of models: sizes, crops and normalisation, as data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from torch.nn import functional as F
 from jostle.core.triton import runs_on
 from jostle.errors import BadValue
 from jostle.models.preprocessing.crop import Crops, OddMargin, centre_crop, crops_of, cut
-from jostle.models.preprocessing.fused import Interpolation, Resize, Scale, in_one_pass
-from jostle.models.preprocessing.resize import pillow_resized
+from jostle.models.preprocessing.fused import Interpolation, Normalization, Resize, prepare_fused
+from jostle.models.preprocessing.resize import pillow_resize
 
 Frames = npt.NDArray[np.uint8]
 Layout = Literal["CTHW", "TCHW", "THWC"]
@@ -32,44 +32,43 @@ AXES: dict[Layout, tuple[int, ...]] = {"CTHW": (0, 2, 1, 3, 4), "TCHW": (0, 1, 2
 
 @dataclass(frozen=True)
 class InputSpec:
-    """How frames become a model's input.
+    """Specification of how frames become a model's input.
 
     Attributes:
         frames: length of a window, in frames.
         stride: frames from one window to the next.
-        resize: (height, width) that every frame is brought to, whatever its shape; or the length of the short side,
-            the shape kept; or None.
+        resize: (height, width) that every frame is resized to, whatever its shape; or the length of the short side,
+            keeping the shape; or None.
         size: height and width of a crop.
         crops: `centre`; `three`: both ends of the long side and the centre; or `ten`: four corners and the centre, each
             also mirrored.
-        mean: subtracted from values in [0, 1], by colour.
-        std: what the difference is divided by.
-        fps: rate the video is re-timed to; None for its own.
+        mean: mean per colour, for values in [0, 1].
+        std: standard deviation per colour.
+        fps: frame rate that the video is resampled to; None for its own.
         step: frames of the video from one frame of a window to the next.
         layout: order of a crop's axes: colours C, time T, height H, width W.
-        colours: their order.
-        interpolation: how frames are resized.
-        antialias: whether shrinking averages over what a pixel covers, so that fine texture does not flicker; some
-            models were trained without.
-        odd_margin: where the centre is if what is cut off cannot be halved. `smaller`: the smaller half is above and
+        colours: order of the colours.
+        interpolation: interpolation of resizing.
+        antialias: whether to low-pass filter when shrinking; some models were trained without.
+        odd_margin: position of the centre crop if the margin is odd. `smaller`: the smaller half is above and
             to the left, as in transformers. `larger`: the larger half, as in SlowFast. `even`: the one that is an even
             number, as in torchvision.
         arithmetic: of resizing. `exact`: in floating-point numbers. `pillow`: in whole grey levels, with antialias, and
             the long side rounded down, as libraries of image classifiers prepare pictures.
-        fit: which side `resize` is the length of, if it is one number: the `short` one, or the `long` one.
-        beyond: what a crop holds that is larger than the frame: `black`, the `mean` colour, or None to refuse it.
-        floored: whether the long side is rounded down where the short one is brought to a length, instead of to the
+        fit: side that `resize` is the length of, if it is one number: the `short` one, or the `long` one.
+        beyond: padding of crops larger than the frame: `black`, the `mean` colour, or None to refuse them.
+        floored: whether the long side is rounded down where the short one is resized to a length, instead of to the
             nearest.
-        shrunk: height and width that a crop is brought to after it was cut; None for as it is.
-        spread: where the frames of a clip lie in a video. `step`: so many apart. `span`: evenly from the first to the
-            last of `frames * step` frames of `fps`, rounded down to frames of the video: 8 frames of step 8 are 9
-            apart. `even`: in the middle of each of as many equal parts of the whole video. `first`: at the beginning
+        shrunk: height and width that a crop is resized to; None to keep its size.
+        spread: position of the frames of a clip in a video. `step`: `step` frames apart. `span`: evenly from the first
+            to the last of `frames * step` frames of `fps`, rounded down to frames of the video: 8 frames of step 8 are
+            9 apart. `even`: in the middle of each of as many equal parts of the whole video. `first`: at the beginning
             of each.
-        clips: of a video, whose scores are averaged; None for as many as a benchmark wants. One that is spread over
+        clips: number of clips per video, whose scores are averaged; None for the benchmark's. One that is spread over
             the whole video is enough.
-        starts: of several clips of a span. `ends`: from the beginning of the video to its end. `parts`: where as many
-            equal parts of what is left of the video begin.
-        joined: what is averaged over clips and crops: `scores`, or `logits`, which are not made probabilities then.
+        starts: starts of several clips of a span. `ends`: from the beginning of the video to its end. `parts`: where
+            as many equal parts of the rest of the video begin.
+        joined: values averaged over clips and crops: `scores`, or `logits`, without softmax.
 
     >>> spec = InputSpec(frames=2, stride=1, resize=None, size=4, crops="ten", mean=(0.5,) * 3, std=(0.5,) * 3)
     >>> spec.prepare(np.full((2, 6, 8, 3), 255, np.uint8)).shape
@@ -103,7 +102,7 @@ class InputSpec:
     def __post_init__(self) -> None:
         for name in ("frames", "stride", "size", "step", "shrunk", "clips"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
-                raise BadValue(f"what a model wants to see: {name} must be at least 1, got {getattr(self, name)}")
+                raise BadValue(f"InputSpec: {name} must be at least 1, got {getattr(self, name)}")
         for name, known in (
             ("layout", AXES),
             ("colours", ("rgb", "bgr")),
@@ -118,20 +117,18 @@ class InputSpec:
             ("joined", get_args(Joined)),
         ):
             if getattr(self, name) not in known:
-                allowed, given = ", ".join(map(str, known)), getattr(self, name)
-                raise BadValue(f"what a model wants to see: {name} is one of {allowed}, not {given!r}")
+                allowed, value = ", ".join(map(str, known)), getattr(self, name)
+                raise BadValue(f"InputSpec: {name} is one of {allowed}, not {value!r}")
         if min(self.std) <= 0:
-            raise BadValue(f"what a model wants to see: std must be above 0, got {self.std}")
+            raise BadValue(f"InputSpec: std must be above 0, got {self.std}")
         if self.spread in ("even", "first") and self.clips not in (None, 1):
-            raise BadValue(
-                f"what a model wants to see: a clip spread '{self.spread}' is of the whole video; clips is 1"
-            )
+            raise BadValue(f"InputSpec: a clip spread '{self.spread}' covers the whole video; clips must be 1")
         if self.starts == "parts" and self.spread != "span":
-            raise BadValue("what a model wants to see: starts 'parts' goes with spread 'span'")
+            raise BadValue("InputSpec: starts 'parts' needs spread 'span'")
 
     @property
     def picks(self) -> tuple[int, ...]:
-        """Which frames of a stretch of `frames * step` are seen, as far as the spread says it without the video.
+        """Indices of the frames used out of `frames * step`, if they do not depend on the video.
 
         >>> InputSpec(frames=4, stride=64, resize=None, size=8, step=16, spread="span").picks
         (0, 21, 42, 63)
@@ -143,7 +140,7 @@ class InputSpec:
         return tuple(i * self.step + within for i in range(self.frames))
 
     def resize_for(self, size: int) -> tuple[int, int] | int | None:
-        """What frames are resized to for crops of another size, so that a crop shows as much of a frame as before.
+        """Return the resize size for crops of another size that cover the same part of a frame.
 
         >>> InputSpec(frames=1, stride=1, resize=128, size=112).resize_for(56)
         64
@@ -156,11 +153,11 @@ class InputSpec:
         return max(size, round(self.resize[0] * scale)), max(size, round(self.resize[1] * scale))
 
     def prepare(self, frames: Frames | Tensor) -> Tensor:
-        """(crops, 3, T, size, size) float32 from (T, H, W, 3) uint8; the axes after the first as `layout` says."""
+        """Return (crops, 3, T, size, size) float32 from (T, H, W, 3) uint8, in the axis order of `layout`."""
         return self.prepare_clips([frames])[0]
 
     def prepare_clips(self, clips: Sequence[Frames | Tensor]) -> Tensor:
-        """(B, crops, 3, T, size, size) float32 from B clips (T, H, W, 3) uint8, in few steps if of one shape."""
+        """Return (B, crops, 3, T, size, size) float32 from B clips (T, H, W, 3) uint8, in few steps if of one shape."""
         if any(clip.shape != clips[0].shape for clip in clips):
             return torch.stack([self.prepare(clip) for clip in clips])
         tensors = [torch.as_tensor(clip) for clip in clips]
@@ -169,11 +166,11 @@ class InputSpec:
             return self._in_one_pass(frames, len(clips[0]), self.crops, self.layout)
         normal = self._normal(frames)
         if len(clips) == 1:
-            return self._crops(normal)[None]  # which is not copied
+            return self._crops(normal)[None]  # not copied
         return torch.stack([self._crops(video) for video in torch.unflatten(normal, 0, (len(clips), -1))])
 
     def prepare_flow(self, flow: Frames | Tensor) -> Tensor:
-        """(crops, 2, T, size, size) float32 from flow (T, H, W, 2) uint8 of resized frames; from -1 to 1.
+        """Return (crops, 2, T, size, size) float32 from flow (T, H, W, 2) uint8 of resized frames; from -1 to 1.
 
         A mirrored crop keeps the sign of what moves across, as it was when public features were made.
         """
@@ -181,7 +178,7 @@ class InputSpec:
         return self._crops(moved.div_(255).mul_(2).sub_(1))
 
     def resized_to(self, height: int, width: int) -> tuple[int, int]:
-        """(height, width) that frames of a size are brought to before they are cropped.
+        """Return (height, width) that frames of a size are brought to before they are cropped.
 
         >>> InputSpec(frames=1, stride=1, resize=256, size=224).resized_to(480, 640)
         (256, 341)
@@ -201,7 +198,7 @@ class InputSpec:
         return self.shrink(squares).permute(AXES[self.layout]).contiguous()
 
     def shrink(self, crops: Tensor) -> Tensor:
-        """(..., 3, H, W) crops at the size that they are to have in the end."""
+        """Return (..., 3, H, W) crops at the size that they are to have in the end."""
         if self.shrunk is None:
             return crops
         return resized(crops.flatten(0, -4), (self.shrunk, self.shrunk), antialias=self.antialias).reshape(
@@ -209,57 +206,57 @@ class InputSpec:
         )
 
     def prepare_frames(self, frames: Frames | Tensor) -> Tensor:
-        """(T, 3, size, size) float32 from (T, H, W, 3) uint8: the centre of each frame, colours beside each other."""
-        given = _checked(torch.as_tensor(frames))
-        if self._fits_one_pass(given):
-            return self._in_one_pass(given, 1, "centre", "THWC").flatten(0, 2).permute(0, 3, 1, 2)
-        centre = self.shrink(centre_crop(self._normal(given), self.size, self.odd_margin))
+        """Return (T, 3, size, size) float32 centre crops of (T, H, W, 3) uint8 frames."""
+        video = _checked(torch.as_tensor(frames))
+        if self._fits_one_pass(video):
+            return self._in_one_pass(video, 1, "centre", "THWC").flatten(0, 2).permute(0, 3, 1, 2)
+        centre = self.shrink(centre_crop(self._normal(video), self.size, self.odd_margin))
         return centre.contiguous(memory_format=torch.channels_last)
 
     def _fits_one_pass(self, frames: Tensor) -> bool:
-        """Whether a program can do all of it: on a GPU, and nothing rounded on the way, bordered or shrunk again."""
+        """Whether a GPU kernel can do all steps: no rounding in between, no border, no second resize."""
         bordered = self.beyond is not None and min(self.resized_to(*frames.shape[1:3])) < self.size
         return runs_on(frames) and self.arithmetic == "exact" and self.shrunk is None and not bordered
 
     def _in_one_pass(self, frames: Tensor, length: int, crops: Crops, layout: Layout) -> Tensor:
         to = self.resized_to(*frames.shape[1:3])
-        return in_one_pass(
+        return prepare_fused(
             frames,
             length,
             Resize(to, self.interpolation, self.antialias),
             crops_of(*to, self.size, crops, self.odd_margin),
             self.size,
-            Scale(self.mean, self.std),
+            Normalization(self.mean, self.std),
             bgr=self.colours == "bgr",
             axes=AXES[layout],
         )
 
     def _normal(self, video: Tensor) -> Tensor:
-        """(T, 3, H, W) resized, in the model's scale of values."""
+        """Return (T, 3, H, W) resized, in the model's scale of values."""
         if self.colours == "bgr":
             video = video.flip(-1)
         video = self._bordered(self._resized(video.permute(0, 3, 1, 2)))
         return video.div_(255).sub_(_colour(self.mean, video.device)).div_(_colour(self.std, video.device))
 
     def _resized(self, video: Tensor) -> Tensor:
-        """(T, 3, H', W') float32 of values from 0 to 255."""
+        """Return (T, 3, H', W') float32 of values from 0 to 255."""
         to = self.resized_to(*video.shape[-2:])
         if self.arithmetic == "exact":
             return resized(video.float(), to, self.interpolation, antialias=self.antialias)
-        return pillow_resized(video, to, self.interpolation).float()
+        return pillow_resize(video, to, self.interpolation).float()
 
     def _bordered(self, video: Tensor) -> Tensor:
-        """Frames smaller than a crop, with a border; of what cannot be halved more is below and to the right."""
+        """Pad frames smaller than a crop; an odd row or column goes below or to the right."""
         lacking = [max(0, self.size - length) for length in video.shape[-2:]]
         if self.beyond is None or not any(lacking):
             return video
         (above, below), (left, right) = ((n // 2, n - n // 2) for n in lacking)
         colour = [round(255 * value) if self.beyond == "mean" else 0 for value in self.mean]
         height, width = video.shape[-2] + above + below, video.shape[-1] + left + right
-        made = torch.tensor(colour, dtype=video.dtype, device=video.device)[:, None, None]
-        made = made.repeat(len(video), 1, height, width)
-        made[..., above : height - below, left : width - right] = video
-        return made
+        border = torch.tensor(colour, dtype=video.dtype, device=video.device)[:, None, None]
+        border = border.repeat(len(video), 1, height, width)
+        border[..., above : height - below, left : width - right] = video
+        return border
 
 
 def _checked(frames: Tensor) -> Tensor:
@@ -270,7 +267,7 @@ def _checked(frames: Tensor) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _colour(values: tuple[float, float, float], device: torch.device) -> Tensor:
-    """(3, 1, 1), kept: a copy to a GPU waits for all that is under way there."""
+    """Return (3, 1, 1) values on a device, cached: a copy to a GPU waits for all its work."""
     with torch.inference_mode(False):
         return torch.tensor(values, device=device)[:, None, None]
 
@@ -282,7 +279,7 @@ def resized(
     *,
     antialias: bool = True,
 ) -> Tensor:
-    """(T, 3, H', W') of values from 0 to 255; see `InputSpec`."""
+    """Return (T, 3, H', W') of values from 0 to 255; see `InputSpec`."""
     height, width = video.shape[-2:]
     if to is None:
         return video
@@ -291,5 +288,5 @@ def resized(
         to = round(height * to / short), round(width * to / short)
     if to == (height, width):
         return video
-    made = F.interpolate(video, to, mode=how, align_corners=False, antialias=antialias)
-    return made.clamp_(0, 255) if how == "bicubic" else made  # cubics overshoot at edges, and pixels cannot
+    output = F.interpolate(video, to, mode=how, align_corners=False, antialias=antialias)
+    return output.clamp_(0, 255) if how == "bicubic" else output  # bicubic filters overshoot at edges

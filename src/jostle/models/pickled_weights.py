@@ -1,4 +1,4 @@
-"""Pickled checkpoints as data: what `torch.save` wrote, read without trusting it.
+"""Pickled checkpoints of `torch.save`, read as data without executing them.
 
 A `.pth` file is a pickle, a program for a small stack machine. Before anything of it runs, its instructions are
 listed, and a file that names anything beyond tensors and plain containers is refused. What passes goes through
@@ -21,7 +21,7 @@ from typing import Any, Literal, NoReturn
 import torch
 from torch.serialization import safe_globals
 
-from jostle.core.state_dict import listed
+from jostle.core.state_dict import join_names
 from jostle.errors import CheckpointError, ResourceError
 
 _MAX_PARTS = 10_000  # of a tuple; those of a checkpoint are shapes and strides
@@ -36,13 +36,13 @@ _ALLOWED = re.compile(
 )
 
 
-def damaged(path: Path, what: str) -> CheckpointError:
-    """The error for a file that is broken, or something else."""
+def damaged_error(path: Path, what: str) -> CheckpointError:
+    """Return the error for a file that is damaged or of another kind."""
     return CheckpointError(f"{path}: {what}; fetch or write it again", fault="F53")
 
 
 class _Ignored:
-    """Stands where a pickle asks for what nobody needs: TemporalMaxer's mAP, a number of NumPy's; TSP's arguments."""
+    """Placeholder for pickled objects that are not needed, such as NumPy numbers and arguments."""
 
     def __init__(self, *_: object) -> None: ...
 
@@ -50,7 +50,7 @@ class _Ignored:
 
 
 class _Settings:
-    """Stands for a dictionary with attributes, E2E-TAD's settings: torch's reader fills no class of anyone else's."""
+    """Placeholder for a dictionary with attributes (E2E-TAD's settings), which torch's reader cannot fill."""
 
     def __new__(cls, *_: object) -> Any:
         return OrderedDict()
@@ -71,7 +71,7 @@ _STAND_INS: list[Any] = [
 
 
 def read_pickled(path: Path, kind: Literal["zip", "pickle"]) -> object:
-    """What a file of `torch.save` holds, of today's kind, an archive, or of the one before torch 1.6.
+    """Read a file of `torch.save`, in the zip format or the one before torch 1.6.
 
     Raises:
         CheckpointError: F52 if it asks for code to be run, F53 if it is damaged or something else, F97 if it holds
@@ -97,11 +97,11 @@ def read_pickled(path: Path, kind: Literal["zip", "pickle"]) -> object:
         raise ResourceError(f"{path}: it asks for more memory than there is") from None
     except Exception as error:  # torch answers a broken file with whatever the broken piece happens to raise
         first = str(error).split("\n")[0][:200]
-        raise damaged(path, f"torch cannot read it ({type(error).__name__}: {first})") from None
+        raise damaged_error(path, f"torch cannot read it ({type(error).__name__}: {first})") from None
 
 
 def _checked_archive(path: Path) -> bytes:
-    """The pickle inside a checkpoint, once the archive around it is known to be whole and as torch writes it."""
+    """Return the pickle inside a checkpoint, after checking that the archive is one that torch writes."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
@@ -111,7 +111,8 @@ def _checked_archive(path: Path) -> bytes:
                 raise CheckpointError(f"{path}: a TorchScript program, not weights; export its state dict", fault="F52")
             if not pickles:
                 raise CheckpointError(
-                    f"{path}: a zip archive, but not one of torch.save ({listed(names)}); unpack it first", fault="F53"
+                    f"{path}: a zip archive, but not one of torch.save ({join_names(names)}); unpack it first",
+                    fault="F53",
                 )
             folder = pickles[0].split("/")[0]
             odd = next((name for name in names if not name.startswith(f"{folder}/") or ".." in name.split("/")), None)
@@ -123,10 +124,10 @@ def _checked_archive(path: Path) -> bytes:
                     f"{path}: refused, its archive is compressed, as torch.save never does", fault="F52"
                 )
             if sum(entry.file_size for entry in entries) > path.stat().st_size:
-                raise damaged(path, "its archive claims more than the file holds")
+                raise damaged_error(path, "its archive claims more than the file holds")
             broken = archive.testzip()
             if broken is not None:
-                raise damaged(path, f"damaged, the checksum of {broken} is wrong")
+                raise damaged_error(path, f"damaged, the checksum of {broken} is wrong")
             return archive.read(pickles[0])
     except (
         zipfile.BadZipFile,
@@ -137,20 +138,20 @@ def _checked_archive(path: Path) -> bytes:
         struct.error,
         OSError,
     ) as error:
-        raise damaged(path, f"cut off or damaged ({error})") from None
+        raise damaged_error(path, f"cut off or damaged ({error})") from None
 
 
 def _check_program(file: Any, pickles: int, path: Path) -> None:
-    """Refuse a pickle that names anything but tensors and plain containers; nothing is executed here."""
-    said = ["?", "?"]  # the last texts: newer pickles put the name of what they want on the stack first
+    """Refuse a pickle that names anything but tensors and plain containers, without executing it."""
+    texts = ["?", "?"]  # the last texts: newer pickles put the name of what they want on the stack first
     try:
         for _ in range(pickles):
             sizes = _Sizes()
             for code, argument, _place in pickletools.genops(file):
                 if isinstance(argument, str):
-                    said = [said[1], argument]
+                    texts = [texts[1], argument]
                 if code.name == "STACK_GLOBAL":
-                    _refuse(path, ".".join(said))
+                    _refuse(path, ".".join(texts))
                 if code.name in ("INST", "EXT1", "EXT2", "EXT4"):
                     _refuse(path, str(argument))
                 if code.name == "GLOBAL" and not _ALLOWED.fullmatch(str(argument)):
@@ -161,11 +162,11 @@ def _check_program(file: Any, pickles: int, path: Path) -> None:
                         fault="F97",
                     )
     except (ValueError, EOFError, UnicodeDecodeError, struct.error, IndexError, KeyError) as error:
-        raise damaged(path, f"cut off or damaged ({str(error)[:200]})") from None
+        raise damaged_error(path, f"cut off or damaged ({str(error)[:200]})") from None
 
 
 class _Sizes:
-    """How many parts the tuples of a pickle have, those within them counted as often as they appear.
+    """Numbers of parts of the tuples of a pickle, counting nested ones as often as they appear.
 
     A tuple may be a key, and then it is hashed part by part. A few bytes can hold one that is nested deeper than the
     stack of the process, or one that holds the one before it twice, and that one the one before, forty times over.
@@ -176,7 +177,7 @@ class _Sizes:
         self._memo: dict[int, int] = {}
 
     def after(self, code: pickletools.OpcodeInfo, argument: Any) -> int:
-        """The parts of the value on top, once an instruction is done."""
+        """Return the parts of the value on top, once an instruction is done."""
         stack, name = self._stack, code.name
         if name == "MARK":
             stack.append(None)
@@ -186,18 +187,18 @@ class _Sizes:
         elif name in ("GET", "BINGET", "LONG_BINGET"):
             stack.append(self._memo[argument])
         else:
-            taken = self._take(code.stack_before)
-            made = [1 + sum(taken)] if name.startswith("TUPLE") else [1] * len(code.stack_after)
-            stack.extend(made)
+            popped = self._take(code.stack_before)
+            pushed = [1 + sum(popped)] if name.startswith("TUPLE") else [1] * len(code.stack_after)
+            stack.extend(pushed)
         return (stack[-1] or 0) if stack else 0
 
-    def _take(self, wanted: list[pickletools.StackObject]) -> list[int]:
-        taken, single = [], len(wanted)
-        if pickletools.markobject in wanted:
-            single = wanted.index(pickletools.markobject)
+    def _take(self, stack: list[pickletools.StackObject]) -> list[int]:
+        popped, single = [], len(stack)
+        if pickletools.markobject in stack:
+            single = stack.index(pickletools.markobject)
             while (top := self._stack.pop()) is not None:
-                taken.append(top)
-        return taken + [self._stack.pop() or 1 for _ in range(single)]
+                popped.append(top)
+        return popped + [self._stack.pop() or 1 for _ in range(single)]
 
 
 def _refuse(path: Path, what: str) -> NoReturn:

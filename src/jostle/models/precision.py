@@ -1,4 +1,4 @@
-"""What numbers networks compute with: fewer digits are faster on a GPU, and move scores."""
+"""Floating-point precision of networks: lower ones are faster on a GPU, and change scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
 
 
 def check_precision(precision: str, device: str) -> None:
-    """Raise unless a device computes so.
+    """Raise unless a device supports a precision.
 
     Raises:
         UnknownName: if there is no such precision.
@@ -26,19 +26,19 @@ def check_precision(precision: str, device: str) -> None:
         raise BadValue("tf32 is a precision of GPUs, and the networks run on the CPU; leave it out, or take bfloat16")
 
 
-def inferring() -> AbstractContextManager[Any]:
-    """Without gradients.
+def inference_mode() -> AbstractContextManager[Any]:
+    """Return a context without gradients.
 
-    Weights that are used in fewer digits are then converted once, as long as `computing` lasts. In inference mode that
-    would be done with every batch.
+    Under autocast, weights are then converted once per `compute_context`; torch's inference mode would convert them
+    with every batch.
     """
     fewer = torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu")
     return torch.no_grad() if fewer else torch.inference_mode()
 
 
 @contextmanager
-def computing(device: str, precision: str) -> Iterator[None]:
-    """Networks inside compute on one thread, and where that is safe with numbers of this precision."""
+def compute_context(device: str, precision: str) -> Iterator[None]:
+    """Limit networks to one thread, and use this precision where it is safe."""
     with one_thread():
         if precision in ("bfloat16", "float16"):
             with torch.autocast(device.partition(":")[0], getattr(torch, precision)):
@@ -56,7 +56,7 @@ def computing(device: str, precision: str) -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """On a CPU, one thread for what is computed inside: the same bits on every machine with the same kernels."""
+    """Limit the CPU to one thread, for bit-identical results on every machine with the same kernels."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

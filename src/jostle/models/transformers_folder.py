@@ -1,4 +1,4 @@
-"""Folders of transformers on disk: the network that one holds, and what it says of how pictures are prepared."""
+"""Model folders of transformers: the network, and its preprocessing settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCE = "a folder with config.json and model.safetensors, such as {} of https:/
 
 
 def library_class(what: str, name: str) -> Any:
-    """A class of transformers, for a network that is known by `what`.
+    """Import a class of transformers for a network, called `what` in messages.
 
     Raises:
         MissingExtra: if the library is not installed.
@@ -32,12 +32,12 @@ def library_class(what: str, name: str) -> Any:
     except (ImportError, AttributeError, RuntimeError) as error:
         raise ResourceError(
             f"{what}: transformers {transformers.__version__} has no {name} that loads ({error}); a torchvision "
-            "that does not belong to the installed torch is the usual reason, and taking it out helps"
+            "that does not belong to the installed torch is the most common reason, and removing it helps"
         ) from None
 
 
 def pretrained(folder: Path, what: str, network: str, head: str) -> Any:
-    """A network of transformers with the weights of a folder.
+    """Return a network of transformers with the weights of a folder.
 
     Args:
         what: name of the network, for messages.
@@ -48,23 +48,23 @@ def pretrained(folder: Path, what: str, network: str, head: str) -> Any:
         CheckpointError: F54 if the weights cannot be read, or are not all of them.
     """
     try:
-        made, found = library_class(what, network).from_pretrained(
+        model, report = library_class(what, network).from_pretrained(
             folder, local_files_only=True, output_loading_info=True
         )
     except (OSError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"{folder}: the weights cannot be loaded: {error}", fault="F54") from None
-    lacking = sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]]))
+    lacking = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
     if lacking:  # the library would fill these with random numbers and go on
         raise CheckpointError(
             f"{folder}: {len(lacking)} of the tensors are not there or of another shape, such as {lacking[0]}; a "
             f"checkpoint from before fine-tuning has no {head}",
             fault="F54",
         )
-    return made
+    return model
 
 
 def scale_of(settings: Mapping[str, Any], mean: Triple, std: Triple) -> tuple[Triple, Triple]:
-    """Mean and standard deviation of values in [0, 1] that do all that a `preprocessor_config.json` asks for.
+    """Return mean and standard deviation for [0, 1] that implement a `preprocessor_config.json`.
 
     Args:
         settings: what the file holds.
@@ -82,18 +82,18 @@ def scale_of(settings: Mapping[str, Any], mean: Triple, std: Triple) -> tuple[Tr
 
 
 def read_settings(path: Path, what: str) -> dict[str, Any]:
-    """What a file of settings holds, by name; `what` is the network, for messages.
+    """Read a settings file; `what` is the network, for messages.
 
     Raises:
         CheckpointError: if it is not there, or no settings.
     """
     try:
-        found = json.loads(path.read_bytes())
+        settings = json.loads(path.read_bytes())
     except OSError as error:
         where = SOURCE.format(f"one of a {what}")
         raise CheckpointError(f"{path}: cannot be read ({error.strerror}); weights are {where}") from None
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: is not JSON: {error}", fault="F53") from None
-    if not isinstance(found, dict):
+    if not isinstance(settings, dict):
         raise CheckpointError(f"{path}: should hold settings by name", fault="F53")
-    return found
+    return settings

@@ -1,8 +1,8 @@
-"""Children that end with this process, however it ends and whatever they are busy with.
+"""Supervision of child processes, so that none outlives this process.
 
-A child that is told of its parent's end by a closed socket has to be running Python to hear it: one in a long call of
-a compiled library is not. So a shell of a few lines waits beside them. It reads the numbers of the children from a pipe
-that nobody but this process holds open; the end of the pipe is the end of this process, and then it ends theirs.
+A child notices that its parent died when their socket closes, but only while it runs Python code, not during a long
+call into a compiled library. So a small shell script waits beside the children. It reads their process ids from a pipe
+that only this process holds open; when the pipe closes, this process has ended, and the script kills the children.
 """
 
 from __future__ import annotations
@@ -11,42 +11,42 @@ import contextlib
 import subprocess
 from collections.abc import Iterable
 
-FAREWELL_S = 1.0  # for orphans to remove what they have half-written
-_SHELL = "/bin/sh"  # every POSIX system has one there, and it starts in a millisecond
-# The last line that was read is in force. Signals of a terminal are for the parent, which decides what comes of them.
-_WARDEN = f"""
+ORPHAN_GRACE_S = 1.0  # for orphans to remove partial files
+_SHELL = "/bin/sh"  # present on every POSIX system, and starts in a millisecond
+# The last line read is in force. Signals from the terminal are left to the parent.
+_SCRIPT = f"""
 trap '' INT TERM HUP QUIT
 children=
 while read -r line; do children=$line; done
-sleep {FAREWELL_S + 0.25} || sleep {FAREWELL_S + 1:.0f}
+sleep {ORPHAN_GRACE_S + 0.25} || sleep {ORPHAN_GRACE_S + 1:.0f}
 [ -z "$children" ] || kill -KILL $children
 """
 
 
-class Lifeline:
-    """Holds children to this process's life.
+class OrphanSupervisor:
+    """Kills the watched child processes when this process ends.
 
     Raises:
-        OSError: if no process can be started.
+        OSError: if the supervisor process cannot be started.
     """
 
     def __init__(self) -> None:
-        self._warden = subprocess.Popen(
-            [_SHELL, "-c", _WARDEN], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            [_SHELL, "-c", _SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
-    def hold(self, children: Iterable[int]) -> None:
-        """These processes, and no longer those that were named before, end with this one.
+    def watch(self, children: Iterable[int]) -> None:
+        """Watch these process ids in place of the previous ones.
 
-        A number must be taken back before its process is waited for: after that it may be somebody else's.
+        Remove an id before waiting for its process: afterwards the system may reuse it.
         """
-        assert self._warden.stdin is not None
-        with contextlib.suppress(OSError):  # somebody ended the warden; the children still have their sockets
-            self._warden.stdin.write(" ".join(map(str, children)).encode() + b"\n")
-            self._warden.stdin.flush()
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # the supervisor was killed; children still notice the closed socket
+            self._process.stdin.write(" ".join(map(str, children)).encode() + b"\n")
+            self._process.stdin.flush()
 
-    def release(self) -> None:
-        """End it, once no child is left."""
-        self._warden.kill()
+    def stop(self) -> None:
+        """Stop the supervisor, once no child is left."""
+        self._process.kill()
         with contextlib.suppress(OSError):
-            self._warden.communicate()
+            self._process.communicate()

@@ -1,4 +1,4 @@
-"""Work, items, results and errors as bytes, on their way to another process and back."""
+"""Pickle-based serialization of tasks, results and errors that cross process boundaries."""
 
 from __future__ import annotations
 
@@ -12,122 +12,122 @@ from typing import Any
 from jostle.errors import BadValue, JostleError
 
 
-class _Packer(pickle.Pickler):
-    """Errors of ours travel as they are, whatever their constructors ask for."""
+class _Pickler(pickle.Pickler):
+    """Pickler that keeps jostle's own errors intact, whatever arguments their constructors take."""
 
-    def reducer_override(self, thing: object) -> Any:
-        if isinstance(thing, JostleError):
-            return _rebuilt, (type(thing), thing.args, vars(thing))
+    def reducer_override(self, value: object) -> Any:
+        if isinstance(value, JostleError):
+            return _rebuild_error, (type(value), value.args, vars(value))
         return NotImplemented
 
 
-def _rebuilt(kind: type[JostleError], args: tuple[Any, ...], state: dict[str, Any]) -> JostleError:
+def _rebuild_error(kind: type[JostleError], args: tuple[Any, ...], state: dict[str, Any]) -> JostleError:
     error = kind.__new__(kind, *args)
     vars(error).update(state)
     return error
 
 
-def _bytes_of(thing: object) -> bytes:
+def _to_bytes(value: object) -> bytes:
     buffer = io.BytesIO()
-    _Packer(buffer, pickle.HIGHEST_PROTOCOL).dump(thing)
+    _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()
 
 
-def packed(thing: object, instead: str) -> bytes:
-    """A thing ready to travel.
+def dumps(value: object, hint: str) -> bytes:
+    """Serialize a value for another process.
 
     Args:
-        instead: what to do about one that cannot, in words that end a message.
+        hint: what to do about a value that cannot be pickled; it ends the message.
 
     Raises:
-        BadValue: if it cannot.
+        BadValue: if the value cannot be pickled.
     """
     try:
-        return _bytes_of(thing)
+        return _to_bytes(value)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise BadValue(f"this cannot go to another process ({error}); {instead}") from None
+        raise BadValue(f"this cannot be sent to another process ({error}); {hint}") from None
 
 
-def unpacked(data: bytes, instead: str) -> Any:
-    """A thing that has arrived.
+def loads(data: bytes, hint: str) -> Any:
+    """Deserialize a value that another process sent.
 
     Raises:
-        BadValue: if the code it needs is not here.
+        BadValue: if the code that it needs cannot be imported here.
     """
     try:
         return pickle.loads(data)
     except (AttributeError, ImportError) as error:
         raise BadValue(
-            f"a worker process does not find its work ({error}); define it in a module instead of the script itself, "
-            f"or {instead}"
+            f"a worker process cannot import its task ({error}); define it in a module instead of the script itself, "
+            f"or {hint}"
         ) from None
 
 
-def packed_apart(thing: object, instead: str) -> tuple[bytes, list[memoryview]]:
-    """A thing ready to travel, and the memory of its large arrays beside it, which has not been copied.
+def dumps_out_of_band(value: object, hint: str) -> tuple[bytes, list[memoryview]]:
+    """Serialize a value, with the memory of its large arrays beside it instead of copied into it.
 
     Raises:
-        BadValue: if it cannot.
+        BadValue: if the value cannot be pickled.
     """
-    apart: list[pickle.PickleBuffer] = []
+    buffers: list[pickle.PickleBuffer] = []
     try:
-        return pickle.dumps(thing, 5, buffer_callback=apart.append), [one.raw() for one in apart]
+        return pickle.dumps(value, 5, buffer_callback=buffers.append), [one.raw() for one in buffers]
     except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise BadValue(f"this cannot go to another process ({error}); {instead}") from None
+        raise BadValue(f"this cannot be sent to another process ({error}); {hint}") from None
 
 
-def reply_of(do: Callable[[], object]) -> bytes:
-    """Do something, and pack its result, or the error it ends in, for `opened`."""
+def dump_reply(function: Callable[[], object]) -> bytes:
+    """Call a function, and serialize its result or the exception it raised for `load_reply`."""
     try:
-        return _bytes_of((do(), None))
+        return _to_bytes((function(), None))
     except Exception as error:
-        return _bytes_of((None, (_portable(error), traceback.format_exc())))
+        return _to_bytes((None, (_make_picklable(error), traceback.format_exc())))
 
 
-class Desk:
-    """Where orders are worked off, in the process that they were sent to."""
+class TaskHandler:
+    """Executes serialized tasks in the process that they were sent to."""
 
-    def __init__(self, beginning: bytes, instead: str) -> None:
-        self._beginning, self._instead = beginning, instead
+    def __init__(self, factory: bytes, hint: str) -> None:
+        self._factory, self._hint = factory, hint
         self._work: Callable[[Any], Any] | None = None
-        self._beginning_once = threading.Lock()  # orders may come in several threads
+        self._lock = threading.Lock()  # tasks may arrive in several threads
 
     def begin(self) -> None:
-        """Call what was packed to begin with, once; it gives the function that does the work."""
-        with self._beginning_once:
+        """Call the serialized factory once; it returns the function that does the work."""
+        with self._lock:
             if self._work is None:
-                self._work = unpacked(self._beginning, self._instead)()
+                self._work = loads(self._factory, self._hint)()
 
-    def reply_to(self, order: bytes) -> bytes:
-        """Do the work of one packed item, and pack what came of it."""
-        return reply_of(lambda: self._done(order))
+    def handle(self, payload: bytes) -> bytes:
+        """Process one serialized item and serialize the outcome."""
+        return dump_reply(lambda: self._run(payload))
 
-    def _done(self, order: bytes) -> Any:
+    def _run(self, payload: bytes) -> Any:
         self.begin()
         assert self._work is not None
-        return self._work(unpacked(order, self._instead))
+        return self._work(loads(payload, self._hint))
 
 
-def opened(reply: bytes) -> Any:
-    """The result in a reply; an error is raised as it was raised there, and says where."""
+def load_reply(reply: bytes) -> Any:
+    """Return the result in a reply, or raise its exception with the remote traceback as the cause."""
     result, failure = pickle.loads(reply)
     if failure is not None:
         error, trace = failure
-        raise error from _Elsewhere(trace)
+        raise error from _RemoteTraceback(trace)
     return result
 
 
-class _Elsewhere(Exception):
-    """Where in the other process an error came from."""
+class _RemoteTraceback(Exception):
+    """Traceback of an exception in another process."""
 
     def __str__(self) -> str:
         return f"in a worker process:\n{self.args[0]}"
 
 
-def _portable(error: Exception) -> Exception:
-    """The error as it can travel: some cannot be put together again from what they were made of."""
+def _make_picklable(error: Exception) -> Exception:
+    """Return the exception, or a RuntimeError with its text if it does not survive pickling."""
     try:
-        pickle.loads(_bytes_of(error))
+        pickle.loads(_to_bytes(error))
     except Exception:
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error

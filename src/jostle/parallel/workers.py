@@ -1,7 +1,7 @@
-"""Processes that work side by side, for whoever has many like things to do.
+"""A pool of worker processes.
 
-They are plain children at the other end of a socket. A caller's script needs no `__main__` guard for them, which
-`multiprocessing` would ask for, and they leave when the caller does, however it ends.
+Workers are plain child processes at the other end of a socket. Unlike `multiprocessing`, a caller's script needs no
+`__main__` guard, and workers exit when the caller does, however it ends.
 """
 
 from __future__ import annotations
@@ -22,69 +22,70 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Generic, NoReturn, TypeVar
 
-from jostle.core import kernels
-from jostle.core.plugins import travelling
+from jostle.core import compilation
+from jostle.core.plugins import plugin_modules
 from jostle.errors import ResourceError
-from jostle.parallel.orphans import FAREWELL_S, Lifeline
-from jostle.parallel.serialization import Desk, opened, packed
+from jostle.parallel.orphans import ORPHAN_GRACE_S, OrphanSupervisor
+from jostle.parallel.serialization import TaskHandler, dumps, load_reply
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-GRACE_S = 10.0  # for a process that was told to leave; it has files to remove, but no more
-SHOWN = 100  # characters of an item in a message
-TRIES = 2  # processes that may die of an item
-INSTEAD = "use one job"
-GIVES_WAY = 5  # ranks, of the nineteen that there are below the usual one
-_serving = False  # whether this process is a child that works for another
+GRACE_S = 10.0  # for a terminated process to remove its partial files
+MAX_ITEM_CHARS = 100  # of an item, in messages
+MAX_DEATHS = 2  # workers that may die while processing the same item
+HINT = "use one job"
+NICENESS = 5  # of at most 19
+_is_worker = False  # whether this process is a worker
 
-# Ctrl-C reaches the whole group of processes, and the parent decides what comes of it: from the first moment on.
+# Ctrl-C reaches the whole process group; workers ignore it from the start, because the parent handles it.
 _CHILD = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.path[:] = {paths!r}
-from jostle.core.plugins import arrive
-from jostle.parallel.workers import serve
-arrive({modules!r})
-serve({handle}, {parent}, tells={tells})
+from jostle.core.plugins import inherit_plugins
+from jostle.parallel.workers import run_worker
+inherit_plugins({modules!r})
+run_worker({handle}, {parent}, report_compiling={report_compiling})
 """
 
 
-def cores() -> int:
-    """How many cores this process may use."""
+def available_cpus() -> int:
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def worked(
+def map_unordered(
     start: Callable[[], Callable[[Item], Result]],
     items: Sequence[Item],
     jobs: int,
     *,
     lost: Callable[[Item, ResourceError], Result] | None = None,
 ) -> Generator[tuple[Item, Result], None, None]:
-    """Results of items as they are done, `jobs` at a time; one job works in this process.
+    """Apply a function to items in worker processes; yield items with their results as they complete.
 
-    The first error ends all work and is raised here, as it was raised there. A process that dies is replaced and its
-    item given to another; a second death is an error. Results that nobody has asked for yet are few at any time, so a
-    slow caller slows the work and does not fill the memory. Close the generator to end the work early.
+    The first error stops all work and is raised here. A worker that dies is replaced and its item retried once; a
+    second death is an error. Few results are buffered, so that a slow consumer slows the workers down and memory
+    stays bounded. Close the generator to stop early.
 
     Args:
-        start: gives the function that does the work; it is called in each process once, and may load what the work
-            needs. For several jobs it has to be picklable, and so do items and results.
-        lost: gives what stands for the result of an item that processes died of, instead of the error.
+        start: factory of the function that is applied; called once in each process, and may load what the work
+            needs. With several jobs it must be picklable, and so must items and results.
+        jobs: number of worker processes; with 1 the work is done in this process.
+        lost: returns a substitute result for an item that workers died of; by default that is an error.
 
     Raises:
-        ResourceError: if processes were killed over an item, as the system does when memory runs out.
-        BadValue: if something cannot travel to another process.
+        ResourceError: if workers were killed while processing an item, as happens when memory runs out.
+        BadValue: if something cannot be pickled.
     """
     jobs = min(jobs, len(items))
     if jobs > 1:
-        crew = _Crew(packed(start, INSTEAD))
+        pool = _WorkerPool(dumps(start, HINT))
         try:
-            crew.hire(jobs)
-            yield from _results(crew, items, jobs, lost)
+            pool.spawn(jobs)
+            yield from _iter_results(pool, items, jobs, lost)
         finally:
-            crew.dismiss()
+            pool.terminate()
     elif items:
         work = start()
         for item in items:
@@ -93,14 +94,14 @@ def worked(
 
 @dataclass
 class _Task(Generic[Item]):
-    """An item, and how many processes died of it."""
+    """An item, and the number of workers that died while processing it."""
 
     item: Item
     deaths: int = 0
 
 
-def _results(
-    crew: _Crew, items: Sequence[Item], jobs: int, lost: Callable[[Item, ResourceError], Result] | None
+def _iter_results(
+    pool: _WorkerPool, items: Sequence[Item], jobs: int, lost: Callable[[Item, ResourceError], Result] | None
 ) -> Generator[tuple[Item, Result], None, None]:
     waiting = deque(_Task(item) for item in items)
     busy: dict[Any, tuple[Worker, _Task[Item]]] = {}
@@ -109,147 +110,151 @@ def _results(
         if busy:
             for pipe in wait(busy, timeout=0 if ready else None):
                 worker, task = busy.pop(pipe)
-                reply = worker.take()
+                reply = worker.receive()
                 if reply is not None:
                     ready.append((task.item, reply))
-                    crew.idle.append(worker)
+                    pool.idle.append(worker)
                     continue
-                died = crew.bury(worker, task.item)
+                died = pool.reap(worker, task.item)
                 task.deaths += 1
-                if task.deaths < TRIES:
+                if task.deaths < MAX_DEATHS:
                     waiting.appendleft(task)
                 else:
                     ready.append((task.item, died))
-        # Whoever is idle works on while the caller looks at the results, but not without end.
+        # Idle workers go on while the caller consumes results, but only a limited number of results is buffered.
         while waiting and len(busy) < jobs and len(ready) + len(busy) < 2 * jobs:
-            if not crew.idle:
-                crew.hire(1)
-            worker, task = crew.idle.popleft(), waiting.popleft()
-            worker.give(packed(task.item, INSTEAD))
+            if not pool.idle:
+                pool.spawn(1)
+            worker, task = pool.idle.popleft(), waiting.popleft()
+            worker.send(dumps(task.item, HINT))
             busy[worker.pipe] = worker, task
         if ready:
-            item, found = ready.popleft()
-            if not isinstance(found, ResourceError):
-                yield item, opened(found)
+            item, outcome = ready.popleft()
+            if not isinstance(outcome, ResourceError):
+                yield item, load_reply(outcome)
             elif lost is not None:
-                yield item, lost(item, found)
+                yield item, lost(item, outcome)
             else:
-                raise found
+                raise outcome
         elif not busy:
             return
 
 
-class _Crew:
-    """The processes at work."""
+class _WorkerPool:
+    """The worker processes of one `map_unordered` call."""
 
-    def __init__(self, beginning: bytes) -> None:
+    def __init__(self, factory: bytes) -> None:
         self.idle: deque[Worker] = deque()
         self._all: list[Worker] = []
-        self._beginning = beginning
+        self._factory = factory
         try:
-            self._lifeline = Lifeline()
+            self._supervisor = OrphanSupervisor()
         except OSError as error:
-            raise _no_more(error) from None
+            raise _spawn_error(error) from None
 
-    def hire(self, count: int) -> None:
-        """Start some more."""
+    def spawn(self, count: int) -> None:
+        """Start a number of further workers."""
         for _ in range(count):
-            worker = Worker(tells=not self._all)  # one speaks for all: those that do not compile wait for who does
+            worker = Worker(report_compiling=not self._all)  # one report is enough: the others wait for its kernels
             self._all.append(worker)
             self.idle.append(worker)
-            self._hold()
+            self._update_supervisor()
         for worker in self._all[-count:]:
-            worker.give(self._beginning)
+            worker.send(self._factory)
 
-    def bury(self, worker: Worker, item: object) -> ResourceError:
-        """Take leave of one that died at an item; what there is to say about it."""
+    def reap(self, worker: Worker, item: object) -> ResourceError:
+        """Remove a worker that died while processing an item; return the error to report."""
         self._all.remove(worker)
-        self._hold()
-        what = f"a worker process died {worker.end()} at {str(item)[:SHOWN]}"
-        return ResourceError(f"{what}; if memory ran out, run again with fewer jobs", fault="F63")
+        self._update_supervisor()
+        message = f"a worker process died {worker.exit_status()} at {str(item)[:MAX_ITEM_CHARS]}"
+        return ResourceError(f"{message}; if memory ran out, run again with fewer jobs", fault="F63")
 
-    def dismiss(self) -> None:
-        """Let all go, and wait until they are gone."""
+    def terminate(self) -> None:
+        """Terminate all workers and wait for them to exit."""
         for worker in self._all:
-            worker.dismiss()
-        leaving, self._all = self._all, []
-        self._hold()
-        for worker in leaving:
-            worker.see_off()
-        self._lifeline.release()
+            worker.terminate()
+        workers, self._all = self._all, []
+        self._update_supervisor()
+        for worker in workers:
+            worker.join()
+        self._supervisor.stop()
 
-    def _hold(self) -> None:
-        self._lifeline.hold(worker.process_id for worker in self._all)
+    def _update_supervisor(self) -> None:
+        self._supervisor.watch(worker.process_id for worker in self._all)
 
 
 class Worker:
-    """One child and the socket to it.
+    """A worker process and the socket to it.
 
     Args:
-        environment: variables that it has besides ours.
-        tells: that it says when it compiles for long, if this process would.
+        environment: additional environment variables.
+        report_compiling: report slow kernel compilation on stderr, if this process would.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None, *, tells: bool = False) -> None:
-        paths = [place or os.getcwd() for place in sys.path]  # it finds modules where we do
-        told = {"paths": paths, "modules": travelling(), "tells": tells and kernels.told()}
+    def __init__(self, environment: Mapping[str, str] | None = None, *, report_compiling: bool = False) -> None:
+        paths = [path or os.getcwd() for path in sys.path]  # modules are found where this process finds them
+        arguments = {
+            "paths": paths,
+            "modules": plugin_modules(),
+            "report_compiling": report_compiling and compilation.has_compile_callback(),
+        }
         try:
-            self.pipe, theirs = Pipe()
-            with theirs:
+            self.pipe, child_end = Pipe()
+            with child_end:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _CHILD.format(**told, handle=theirs.fileno(), parent=os.getpid())],
+                    [sys.executable, "-c", _CHILD.format(**arguments, handle=child_end.fileno(), parent=os.getpid())],
                     stdin=subprocess.DEVNULL,
-                    stdout=2,  # what anybody prints there is no output of ours
-                    pass_fds=[theirs.fileno()],
+                    stdout=2,  # what a worker prints is not part of the program's output
+                    pass_fds=[child_end.fileno()],
                     env=None if environment is None else {**os.environ, **environment},
                 )
         except OSError as error:
-            raise _no_more(error) from None
+            raise _spawn_error(error) from None
 
     @property
     def process_id(self) -> int:
         return self._process.pid
 
-    def give(self, order: bytes) -> None:
-        """Send what to begin with, then one item after another."""
-        with contextlib.suppress(OSError):  # that it is gone is noticed when its result is due
-            self.pipe.send_bytes(order)
+    def send(self, payload: bytes) -> None:
+        """Send the serialized factory first, then one serialized item after another."""
+        with contextlib.suppress(OSError):  # a dead worker is noticed when its result is due
+            self.pipe.send_bytes(payload)
 
-    def take(self) -> bytes | None:
-        """Receive the reply to what was given, or nothing from one that died."""
+    def receive(self) -> bytes | None:
+        """Receive the next reply; None if the worker died."""
         try:
             return self.pipe.recv_bytes()
         except (EOFError, OSError):
             return None
 
-    def dismiss(self) -> None:
-        """Have it clean up after itself and go."""
+    def terminate(self) -> None:
+        """Ask the worker to clean up and exit."""
         self.pipe.close()
         self._process.terminate()
 
-    def see_off(self, grace_s: float = GRACE_S) -> None:
-        """Wait until it is gone; one that does not go is killed."""
+    def join(self, grace_s: float = GRACE_S) -> None:
+        """Wait for the worker to exit, and kill it after `grace_s` seconds."""
         try:
             self._process.wait(grace_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
 
-    def end(self) -> str:
-        """How one came to its end that is gone, or will be in a moment."""
+    def exit_status(self) -> str:
+        """Describe how a worker that has died ended: by a signal, or with an exit code."""
         self.pipe.close()
-        self.see_off()
+        self.join()
         code = self._process.returncode
         return f"by signal {-code}" if code < 0 else f"with code {code}"
 
 
-def _no_more(error: OSError) -> ResourceError:
-    why = f"{error.strerror}{_limit(error)}"
-    return ResourceError(f"no more processes can be started ({why}); use fewer jobs", fault="F71")
+def _spawn_error(error: OSError) -> ResourceError:
+    reason = f"{error.strerror}{_describe_limit(error)}"
+    return ResourceError(f"no more processes can be started ({reason}); use fewer jobs", fault="F71")
 
 
-def _limit(error: OSError) -> str:
-    """The name and value of the limit that an error speaks of."""
+def _describe_limit(error: OSError) -> str:
+    """Describe the resource limit behind an error, or return an empty string."""
     limits = {errno.EMFILE: ("open files", resource.RLIMIT_NOFILE), errno.EAGAIN: ("processes", resource.RLIMIT_NPROC)}
     if error.errno not in limits:
         return ""
@@ -257,51 +262,51 @@ def _limit(error: OSError) -> str:
     return f", the limit of {name} is {resource.getrlimit(number)[0]}"
 
 
-def give_way() -> None:
-    """Let others of ours go first where cores are few. The process that somebody started keeps its rank."""
-    if _serving:
-        os.nice(GIVES_WAY)
+def lower_priority() -> None:
+    """Lower the CPU priority of a worker process; does nothing in the main process."""
+    if _is_worker:
+        os.nice(NICENESS)
 
 
-def serve(handle: int, parent: int, *, tells: bool) -> None:
-    """Work for the process at the other end of the socket, until it is gone or wants no more. Called in a child."""
-    global _serving
-    _serving = True
-    signal.signal(signal.SIGTERM, _leave)
-    kernels.tell(_say if tells else None)
+def run_worker(handle: int, parent: int, *, report_compiling: bool) -> None:
+    """Run a worker: process tasks from the socket until the parent closes it."""
+    global _is_worker
+    _is_worker = True
+    signal.signal(signal.SIGTERM, _handle_sigterm)
+    compilation.set_compile_callback(_print_line if report_compiling else None)
     pipe = Connection(handle)
-    os.set_inheritable(handle, False)  # nobody we start holds the socket open
-    orders: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(pipe, orders, parent), daemon=True).start()
-    desk = Desk(orders.get(), INSTEAD)
+    os.set_inheritable(handle, False)  # grandchildren must not keep the socket open
+    tasks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_read_tasks, args=(pipe, tasks, parent), daemon=True).start()
+    handler = TaskHandler(tasks.get(), HINT)
     while True:
-        reply = desk.reply_to(orders.get())
+        reply = handler.handle(tasks.get())
         try:
             pipe.send_bytes(reply)
         except OSError:
             return
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
 
 
-def _listen(pipe: Connection, orders: queue.SimpleQueue[bytes], parent: int) -> None:
-    """Pass orders on. The end of the socket is the end of the parent or of its interest: then leave at once."""
+def _read_tasks(pipe: Connection, tasks: queue.SimpleQueue[bytes], parent: int) -> None:
+    """Queue tasks from the socket; when the parent closes it or dies, exit at once."""
     with contextlib.suppress(EOFError, OSError):
         while True:
-            orders.put(pipe.recv_bytes())
+            tasks.put(pipe.recv_bytes())
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
-    time.sleep(GRACE_S if os.getppid() == parent else FAREWELL_S)  # nobody waits for an orphan
-    os._exit(1)  # something does not let the main thread go
+    time.sleep(GRACE_S if os.getppid() == parent else ORPHAN_GRACE_S)  # no parent waits for an orphan
+    os._exit(1)  # the main thread is stuck
 
 
-def _leave(number: int, frame: object) -> NoReturn:
-    """Unwind, so that half-written files are removed; a second signal must not stop that."""
-    signal.signal(signal.SIGTERM, _stay)  # Python complains of one that is ignored after it has come
+def _handle_sigterm(number: int, frame: object) -> NoReturn:
+    """Unwind the stack, so that partial files are removed; a second signal must not interrupt that."""
+    signal.signal(signal.SIGTERM, _ignore_signal)  # SIG_IGN would make Python complain about a pending signal
     sys.exit(128 + number)
 
 
-def _stay(number: int, frame: object) -> None:
-    """On the way out already."""
+def _ignore_signal(number: int, frame: object) -> None:
+    """Ignore a signal that arrives during shutdown."""

@@ -1,4 +1,4 @@
-"""How a clip looks in training: other colours, and turned; the same for all of its frames.
+"""Colour and rotation augmentation of clips, the same for all frames of a clip.
 
 As BasicTAD and E2E-TAD were trained. Everything is computed in float32 pixel by pixel and rounded to bytes at the end,
 so that it is the same on every processor.
@@ -20,20 +20,20 @@ SIXTH, TURN = np.float32(60), np.float32(360)
 
 
 @dataclass(frozen=True)
-class Look:
-    """How the frames of a clip are changed.
+class ClipTransform:
+    """Transform of the frames of a clip.
 
     Attributes:
-        recoloured: whether any of the next five is to be done.
+        recoloured: whether any of the next five applies.
         brightness: added to grey levels.
-        contrast: that they are multiplied by, before the colours or after.
-        contrast_first: before.
-        saturation: that colours are made so many times as strong.
-        hue: degrees that they are turned by.
-        order: of the colours.
-        angle: degrees that pictures are turned by; what comes in from beyond the edge is mirrored.
+        contrast: factor of grey levels.
+        contrast_first: whether contrast comes before the change of colours, or after it.
+        saturation: factor of the colours' strength.
+        hue: rotation of the hue in degrees.
+        order: permutation of the channels.
+        angle: rotation of the picture in degrees; what lies beyond the edge is mirrored.
 
-    >>> Look(recoloured=True, brightness=5.0).of(np.full((1, 1, 1, 3), 7, np.uint8)).tolist()
+    >>> ClipTransform(recoloured=True, brightness=5.0).apply(np.full((1, 1, 1, 3), 7, np.uint8)).tolist()
     [[[[12, 12, 12]]]]
     """
 
@@ -46,29 +46,29 @@ class Look:
     order: tuple[int, int, int] = (0, 1, 2)
     angle: float = 0.0
 
-    def of(self, frames: Frames) -> Frames:
-        """(T, H, W, 3) uint8 changed; frames that nothing is done to are given back as they are."""
+    def apply(self, frames: Frames) -> Frames:
+        """Transform (T, H, W, 3) uint8 frames; frames without a change are returned as they are."""
         if self.recoloured:
-            made = np.empty(frames.shape, np.uint8)
+            out = np.empty(frames.shape, np.uint8)
             contrast = np.float32(self.contrast)
             before, after = (contrast, ONE) if self.contrast_first else (ONE, contrast)
             colour = (np.float32(self.brightness), before, np.float32(self.saturation), np.float32(self.hue), after)
-            _recolour(np.ascontiguousarray(frames), *colour, np.array(self.order, np.int64), made)
-            frames = made
+            _recolour(np.ascontiguousarray(frames), *colour, np.array(self.order, np.int64), out)
+            frames = out
         if self.angle:
             # Rounded, because libraries differ in the last digit of a cosine.
             cosine, sine = (np.float32(round(f(math.radians(self.angle)), 6)) for f in (math.cos, math.sin))
-            made = np.empty(frames.shape, np.uint8)
-            _rotate(np.ascontiguousarray(frames), cosine, sine, made)
-            frames = made
+            out = np.empty(frames.shape, np.uint8)
+            _rotate(np.ascontiguousarray(frames), cosine, sine, out)
+            frames = out
         return frames
 
 
-def drawn_look(rng: np.random.Generator, recolour: float, rotate: float) -> Look:
-    """A look: other colours for a share `recolour` of all clips, and half of them turned by up to `rotate` degrees."""
-    look = Look()
+def draw_transform(rng: np.random.Generator, recolour: float, rotate: float) -> ClipTransform:
+    """Draw a transform: recolour a share `recolour` of clips, rotate half of them by up to `rotate` degrees."""
+    transform = ClipTransform()
     if recolour and rng.random() < recolour:
-        look = Look(
+        transform = ClipTransform(
             recoloured=True,
             brightness=float(rng.uniform(-32, 32)) if rng.random() < 0.5 else 0.0,
             contrast=float(rng.uniform(0.5, 1.5)) if rng.random() < 0.5 else 1.0,
@@ -78,8 +78,8 @@ def drawn_look(rng: np.random.Generator, recolour: float, rotate: float) -> Look
             order=_order(rng) if rng.random() < 0.5 else (0, 1, 2),
         )
     if rotate and rng.random() < 0.5:
-        look = replace(look, angle=float(rng.uniform(-rotate, rotate)))
-    return look
+        transform = replace(transform, angle=float(rng.uniform(-rotate, rotate)))
+    return transform
 
 
 def _order(rng: np.random.Generator) -> tuple[int, int, int]:
@@ -96,7 +96,7 @@ def _recolour(
     hue: np.float32,
     after: np.float32,
     order: npt.NDArray[np.int64],
-    made: Frames,
+    out: Frames,
 ) -> None:
     count, height, width, _ = frames.shape
     rgb = np.empty(3, np.float32)
@@ -127,11 +127,11 @@ def _recolour(
                 for c in range(3):
                     value = rgb[order[c]] * after
                     value = min(max(value, ZERO), MOST)
-                    made[t, y, x, c] = np.uint8(value + HALF)
+                    out[t, y, x, c] = np.uint8(value + HALF)
 
 
 @kernel
-def _rotate(frames: Frames, cosine: np.float32, sine: np.float32, made: Frames) -> None:
+def _rotate(frames: Frames, cosine: np.float32, sine: np.float32, out: Frames) -> None:
     count, height, width, _ = frames.shape
     middle_y, middle_x = np.float32(height - 1) * HALF, np.float32(width - 1) * HALF
     for y in range(height):
@@ -141,20 +141,20 @@ def _rotate(frames: Frames, cosine: np.float32, sine: np.float32, made: Frames) 
             from_x = middle_x + (cosine * across - sine * down)
             floor_y, floor_x = np.floor(from_y), np.floor(from_x)
             late, right = from_y - floor_y, from_x - floor_x
-            y0, y1 = _inside(int(floor_y), height), _inside(int(floor_y) + 1, height)
-            x0, x1 = _inside(int(floor_x), width), _inside(int(floor_x) + 1, width)
+            y0, y1 = _mirror_index(int(floor_y), height), _mirror_index(int(floor_y) + 1, height)
+            x0, x1 = _mirror_index(int(floor_x), width), _mirror_index(int(floor_x) + 1, width)
             for t in range(count):
                 for c in range(3):
                     a, b = np.float32(frames[t, y0, x0, c]), np.float32(frames[t, y0, x1, c])
                     d, e = np.float32(frames[t, y1, x0, c]), np.float32(frames[t, y1, x1, c])
                     upper, lower = a + (b - a) * right, d + (e - d) * right
-                    made[t, y, x, c] = np.uint8(upper + (lower - upper) * late + HALF)
+                    out[t, y, x, c] = np.uint8(upper + (lower - upper) * late + HALF)
 
 
 @kernel
-def _inside(place: int, size: int) -> int:
-    """A place beyond the edge, mirrored at the middle of the outermost pixel."""
+def _mirror_index(index: int, size: int) -> int:
+    """Mirror an index beyond the edge at the middle of the outermost pixel."""
     if size == 1:
         return 0
-    place = abs(place) % (2 * size - 2)
-    return place if place < size else 2 * size - 2 - place
+    index = abs(index) % (2 * size - 2)
+    return index if index < size else 2 * size - 2 - index

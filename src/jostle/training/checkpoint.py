@@ -1,4 +1,4 @@
-"""A run on disk: one checkpoint that is whole or absent, a log that is appended to, and what the run was."""
+"""Checkpoint and log of a training run on disk."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jostle.core.state_dict import differences
+from jostle.core.state_dict import describe_mismatch
 from jostle.errors import CheckpointError
 from jostle.io.files.atomic import write_text
 from jostle.models.checkpoints import read_note, read_weights, write_weights
 from jostle.training.optimisation import Average
 
 CHECKPOINT = "checkpoint.safetensors"
-KEPT = ("step", "exp_avg", "exp_avg_sq", "momentum_buffer")  # of a parameter, by Adam and by SGD
+STATE_KEYS = ("step", "exp_avg", "exp_avg_sq", "momentum_buffer")  # optimiser state of a parameter (Adam, SGD)
 
 
 @dataclass
 class Progress:
-    """Where a run stands.
+    """State of a run, as its checkpoint stores it.
 
     Attributes:
         step: optimisation steps done.
         skipped: steps whose loss or gradient was not finite.
-        skipped_in_a_row: the last so many.
-        best: the best score yet, and `best_epoch` when it was had.
-        loss_normalizer: the running number of positives.
-        epoch_loss: sum of the losses of the epoch so far, and `epoch_steps` how many they are.
-        first_loss: mean of the first epoch's.
-        last_loss: and of the last whole one's.
+        skipped_in_a_row: length of the current series of such steps.
+        best: best score so far, reached in `best_epoch`.
+        loss_normalizer: running number of positives.
+        epoch_loss: sum of the losses of the current epoch, over `epoch_steps` steps.
+        first_loss: mean loss of the first epoch.
+        last_loss: mean loss of the last complete epoch.
     """
 
     step: int = 0
@@ -55,7 +55,7 @@ class Progress:
 def save_state(
     folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, average: Average, progress: Progress
 ) -> None:
-    """Write everything a run needs to go on; the file before it stays until this one is whole."""
+    """Write everything needed to resume a run; the previous file stays until this one is complete."""
     tensors: dict[str, Tensor] = {f"model.{name}": value for name, value in model.state_dict().items()}
     tensors |= {f"average.{name}": value for name, value in average.weights.items()}
     names = {id(parameter): name for name, parameter in model.named_parameters()}
@@ -68,26 +68,28 @@ def save_state(
 
 
 def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer, average: Average) -> Progress | None:
-    """Put a run back where its checkpoint left it; None if there is none.
+    """Restore a run from its checkpoint; return None if there is none.
 
     Raises:
-        CheckpointError: if the checkpoint is of another model, F106 if what it notes of the run is damaged.
+        CheckpointError: if the checkpoint belongs to another model, F106 if its progress is damaged.
     """
     path = folder / CHECKPOINT
     if not path.exists():
         return None
     tensors = read_weights(path)
-    noted: dict[str, Any] = read_note(path, "progress", {})
+    info: dict[str, Any] = read_note(path, "progress", {})
     parts: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "optimiser": {}}
     for name, value in tensors.items():
         part, _, rest = name.partition(".")
         parts.setdefault(part, {})[rest] = value
     shapes = {name: tuple(value.shape) for name, value in model.state_dict().items()}
     averaged = {name: tuple(value.shape) for name, value in average.weights.items()}
-    if differences(shapes, parts["model"]) or differences(averaged, parts["average"]):
+    if describe_mismatch(shapes, parts["model"]) or describe_mismatch(averaged, parts["average"]):
         raise CheckpointError(f"{path}: belongs to another detector; train into another folder, or remove it")
-    if not noted or not set(noted) <= {known.name for known in fields(Progress)}:
-        raise CheckpointError(f"{path}: does not say how far the run was; remove it, and train anew", fault="F106")
+    if not info or not set(info) <= {known.name for known in fields(Progress)}:
+        raise CheckpointError(
+            f"{path}: does not record the progress of the run; remove it, and train again", fault="F106"
+        )
     model.load_state_dict(parts["model"])
     for name, value in average.weights.items():
         value.copy_(parts["average"][name])
@@ -95,21 +97,21 @@ def load_state(folder: Path, model: nn.Module, optimiser: torch.optim.Optimizer,
         own = {
             key.removeprefix(f"{name}."): value
             for key, value in parts["optimiser"].items()
-            if key.startswith(f"{name}.") and key.removeprefix(f"{name}.") in KEPT
+            if key.startswith(f"{name}.") and key.removeprefix(f"{name}.") in STATE_KEYS
         }
         if own:
             # The fused kernel counts steps on the device, the others on the host.
-            there = parameter.device if optimiser.defaults["fused"] else torch.device("cpu")
+            step_device = parameter.device if optimiser.defaults["fused"] else torch.device("cpu")
             optimiser.state[parameter] = {
-                key: value.to(there if key == "step" else parameter.device) for key, value in own.items()
+                key: value.to(step_device if key == "step" else parameter.device) for key, value in own.items()
             }
-    progress = Progress(**noted)
+    progress = Progress(**info)
     average.updates = progress.step - progress.skipped
     return progress
 
 
 class Log:
-    """Lines of JSON, one an event; TensorBoard's files beside them if asked for and installed."""
+    """Log of a run as JSON lines, with TensorBoard files if requested and installed."""
 
     def __init__(self, folder: Path, *, tensorboard: bool) -> None:
         self._path = folder / "log.jsonl"
@@ -123,28 +125,28 @@ class Log:
                 self._board = SummaryWriter(str(folder / "tensorboard"))
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Append a row; it is on disk when this returns."""
+        """Append a row and sync it to disk."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
             file.flush()
             os.fsync(file.fileno())
 
     def plot(self, step: int, values: Mapping[str, float]) -> None:
-        """Curves for TensorBoard, where there is one."""
+        """Write scalars to TensorBoard, if enabled."""
         if self._board is not None:
             for name, value in values.items():
                 self._board.add_scalar(name, value, step)
 
     def trim(self, step: int) -> None:
-        """Forget rows after a step that a stopped run had written and will write again."""
+        """Remove rows after a step, which the resumed run will write again."""
         if not self._path.exists():
             return
-        kept = []
+        lines = []
         for line in self._path.read_text(encoding="utf-8").splitlines():
             try:
                 row = json.loads(line)
             except json.JSONDecodeError:
-                continue  # torn by a kill
+                continue  # truncated when the process was killed
             if row.get("step", 0) <= step:
-                kept.append(line + "\n")
-        write_text(self._path, kept)
+                lines.append(line + "\n")
+        write_text(self._path, lines)

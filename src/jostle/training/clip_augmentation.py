@@ -1,4 +1,4 @@
-"""How clips are shown in a step: which frames, moved, mirrored, corrupted, noisy, or mixed with a pattern.
+"""Augmentation of clips in a step: frames, shift, mirroring, corruption, noise and pattern mixing.
 
 What is drawn for a clip depends on the seed, the epoch and the clip, and not on what stands beside it. Noise and
 mixings are drawn on the device, keyed by the step.
@@ -15,22 +15,22 @@ from torch import Tensor
 
 from jostle.core.random import rng_for
 from jostle.models.input_spec import AXES, InputSpec
-from jostle.training.clips import Clips
-from jostle.training.pixmix import mixed
+from jostle.training.clips import PixelClips
+from jostle.training.pixmix import mix_patterns
 from jostle.training.recognition_config import ClipsConfig, NoiseConfig, PatternsConfig
 
-ON_GPU = 48 * 2**30  # bytes of clips that are kept on the GPU; what is larger is sent there batch by batch
+ON_GPU = 48 * 2**30  # largest size of clips held on the GPU; larger ones are sent batch by batch
 SENT_AT_ONCE = 64  # clips
 
 
 @dataclass(frozen=True)
 class View:
-    """What is shown of a clip.
+    """Selection of frames and pixels of a clip.
 
     Attributes:
         version: 0 is clean.
         steps: (T,) numbers of the frames.
-        top: rows that the picture is moved by, from where its middle would be shown.
+        top: rows that the picture is moved by, from the centre.
         left: columns, likewise.
         mirrored: whether left is right.
     """
@@ -42,12 +42,12 @@ class View:
     mirrored: bool = False
 
 
-def plain_view(kept: int, frames: int) -> View:
-    """The clean clip from its beginning to its end, its middle in the middle."""
-    return View(0, tuple(((2 * np.arange(frames) + 1) * kept // (2 * frames)).tolist()))
+def plain_view(available: int, frames: int) -> View:
+    """Return the view of the whole clean clip, centred."""
+    return View(0, tuple(((2 * np.arange(frames) + 1) * available // (2 * frames)).tolist()))
 
 
-def drawn_view(
+def draw_view(
     name: str,
     shape: Sequence[int],
     frames: int,
@@ -58,20 +58,20 @@ def drawn_view(
     epoch: int,
     steps: tuple[int, ...] | None = None,
 ) -> View:
-    """The view of a clip in an epoch.
+    """Draw the view of a clip in an epoch.
 
     Args:
-        shape: versions, frames, height and width that are kept of a clip.
-        frames: how many are shown.
+        shape: stored versions, frames, height and width of a clip.
+        frames: number of frames of the view.
         share: chance of a corrupted version.
-        steps: the frames to show, where they are not drawn.
+        steps: the frames of the view, if they are not drawn.
     """
     rng = rng_for(seed, "view", epoch, name)
-    versions, kept, height, width = shape
+    versions, available, height, width = shape
     version = int(rng.integers(1, versions)) if versions > 1 and rng.random() < share else 0
     least, most = config.span
-    length = rng.uniform(least, most) * (kept - 1)
-    first = rng.uniform(0, kept - 1 - length)
+    length = rng.uniform(least, most) * (available - 1)
+    first = rng.uniform(0, available - 1 - length)
     if steps is None:
         steps = tuple(np.round(first + length * np.linspace(0, 1, frames)).astype(int).tolist())
     moves = [round(config.shift * side) for side in (height, width)]
@@ -79,31 +79,33 @@ def drawn_view(
     return View(version, steps, top, left, config.mirror and bool(rng.random() < 0.5))
 
 
-class Showing:
-    """Clips on their way into a network.
+class ClipLoader:
+    """Loader of clips for a network.
 
     Args:
-        clips: with their corrupted versions.
-        spec: what the network wants to see.
+        clips: clips with their corrupted versions.
+        spec: input specification of the network.
     """
 
-    def __init__(self, clips: Clips, spec: InputSpec, device: torch.device) -> None:
+    def __init__(self, clips: PixelClips, spec: InputSpec, device: torch.device) -> None:
         self.clips, self.spec, self.device = clips, spec, device
-        self._there: Tensor | None = None
+        self._on_gpu: Tensor | None = None
         if device.type == "cuda" and clips.frames[:1].nbytes * len(clips) <= ON_GPU:
-            self._there = torch.empty((len(clips), *clips.frames.shape[1:]), dtype=torch.uint8, device=device)
+            self._on_gpu = torch.empty((len(clips), *clips.frames.shape[1:]), dtype=torch.uint8, device=device)
             for lo in range(0, len(clips), SENT_AT_ONCE):
-                some = clips.frames[clips.where[lo : lo + SENT_AT_ONCE]]
-                self._there[lo : lo + len(some)] = torch.from_numpy(some)
+                batch = clips.frames[clips.where[lo : lo + SENT_AT_ONCE]]
+                self._on_gpu[lo : lo + len(batch)] = torch.from_numpy(batch)
 
-    def show(self, rows: Sequence[int], views: Sequence[View]) -> Tensor:
-        """(B, T, size, size, 3) uint8."""
+    def load(self, rows: Sequence[int], views: Sequence[View]) -> Tensor:
+        """Return (B, T, size, size, 3) uint8 frames of these clips and views."""
         height, width = self.clips.frames.shape[3:5]
         version = np.array([view.version for view in views])
         steps = np.array([view.steps for view in views])
-        down = np.stack([_places(height, self.spec.size, view.top) for view in views])
-        across = np.stack([_places(width, self.spec.size, view.left)[:: -1 if view.mirrored else 1] for view in views])
-        if self._there is None:
+        down = np.stack([_crop_indices(height, self.spec.size, view.top) for view in views])
+        across = np.stack(
+            [_crop_indices(width, self.spec.size, view.left)[:: -1 if view.mirrored else 1] for view in views]
+        )
+        if self._on_gpu is None:
             pixels = self.clips.frames
             cut = [
                 pixels[self.clips.where[row], version[i]][steps[i][:, None, None], down[i][:, None], across[i]]
@@ -111,29 +113,29 @@ class Showing:
             ]
             return torch.from_numpy(np.stack(cut)).to(self.device)
         one, other = np.asarray(rows)[:, None, None, None], version[:, None, None, None]
-        places = (one, other, steps[:, :, None, None], down[:, None, :, None], across[:, None, None, :])
-        return self._there[tuple(torch.from_numpy(place).to(self.device) for place in places)]
+        indices = (one, other, steps[:, :, None, None], down[:, None, :, None], across[:, None, None, :])
+        return self._on_gpu[tuple(torch.from_numpy(index).to(self.device) for index in indices)]
 
 
-def _places(side: int, size: int, moved: int) -> np.ndarray:
-    """Rows (or columns) of a crop; beyond an edge the edge is repeated."""
-    return np.clip((side - size) // 2 + moved + np.arange(size), 0, side - 1)
+def _crop_indices(side: int, size: int, shift: int) -> np.ndarray:
+    """Return the rows (or columns) of a crop; beyond an edge the edge is repeated."""
+    return np.clip((side - size) // 2 + shift + np.arange(size), 0, side - 1)
 
 
-def prepared(
-    shown: Tensor,
+def prepare_batch(
+    batch: Tensor,
     spec: InputSpec,
     *,
     noise: NoiseConfig | None = None,
     patterns: tuple[PatternsConfig, Tensor] | None = None,
 ) -> Tensor:
-    """(B, ...) in the network's scale and layout, from (B, T, size, size, 3) uint8, roughened if asked to."""
-    clips = shown.float().div_(255).permute(0, 1, 4, 2, 3)  # (B, T, 3, H, W)
+    """Convert (B, T, size, size, 3) uint8 to the network's scale and layout, with augmentation."""
+    clips = batch.float().div_(255).permute(0, 1, 4, 2, 3)  # (B, T, 3, H, W)
     if patterns is not None and patterns[0].share:
-        clips = mixed(clips, patterns[1], patterns[0])
+        clips = mix_patterns(clips, patterns[1], patterns[0])
     if noise is not None and noise.std:
-        struck = torch.rand(len(clips), 1, 1, 1, 1, device=clips.device) < noise.share
-        clips = clips + noise.std * struck * torch.randn_like(clips)
+        noisy = torch.rand(len(clips), 1, 1, 1, 1, device=clips.device) < noise.share
+        clips = clips + noise.std * noisy * torch.randn_like(clips)
     if spec.colours == "bgr":
         clips = clips.flip(2)
     mean, std = (torch.tensor(values, device=clips.device)[:, None, None] for values in (spec.mean, spec.std))

@@ -1,7 +1,6 @@
-"""Clips to learn from: read once, by several processes, with some corrupted versions of each, and kept as pixels.
+"""Store of training clips as pixels, read once in parallel, with corrupted versions of each.
 
-The file of pixels is looked at through the page cache, so that several runs share it, and what does not fit into memory
-is read when it is needed.
+The file is memory-mapped, so that several runs share it, and what does not fit into memory is read when it is needed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from jostle.core.types.clip import Clip, Frames
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, Source, chain
+from jostle.corruptions.engine.stages import ClipSource, PipelineSource, chain
 from jostle.datasets.dataset import Dataset, Request, datasets
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.io.files.fingerprint import source_state
@@ -34,7 +33,7 @@ from jostle.io.video.decode import Reader
 from jostle.io.video.source import is_images
 from jostle.metrics.frame_sets import frame_number
 from jostle.models.input_spec import InputSpec, resized
-from jostle.parallel.workers import cores, worked
+from jostle.parallel.workers import available_cpus, map_unordered
 from jostle.training.recognition_config import ClipsConfig, CorruptionsConfig
 
 Indices = npt.NDArray[np.int64]
@@ -43,7 +42,7 @@ FORMAT = 1  # of the files of pixels: raise it when the same settings give other
 
 @dataclass(frozen=True)
 class VideoClip:
-    """One video and the class it shows.
+    """One video and its class.
 
     Attributes:
         frames: of a set of frames, their numbers in the video; empty for a whole video.
@@ -58,8 +57,8 @@ class VideoClip:
 
 
 @dataclass(frozen=True, eq=False)
-class Clips:
-    """Clips as pixels.
+class PixelClips:
+    """Training clips as arrays of pixels.
 
     Attributes:
         names: one for each clip.
@@ -78,23 +77,23 @@ class Clips:
     def __len__(self) -> int:
         return len(self.names)
 
-    def of(self, rows: Sequence[int]) -> Clips:
-        """Some of them; the pixels stay where they are."""
+    def of(self, rows: Sequence[int]) -> PixelClips:
+        """Return a subset of the clips; the pixels are shared."""
         some = np.asarray(rows, np.int64)
         return replace(self, names=tuple(self.names[i] for i in rows), labels=self.labels[some], where=self.where[some])
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """How a video becomes a row of pixels; plain data, for it travels to other processes.
+    """Conversion of a video to a row of pixels; plain data, as it is sent to other processes.
 
     Attributes:
-        shown: frames that are kept, spread evenly over the video.
-        resize: what frames are brought to; see `InputSpec`.
-        versions: corrupted ones.
-        specs: drawn from, one for each version; severities of those that name none are drawn too.
-        severities: for those.
-        seed: of the draws, and of the corruptions.
+        shown: number of frames to keep, evenly spaced.
+        resize: target size of frames; see `InputSpec`.
+        versions: number of corrupted versions.
+        specs: corruptions to draw from, one for each version; missing severities are drawn too.
+        severities: severities to draw from.
+        seed: seed of the draws and of the corruptions.
     """
 
     shown: int
@@ -106,7 +105,7 @@ class Preparation:
 
     @classmethod
     def of(cls, config: ClipsConfig, corruptions: CorruptionsConfig, spec: InputSpec) -> Preparation:
-        """What the settings ask for."""
+        """Create the preparation from the settings."""
         for text in corruptions.specs:
             Spec.parse(text)
         many = corruptions.versions
@@ -119,8 +118,8 @@ class Preparation:
             config.seeds[0],
         )
 
-    def drawn(self, name: str, version: int) -> Spec:
-        """The corruption of a version of a clip."""
+    def draw_spec(self, name: str, version: int) -> Spec:
+        """Draw the corruption of a version of a clip."""
         rng = rng_for(self.seed, "version", name, version)
         text = self.specs[int(rng.integers(len(self.specs)))]
         if ":" not in text:
@@ -128,7 +127,7 @@ class Preparation:
         return Spec.parse(text)
 
     def rows(self, video: VideoClip) -> Frames:
-        """(1 + versions, shown, H, W, 3) of a video."""
+        """Return the (1 + versions, shown, H, W, 3) pixels of a video."""
         try:
             with Reader(video.path, fps=video.fps) as reader:
                 first, stop = (min(video.frames), max(video.frames) + 1) if video.frames else (0, len(reader))
@@ -136,46 +135,48 @@ class Preparation:
         except JostleError as error:
             error.add_note(f"while reading {video.name} to learn from it")
             raise
-        places = np.array(video.frames) - first if video.frames else even(len(clip), self.shown)
-        made = [_at(ClipSource(clip), places)]
+        indices = np.array(video.frames) - first if video.frames else evenly_spaced(len(clip), self.shown)
+        versions = [_gather(ClipSource(clip), indices)]
         for version in range(self.versions):
             seed = key_for(self.seed, "version", version)
-            made.append(corrupted(clip, [self.drawn(video.name, version)], places, seed=seed, video=video))
-        return self._resized(np.stack(made))
+            versions.append(
+                corrupt_frames(clip, [self.draw_spec(video.name, version)], indices, seed=seed, video=video)
+            )
+        return self._resized(np.stack(versions))
 
     def _resized(self, frames: Frames) -> Frames:
         if self.resize is None or frames.shape[2:4] == self.resize:
             return frames
         flat = torch.from_numpy(frames).flatten(0, 1).permute(0, 3, 1, 2).float()
         small = resized(flat, self.resize).round_().clamp_(0, 255).byte().permute(0, 2, 3, 1)
-        made: Frames = small.reshape(*frames.shape[:2], *small.shape[1:]).numpy()
-        return made
+        result: Frames = small.reshape(*frames.shape[:2], *small.shape[1:]).numpy()
+        return result
 
 
-def even(total: int, many: int) -> Indices:
-    """The middles of `many` equal parts of a video of `total` frames.
+def evenly_spaced(total: int, many: int) -> Indices:
+    """Return the middles of `many` equal parts of a video of `total` frames.
 
-    >>> even(10, 5).tolist()
+    >>> evenly_spaced(10, 5).tolist()
     [1, 3, 5, 7, 9]
     """
     return (2 * np.arange(many) + 1) * total // (2 * many)
 
 
-def corrupted(clip: Clip, specs: Sequence[Spec], places: Indices, *, seed: int, video: VideoClip) -> Frames:
-    """Some frames of a corrupted clip, as `corrupt` would give them; others are only made where these need them."""
+def corrupt_frames(clip: Clip, specs: Sequence[Spec], indices: Indices, *, seed: int, video: VideoClip) -> Frames:
+    """Return some frames of a corrupted clip, as `corrupt` would; other frames are made only if needed."""
     timeline = Timeline.of(clip.pts, clip.fps, None, seed=seed, video_id=video.name)
     masks = masks_for(specs, None, timeline)
     coded = None if is_images(video.path) else video.path
-    return _at(chain(ClipSource(clip), specs, masks, seed=seed, video_id=video.name, path=coded), places)
+    return _gather(chain(ClipSource(clip), specs, masks, seed=seed, video_id=video.name, path=coded), indices)
 
 
-def _at(source: Source, places: Indices) -> Frames:
-    wanted, where = np.unique(places, return_inverse=True)
-    return np.stack([source.block(int(t), int(t) + 1)[0] for t in wanted])[where]
+def _gather(source: PipelineSource, indices: Indices) -> Frames:
+    unique, inverse = np.unique(indices, return_inverse=True)
+    return np.stack([source.block(int(t), int(t) + 1)[0] for t in unique])[inverse]
 
 
-def videos_of(config: ClipsConfig, subset: str, *, seeds: Sequence[int]) -> tuple[tuple[str, ...], list[VideoClip]]:
-    """The classes of a data set, and the videos of a subset that are there.
+def list_videos(config: ClipsConfig, subset: str, *, seeds: Sequence[int]) -> tuple[tuple[str, ...], list[VideoClip]]:
+    """Return the classes of a data set, and the available videos of a subset.
 
     Raises:
         DataError: if there are none, or one has several classes.
@@ -183,24 +184,24 @@ def videos_of(config: ClipsConfig, subset: str, *, seeds: Sequence[int]) -> tupl
     kind = datasets[config.dataset]
     kind.check_subset(subset)
     root = cache_folder() if config.root is None else Path(config.root)
-    jobs = config.jobs or cores()
+    jobs = config.jobs or available_cpus()
     classes: tuple[str, ...] = ()
     videos: list[VideoClip] = []
     for seed in seeds:
         data = kind.load(Request(subset, root, seed, jobs)).at_hand()
         prefix = f"{seed}/" if len(seeds) > 1 else ""
         if data.task == "frames":
-            videos += _sets(data, prefix, config.k)
+            videos += _frame_set_clips(data, prefix, config.k)
             classes = tuple(map(str, range(1 + max(video.label for video in videos)))) if videos else ()
         else:
             classes = data.labels.classes
-            videos += _labelled(data, prefix)
+            videos += _labelled_clips(data, prefix)
     if not videos:
         raise DataError(f"{config.dataset}: no videos of subset {subset!r} in {root}", fault="F21")
     return classes, videos
 
 
-def _labelled(data: Dataset, prefix: str) -> Iterator[VideoClip]:
+def _labelled_clips(data: Dataset, prefix: str) -> Iterator[VideoClip]:
     labels = data.labels
     for row, video in enumerate(labels.videos):
         own = labels.label[labels.video == row]
@@ -209,8 +210,8 @@ def _labelled(data: Dataset, prefix: str) -> Iterator[VideoClip]:
         yield VideoClip(prefix + video, Path(data.videos[video]), int(own[0]), fps=data.rate_of(video))
 
 
-def _sets(data: Dataset, prefix: str, k: int) -> Iterator[VideoClip]:
-    """A clip for each anchor: the frames around it, itself in the place of those that do not look like it."""
+def _frame_set_clips(data: Dataset, prefix: str, k: int) -> Iterator[VideoClip]:
+    """Yield a clip for each anchor: its similar neighbours, and itself in place of dissimilar ones."""
     sets = data.frames
     for anchor, others in sets.sets.items():
         label, near = sets.labels[anchor], {frame_number(frame)[1] for frame in others}
@@ -231,8 +232,8 @@ def load_clips(
     cache: Path,
     jobs: int,
     progress: Callable[[int, int], None] | None = None,
-) -> Clips:
-    """The pixels of videos, made by `jobs` processes unless the cache holds them.
+) -> PixelClips:
+    """Load the pixels of videos, prepared by `jobs` processes unless they are cached.
 
     Raises:
         ResourceError: if there is no room for them on the disk.
@@ -243,14 +244,14 @@ def load_clips(
     labels = np.array([video.label for video in videos], np.int64)
     frames = np.load(path, mmap_mode="r")
     are_sets = bool(videos[0].frames)
-    return Clips(tuple(video.name for video in videos), labels, np.arange(len(videos)), frames, are_sets)
+    return PixelClips(tuple(video.name for video in videos), labels, np.arange(len(videos)), frames, are_sets)
 
 
 def _key(videos: Sequence[VideoClip], preparation: Preparation) -> str:
-    made = hashlib.sha256(f"{FORMAT} {preparation!r}".encode())
+    digest = hashlib.sha256(f"{FORMAT} {preparation!r}".encode())
     for video in videos:
-        made.update(json.dumps([video.name, video.frames, *source_state(video.path, video.fps)]).encode())
-    return made.hexdigest()[:24]
+        digest.update(json.dumps([video.name, video.frames, *source_state(video.path, video.fps)]).encode())
+    return digest.hexdigest()[:24]
 
 
 def _make(
@@ -271,15 +272,15 @@ def _make(
     part = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
         pixels = np.lib.format.open_memmap(part, mode="w+", dtype=np.uint8, shape=(len(videos), *first.shape))
-        place = {video.name: row for row, video in enumerate(videos)}
-        done = worked(partial(_worker, preparation), list(videos), jobs)
+        row_of = {video.name: row for row, video in enumerate(videos)}
+        done = map_unordered(partial(_worker, preparation), list(videos), jobs)
         for count, (video, rows) in enumerate(done, 1):
             if rows.shape != first.shape:
                 raise DataError(
                     f"{video.path}: its frames come out as {rows.shape[2:4]}, those of {videos[0].path} as "
                     f"{first.shape[2:4]}; set input.resize to a height and a width"
                 )
-            pixels[place[video.name]] = rows
+            pixels[row_of[video.name]] = rows
             if progress is not None:
                 progress(count, len(videos))
         pixels.flush()

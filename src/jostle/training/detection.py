@@ -1,4 +1,4 @@
-"""Detectors as learners: features of videos, the detector's own losses, and the consistency of two answers."""
+"""Training of detectors on features: the detector's own losses and the consistency loss."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 
 from jostle.core.random import key_for, rng_for
 from jostle.errors import BadValue
-from jostle.features.store import extractor_of
+from jostle.features.store import read_extractor_name
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.detector import detectors, load_detector
 from jostle.models.detection.feature_detector import FeatureDetector
@@ -23,7 +23,7 @@ from jostle.models.detection.tridet import TriDet
 from jostle.training.consistency import consistency_loss
 from jostle.training.detection_config import TrainingConfig
 from jostle.training.distributed import Processes
-from jostle.training.feature_crops import Sample, crop
+from jostle.training.feature_crops import FeatureSample, crop
 from jostle.training.frame_drop import FrameDrop
 from jostle.training.learner import Learner, Losses, mean_losses, steps_in
 from jostle.training.memory_format import half_on_gpu
@@ -32,11 +32,11 @@ from jostle.training.selection import Selection, split_videos
 
 
 class DetectionLearner(Learner):
-    """A detector and the videos it learns from."""
+    """A detector and its training videos."""
 
     def __init__(self, config: TrainingConfig, processes: Processes) -> None:
         self.config, self.processes, self.name = config, processes, config.detector
-        self.model: FeatureDetector[Any] = self._made()
+        self.model: FeatureDetector[Any] = self._build_model()
         names, self.videos, held_out = split_videos(config, self.model.config)
         self.model.config = dataclasses.replace(self.model.config, class_names=names)
         self.selection = Selection.of(config, held_out) if held_out else None
@@ -48,12 +48,12 @@ class DetectionLearner(Learner):
         self.slack = 0.0 if self.model.cuts_at_edges else 0.5 * window / stride
 
     def losses(self, epoch: int, step: int) -> Iterator[Losses]:
-        """The losses of each batch of a step."""
+        """Yield the losses of each batch of a step."""
         for samples in self.batches(epoch, step):
             yield self.losses_of(samples)
 
-    def losses_of(self, samples: list[Sample]) -> Losses:
-        """The losses of a batch; the detector's own, and how far its clean and corrupted answers are apart."""
+    def losses_of(self, samples: list[FeatureSample]) -> Losses:
+        """Return the losses of a batch: the detector's own, and the consistency of clean and corrupted outputs."""
         config, device = self.config, self.processes.device
         actions = Actions.of([(sample.segments, sample.labels) for sample in samples], device)
         half = half_on_gpu(config.precision, device)
@@ -68,20 +68,20 @@ class DetectionLearner(Learner):
                 outputs[name] = self.model(features, lengths)
         running, own = self.running, []
         for name in learned:
-            self.running = running  # it moves once a step, however many inputs are learned from
+            self.running = running  # it is updated once a step, however many inputs there are
             own.append(self.model.loss(outputs[name], actions))
-        made = mean_losses(own)
-        total = made["total"]
+        losses = mean_losses(own)
+        total = losses["total"]
         if config.compares:
             apart = consistency_loss(self.model, outputs["clean"], outputs["corrupted"], actions, config.consistency)
-            made["consistency"] = apart
+            losses["consistency"] = apart
             total = total + config.consistency.weight * apart
-            if config.consistency.released_faults and isinstance(self.model, PointDetector):
+            if config.consistency.reproduce_bugs and isinstance(self.model, PointDetector):
                 self.model.normaliser(own[0].positives)
-        return made | {"total": total}
+        return losses | {"total": total}
 
-    def batches(self, epoch: int, step: int) -> Iterator[list[Sample]]:
-        """This process's share of the batches of a step; the last videos that fill no step are left out."""
+    def batches(self, epoch: int, step: int) -> Iterator[list[FeatureSample]]:
+        """Yield this process's share of a step's batches; an incomplete last step is dropped."""
         config = self.config
         order = rng_for(config.seed, "order", epoch).permutation(len(self.videos))
         size, count = config.optimiser.batch, config.optimiser.accumulate
@@ -90,7 +90,7 @@ class DetectionLearner(Learner):
             rows = order[first : first + size][self.processes.rank :: self.processes.count]
             videos = [self.videos[row] for row in rows]
             if self.drop is not None:
-                videos = self.drop.on(videos, epoch)
+                videos = self.drop.draw(videos, epoch)
             yield [
                 crop(
                     video,
@@ -106,22 +106,24 @@ class DetectionLearner(Learner):
             ]
 
     def score(self, average: Average) -> float | None:
-        """Mean average precision on the videos held out."""
+        """Return the mean average precision on the held-out videos."""
         return None if self.selection is None else self.selection.score(self.model, average)
 
-    def described(self) -> dict[str, str]:
-        """The detector, its settings and classes, and whose features it knows."""
-        made = {
+    def metadata(self) -> dict[str, str]:
+        """Return the detector, its settings and classes, and the extractor of its features."""
+        metadata = {
             "detector": self.config.detector,
             "settings": json.dumps(dict(self.config.settings)),
             "classes": json.dumps(self.model.config.class_names),
             "seed": str(self.config.seed),
         }
-        made_by = extractor_of(Path(self.config.data.features))
-        return made if made_by is None else made | {"extractor": made_by}  # then `detect` knows how to look at video
+        extractor = read_extractor_name(Path(self.config.data.features))
+        return (
+            metadata if extractor is None else metadata | {"extractor": extractor}
+        )  # lets `detect` extract features from video
 
-    def deciding(self) -> Iterator[bytes]:
-        """The videos and their features."""
+    def fingerprint_parts(self) -> Iterator[bytes]:
+        """Yield the videos and their features."""
         for video in [*self.videos, *(self.selection.videos if self.selection else [])]:
             yield video.name.encode("utf-8", "surrogatepass") + video.segments.tobytes() + video.labels.tobytes()
             for features in (video.features, video.corrupted):
@@ -132,7 +134,7 @@ class DetectionLearner(Learner):
 
     @property
     def running(self) -> float:
-        """The running number of positives, where the detector keeps one."""
+        """The running number of positives, for detectors that keep one."""
         return float(self.model.loss_normalizer) if isinstance(self.model, PointDetector) else 0.0
 
     @running.setter
@@ -140,17 +142,17 @@ class DetectionLearner(Learner):
         if isinstance(self.model, PointDetector):
             self.model.loss_normalizer.fill_(value)
 
-    def _made(self) -> FeatureDetector[Any]:
+    def _build_model(self) -> FeatureDetector[Any]:
         config = self.config
         settings = dict(config.settings)
-        made = detectors[config.detector]
-        wide = config.compares and config.consistency.released_faults and config.consistency.selection != "action"
-        if wide and issubclass(made.model, TriDet):
+        entry = detectors[config.detector]
+        wide = config.compares and config.consistency.reproduce_bugs and config.consistency.selection != "action"
+        if wide and issubclass(entry.model, TriDet):
             settings["centre_radius"] = None
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(key_for(config.seed, "first weights") % 2**63)
             built = load_detector(config.detector, weights=config.weights, **settings)
         if not isinstance(built, FeatureDetector):
-            raise BadValue(f"{config.detector} looks at {built.looks_at}; training is for detectors of features")
+            raise BadValue(f"{config.detector} takes {built.looks_at}; this task trains detectors on features")
         built.positives_of_all = self.processes.total
         return built.to(self.processes.device)

@@ -1,4 +1,4 @@
-"""What a training run is made of, as a TOML file says it."""
+"""Settings of detector training, as read from a TOML file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.errors import BadValue
-from jostle.training.consistency import ConsistencyConfig
+from jostle.training.consistency_config import ConsistencyConfig
 from jostle.training.schedule import OptimiserConfig
 
 if TYPE_CHECKING:
-    from jostle.features.store import Entry, Origin
+    from jostle.features.store import FeatureOrigin, VideoEntry
 
 TEST_NAMES = ("test", "testing")
 GRID = (4, 16)  # stride and window of the public features of THUMOS14
@@ -21,7 +21,7 @@ LEARN_FROM = ("clean", "corrupted", "both")
 
 
 def check_select(select: str | float, train: str, learned: str) -> None:
-    """Raise unless an epoch would be chosen by something that is neither learned from nor tested on.
+    """Raise if the epoch would be chosen by data that is learned from or tested on.
 
     Args:
         learned: what a share is held out of, in words.
@@ -41,15 +41,15 @@ def check_select(select: str | float, train: str, learned: str) -> None:
 
 @dataclass(frozen=True)
 class DropConfig:
-    """FrameDrop without decoding: frames are struck in what the extractor saw of each, and windows are joined anew.
+    """FrameDrop without decoding: frame features are replaced by corrupted ones and windows recomputed.
 
     Attributes:
-        struck: folder of features of the same videos with every frame struck, extracted with `--keep-frames`; so is
+        struck: folder of features of the same videos with every frame corrupted, extracted with `--keep-frames`; so is
             `data.features`.
         placement: which frames are taken from there: `pair`, `pair:released`, `each:1` ...
         fresh: draw them anew in every epoch; otherwise once for all epochs, as the released program does.
-        extractor: whose features these are; it must see frames one by one.
-        weights: of the extractor; None for those that come with jostle.
+        extractor: extractor of these features; it must process single frames.
+        weights: weights of the extractor; None for the bundled ones.
     """
 
     struck: str
@@ -61,7 +61,7 @@ class DropConfig:
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Where features and annotations lie: the layout that users of ActionFormer have.
+    """Location of features and annotations, in the layout of ActionFormer.
 
     Attributes:
         features: folder of one `<prefix><video id><suffix>` array (T, C) a video.
@@ -74,10 +74,10 @@ class DataConfig:
         learn_from: inputs that get the detector's own losses: `clean`, `corrupted` or `both`. The released program
             learns from clean ones; corrupted ones only enter its consistency.
         views: crops of each video in a step.
-        prefix: what stands before a video's id in a file's name, such as `v_`.
-        suffix: what stands after it.
-        stride: frames between two rows; by default as `jostle extract` noted beside the features, or else 4.
-        window: frames a row has seen; likewise, or else 16.
+        prefix: file name before the video id, such as `v_`.
+        suffix: file name after the video id.
+        stride: frames between two rows; by default from `features.json`, or else 4.
+        window: frames of a row; likewise, or else 16.
         fps: rate of videos whose annotation does not give it.
         crop: least and greatest share of a short video that is kept, drawn anew every epoch.
         visible: share of an action that a crop must show to keep it.
@@ -121,20 +121,20 @@ class DataConfig:
         """Stride and window of the features.
 
         Raises:
-            DataError: if what `jostle extract` noted is damaged.
+            DataError: if the `features.json` of `jostle extract` is damaged.
         """
-        noted = self._noted
-        stride, window = GRID if noted is None else (noted[0].stride, noted[0].window)
+        store = self._store
+        stride, window = GRID if store is None else (store[0].stride, store[0].window)
         return self.stride or stride, self.window or window
 
     @cached_property
     def rates(self) -> dict[str, float]:
-        """Frames a second on the axis of the windows, by file, where `jostle extract` noted it."""
-        return {} if self._noted is None else {entry.file: entry.fps for entry in self._noted[1].values()}
+        """Frames a second on the axis of the windows, by file, from `features.json`."""
+        return {} if self._store is None else {entry.file: entry.fps for entry in self._store[1].values()}
 
     @cached_property
-    def _noted(self) -> tuple[Origin, dict[str, Entry]] | None:
-        from jostle.features.store import read_store  # large, and most mistakes in a file are found without it
+    def _store(self) -> tuple[FeatureOrigin, dict[str, VideoEntry]] | None:
+        from jostle.features.store import read_store  # slow to import, and most mistakes in a file are found without it
 
         return read_store(Path(self.features))
 
@@ -146,7 +146,7 @@ class DataConfig:
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """A training run.
+    """Settings of a training run of a detector.
 
     Attributes:
         task: `detection`; another task has another file.

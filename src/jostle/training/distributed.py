@@ -1,4 +1,4 @@
-"""The processes of one run: alone, or those that torchrun started."""
+"""Process group of a training run: a single process, or those that torchrun started."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from jostle.models.devices import device_for
 
 @dataclass(frozen=True)
 class Processes:
-    """This process among its fellows.
+    """This process within the process group.
 
     Attributes:
-        rank: its number, from 0.
-        count: how many there are.
-        device: what it computes on.
+        rank: its index, from 0.
+        count: number of processes.
+        device: device it computes on.
     """
 
     rank: int
@@ -30,12 +30,12 @@ class Processes:
 
     @classmethod
     def join(cls, device: Literal["auto", "cpu", "cuda"]) -> Processes:
-        """Find the fellows through what torchrun left in the environment."""
+        """Join the process group that torchrun describes in the environment."""
         count = int(os.environ.get("WORLD_SIZE", "1"))
-        found = device_for(device)
+        own_device = device_for(device)
         if count == 1:
-            return cls(0, 1, found)
-        on_gpu = found.type == "cuda"
+            return cls(0, 1, own_device)
+        on_gpu = own_device.type == "cuda"
         local = int(os.environ.get("LOCAL_RANK", "0"))
         if not dist.is_initialized():
             dist.init_process_group("nccl" if on_gpu else "gloo")
@@ -45,11 +45,11 @@ class Processes:
 
     @property
     def first(self) -> bool:
-        """Whether this is the one that writes."""
+        """Whether this process writes the files."""
         return self.rank == 0
 
     def total(self, value: Tensor) -> Tensor:
-        """The sum of a number over all processes."""
+        """Return the sum of a value over all processes."""
         if self.count > 1:
             value = value.clone()
             dist.all_reduce(value)

@@ -1,4 +1,4 @@
-"""What a training run of a detector of frames is made of, as a TOML file says it."""
+"""Settings of end-to-end detector training, as read from a TOML file."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from jostle.errors import BadValue
-from jostle.training.consistency import ConsistencyConfig
+from jostle.training.consistency_config import ConsistencyConfig
 from jostle.training.detection_config import LEARN_FROM, check_select
 from jostle.training.schedule import OptimiserConfig
 
 
 @dataclass(frozen=True)
-class StrikesConfig:
-    """FrameDrop on frames: what strikes some of them, as the detector's pictures, before they are cropped.
+class ClipDropConfig:
+    """FrameDrop on pixels: corruption of some frames of a clip before it is cropped.
 
     Attributes:
         specs: any corruptions; one is drawn for each clip, all as likely.
-        severities: drawn for those whose spec names none.
+        severities: severities to draw from for specs without one.
         placement: which frames: `pair`, `each:1`, `centre:5%` ...
         fresh: draw anew in every epoch; otherwise once for all epochs.
     """
@@ -35,24 +35,23 @@ class StrikesConfig:
 
 @dataclass(frozen=True)
 class FramesConfig:
-    """Which videos to learn from, and how each is shown.
+    """Training videos and their augmentation.
 
     Attributes:
         dataset: a data set for detection, by name.
-        root: its folder; `none` for one that is made.
+        root: its folder; `none` for a generated one.
         train: subset to learn from.
         select: subset to choose the best epoch by, or a share of the training videos that is held out for it; 0 keeps
             the last epoch. Never the test set.
-        seeds: of a data set that is made; videos of all of them are learned from, and the first gives those to choose
-            by.
-        drop: makes corrupted clips beside the clean ones: then training is robust.
+        seeds: seeds of a generated data set; all are used for training, and the first for held-out videos.
+        drop: corruption of a second copy of each clip, for robust training.
         learn_from: clips that get the detector's own losses: `clean`, `corrupted` or `both`.
         views: clips of each video in a step, and so in an epoch.
         visible: share of an action, or of the clip, that must be seen of it to count.
-        mirror: show half of the clips mirrored; only where no class is told by left and right.
+        mirror: show half of the clips mirrored; only if no class depends on left and right.
         recolour: share of the clips whose colours are changed, brightness, contrast, saturation, hue and their order.
         rotate: degrees by which half of the clips are turned at most, to either side.
-        cache: folder that keeps the pictures as they are read, so that the next run need not; `none` for the usual one.
+        cache: folder of cached pixels; `none` for the default one.
         jobs: processes that read; 0 for one a core.
     """
 
@@ -61,7 +60,7 @@ class FramesConfig:
     train: str = "training"
     select: str | float = 0.0
     seeds: tuple[int, ...] = (0,)
-    drop: StrikesConfig | None = None
+    drop: ClipDropConfig | None = None
     learn_from: Literal["clean", "corrupted", "both"] = "clean"
     views: int = 1
     visible: float = 0.75
@@ -91,28 +90,26 @@ class FramesConfig:
 
 @dataclass(frozen=True)
 class FrameTrainingConfig:
-    """A training run from frames to segments, in one piece.
+    """Settings of an end-to-end training run, from frames to segments.
 
     Attributes:
         task: `end-to-end`.
-        detector: a registered name of one that looks at frames.
+        detector: registered name of a detector on frames.
         settings: fields of the detector's settings to change.
-        data: what to learn from.
-        optimiser: how long and how fast.
+        data: training data.
+        optimiser: optimiser settings.
         backbone_rate: share of the learning rate that the backbone has; 0 leaves it as it is.
         rates: share of the learning rate of other parameters, by a part of their names.
-        lesson: weight of AFSD's lesson without labels, from clips into whose actions background was moved; 0 leaves it
-            out.
-        consistency: of clean and struck clips, where there are such; a weight of 0 leaves it out.
+        lesson: weight of AFSD's triplet loss on clips with background moved into an action; 0 disables it.
+        consistency: consistency of clean and corrupted clips; a weight of 0 disables it.
         weights: a checkpoint to start from.
-        backbone_weights: of the backbone alone, a public checkpoint of the video network that it is.
-        seed: of the first weights, the order, the clips and the strikes.
+        backbone_weights: public checkpoint of the video network, for the backbone alone.
+        seed: seed of the initial weights, the order, the clips and the corruptions.
         protocol: how the chosen epoch is scored.
         chosen_by: `average_map`, or the mAP at one threshold, as `map@0.5`.
         score_every: epochs between two scores; the last epoch is always scored.
         precision: `bfloat16` runs the network in half precision on a GPU.
-        checkpointed: compute the backbone again on the way back instead of keeping what it made: less memory, more
-            time.
+        checkpointed: recompute the backbone in the backward pass instead of storing activations: slower, less memory.
         device: `auto`, `cpu` or `cuda`.
         save_every: seconds between two checkpoints.
         bad_steps: steps in a row whose loss or gradient is not finite, after which the run stops.
@@ -155,5 +152,5 @@ class FrameTrainingConfig:
 
     @property
     def compares(self) -> bool:
-        """Whether the consistency of clean and struck answers is part of the loss."""
+        """Whether the loss includes the consistency of clean and corrupted outputs."""
         return self.data.drop is not None and self.consistency.weight > 0

@@ -1,4 +1,4 @@
-"""What a run tells of itself while it goes on: what it is going to do, and then where it stands after each step."""
+"""Events of a training run: its plan, and its progress after each step."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from jostle.training.schedule import OptimiserConfig, first_share
 
-TOO_MUCH = 0.05  # of the first weights in the average at the end
+TOO_MUCH = 0.05  # largest share of the initial weights in the final average
 
 
 @dataclass(frozen=True)
-class Intent:
-    """What a run is going to do.
+class TrainingPlan:
+    """Plan of a training run.
 
     Attributes:
-        model: what is trained.
-        optimiser: how long and how fast.
-        steps_an_epoch: steps in which everything is seen once.
-        learn: videos or clips to learn from.
-        choose: to choose an epoch by; 0 keeps the last.
-        done: steps that are behind it, where it was stopped before.
+        model: name of the model.
+        optimiser: optimiser settings.
+        steps_an_epoch: steps of one pass over the data.
+        learn: number of videos or clips to learn from.
+        choose: number to choose an epoch by; 0 keeps the last.
+        done: steps done before the run was resumed.
     """
 
     model: str
@@ -32,12 +32,12 @@ class Intent:
 
     @property
     def steps(self) -> int:
-        """In all."""
+        """Total number of steps of the run."""
         return self.optimiser.all_epochs * self.steps_an_epoch
 
     @property
     def sentence(self) -> str:
-        """The same for reading."""
+        """The plan as a sentence for the console."""
         warm, rest = self.optimiser.warmup_epochs, self.optimiser.epochs
         made_of = f" ({warm} of warm-up, then {rest})" if warm else ""
         chosen = f"{self.choose} to choose the epoch by" if self.choose else "the last epoch is kept"
@@ -49,19 +49,19 @@ class Intent:
 
     @property
     def warning(self) -> str:
-        """What is wrong with the length of the run, or nothing."""
+        """Warning about a run that is too short for its average, or an empty string."""
         left = first_share(self.optimiser, self.steps)
         if left <= TOO_MUCH:
             return ""
         return (
             f"after {self.steps} steps the running average, which is what is kept, still is {100 * left:.0f} % the "
-            "first weights; set optimiser.average_ramp = true, lower optimiser.average, or train longer"
+            "initial weights; set optimiser.average_ramp = true, lower optimiser.average, or train longer"
         )
 
 
 @dataclass(frozen=True)
-class Moment:
-    """Where a run stands after a step.
+class TrainingProgress:
+    """Progress of a run after a step.
 
     Attributes:
         step: steps done, of `steps`.
@@ -82,7 +82,7 @@ class Moment:
 
     @property
     def sentence(self) -> str:
-        """In a few words."""
+        """The progress as a short text for the console."""
         loss = "" if self.loss is None else f", loss {self.loss:.3f}"
         best = "" if self.best is None or self.best == self.score else f" (best {100 * self.best:.1f})"
         score = "" if self.score is None else f", {self.chosen_by} {100 * self.score:.1f} %{best}"
@@ -90,12 +90,12 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Making:
-    """How far the making of what is learned from has come, before the first step.
+class DataPreparation:
+    """Progress of the preparation of training data, before the first step.
 
     Attributes:
-        what: is made.
-        step: how many are, of `steps`.
+        what: kind of data.
+        step: number of items done, of `steps`.
     """
 
     what: str
@@ -104,8 +104,8 @@ class Making:
 
     @property
     def sentence(self) -> str:
-        """In a few words."""
+        """The progress as a short text for the console."""
         return f"making {self.what}"
 
 
-Watch = Callable[[Intent | Moment | Making], None]
+Watch = Callable[[TrainingPlan | TrainingProgress | DataPreparation], None]

@@ -1,4 +1,4 @@
-"""Videos to learn from: features, actions on the feature grid, and the crops of an epoch."""
+"""Training videos as features, actions on the feature grid, and random crops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 from jostle.io.files.annotations import read_truth
 from jostle.io.files.arrays import check_length, read_features
-from jostle.io.files.video_ids import listing
+from jostle.io.files.video_ids import join_names
 from jostle.training.detection_config import DataConfig
 
 Features = npt.NDArray[np.float32]
@@ -24,8 +24,8 @@ TRIES = 200  # crops drawn before one without an action is refused
 
 
 @dataclass(frozen=True, eq=False)
-class Video:
-    """One video.
+class FeatureVideo:
+    """Features and actions of one training video.
 
     Attributes:
         features: (T, C) clean.
@@ -46,8 +46,8 @@ class Video:
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
-    """What one step sees of a video."""
+class FeatureSample:
+    """Crop of a video, as one step uses it."""
 
     features: Features
     corrupted: Features | None
@@ -63,8 +63,8 @@ def load_videos(
     channels: int,
     resize: int | None = None,
     learned_from: bool = True,
-) -> tuple[list[Video], Truth]:
-    """The videos of a subset that have features, and the truth about all of them.
+) -> tuple[list[FeatureVideo], Truth]:
+    """Load the videos of a subset that have features, and the truth about all of them.
 
     Args:
         numbers: of the classes.
@@ -77,18 +77,18 @@ def load_videos(
     """
     truth = read_truth(config.truth, subset=subset)
     paths = [Path(config.features) / f"{config.prefix}{name}{config.suffix}" for name in truth.videos]
-    there = [path.is_file() for path in paths]
-    if not any(there):
+    available = [path.is_file() for path in paths]
+    if not any(available):
         raise DataError(
-            f"{config.features}: no features of the {len(paths)} videos of subset {subset!r}; looked for "
-            f"{listing([path.name for path in paths])}; check prefix and suffix",
+            f"{config.features}: no features of the {len(paths)} videos of subset {subset!r}; expected "
+            f"{join_names([path.name for path in paths])}; check prefix and suffix",
             fault="F21",
         )
     number = np.array([numbers[name] for name in truth.classes], np.int64)
-    made = []
-    steps, seen = config.grid
+    videos = []
+    steps, size = config.grid
     for v, (name, path) in enumerate(zip(truth.videos, paths, strict=True)):
-        if not there[v]:
+        if not available[v]:
             continue
         rows = truth.video == v
         annotated = float(truth.fps[v]) if np.isfinite(truth.fps[v]) else config.fps
@@ -98,18 +98,18 @@ def load_videos(
         features = read_features(path, channels=channels)
         duration = float(truth.duration[v])
         if np.isfinite(duration):
-            check_length(features, duration, fps, steps, seen)
+            check_length(features, duration, fps, steps, size)
         else:
-            duration = ((len(features) - 1) * steps + seen) / fps
+            duration = ((len(features) - 1) * steps + size) / fps
         times = np.stack([truth.start[rows], truth.end[rows]], axis=1)
-        corrupted = _corrupted(config, path.name, features) if learned_from else None
-        stride, window = float(steps), float(seen)
+        corrupted = _read_corrupted(config, path.name, features) if learned_from else None
+        stride, window = float(steps), float(size)
         if resize is not None:
             stride = window = ((len(features) - 1) * stride + window) / resize
-            features = stretched(features, resize)
-            corrupted = None if corrupted is None else stretched(corrupted, resize)
-        made.append(
-            Video(
+            features = resize_features(features, resize)
+            corrupted = None if corrupted is None else resize_features(corrupted, resize)
+        videos.append(
+            FeatureVideo(
                 name=name,
                 features=features,
                 corrupted=corrupted,
@@ -119,21 +119,21 @@ def load_videos(
                 duration=duration,
             )
         )
-    return made, truth
+    return videos, truth
 
 
-def stretched(features: Features, steps: int) -> Features:
-    """The features at so many steps, evenly spaced, linear in between; as a detector does by itself.
+def resize_features(features: Features, steps: int) -> Features:
+    """Resample features to `steps` rows by linear interpolation, as a detector does.
 
-    >>> stretched(np.array([[0.0], [4.0]], np.float32), 4)[:, 0].tolist()
+    >>> resize_features(np.array([[0.0], [4.0]], np.float32), 4)[:, 0].tolist()
     [0.0, 1.0, 3.0, 4.0]
     """
     x = torch.from_numpy(features.T[None])
-    made: Features = F.interpolate(x, steps, mode="linear", align_corners=False)[0].T.contiguous().numpy()
-    return made
+    resized: Features = F.interpolate(x, steps, mode="linear", align_corners=False)[0].T.contiguous().numpy()
+    return resized
 
 
-def _corrupted(config: DataConfig, name: str, features: Features) -> Features | None:
+def _read_corrupted(config: DataConfig, name: str, features: Features) -> Features | None:
     if config.corrupted is None:
         return None
     path = Path(config.corrupted) / name
@@ -147,9 +147,9 @@ def _corrupted(config: DataConfig, name: str, features: Features) -> Features | 
 
 
 def crop(
-    video: Video, *, longest: int, config: DataConfig, slack: float, seed: int, epoch: int, view: int = 0
-) -> Sample:
-    """A stretch of a video with at least one action, drawn by the video's name, the epoch and which view of it it is.
+    video: FeatureVideo, *, longest: int, config: DataConfig, slack: float, seed: int, epoch: int, view: int = 0
+) -> FeatureSample:
+    """Draw a crop with at least one action, keyed by the video's name, the epoch and the view.
 
     A video of up to `longest` steps keeps a share of itself, a longer one `longest` steps. Actions that are mostly
     outside go; the rest is cut at the edges, or `slack` steps beyond them.
@@ -166,13 +166,13 @@ def crop(
         left = np.clip(video.segments[:, 0], start - slack, start + length + slack)
         right = np.clip(video.segments[:, 1], start - slack, start + length + slack)
         whole = np.abs(video.segments[:, 1] - video.segments[:, 0])
-        kept = (right - left) / np.maximum(whole, 1e-8) >= config.visible
-        if kept.any():
-            return Sample(
+        keep = (right - left) / np.maximum(whole, 1e-8) >= config.visible
+        if keep.any():
+            return FeatureSample(
                 video.features[start : start + length],
                 None if video.corrupted is None else video.corrupted[start : start + length],
-                np.stack([left[kept], right[kept]], axis=1) - start,
-                video.labels[kept],
+                np.stack([left[keep], right[keep]], axis=1) - start,
+                video.labels[keep],
             )
     raise DataError(
         f"video {video.name}: none of {TRIES} crops of at most {longest} steps shows an action; "

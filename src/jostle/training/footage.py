@@ -1,4 +1,4 @@
-"""Anybody's videos as films to learn from: read in pieces, struck, glanced at, and kept, so that it is done once."""
+"""Preparation of users' videos for inspector training: read, corrupted, described and cached."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from jostle.datasets.videos import find_videos
 from jostle.errors import BadValue, DataError, JostleError
 from jostle.io.files.fingerprint import source_state
 from jostle.io.video.decode import Reader
-from jostle.mending.descriptor import glances
-from jostle.parallel.workers import cores, worked
-from jostle.training.descriptor_bank import FORMAT, FilmBank, Struck, read_bank, write_bank
+from jostle.mending.descriptor import describe_frames
+from jostle.parallel.workers import available_cpus, map_unordered
+from jostle.training.descriptor_bank import FORMAT, CorruptedFilm, FilmBank, read_bank, write_bank
 from jostle.training.inspection_config import InspectionConfig
 
-LEAST = 8  # frames of a piece
+MIN_FRAMES = 8  # per piece
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a video, to be struck; plain data, for it travels to other processes."""
+    """A part of a video to corrupt; plain data, as it is sent to other processes."""
 
     name: str
     path: Path
@@ -42,7 +42,7 @@ class Piece:
 
 
 def load_footage(config: InspectionConfig, progress: Callable[[int, int], None] | None = None) -> FilmBank:
-    """The films of a folder of videos, made by several processes unless the cache holds them.
+    """Load the films of a folder of videos, prepared in parallel unless they are cached.
 
     Raises:
         DataError: if there is no video, or none is long enough.
@@ -53,24 +53,26 @@ def load_footage(config: InspectionConfig, progress: Callable[[int, int], None] 
         raise DataError(f"{folder}: no such folder; data.videos is a folder of videos to learn from")
     videos = find_videos(folder)
     if not videos:
-        raise DataError(f"{folder}: no videos there to learn from")
-    specs = config.strikes.specs or every_picture()
+        raise DataError(f"{folder}: contains no videos to learn from")
+    specs = config.strikes.specs or picture_corruptions()
     for spec in specs:
-        drawn_spec([spec], config.strikes.severities, rng_for(0))  # a wrong one is told before videos are read
-    made = hashlib.sha256(
+        draw_spec([spec], config.strikes.severities, rng_for(0))  # reports a wrong one before videos are read
+    digest = hashlib.sha256(
         json.dumps([FORMAT, specs, repr(config.strikes), data.piece, data.pieces, config.seed]).encode()
     )
     for name, path in sorted(videos.items()):
-        made.update(json.dumps([name, *source_state(path)]).encode())
-    cache = (cache_folder() if data.cache is None else Path(data.cache)) / f"films-{made.hexdigest()[:24]}.bank"
+        digest.update(json.dumps([name, *source_state(path)]).encode())
+    cache = (cache_folder() if data.cache is None else Path(data.cache)) / f"films-{digest.hexdigest()[:24]}.bank"
     if cache.exists():
         return read_bank(cache)
     pieces = [piece for name, path in sorted(videos.items()) for piece in _pieces(name, path, data.piece, data.pieces)]
     if not pieces:
-        raise DataError(f"{folder}: no video there has {LEAST} frames")
-    films: dict[str, Struck] = {}
-    for piece, film in worked(partial(_striker, config, tuple(specs)), pieces, data.jobs or cores()):
-        films[piece.name] = film
+        raise DataError(f"{folder}: contains no video with {MIN_FRAMES} frames")
+    films: dict[str, CorruptedFilm] = {}
+    for piece, corrupted in map_unordered(
+        partial(_start_worker, config, tuple(specs)), pieces, data.jobs or available_cpus()
+    ):
+        films[piece.name] = corrupted
         if progress is not None:
             progress(len(films), len(pieces))
     bank = FilmBank.of(films[name] for name in sorted(films))
@@ -89,39 +91,39 @@ def _pieces(name: str, path: Path, piece: int, pieces: int) -> list[Piece]:
     many = min(pieces, max(total // piece, 1))
     size = min(piece, total)
     firsts = [(total - size) * i // max(many - 1, 1) for i in range(many)]
-    return [Piece(f"{name}@{first}", path, first, first + size) for first in firsts] if size >= LEAST else []
+    return [Piece(f"{name}@{first}", path, first, first + size) for first in firsts] if size >= MIN_FRAMES else []
 
 
-def _striker(config: InspectionConfig, specs: tuple[str, ...]) -> Callable[[Piece], Struck]:
+def _start_worker(config: InspectionConfig, specs: tuple[str, ...]) -> Callable[[Piece], CorruptedFilm]:
     import cv2
 
     cv2.setNumThreads(1)
-    strikes = config.strikes
+    options = config.strikes
 
-    def struck(piece: Piece) -> Struck:
+    def corrupt(piece: Piece) -> CorruptedFilm:
         with Reader(piece.path) as reader:
             frames = reader.block(piece.first, piece.stop)
             clip = Clip(frames, reader.pts[piece.first : piece.stop], reader.fps)
-        return strike_film(
+        return corrupt_film(
             clip,
             specs,
             name=piece.name,
             kind="video",
-            strikes=strikes.each,
-            lengths=(strikes.lengths[0], strikes.lengths[1]),
+            count=options.each,
+            lengths=(options.lengths[0], options.lengths[1]),
             seed=config.seed,
-            severities=strikes.severities,
+            severities=options.severities,
         )
 
-    return struck
+    return corrupt
 
 
-MARGIN = 32  # frames around a stretch that a corruption may look at
+MARGIN = 32  # frames around a span that a corruption may use
 Finish = Callable[[Frames], Frames]
 
 
-def every_picture() -> tuple[str, ...]:
-    """All corruptions that change pictures, of jostle's own table and of the papers'; those of time change none."""
+def picture_corruptions() -> tuple[str, ...]:
+    """Return all corruptions that change pictures, of jostle and of the papers; not those of time."""
     own = [name for name in corruptions if corruptions[name].level != "time"]
     papers = [
         f"{profile}/{name}"
@@ -132,52 +134,52 @@ def every_picture() -> tuple[str, ...]:
     return tuple(sorted([*own, *papers]))
 
 
-def strike_film(
+def corrupt_film(
     clip: Clip,
     specs: Sequence[str],
     *,
     name: str,
     kind: str,
-    strikes: int,
+    count: int,
     lengths: tuple[int, int],
     seed: int,
     severities: Sequence[int] = (1, 2, 3, 4, 5),
     finish: Finish | None = None,
-) -> Struck:
-    """Glances of a film, and of stretches of it that are struck.
+) -> CorruptedFilm:
+    """Describe a film, and corrupted spans of it.
 
     Args:
-        specs: drawn from, one for each stretch; of those without a severity it is drawn, too.
-        strikes: stretches.
-        lengths: of a stretch in frames, the least and the greatest; short ones are as likely as long ones.
-        finish: done to struck frames afterwards, such as another coding.
+        specs: corruptions to draw from, one for each span; missing severities are drawn, too.
+        count: number of spans.
+        lengths: least and greatest length of a span in frames, drawn log-uniformly.
+        finish: applied to corrupted frames afterwards, such as another encoding.
     """
-    made = []
-    for number in range(strikes):
+    spans = []
+    for number in range(count):
         rng = rng_for(seed, "strike", name, number)
-        spec = drawn_spec(specs, severities, rng)
+        spec = draw_spec(specs, severities, rng)
         low, high = lengths[0], min(lengths[1], len(clip))
         many = min(round(float(np.exp(rng.uniform(np.log(low), np.log(max(high, low) + 0.49))))), len(clip))
         at = int(rng.integers(len(clip) - many + 1))
-        struck = struck_frames(clip, spec, at, at + many, seed=key_for(seed, name, number), video_id=name)
-        made.append((str(spec), at, glances(struck if finish is None else finish(struck))))
-    return Struck(name, kind, glances(clip.frames), tuple(made))
+        frames = corrupt_span(clip, spec, at, at + many, seed=key_for(seed, name, number), video_id=name)
+        spans.append((str(spec), at, describe_frames(frames if finish is None else finish(frames))))
+    return CorruptedFilm(name, kind, describe_frames(clip.frames), tuple(spans))
 
 
-def drawn_spec(specs: Sequence[str], severities: Sequence[int], rng: np.random.Generator) -> Spec:
-    """One of the specs; its severity is drawn from those that it has, where it names none."""
+def draw_spec(specs: Sequence[str], severities: Sequence[int], rng: np.random.Generator) -> Spec:
+    """Draw one of the specs, and its severity if it names none."""
     text = specs[int(rng.integers(len(specs)))]
     if ":" in text:
         return Spec.parse(text)
     most = len(Spec.parse(f"{text}:1").entry.values)
-    known = [severity for severity in severities if severity <= most]
-    if not known:
-        raise BadValue(f"{text} has severities 1 to {most}, and none of {list(severities)}")
-    return Spec.parse(f"{text}:{known[int(rng.integers(len(known)))]}")
+    valid = [severity for severity in severities if severity <= most]
+    if not valid:
+        raise BadValue(f"{text} has severities 1 to {most}, none of {list(severities)}; change strikes.severities")
+    return Spec.parse(f"{text}:{valid[int(rng.integers(len(valid)))]}")
 
 
-def struck_frames(clip: Clip, spec: Spec, lo: int, hi: int, *, seed: int, video_id: str) -> Frames:
-    """Frames `lo` up to `hi` of a clip with exactly these struck."""
+def corrupt_span(clip: Clip, spec: Spec, lo: int, hi: int, *, seed: int, video_id: str) -> Frames:
+    """Return frames `lo` to `hi` (exclusive) of a clip, with exactly these corrupted."""
     first, stop = max(lo - MARGIN, 0), min(hi + MARGIN, len(clip))
     part = clip[first:stop]
     mask: Mask = np.zeros(len(part), np.bool_)

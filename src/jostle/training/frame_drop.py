@@ -1,7 +1,7 @@
-"""FrameDrop: single frames are struck before the extractor sees them, in every epoch other ones.
+"""FrameDrop: corruption of single frames before the extractor, drawn anew in every epoch.
 
-What the extractor sees of each frame, as it is and as it is when struck, is read from disk; a draw then only costs
-the windows that contain a struck frame. The features are those that extracting the struck video would give.
+The features of each frame, clean and corrupted, are read from disk; a draw then only costs the windows that contain a
+corrupted frame. The result equals the features of the corrupted video.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from jostle.core.random import key_for
-from jostle.corruptions.engine.placement import Placement, Timeline, parse
+from jostle.corruptions.engine.placement import Placement, Timeline, parse_placement
 from jostle.errors import BadValue, DataError
 from jostle.features.windows import WindowGrid
 from jostle.io.files.arrays import read_features
@@ -23,23 +23,23 @@ from jostle.models.checkpoints import read_weights
 from jostle.models.extractors.extractor import Extractor, load_extractor
 from jostle.models.weights.shipped import weights_file
 from jostle.training.detection_config import DataConfig, DropConfig
-from jostle.training.feature_crops import Features, Video
+from jostle.training.feature_crops import Features, FeatureVideo
 
-FRAMES = "frames"  # folder beside the features that holds what was seen of each frame
+FRAMES = "frames"  # folder of frame features beside the features
 
 
 @dataclass(frozen=True, eq=False)
 class FrameDrop:
-    """Corrupted features of videos, drawn anew.
+    """Source of corrupted features of videos, drawn per epoch.
 
     Attributes:
-        config: which frames, and whether anew in every epoch.
+        config: settings.
         placement: the rule that draws them.
-        extractor: joins what was seen.
+        extractor: computes windows from frame features.
         stride: frames between two rows of features.
-        clean: (N, D) of each video: what was seen of its frames.
-        struck: the same, with every frame struck.
-        seed: of the draws.
+        clean: (N, D) frame features of each video.
+        corrupted: the same of videos with every frame corrupted.
+        seed: seed of the draws.
     """
 
     config: DropConfig
@@ -47,16 +47,16 @@ class FrameDrop:
     extractor: Extractor
     stride: int
     clean: Mapping[str, Features]
-    struck: Mapping[str, Features]
+    corrupted: Mapping[str, Features]
     seed: int
 
     @classmethod
-    def of(cls, data: DataConfig, videos: Sequence[Video], seed: int, device: torch.device) -> FrameDrop | None:
-        """What the settings ask for; None if they ask for no drop.
+    def of(cls, data: DataConfig, videos: Sequence[FeatureVideo], seed: int, device: torch.device) -> FrameDrop | None:
+        """Create the FrameDrop of the settings; None if they have none.
 
         Raises:
-            BadValue: if the extractor sees windows whole.
-            DataError: if what was seen of a video is missing or does not fit its features.
+            BadValue: if the extractor processes whole windows.
+            DataError: if frame features are missing or do not fit the features of a video.
         """
         config = data.drop
         if config is None:
@@ -65,54 +65,58 @@ class FrameDrop:
         extractor = load_extractor(config.extractor, weights=read_weights(path), device=str(device))
         if extractor.frame_dim is None:
             raise BadValue(
-                f"data.drop: {config.extractor} sees windows whole, so a drop needs the videos themselves; extract "
+                f"data.drop: {config.extractor} processes whole windows, so a drop needs the videos; extract "
                 "corrupted features once, with -c black_frame --placement pair, and set data.corrupted"
             )
-        clean, struck = {}, {}
+        clean, dropped = {}, {}
         for video in videos:
             name = f"{data.prefix}{video.name}{data.suffix}"
-            kept, hit = (Path(folder) / FRAMES / name for folder in (data.features, config.struck))
-            clean[video.name] = read_features(kept, channels=extractor.frame_dim)
-            struck[video.name] = read_features(hit, channels=extractor.frame_dim)
-            _check(video, clean[video.name], struck[video.name], hit, data)
-        return cls(config, parse(config.placement), extractor, data.grid[0], clean, struck, seed)
+            clean_path, dropped_path = (Path(folder) / FRAMES / name for folder in (data.features, config.struck))
+            clean[video.name] = read_features(clean_path, channels=extractor.frame_dim)
+            dropped[video.name] = read_features(dropped_path, channels=extractor.frame_dim)
+            _check(video, clean[video.name], dropped[video.name], dropped_path, data)
+        return cls(config, parse_placement(config.placement), extractor, data.grid[0], clean, dropped, seed)
 
-    def on(self, videos: Sequence[Video], epoch: int) -> list[Video]:
-        """Videos with the corrupted features of an epoch."""
+    def draw(self, videos: Sequence[FeatureVideo], epoch: int) -> list[FeatureVideo]:
+        """Return videos with the corrupted features of an epoch."""
         windows = WindowGrid(self.extractor.spec.frames, self.stride)
         seed = key_for(self.seed, "drop", epoch if self.config.fresh else 0)
         touched, mixed = [], []
         for video in videos:
-            seen, hit = self.clean[video.name], self.struck[video.name]
+            clean, dropped = self.clean[video.name], self.corrupted[video.name]
             actions = video.segments.astype(np.float64) * self.stride + 0.5 * windows.window  # frame positions
-            mask = self.placement.mask(Timeline(len(seen), actions, seed, video.name))
+            mask = self.placement.mask(Timeline(len(clean), actions, seed, video.name))
             rows = windows.touched(mask)
-            rows = rows[rows < len(video.features)]  # other rules of counting leave out the last
-            frames = windows.frames_of(rows, len(seen))  # (B, window)
-            mixed.append(np.where(mask[frames][..., None], hit[frames], seen[frames]))
+            rows = rows[rows < len(video.features)]  # other counting rules drop the last
+            frames = windows.frames_of(rows, len(clean))  # (B, window)
+            mixed.append(np.where(mask[frames][..., None], dropped[frames], clean[frames]))
             touched.append(rows)
         joined = self.extractor.join(np.concatenate(mixed))
-        made = []
+        corrupted = []
         for video, rows, new in zip(
             videos, touched, np.split(joined, np.cumsum([len(r) for r in touched])[:-1]), strict=True
         ):
             features = video.features.copy()
             features[rows] = new
-            made.append(replace(video, corrupted=features))
-        return made
+            corrupted.append(replace(video, corrupted=features))
+        return corrupted
 
     def fingerprint(self) -> str:
-        """Of all that was seen."""
-        made = hashlib.sha256()
+        """Return a hash of all frame features."""
+        digest = hashlib.sha256()
         for name in self.clean:
-            for seen in (self.clean[name], self.struck[name]):
-                made.update(f"{name} {seen.shape} {seen.sum(dtype=np.float64):.9e}".encode("utf-8", "surrogatepass"))
-        return made.hexdigest()
+            for features in (self.clean[name], self.corrupted[name]):
+                digest.update(
+                    f"{name} {features.shape} {features.sum(dtype=np.float64):.9e}".encode("utf-8", "surrogatepass")
+                )
+        return digest.hexdigest()
 
 
-def _check(video: Video, clean: Features, struck: Features, path: Path, data: DataConfig) -> None:
-    if clean.shape != struck.shape:
-        raise DataError(f"{path}: {struck.shape}, but of the clean video {clean.shape} was seen", fault="F51")
+def _check(video: FeatureVideo, clean: Features, dropped: Features, path: Path, data: DataConfig) -> None:
+    if clean.shape != dropped.shape:
+        raise DataError(
+            f"{path}: frame features are {dropped.shape}, those of the clean video {clean.shape}", fault="F51"
+        )
     windows = WindowGrid(data.grid[1], data.grid[0]).count(len(clean))
     if not windows - 2 <= len(video.features) <= windows:
         raise DataError(

@@ -1,7 +1,6 @@
-"""Videos to learn from as pictures: read once, at the rate and size of a detector, and kept as files of pixels.
+"""Store of training videos as pixels, read once at the rate and size of a detector.
 
-Files are looked at through the page cache, so that several runs share them, and what does not fit into memory is read
-when it is needed.
+Files are memory-mapped, so that several runs share them, and what does not fit into memory is read when it is needed.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from jostle.io.files.text import read_json
 from jostle.io.video.decode import Reader
 from jostle.models.detection.detector import load_detector
 from jostle.models.detection.frame_detector import FrameDetector
-from jostle.parallel.workers import cores, worked
+from jostle.parallel.workers import available_cpus, map_unordered
 from jostle.training.end_to_end_config import FramesConfig
 
 FORMAT = 1  # of the files of pixels: raise it when the same settings give other bytes
-AT_ONCE = 64  # frames that are shrunk together
+AT_ONCE = 64  # frames resized together
 TRIES = 200  # clips drawn before one without an action is refused
 
 
 @dataclass(frozen=True, eq=False)
-class Film:
-    """One video.
+class TrainingFilm:
+    """Frames and actions of one training video.
 
     Attributes:
         frames: (T, h, w, 3) uint8 at the detector's rate, of the size that it crops from.
@@ -63,11 +62,11 @@ class Film:
 
 
 @dataclass(frozen=True, eq=False)
-class Cut:
+class FilmClip:
     """A clip of a film.
 
     Attributes:
-        frames: as many as there are, at most a clip's.
+        frames: at most the frames of a clip.
         segments: (M, 2) actions in frames of the clip, cut at its ends.
     """
 
@@ -76,10 +75,10 @@ class Cut:
     labels: npt.NDArray[np.int64]
 
 
-def cut(film: Film, length: int, *, visible: float, key: tuple[Any, ...]) -> Cut:
-    """A stretch of a film with at least one action, drawn by the key.
+def cut_clip(film: TrainingFilm, length: int, *, visible: float, key: tuple[Any, ...]) -> FilmClip:
+    """Draw a clip of a film with at least one action, by the key.
 
-    An action counts if a share of it, or of the clip, is seen.
+    An action counts if enough of it, or of the clip, is visible.
 
     Raises:
         DataError: if no clip in 200 shows an action.
@@ -90,10 +89,10 @@ def cut(film: Film, length: int, *, visible: float, key: tuple[Any, ...]) -> Cut
     for _ in range(TRIES):
         first = int(rng.integers(last + 1))
         inside = np.clip(film.segments - first, 0, min(length, len(film.frames)))
-        seen = inside[:, 1] - inside[:, 0]
-        kept = np.maximum(seen / whole, seen / length) >= visible
-        if kept.any():
-            return Cut(film.frames[first : first + length], inside[kept], film.labels[kept])
+        visible_length = inside[:, 1] - inside[:, 0]
+        keep = np.maximum(visible_length / whole, visible_length / length) >= visible
+        if keep.any():
+            return FilmClip(film.frames[first : first + length], inside[keep], film.labels[keep])
     raise DataError(
         f"video {film.name}: none of {TRIES} clips of {length} frames shows an action; leave the video out, or lower "
         "data.visible",
@@ -102,8 +101,8 @@ def cut(film: Film, length: int, *, visible: float, key: tuple[Any, ...]) -> Cut
 
 
 @dataclass(frozen=True)
-class _Order:
-    """A video that is to be read, for another process."""
+class _ReadJob:
+    """A video to be read by another process."""
 
     name: str
     path: Path
@@ -120,21 +119,21 @@ def load_films(
     name: str,
     settings: Mapping[str, Any],
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[list[Film], Truth]:
-    """The videos of a subset, as many as are there, and the truth about them.
+) -> tuple[list[TrainingFilm], Truth]:
+    """Load the available videos of a subset, and their truth.
 
     Args:
-        name, settings: of the detector, for the processes that read.
+        name, settings: of the detector, for the worker processes.
 
     Raises:
         DataError: if there are none.
     """
-    films: list[Film] = []
+    films: list[TrainingFilm] = []
     truths: list[Truth] = []
     for seed in seeds:
-        data = _data(config, subset, seed)
+        data = _load_dataset(config, subset, seed)
         prefix = f"{seed}/" if len(seeds) > 1 else ""
-        paths = _pictures(config, data, detector, name, settings, progress)
+        paths = _pixel_files(config, data, detector, name, settings, progress)
         films += _films(data, prefix, paths)
         truths.append(data.truth)
     if not films:
@@ -142,14 +141,14 @@ def load_films(
     return films, truths[0]
 
 
-def _data(config: FramesConfig, subset: str, seed: int) -> Dataset:
+def _load_dataset(config: FramesConfig, subset: str, seed: int) -> Dataset:
     kind = datasets[config.dataset]
     kind.check_subset(subset)
     root = cache_folder() if config.root is None else Path(config.root)
-    return kind.load(Request(subset, root, seed, config.jobs or cores())).at_hand()
+    return kind.load(Request(subset, root, seed, config.jobs or available_cpus())).at_hand()
 
 
-def _pictures(
+def _pixel_files(
     config: FramesConfig,
     data: Dataset,
     detector: FrameDetector[Any],
@@ -157,70 +156,72 @@ def _pictures(
     settings: Mapping[str, Any],
     progress: Callable[[int, int], None] | None,
 ) -> dict[str, Path]:
-    """Files of pixels by video, made where they are not there."""
+    """Return the pixel files by video, after writing the missing ones."""
     folder = cache_folder() / "films" if config.cache is None else Path(config.cache)
     folder.mkdir(parents=True, exist_ok=True)
-    shown = json.dumps([FORMAT, type(detector).__name__, detector.config.fps, detector.config.frame_size])
+    settings_key = json.dumps([FORMAT, type(detector).__name__, detector.config.fps, detector.config.frame_size])
     if detector.config.fps is None:
-        shown += str(detector.config.max_length)
-    paths, orders = {}, []
+        settings_key += str(detector.config.max_length)
+    paths, jobs = {}, []
     for video in data.truth.videos:
         path, fps = Path(data.videos[video]), data.rate_of(video)
-        key = hashlib.sha256(f"{shown} {json.dumps([str(video), *source_state(path, fps)])}".encode()).hexdigest()[:24]
+        key = hashlib.sha256(
+            f"{settings_key} {json.dumps([str(video), *source_state(path, fps)])}".encode()
+        ).hexdigest()[:24]
         paths[video] = folder / f"film-{key}.npy"
         if not paths[video].exists():
-            orders.append(_Order(video, path, fps, paths[video]))
-    work = partial(_reading, name, dict(settings))
-    for done, _ in enumerate(worked(work, orders, config.jobs or cores()), 1):
+            jobs.append(_ReadJob(video, path, fps, paths[video]))
+    work = partial(_start_reader, name, dict(settings))
+    for done, _ in enumerate(map_unordered(work, jobs, config.jobs or available_cpus()), 1):
         if progress is not None:
-            progress(done, len(orders))
+            progress(done, len(jobs))
     return paths
 
 
-def _reading(name: str, settings: dict[str, Any]) -> Callable[[_Order], None]:
+def _start_reader(name: str, settings: dict[str, Any]) -> Callable[[_ReadJob], None]:
     import cv2
 
     cv2.setNumThreads(1)
     torch.set_num_threads(1)
     detector: Any = load_detector(name, **settings)
-    return partial(_read, detector)
+    return partial(_write_pixels, detector)
 
 
-def _read(detector: FrameDetector[Any], order: _Order) -> None:
+def _write_pixels(detector: FrameDetector[Any], job: _ReadJob) -> None:
     """Write the pixels of a video."""
     try:
-        with Reader(order.path, threads=1, fps=order.fps) as reader:
-            taken, rate = detector.wanted(len(reader), mean_rate(reader.pts, reader.fps))
-            noted = {"rate": float(rate), "duration": float(reader.end_s)}
+        with Reader(job.path, threads=1, fps=job.fps) as reader:
+            indices, rate = detector.sample_indices(len(reader), mean_rate(reader.pts, reader.fps))
+            info = {"rate": float(rate), "duration": float(reader.end_s)}
             parts = []
-            for lo in range(0, len(taken), AT_ONCE):
-                block = torch.from_numpy(gather(reader, taken[lo : lo + AT_ONCE]))
+            for lo in range(0, len(indices), AT_ONCE):
+                block = torch.from_numpy(gather(reader, indices[lo : lo + AT_ONCE]))
                 small = detector.shrunk(block.permute(0, 3, 1, 2).float())
                 parts.append(small.round().clamp(0, 255).byte().permute(0, 2, 3, 1).numpy())
     except JostleError as error:
-        error.add_note(f"while reading {order.name} to learn from it")
+        error.add_note(f"while reading {job.name} to learn from it")
         raise
-    write_text(order.out.with_suffix(".json"), [json.dumps(noted), "\n"])
-    part = order.out.with_name(f".{order.out.name}.part-{os.getpid()}")
+    write_text(job.out.with_suffix(".json"), [json.dumps(info), "\n"])
+    part = job.out.with_name(f".{job.out.name}.part-{os.getpid()}")
     try:
         with part.open("wb") as file:
             np.save(file, np.concatenate(parts))
-        os.replace(part, order.out)
+        os.replace(part, job.out)
     finally:
         part.unlink(missing_ok=True)
 
 
-def _films(data: Dataset, prefix: str, paths: Mapping[str, Path]) -> list[Film]:
-    truth, made = data.truth, []
+def _films(data: Dataset, prefix: str, paths: Mapping[str, Path]) -> list[TrainingFilm]:
+    truth, films = data.truth, []
     for row, video in enumerate(truth.videos):
-        frames, noted = np.load(paths[video], mmap_mode="r"), read_json(paths[video].with_suffix(".json"))
-        mine, rate = truth.video == row, float(noted["rate"])
+        frames, info = np.load(paths[video], mmap_mode="r"), read_json(paths[video].with_suffix(".json"))
+        mine, rate = truth.video == row, float(info["rate"])
         times = np.stack([truth.start[mine], truth.end[mine]], axis=1)
         segments, labels = (times * rate).astype(np.float32), truth.label[mine].astype(np.int64)
-        made.append(Film(prefix + video, frames, segments, labels, rate, float(noted["duration"])))
-    return made
+        films.append(TrainingFilm(prefix + video, frames, segments, labels, rate, float(info["duration"])))
+    return films
 
 
-def numbered(films: Sequence[Film], numbers: npt.NDArray[np.int64]) -> list[Film]:
-    """The same with the detector's class numbers in place of the truth's."""
+def renumber_classes(films: Sequence[TrainingFilm], numbers: npt.NDArray[np.int64]) -> list[TrainingFilm]:
+    """Replace the truth's class numbers by the detector's."""
     return [replace(film, labels=numbers[film.labels]) for film in films]

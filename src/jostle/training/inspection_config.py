@@ -1,4 +1,4 @@
-"""What a training run of an inspector is made of, as a TOML file says it."""
+"""Settings of inspector training, as read from a TOML file."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ RANDOM = "random"  # weights to start from: none
 
 @dataclass(frozen=True)
 class FootageConfig:
-    """Which videos to learn from; no labels are needed, for jostle strikes them itself.
+    """Training videos; no labels are needed, since jostle corrupts them itself.
 
     Attributes:
-        videos: folder of videos whose frames are taken for clean.
-        select: share of the videos that is held out, to choose the epoch and the thresholds by.
-        piece: frames of a video that are taken at once.
-        pieces: of each video at most so many, evenly spread.
-        cache: where what was seen of films is kept; `none` for the usual place.
-        jobs: processes that make it; `none` for one a core.
+        videos: folder of videos, which are assumed to be clean.
+        select: share of the videos held out to choose the epoch and the thresholds.
+        piece: frames of a piece of a video.
+        pieces: largest number of pieces of a video, evenly spread.
+        cache: folder of cached descriptors; `none` for the default one.
+        jobs: worker processes; `none` for one a core.
     """
 
     videos: str
@@ -35,19 +35,21 @@ class FootageConfig:
         if not 0 <= self.select < 1:
             raise BadValue(f"data: select is a share from 0 to below 1, got {self.select}")
         if self.piece < 16 or self.pieces < 1:
-            raise BadValue(f"data: piece is 16 frames at least and pieces 1; got {self.piece} and {self.pieces}")
+            raise BadValue(
+                f"data: piece must be at least 16 frames and pieces at least 1; got {self.piece} and {self.pieces}"
+            )
 
 
 @dataclass(frozen=True)
 class StretchesConfig:
-    """What befalls the films.
+    """Corruption of the training videos.
 
     Attributes:
         specs: corruptions to draw from, each as likely, so that one named twice is drawn twice as often; empty for
             all that change pictures.
-        severities: drawn for those whose spec names none.
-        each: stretches that are struck in a piece of a film.
-        lengths: frames of a stretch, the least and the greatest; short ones are as likely as long ones.
+        severities: severities to draw from for specs without one.
+        each: corrupted spans in a piece of a film.
+        lengths: least and greatest length of a span in frames, drawn log-uniformly.
     """
 
     specs: tuple[str, ...] = ()
@@ -66,7 +68,7 @@ class StretchesConfig:
 
 @dataclass(frozen=True)
 class InspectorOptimiserConfig(OptimiserConfig):
-    """How long and how fast to learn; the defaults suit an inspector that begins as jostle's own.
+    """Optimiser settings; the defaults suit fine-tuning of the bundled inspector.
 
     Attributes:
         batch: windows in a step.
@@ -82,18 +84,18 @@ class InspectorOptimiserConfig(OptimiserConfig):
 
 @dataclass(frozen=True)
 class InspectionConfig:
-    """A training run of an inspector.
+    """Settings of a training run of an inspector.
 
     Attributes:
         task: `inspection`.
-        data: what to learn from.
-        strikes: what is done to it.
-        optimiser: how long and how fast.
-        window: frames that are looked at in a row.
-        windows: of an epoch.
-        alarms: share of the clean frames held out that may be taken for struck ones; the thresholds follow.
-        weights: `jostle` to begin as the one that comes along, `random` to begin by chance, or a file.
-        seed: of the films, the first weights and the windows.
+        data: training data.
+        strikes: corruption of the training data.
+        optimiser: optimiser settings.
+        window: frames of a window.
+        windows: windows of an epoch.
+        alarms: false-alarm rate on held-out clean frames, by which the thresholds are chosen.
+        weights: `jostle` to start from the bundled inspector, `random`, or a file.
+        seed: seed of the films, the initial weights and the windows.
         score_every: epochs between two scores; the last epoch is always scored.
         device: `auto`, `cpu` or `cuda`.
         save_every: seconds between two checkpoints.

@@ -1,4 +1,4 @@
-"""How well an inspector does: what it finds of each strike by itself, and what it takes for damage in clean films."""
+"""Scores of an inspector: recall of each corruption, and false alarms in clean films."""
 
 from __future__ import annotations
 
@@ -10,92 +10,96 @@ import numpy.typing as npt
 import torch
 from torch import nn
 
-from jostle.mending.blank_frames import are_blank, lost_in_video
+from jostle.mending.blank_frames import find_blank, find_lost_in_video
 from jostle.training.descriptor_bank import FilmBank
 
-ALARMS = 1 / 200  # clean frames that may be taken for struck ones
-WHOLE = "whole "  # what the kind of a strike begins with that is looked at as a video by itself
-LEAST, MOST = 0.02, 0.995  # a threshold lies between
+ALARMS = 1 / 200  # false-alarm rate among clean frames
+WHOLE = "whole "  # prefix of the kind of a span that is inspected as a video by itself
+LEAST, MOST = 0.02, 0.995  # bounds of a threshold
 
 Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
-    """What was said of one film that was clean, or struck once.
+class FilmProbabilities:
+    """Predictions for one film that is clean, or has one corrupted span.
 
     Attributes:
-        kind: what struck it, empty where nothing did.
-        struck: probabilities of the frames that were, as far as it can be seen.
-        beside: of the other frames of that film.
-        clean: of the frames of a film that nothing struck.
+        kind: the corruption, empty for none.
+        damaged: probabilities of the visibly corrupted frames.
+        beside: probabilities of the other frames of that film.
+        clean: probabilities of the frames of a clean film.
     """
 
     kind: str
-    struck: Floats
+    damaged: Floats
     beside: Floats
     clean: Floats
 
 
 @torch.inference_mode()
-def answers(network: nn.Module, bank: FilmBank, device: torch.device, *, blank_rule: bool = False) -> list[Answer]:
-    """What a network says of each film of a bank, clean, and then with each of its strikes alone.
+def predict_films(
+    network: nn.Module, bank: FilmBank, device: torch.device, *, blank_rule: bool = False
+) -> list[FilmProbabilities]:
+    """Run a network on each film of a bank: clean, and then with each of its corrupted spans alone.
 
     Args:
-        blank_rule: whether the rule for frames that show nothing stands beside the network, as in an `Inspector`.
+        blank_rule: whether to apply the rule for blank frames as well, as in an `Inspector`.
     """
     network.eval()
     none = np.zeros(0, np.float32)
-    made = []
+    results = []
 
-    def said(rows: npt.NDArray[np.int64]) -> Floats:
-        glances = bank.frames[rows]
-        told: Floats = network(torch.from_numpy(glances)[None].to(device))[0].float().sigmoid().cpu().numpy()
+    def predict(rows: npt.NDArray[np.int64]) -> Floats:
+        descriptors = bank.frames[rows]
+        probabilities: Floats = (
+            network(torch.from_numpy(descriptors)[None].to(device))[0].float().sigmoid().cpu().numpy()
+        )
         if blank_rule:
-            told[lost_in_video(are_blank(glances), lambda a, b: glances[a:b])] = 1.0
-        return told
+            probabilities[find_lost_in_video(find_blank(descriptors), lambda a, b: descriptors[a:b])] = 1.0
+        return probabilities
 
     for film in bank.films:
         rows = film.first + np.arange(film.count)
-        made.append(Answer("", none, none, said(rows)))
-        for strike in film.strikes:
-            here = strike.first + np.arange(strike.count)
-            kind = strike.kind.rpartition("/")[2].partition(":")[0]
-            if strike.kind.startswith(WHOLE):
-                made.append(Answer(WHOLE + kind.removeprefix(WHOLE), said(here), none, none))
+        results.append(FilmProbabilities("", none, none, predict(rows)))
+        for span in film.spans:
+            here = span.first + np.arange(span.count)
+            kind = span.kind.rpartition("/")[2].partition(":")[0]
+            if span.kind.startswith(WHOLE):
+                results.append(FilmProbabilities(WHOLE + kind.removeprefix(WHOLE), predict(here), none, none))
                 continue
             changed = rows.copy()
-            changed[strike.at : strike.at + strike.count] = here
-            told = said(changed)
+            changed[span.at : span.at + span.count] = here
+            probabilities = predict(changed)
             hit = np.zeros(film.count, np.bool_)
-            hit[strike.at : strike.at + strike.count] = True
-            beside = told[~hit]
-            made.append(Answer(kind, told[hit][bank.visible[here]], beside, none))
-    return made
+            hit[span.at : span.at + span.count] = True
+            beside = probabilities[~hit]
+            results.append(FilmProbabilities(kind, probabilities[hit][bank.visible[here]], beside, none))
+    return results
 
 
-def threshold_at(told: Sequence[Answer], alarms: float) -> float:
-    """The lowest threshold at which no more than so many of the clean frames are taken for struck ones.
+def threshold_at(films: Sequence[FilmProbabilities], alarms: float) -> float:
+    """Return the lowest threshold with at most this share of false alarms among clean frames.
 
     >>> clean = np.linspace(0, 0.5, 1001, dtype=np.float32)
     >>> none = np.zeros(0, np.float32)
-    >>> round(threshold_at([Answer("", none, none, clean)], 0.01), 3)
+    >>> round(threshold_at([FilmProbabilities("", none, none, clean)], 0.01), 3)
     0.495
     """
-    clean = np.sort(np.concatenate([one.clean for one in told]))[::-1]
+    clean = np.sort(np.concatenate([one.clean for one in films]))[::-1]
     if not len(clean):
         return 0.5
     allowed = min(int(alarms * len(clean)), len(clean) - 1)
     return float(np.clip(np.nextafter(clean[allowed], np.float32(1)), LEAST, MOST))
 
 
-def false_alarms(told: Sequence[Answer], threshold: float) -> float:
-    """The share of frames of clean films that are taken for struck ones."""
-    clean = np.concatenate([one.clean for one in told])
+def false_alarms(films: Sequence[FilmProbabilities], threshold: float) -> float:
+    """Return the share of frames of clean films that are classified as damaged."""
+    clean = np.concatenate([one.clean for one in films])
     return float((clean >= threshold).mean()) if len(clean) else 0.0
 
 
-def found(told: Sequence[Answer], threshold: float) -> float:
-    """The share of struck frames that is found, each strike counted alike."""
-    shares = [float((one.struck >= threshold).mean()) for one in told if len(one.struck)]
+def recall(films: Sequence[FilmProbabilities], threshold: float) -> float:
+    """Return the share of damaged frames that are found, averaged over spans."""
+    shares = [float((one.damaged >= threshold).mean()) for one in films if len(one.damaged)]
     return float(np.mean(shares)) if shares else 0.0

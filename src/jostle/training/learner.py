@@ -1,4 +1,4 @@
-"""What the loop needs of a task: a model, what it learns from in each step, and how well it does."""
+"""Interface between the training loop and a task: a model, its losses and its score."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Losses = dict[str, Tensor]
 
 
 class Learner(ABC):
-    """A model and its data.
+    """A model and its training data.
 
     Attributes:
-        name: what the model is known by.
-        model: what learns.
-        steps_an_epoch: steps in which everything is seen once; what fills no step is left out.
-        counts: how many there are to `learn` from and to `choose` by.
-        chosen_by: what the score of an epoch is called.
-        running: a number that moves along from step to step, and is kept with the checkpoint.
-        rates: share of the learning rate that parameters have with this in their names; all others have all of it.
+        name: name of the model.
+        model: the network that is trained.
+        steps_an_epoch: steps of one pass over the data; an incomplete last step is dropped.
+        counts: number of items to `learn` from and to `choose` by.
+        chosen_by: name of the score of an epoch.
+        running: running statistic that is saved with the checkpoint.
+        rates: share of the learning rate for parameters with this in their names; 1 for all others.
     """
 
     name: str
@@ -43,44 +43,44 @@ class Learner(ABC):
 
     @abstractmethod
     def losses(self, epoch: int, step: int) -> Iterator[Losses]:
-        """The losses of each batch of a step of an epoch; `total` is what is learned by."""
+        """Yield the losses of each batch of a step; `total` is minimised."""
 
     @abstractmethod
     def score(self, average: Average) -> float | None:
-        """How well the averaged weights do on what is held out; None if nothing is."""
+        """Return the score of the averaged weights on held-out data; None if nothing is held out."""
 
     @abstractmethod
-    def described(self) -> dict[str, str]:
-        """What is noted beside the weights."""
+    def metadata(self) -> dict[str, str]:
+        """Return the metadata to store with the weights."""
 
     @abstractmethod
-    def deciding(self) -> Iterator[bytes]:
-        """Whatever of the data decides the result."""
+    def fingerprint_parts(self) -> Iterator[bytes]:
+        """Yield the parts of the data that determine the result, as bytes to hash."""
 
     def ready(self) -> None:
-        """Have the model learn in the step that comes."""
+        """Put the model into training mode for the next step."""
         self.model.train()
 
     def snapshot(self) -> Any:
-        """What a step changes besides the weights."""
+        """Return a copy of the buffers, which a step changes besides the weights."""
         return {name: value.clone() for name, value in self.model.named_buffers()}
 
     @torch.no_grad()
     def undo(self, snapshot: Any) -> None:
-        """Put back what a bad step has changed."""
+        """Restore the buffers after a bad step."""
         for name, value in self.model.named_buffers():
             value.copy_(snapshot[name])
 
 
 def mean_losses(own: Sequence[DetectorLosses]) -> Losses:
-    """A detector's losses by name, each the mean over the inputs that it learns from."""
+    """Return a detector's losses by name, each averaged over the inputs."""
     names = ("total", "classification", "regression")
-    made = {name: torch.stack([getattr(losses, name) for losses in own]).mean() for name in names}
-    return made | {name: torch.stack([losses.others[name] for losses in own]).mean() for name in own[0].others}
+    means = {name: torch.stack([getattr(losses, name) for losses in own]).mean() for name in names}
+    return means | {name: torch.stack([losses.others[name] for losses in own]).mean() for name in own[0].others}
 
 
 def steps_in(count: int, what: str, config: OptimiserConfig, processes: Processes) -> int:
-    """Steps of an epoch over so many things.
+    """Return the number of steps of an epoch over `count` items.
 
     Raises:
         BadValue: if there are too few, or a batch cannot be shared by the processes.
@@ -98,7 +98,7 @@ def steps_in(count: int, what: str, config: OptimiserConfig, processes: Processe
 
 
 def with_average(model: nn.Module, average: Average) -> _Lent:
-    """Lend the model the averaged weights, for as long as a block runs."""
+    """Return a context manager that loads the averaged weights into the model."""
     return _Lent(model, average)
 
 
@@ -116,7 +116,7 @@ class _Lent:
 
 
 def folder_for(folder: Path) -> Path:
-    """The folder, which need not be there yet.
+    """Create the folder of a run if it is missing.
 
     Raises:
         BadValue: if it is a file.

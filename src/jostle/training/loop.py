@@ -1,4 +1,4 @@
-"""The training loop: draws keyed by step and content, one checkpoint, the same weights however often it was stopped.
+"""Training loop with draws keyed by step and content, so that resumed runs give the same weights.
 
 Under `torchrun` every process takes its share of each batch, and gradients are added up, so that the result is that
 of one process.
@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from jostle.core.config import settings_as_dict
+from jostle.core.config import settings_as_dict, with_former_keys
 from jostle.core.random import key_for
 from jostle.errors import DataError, SourceChanged
 from jostle.io.files.atomic import write_text
-from jostle.io.files.lock import Ownership
+from jostle.io.files.lock import FolderLock
 from jostle.models.checkpoints import write_weights
 from jostle.training.checkpoint import Log, Progress, load_state, save_state
 from jostle.training.detection import DetectionLearner
@@ -30,7 +30,7 @@ from jostle.training.detection_config import TrainingConfig
 from jostle.training.distributed import Processes
 from jostle.training.end_to_end import EndToEndLearner
 from jostle.training.end_to_end_config import FrameTrainingConfig
-from jostle.training.events import Intent, Moment, Watch
+from jostle.training.events import TrainingPlan, TrainingProgress, Watch
 from jostle.training.inspection import InspectionLearner
 from jostle.training.inspection_config import InspectionConfig
 from jostle.training.learner import Learner, folder_for
@@ -44,19 +44,19 @@ Config = TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionCo
 
 
 @dataclass(frozen=True)
-class Trained:
-    """A finished run.
+class TrainingResult:
+    """Result of a finished run.
 
     Attributes:
-        folder: where it lies.
-        weights: the averaged weights of the best epoch, or of the last where none was chosen.
-        score: of that epoch, None where none was chosen.
-        epoch: which one it was, from 1.
-        steps: optimisation steps that were taken.
-        skipped: steps that were left out, as their loss or gradient was not finite.
-        chosen_by: what that score is called.
+        folder: folder of the run.
+        weights: averaged weights of the best epoch, or of the last if none was chosen.
+        score: score of that epoch, None if none was chosen.
+        epoch: that epoch, from 1.
+        steps: number of optimisation steps.
+        skipped: number of steps skipped because their loss or gradient was not finite.
+        chosen_by: name of the score.
         first_loss: mean loss of the first epoch.
-        last_loss: and of the last.
+        last_loss: mean loss of the last epoch.
     """
 
     folder: Path
@@ -71,42 +71,42 @@ class Trained:
 
 
 class Trainer:
-    """One run in one folder.
+    """One training run in one folder.
 
     Args:
-        config: what to train.
-        folder: where checkpoints, log and weights go; a run that was stopped there goes on.
-        watch: told how far the making of what is learned from has come.
+        config: settings of the run.
+        folder: folder of checkpoints, log and weights; a stopped run there is resumed.
+        watch: called with the progress of the data preparation.
     """
 
     def __init__(self, config: Config, folder: Path, watch: Watch | None = None) -> None:
         self.config, self.folder = config, folder
         self.processes = Processes.join(config.device)
-        self.learner = learner_of(config, self.processes, watch)
+        self.learner = make_learner(config, self.processes, watch)
         self.optimiser = make_optimiser(self.learner.model, config.optimiser, self.learner.rates)
         self.average = Average(self.learner.model, config.optimiser.average, ramp=config.optimiser.average_ramp)
         self.progress = Progress(loss_normalizer=self.learner.running)
         self.steps_an_epoch = self.learner.steps_an_epoch
 
-    def run(self, on_step: OnStep | None = None, watch: Watch | None = None) -> Trained:
-        """Train to the end, from wherever the folder stands.
+    def run(self, on_step: OnStep | None = None, watch: Watch | None = None) -> TrainingResult:
+        """Train to the end, resuming from the checkpoint of the folder.
 
         Raises:
             ResourceError: if another process trains into the folder, or the disk is full.
         """
-        with Ownership(self.folder) if self.processes.first else nullcontext():
+        with FolderLock(self.folder) if self.processes.first else nullcontext():
             return self._run(on_step, watch)
 
-    def _run(self, on_step: OnStep | None, watch: Watch | None) -> Trained:
+    def _run(self, on_step: OnStep | None, watch: Watch | None) -> TrainingResult:
         log = Log(self.folder, tensorboard=self.config.tensorboard and self.processes.first)
         self._resume(log)
-        intent = self._intent()
-        total = intent.steps
-        if intent.warning and self.processes.first:
-            warnings.warn(intent.warning, stacklevel=4)
-            log.write({"event": "warning", "step": self.progress.step, "message": intent.warning})
+        plan = self._plan()
+        total = plan.steps
+        if plan.warning and self.processes.first:
+            warnings.warn(plan.warning, stacklevel=4)
+            log.write({"event": "warning", "step": self.progress.step, "message": plan.warning})
         if watch is not None:
-            watch(intent)
+            watch(plan)
         saved = time.monotonic()
         with torch.random.fork_rng(devices=[self.processes.device] if self.processes.device.type == "cuda" else []):
             while self.progress.step < total:
@@ -117,7 +117,7 @@ class Trainer:
                 if self.progress.step % self.steps_an_epoch == 0:
                     self._close_epoch(log, epoch, last=self.progress.step == total)
                 if watch is not None:
-                    watch(self._moment(epoch, total))
+                    watch(self._current_progress(epoch, total))
                 if self.progress.step < total and time.monotonic() - saved < self.config.save_every:
                     continue
                 self._save()
@@ -169,9 +169,9 @@ class Trainer:
                 fault="F95",
             )
 
-    def _intent(self) -> Intent:
+    def _plan(self) -> TrainingPlan:
         counts = self.learner.counts
-        return Intent(
+        return TrainingPlan(
             self.learner.name,
             self.config.optimiser,
             self.steps_an_epoch,
@@ -180,11 +180,11 @@ class Trainer:
             self.progress.step,
         )
 
-    def _moment(self, epoch: int, total: int) -> Moment:
+    def _current_progress(self, epoch: int, total: int) -> TrainingProgress:
         progress, name = self.progress, self.learner.chosen_by
         loss = progress.epoch_loss / progress.epoch_steps if progress.epoch_steps else progress.last_loss
         score = progress.scores[-1][name] if progress.scores else None
-        return Moment(progress.step, total, epoch + 1, loss, name, score, progress.best)
+        return TrainingProgress(progress.step, total, epoch + 1, loss, name, score, progress.best)
 
     def _close_epoch(self, log: Log, epoch: int, *, last: bool) -> None:
         progress = self.progress
@@ -215,33 +215,33 @@ class Trainer:
     def _resume(self, log: Log) -> None:
         fingerprint = self._fingerprint()
         self.progress.fingerprint = fingerprint
-        found = load_state(self.folder, self.learner.model, self.optimiser, self.average)
-        if found is None:
+        progress = load_state(self.folder, self.learner.model, self.optimiser, self.average)
+        if progress is None:
             if self.processes.first:
-                described = {
+                record = {
                     "config": settings_as_dict(self.config),
                     "torch": torch.__version__,
                     "fingerprint": fingerprint,
                     "videos": self.learner.counts,
                 }
-                write_text(self.folder / "train.json", [json.dumps(described, indent=2), "\n"])
+                write_text(self.folder / "train.json", [json.dumps(record, indent=2), "\n"])
                 log.trim(0)
             return
-        if found.fingerprint != fingerprint:
+        if progress.fingerprint != fingerprint:
             raise SourceChanged(
                 f"{self.folder} holds a run with other settings or data; train into another folder, or remove it",
                 fault="F72",
             )
-        self.progress = found
-        self.learner.running = found.loss_normalizer
+        self.progress = progress
+        self.learner.running = progress.loss_normalizer
         if self.processes.first:
-            log.trim(found.step)
+            log.trim(progress.step)
 
-    def _finish(self) -> Trained:
+    def _finish(self) -> TrainingResult:
         if self.processes.first:
             self._write_weights("last.safetensors")
         chosen = "best.safetensors" if self.progress.best is not None else "last.safetensors"
-        return Trained(
+        return TrainingResult(
             folder=self.folder,
             weights=self.folder / chosen,
             score=self.progress.best,
@@ -254,23 +254,23 @@ class Trainer:
         )
 
     def _write_weights(self, name: str) -> None:
-        write_weights(self.average.weights, self.folder / name, metadata=self.learner.described())
+        write_weights(self.average.weights, self.folder / name, metadata=self.learner.metadata())
 
     def _fingerprint(self) -> str:
-        """Of all that decides the result: the settings, the data and the first weights."""
-        deciding = settings_as_dict(self.config)
+        """Return a hash of all that determines the result: settings, data and initial weights."""
+        settings = with_former_keys(settings_as_dict(self.config))
         for name in ("device", "save_every", "tensorboard"):
-            del deciding[name]
-        made = hashlib.sha256(json.dumps(deciding, sort_keys=True).encode())
-        for part in self.learner.deciding():
-            made.update(part)
+            del settings[name]
+        digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+        for part in self.learner.fingerprint_parts():
+            digest.update(part)
         for name, value in self.learner.model.state_dict().items():
-            made.update(f"{name} {value.double().sum():.9e}".encode())
-        return made.hexdigest()
+            digest.update(f"{name} {value.double().sum():.9e}".encode())
+        return digest.hexdigest()
 
 
-def learner_of(config: Config, processes: Processes, watch: Watch | None = None) -> Learner:
-    """What the settings are about."""
+def make_learner(config: Config, processes: Processes, watch: Watch | None = None) -> Learner:
+    """Create the learner for the settings of a task."""
     if isinstance(config, InspectionConfig):
         return InspectionLearner(config, processes, watch)
     if isinstance(config, RecognitionConfig):
@@ -280,6 +280,6 @@ def learner_of(config: Config, processes: Processes, watch: Watch | None = None)
     return DetectionLearner(config, processes)
 
 
-def train(config: Config, folder: Path, *, on_step: OnStep | None = None, watch: Watch | None = None) -> Trained:
-    """Train, or go on with a run that was stopped; see `TrainingConfig`, `RecognitionConfig`, `InspectionConfig`."""
+def train(config: Config, folder: Path, *, on_step: OnStep | None = None, watch: Watch | None = None) -> TrainingResult:
+    """Train, or resume a stopped run; see `TrainingConfig`, `RecognitionConfig`, `InspectionConfig`."""
     return Trainer(config, folder_for(folder), watch).run(on_step, watch)

@@ -1,4 +1,4 @@
-"""How the numbers of a clip lie in a GPU's memory while a network learns from it."""
+"""Memory layout and precision of clips on a GPU during training."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 
 def channels_last_on_gpu(network: nn.Module, device: torch.device) -> None:
-    """Have 3D convolutions of a network on a GPU read clips with their channels last, as they are faster so.
+    """Make the 3D convolutions of a network on a GPU read their inputs channels-last, which is faster.
 
-    It is done to what they read and not to their weights: those lie as files and optimisers have them.
+    Only inputs are converted, so that weights keep the layout of files and optimisers.
     """
     if device.type != "cuda":
         return
@@ -23,9 +23,9 @@ def _last(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 def half_on_gpu(precision: str, device: torch.device) -> torch.autocast:
-    """A context in which a GPU computes in bfloat16 if that is asked for.
+    """Return a context in which a GPU computes in bfloat16 if the precision says so.
 
     A CPU gains nothing from it, and on one without such arithmetic torch would turn its fast kernels off for good.
     """
-    wanted = precision == "bfloat16" and device.type == "cuda"
-    return torch.autocast(device.type, torch.bfloat16, enabled=wanted)
+    enabled = precision == "bfloat16" and device.type == "cuda"
+    return torch.autocast(device.type, torch.bfloat16, enabled=enabled)

@@ -1,4 +1,4 @@
-"""How weights move: by which method, which of them decay and how fast, and the average of all weights."""
+"""Optimisers with parameter groups, and the running average of the weights."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jostle.models.detection.blocks.sgp import Depthwise
 from jostle.training.schedule import OptimiserConfig, decay_at
 
 
-def decaying(model: nn.Module) -> frozenset[str]:
-    """Names of the parameters that decay: the weights of convolutions and linear layers."""
+def decayed_parameters(model: nn.Module) -> frozenset[str]:
+    """Return the names of parameters with weight decay: weights of convolutions and linear layers."""
     kinds = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.Linear, Depthwise)
     return frozenset(
         f"{name}.weight" if name else "weight" for name, module in model.named_modules() if isinstance(module, kinds)
@@ -24,19 +24,19 @@ def decaying(model: nn.Module) -> frozenset[str]:
 def make_optimiser(
     model: nn.Module, config: OptimiserConfig, rates: Mapping[str, float] = MappingProxyType({})
 ) -> torch.optim.Optimizer:
-    """The method with two groups, what decays and what does not; and two more for each rate that some names have.
+    """Create the optimiser, with groups by weight decay and by learning rate.
 
     Args:
         rates: share of the learning rate by a part of a parameter's name, of several the first that is in it; kept with
             the group as `share`.
     """
     named = list(model.named_parameters())
-    decay = decaying(model) if config.decays == "convolutions" else frozenset(name for name, _ in named)
+    decay = decayed_parameters(model) if config.decays == "convolutions" else frozenset(name for name, _ in named)
     groups: list[dict[str, Any]] = []
     for part, share in {"": 1.0, **rates}.items():
         mine = [(n, p) for n, p in named if next((some for some in rates if some in n), "") == part]
-        for wanted, value in ((True, config.weight_decay), (False, 0.0)):
-            params = [p for name, p in mine if (name in decay) == wanted and p.requires_grad]
+        for decays, value in ((True, config.weight_decay), (False, 0.0)):
+            params = [p for name, p in mine if (name in decay) == decays and p.requires_grad]
             if params or not part:
                 groups.append({"params": params, "weight_decay": value, "share": share})
     fused = bool(named) and named[0][1].is_cuda  # one kernel for all parameters

@@ -1,4 +1,4 @@
-"""A training file: its `task` says which settings it holds."""
+"""Reading of training files, whose `task` selects the settings class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TASKS: dict[str, type[Settings]] = {
 
 
 def read_training(path: str | Path, overrides: Iterable[str] = ()) -> Settings:
-    """The settings of a run; a file without a task is of detection.
+    """Read the settings of a run; a file without a task is for detection.
 
     Raises:
         BadValue: the file is not TOML, its task is not known, or it holds a key or a value that settings do not have.

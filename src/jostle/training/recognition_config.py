@@ -1,4 +1,4 @@
-"""What a training run of a recogniser is made of, as a TOML file says it."""
+"""Settings of recogniser training, as read from a TOML file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from jostle.core.plugins import is_place
+from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
 from jostle.training.detection_config import check_select
 from jostle.training.schedule import OptimiserConfig
@@ -14,23 +14,22 @@ from jostle.training.schedule import OptimiserConfig
 
 @dataclass(frozen=True)
 class ClipsConfig:
-    """Which clips to learn from, and how each is shown.
+    """Training clips and their augmentation.
 
     Attributes:
         dataset: a data set for recognition, or of frames, by name.
-        root: its folder; `none` for one that is made.
+        root: its folder; `none` for a generated one.
         train: subset to learn from.
         select: subset to choose the best epoch by, or a share of the clips that is held out for it; 0 keeps the last
             epoch. Never the test set.
         classes: only clips of these classes are learned from, numbered in this order; empty for all of the data set.
-        seeds: of a data set that is made; clips of all of them are learned from, and the first gives those to choose
-            by.
-        span: least and greatest share of a clip's length that is shown, drawn anew every epoch.
+        seeds: seeds of a generated data set; all are used for training, and the first for held-out clips.
+        span: least and greatest share of a clip's length to use, drawn anew every epoch.
         shift: largest move of the picture, as a share of its side.
-        mirror: show half of the clips mirrored; only where no class is told by left and right.
+        mirror: show half of the clips mirrored; only where no class depends on left and right.
         k: of a data set of frames, how many on either side of an anchor belong to its set.
-        denser: frames kept of a clip for each that is shown, so that other ones can be shown in every epoch.
-        cache: folder that keeps the clips as they are read, so that the next run need not; `none` for the usual one.
+        denser: stored frames of a clip for each that is used, so that every epoch can use other ones.
+        cache: folder of cached clips; `none` for the default one.
         jobs: processes that read and corrupt; 0 for one a core.
     """
 
@@ -68,12 +67,12 @@ class ClipsConfig:
 
 @dataclass(frozen=True)
 class CorruptionsConfig:
-    """Corruptions that clips meet in training. Some draws of each clip are made once, before the first step.
+    """Corruptions in training; some versions of each clip are made once, before the first step.
 
     Attributes:
         specs: any corruptions; one is drawn for each version of a clip, all as likely.
-        severities: drawn for those whose spec names none.
-        share: chance that a clip is shown corrupted.
+        severities: severities to draw from for specs without one.
+        share: chance that a clip is corrupted.
         draws: corrupted versions of each clip.
     """
 
@@ -92,7 +91,7 @@ class CorruptionsConfig:
 
     @property
     def versions(self) -> int:
-        """Corrupted versions that are made of each clip."""
+        """Number of corrupted versions of each clip."""
         return self.draws if self.specs and self.share else 0
 
 
@@ -138,7 +137,7 @@ class PatternsConfig:
 
 @dataclass(frozen=True)
 class RecogniserOptimiserConfig(OptimiserConfig):
-    """How long and how fast to learn; the defaults are those of our own small recognisers.
+    """Optimiser settings; the defaults are those of jostle's small recognisers.
 
     Attributes:
         batch: clips in a step.
@@ -153,7 +152,7 @@ class RecogniserOptimiserConfig(OptimiserConfig):
 
 @dataclass(frozen=True)
 class RecognitionConfig:
-    """A training run of a recogniser.
+    """Settings of a training run of a recogniser.
 
     Attributes:
         task: `recognition`.
@@ -161,17 +160,17 @@ class RecognitionConfig:
         model: a network of your own instead, `package.module:attribute`: a `torch.nn.Module` or a function that makes
             one, which is given the number of classes if it takes an argument.
         input: fields of its `InputSpec` to change; of a network that has no `spec`, `frames` and `size` at least.
-        data: what to learn from.
+        data: training data.
         corruptions: met in training.
         noise: likewise.
         patterns: likewise.
-        optimiser: how long and how fast.
+        optimiser: optimiser settings.
         loss: `own` learns from each clip, of sets of frames from the anchor; `all` from every frame of a set alike;
             `worst` from the one whose loss is largest, the pm-k loss of Shankar et al. (2021).
         smoothing: of the labels.
         weights: a file to start from, or `clean` or `robust` where such come with jostle; `none` to start from
             chance. Where it knows other classes, only the last layer is begun anew.
-        frozen_norms: keep the means and variances of batch norms as the weights have them, as is usual where batches
+        frozen_norms: keep the means and variances of batch norms as the weights have them, as is common where batches
             are small; their scales are learned on.
         seed: of the first weights, the order and everything that is drawn in training.
         score_every: epochs between two scores; the last epoch is always scored.
@@ -206,7 +205,7 @@ class RecognitionConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.smoothing < 1:
             raise BadValue(f"smoothing lies from 0 to below 1, got {self.smoothing}")
-        if self.model is not None and not is_place(self.model):
+        if self.model is not None and not is_import_path(self.model):
             raise BadValue(f"model is package.module:attribute, a network of your own, not {self.model!r}; a "
                            "registered one is named by recogniser")  # fmt: skip
 
@@ -215,5 +214,5 @@ class RecognitionConfig:
 
     @property
     def trained(self) -> str:
-        """What is trained, by name or place."""
+        """Name or import path of the model."""
         return self.model or self.recogniser

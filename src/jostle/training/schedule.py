@@ -1,4 +1,4 @@
-"""How long and how fast to learn: the settings, the rate of each step, and how fast the average forgets."""
+"""Optimiser settings, learning-rate schedules and the decay of the weight average."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DROP = 0.1  # what a drop leaves of the rate
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """How long and how fast to learn; the defaults are ActionFormer's for THUMOS14.
+    """Optimiser settings; the defaults are ActionFormer's for THUMOS14.
 
     Attributes:
         lr: learning rate at its highest.
@@ -96,12 +96,12 @@ class OptimiserConfig:
 
     @property
     def all_epochs(self) -> int:
-        """Epochs with the warm-up."""
+        """Number of epochs including the warm-up."""
         return self.warmup_epochs + self.epochs
 
 
 def learning_rate(config: OptimiserConfig, step: int, steps_an_epoch: int) -> float:
-    """The rate of a step, counted from 0: it rises evenly, then goes on as the schedule says.
+    """Return the learning rate of a step, counted from 0: linear warm-up, then the schedule.
 
     >>> config = OptimiserConfig(lr=1e-3, warmup_epochs=1, epochs=2)
     >>> [round(1e3 * learning_rate(config, step, 2), 5) for step in range(6)]
@@ -128,7 +128,7 @@ def _along_cosine(config: OptimiserConfig, part: float) -> float:
 
 
 def decay_at(decay: float, update: int, *, ramp: bool) -> float:
-    """The decay of an update of the average, counted from 1.
+    """Return the decay of an update of the average, counted from 1.
 
     >>> [round(decay_at(0.99, update, ramp=True), 3) for update in (1, 10, 90, 2000)]
     [0.091, 0.5, 0.9, 0.99]
@@ -137,7 +137,7 @@ def decay_at(decay: float, update: int, *, ramp: bool) -> float:
 
 
 def first_share(config: OptimiserConfig, steps: int) -> float:
-    """The share of the first weights that the average still has after so many steps.
+    """Return the share of the initial weights in the average after this many steps.
 
     >>> round(first_share(OptimiserConfig(average=0.99, average_ramp=False), 78), 3)
     0.457

@@ -1,4 +1,4 @@
-"""Choosing an epoch: by videos that are neither learned from nor tested on."""
+"""Selection of the best epoch on videos that are neither learned from nor tested on."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ from jostle.metrics.score import score
 from jostle.models.detection.config import DetectorConfig
 from jostle.models.detection.feature_detector import FeatureDetector
 from jostle.training.detection_config import DataConfig, TrainingConfig
-from jostle.training.feature_crops import Video, load_videos
+from jostle.training.feature_crops import FeatureVideo, load_videos
 from jostle.training.optimisation import Average
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """Videos to choose by, and how they are scored.
+    """Held-out videos and how they are scored.
 
     Attributes:
-        videos: held out.
-        truth: about them.
-        protocol: how they are scored.
-        tious: thresholds, the protocol's own or the one that the choice is by.
-        data: of the features: stride and window.
+        videos: held-out videos.
+        truth: their ground truth.
+        protocol: scoring protocol.
+        tious: thresholds, the protocol's own or the one of `chosen_by`.
+        data: settings of the features: stride and window.
     """
 
-    videos: list[Video]
+    videos: list[FeatureVideo]
     truth: Truth
     protocol: str
     tious: tuple[float, ...]
     data: DataConfig
 
     @classmethod
-    def of(cls, config: TrainingConfig, held_out: tuple[list[Video], Truth]) -> Selection:
-        """Videos held out, scored as the settings say."""
+    def of(cls, config: TrainingConfig, held_out: tuple[list[FeatureVideo], Truth]) -> Selection:
+        """Create the selection from the settings."""
         tious = thresholds(config.protocol, config.chosen_by)
         return cls(held_out[0], held_out[1], config.protocol, tious, config.data)
 
     def score(self, detector: FeatureDetector[Any], average: Average) -> float:
-        """Mean average precision of the averaged weights."""
+        """Return the mean average precision of the averaged weights."""
         learned = {name: value.clone() for name, value in detector.state_dict().items()}
         detector.load_state_dict(average.weights)
         try:
-            found = detect_all(detector, self.videos, self.data)
+            predictions = detect_all(detector, self.videos, self.data)
         finally:
             detector.load_state_dict(learned)
-        return score(found, self.truth, protocol=self.protocol, tious=self.tious).average_map
+        return score(predictions, self.truth, protocol=self.protocol, tious=self.tious).average_map
 
 
 def thresholds(protocol: str, chosen_by: str) -> tuple[float, ...]:
-    """Read `chosen_by`: `average_map`, or `map@0.5`.
+    """Parse `chosen_by`: `average_map`, or `map@0.5`.
 
     Raises:
         BadValue: if it is neither.
@@ -77,27 +77,27 @@ def thresholds(protocol: str, chosen_by: str) -> tuple[float, ...]:
 
 
 def held_out_names(names: Sequence[str], share: float, seed: int) -> set[str]:
-    """A share of the videos, drawn by their names; one at least."""
+    """Draw a share of the videos by their names; at least one."""
     by_name = sorted(names)
     order = rng_for(seed, "held out", *by_name).permutation(len(by_name))
     return {by_name[i] for i in order[: max(1, round(share * len(by_name)))]}
 
 
-def detect_all(detector: FeatureDetector[Any], videos: Sequence[Video], data: DataConfig) -> Predictions:
-    """What a detector finds in each video."""
-    found: dict[str, Segments] = {}
+def detect_all(detector: FeatureDetector[Any], videos: Sequence[FeatureVideo], data: DataConfig) -> Predictions:
+    """Run a detector on each video."""
+    detections: dict[str, Segments] = {}
     stride, window = data.grid
     for video in videos:
-        found[video.name] = detector.detect(
+        detections[video.name] = detector.detect(
             video.features, fps=video.fps, duration=video.duration, stride=stride, window=window
         )
-    return Predictions.from_segments(found)
+    return Predictions.from_segments(detections)
 
 
 def split_videos(
     config: TrainingConfig, detector: DetectorConfig
-) -> tuple[tuple[str, ...], list[Video], tuple[list[Video], Truth] | None]:
-    """Class names in the order of their numbers, videos to learn from, and those to choose by with their truth.
+) -> tuple[tuple[str, ...], list[FeatureVideo], tuple[list[FeatureVideo], Truth] | None]:
+    """Return class names by number, training videos, and held-out videos with their truth.
 
     Raises:
         DataError: if the truth has more classes than the detector.
@@ -109,27 +109,27 @@ def split_videos(
     learn = [video for video in videos if len(video.labels)]
     if isinstance(data.select, str):
         others, other_truth = load_videos(data, data.select, numbers, channels=width, learned_from=False)
-        return names, learn, (others, only_of(other_truth, [video.name for video in others], names, numbers))
+        return names, learn, (others, restrict_truth(other_truth, [video.name for video in others], names, numbers))
     if not data.select:
         return names, learn, None
     held = held_out_names([video.name for video in learn], data.select, config.seed)
-    if longest is not None:  # a detector stretches what it looks at by itself
+    if longest is not None:  # a detector resizes its input by itself
         videos, _ = load_videos(data, data.train, numbers, channels=width, learned_from=False)
-    kept = [video for video in videos if video.name in held]
-    known = only_of(truth, [video.name for video in kept], names, numbers)
-    return names, [video for video in learn if video.name not in held], (kept, known)
+    selected = [video for video in videos if video.name in held]
+    known = restrict_truth(truth, [video.name for video in selected], names, numbers)
+    return names, [video for video in learn if video.name not in held], (selected, known)
 
 
 def class_numbers(truth: Truth, classes: int, where: str) -> tuple[tuple[str, ...], dict[str, int]]:
-    """The detector's class names, and the number of each class of the ground truth.
+    """Return the detector's class names, and the number of each class of the ground truth.
 
     Numbers are those of the truth, or else follow the alphabet. A detector of one class takes every action for it.
 
     Args:
-        where: the truth comes from.
+        where: origin of the truth, for messages.
 
     Raises:
-        DataError: if there are more classes than the detector tells apart.
+        DataError: if there are more classes than the detector has.
     """
     if classes == 1:
         return ("action",), dict.fromkeys(truth.classes, 0)
@@ -139,7 +139,7 @@ def class_numbers(truth: Truth, classes: int, where: str) -> tuple[tuple[str, ..
     most = max(numbers.values()) + 1
     if most > classes:
         raise DataError(
-            f"{where}: classes are numbered up to {most - 1}, but the detector tells {classes} apart; "
+            f"{where}: classes are numbered up to {most - 1}, but the detector has {classes} classes; "
             "set settings.classes",
             fault="F36",
         )
@@ -147,8 +147,8 @@ def class_numbers(truth: Truth, classes: int, where: str) -> tuple[tuple[str, ..
     return tuple(by_number.get(i, f"class {i}") for i in range(classes)), numbers
 
 
-def only_of(truth: Truth, videos: Sequence[str], names: tuple[str, ...], numbers: Mapping[str, int]) -> Truth:
-    """The truth of these videos alone, so that what was never looked at does not count as missed."""
-    seen = truth.of_videos(list(videos))
+def restrict_truth(truth: Truth, videos: Sequence[str], names: tuple[str, ...], numbers: Mapping[str, int]) -> Truth:
+    """Restrict the truth to these videos, so that unprocessed videos do not count as missed."""
+    subset = truth.of_videos(list(videos))
     renumber = np.array([numbers[name] for name in truth.classes], np.int32)
-    return replace(seen, classes=names, label=renumber[seen.label], label_ids=None)
+    return replace(subset, classes=names, label=renumber[subset.label], label_ids=None)

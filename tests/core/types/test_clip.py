@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jostle import Clip
-from jostle.core.types.clip import checked_rate
+from jostle.core.types.clip import check_rate
 from jostle.errors import BadValue
 
 
@@ -71,13 +71,13 @@ def test_one_time_a_frame() -> None:
     ],
 )
 def test_rates_are_fractions(given: float | str, rate: Fraction) -> None:
-    assert checked_rate(given) == rate
+    assert check_rate(given) == rate
 
 
 @pytest.mark.parametrize("bad", [0, -1, "fast", float("nan"), float("inf"), None])
 def test_bad_rates_are_refused(bad: object) -> None:
     with pytest.raises(BadValue, match="fps must be a positive number"):
-        checked_rate(bad)
+        check_rate(bad)
 
 
 def test_other_frames_keep_the_times() -> None:

@@ -9,7 +9,7 @@ import jostle
 from jostle import Clip
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.corruption import corruptions
-from jostle.corruptions.engine.placement import Timeline, parse
+from jostle.corruptions.engine.placement import Timeline, parse_placement
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource, chain
 from jostle.errors import BadValue
@@ -94,9 +94,9 @@ def test_bad_frames_are_refused() -> None:
 
 def test_placement_objects_serve_as_well(clip: Clip) -> None:
     by_name = jostle.corrupt(clip, "fog:3", placement="centre:20%")
-    by_object = jostle.corrupt(clip, "fog:3", placement=parse("centre:20%"))
+    by_object = jostle.corrupt(clip, "fog:3", placement=parse_placement("centre:20%"))
     assert np.array_equal(by_name.frames, by_object.frames)
-    assert parse("centre:20%").mask(Timeline(24, None)).sum() == 5
+    assert parse_placement("centre:20%").mask(Timeline(24, None)).sum() == 5
 
 
 def test_mixes_take_two_kinds(long_clip: Clip) -> None:

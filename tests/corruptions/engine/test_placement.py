@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle import Segments
-from jostle.corruptions.engine.placement import Timeline, frame_positions, parse
+from jostle.corruptions.engine.placement import Timeline, frame_positions, parse_placement
 from jostle.errors import BadValue, UnknownName
 
 
 def struck(placement: str, frames: int, actions: list[tuple[float, float]] | None, **keys: object) -> list[int]:
     timeline = Timeline(frames, None if actions is None else np.array(actions, float), **keys)  # type: ignore[arg-type]
-    return np.flatnonzero(parse(placement).mask(timeline)).tolist()
+    return np.flatnonzero(parse_placement(placement).mask(timeline)).tolist()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_random_frames_follow_the_key_and_nest() -> None:
 )
 def test_bad_placements_say_how_to_write_them(text: str, message: str) -> None:
     with pytest.raises((BadValue, UnknownName), match=message):
-        parse(text)
+        parse_placement(text)
 
 
 def test_seconds_become_frames_by_timestamps() -> None:
@@ -170,9 +170,9 @@ def test_released_pairs_end_with_their_action() -> None:
 
 def test_pairs_of_a_clip_without_actions() -> None:
     assert len(struck("pair", 50, None)) == 1
-    assert not parse("pair").mask(Timeline(50, np.zeros((0, 2)))).any()
+    assert not parse_placement("pair").mask(Timeline(50, np.zeros((0, 2)))).any()
     with pytest.raises(UnknownName, match="'release'"):
-        parse("pair:release")
+        parse_placement("pair:release")
 
 
 def test_a_pair_may_lose_several_frames_in_a_row() -> None:
@@ -185,4 +185,4 @@ def test_a_pair_may_lose_several_frames_in_a_row() -> None:
         assert len(struck("pair:releasedx8", 200, actions, seed=seed)) == 16
     assert struck("pair:x8", 5, [(1.0, 3.0)]) == [0, 1, 2, 3, 4]
     with pytest.raises(BadValue, match="pair:x8"):
-        parse("pair:x0")
+        parse_placement("pair:x0")

@@ -55,7 +55,7 @@ def test_severity_may_be_a_share() -> None:
 
 
 def test_what_was_read_before_does_not_hide_what_came_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corruptions, "_things", dict(corruptions._things))
+    monkeypatch.setattr(corruptions, "_entries", dict(corruptions._entries))
     with pytest.raises(UnknownName):
         Spec.parse("haze_of_noon:2")
     corruptions.add("haze_of_noon", corruptions["fog"])
@@ -63,5 +63,5 @@ def test_what_was_read_before_does_not_hide_what_came_later(monkeypatch: pytest.
 
 
 def test_only_an_index_map_says_that_it_draws_nothing() -> None:
-    with pytest.raises(BadValue, match="only a time-level corruption"):
+    with pytest.raises(BadValue, match="draws=False is for time-level corruptions only"):
         corruption(level="frame", scale=(1, 2, 3, 4, 5), cites="jostle", draws=False)

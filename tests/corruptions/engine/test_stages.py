@@ -8,7 +8,7 @@ import pytest
 import jostle
 from jostle import Clip
 from jostle.corruptions.engine.apply import masks_for
-from jostle.corruptions.engine.context import Scene
+from jostle.corruptions.engine.context import ClipContext
 from jostle.corruptions.engine.corruption import Corruption, corruptions
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.profile import Entry
@@ -63,7 +63,7 @@ def test_a_frame_may_be_written_where_it_will_stand(clip: Clip) -> None:
         return out
 
     spec = Spec(None, "darker", 1, Entry("darker", (2,)))
-    scene = Scene("darker", clip.size, clip.pts, clip.fps, np.ones(len(clip), np.bool_))
+    scene = ClipContext("darker", clip.size, clip.pts, clip.fps, np.ones(len(clip), np.bool_))
     found = Corruption("darker", darker, "frame", (2,) * 5, "jostle")
     out = FrameStage(ClipSource(clip), found, spec, scene).block(2, 5)
     assert np.array_equal(out, clip.frames[2:5] >> 2)
@@ -79,8 +79,8 @@ def test_stretches() -> None:
 
 @pytest.mark.parametrize("draws", [True, False])
 def test_an_order_of_another_length_is_refused(clip: Clip, draws: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corruptions, "_things", dict(corruptions._things))
+    monkeypatch.setattr(corruptions, "_entries", dict(corruptions._entries))
     short = Corruption("short", lambda times, value, rng: np.arange(3), "time", (1,) * 5, "jostle", draws=draws)
     corruptions.add("short", short)
-    with pytest.raises(BadValue, match=r"short gave \(3,\) indices for"):
+    with pytest.raises(BadValue, match=r"short returned \(3,\) indices for"):
         jostle.corrupt(clip, "short:2")

@@ -12,7 +12,7 @@ from jostle.corruptions.engine.video import corrupt_video
 from jostle.io.video import decode
 from jostle.io.video.decode import read
 from jostle.io.video.encode import Writer
-from jostle.io.video.ffmpeg_frames import Pictures
+from jostle.io.video.ffmpeg_frames import FfmpegFrames
 
 
 @pytest.fixture
@@ -59,9 +59,9 @@ def test_trust_in_an_index_changes_no_byte(
         source.write_bytes(data)
     made = {}
     for name, passes in (("trusting", 1), ("careful", 2)):
-        decode._surveys.clear()
+        decode._scans.clear()
         if passes == 2:
-            monkeypatch.setattr(Pictures, "foretold", lambda self, least_bytes: None)
+            monkeypatch.setattr(FfmpegFrames, "predict_scan", lambda self, least_bytes: None)
         done = corrupt_video(source, [Spec.parse("frame_average:2")], tmp_path / f"{name}.mp4")
         made[name] = ((tmp_path / f"{name}.mp4").read_bytes(), done.frames, done.damage, done.warnings)
     assert made["trusting"] == made["careful"]

@@ -11,7 +11,7 @@ from jostle.datasets.puppets.actions import (
     APPROACH,
     CLASSES,
     REVERSED,
-    Style,
+    ActionStyle,
     after,
     before,
     grasp,
@@ -26,7 +26,7 @@ STARTS = {"stand_up": Rest(seated=True), "lower": Rest(prop=0, raised=True), "ra
 STARTS |= {"put_down": Rest(prop=0), "throw": Rest(prop=0)}
 
 styles = st.builds(
-    Style,
+    ActionStyle,
     seconds=st.floats(1, 10),
     amplitude=st.floats(0.5, 1.15),
     warp=st.floats(-0.9, 0.9),
@@ -45,7 +45,7 @@ def test_there_are_sixteen_in_alphabetical_order() -> None:
 
 @pytest.mark.parametrize("label", CLASSES)
 @given(style=styles, hand=st.integers(0, 1))
-def test_an_action_goes_from_rest_to_rest(label: str, style: Style, hand: int) -> None:
+def test_an_action_goes_from_rest_to_rest(label: str, style: ActionStyle, hand: int) -> None:
     start = STARTS.get(label, Rest())
     pose = pose_curve(label, PHASES, style, start, hand)
     first, last = rest_pose(start, hand), rest_pose(after(label, start, 0), hand)
@@ -58,7 +58,7 @@ def test_an_action_goes_from_rest_to_rest(label: str, style: Style, hand: int) -
 
 @pytest.mark.parametrize("label", sorted(REVERSED))
 @given(style=styles, hand=st.integers(0, 1))
-def test_pairs_are_each_other_backwards(label: str, style: Style, hand: int) -> None:
+def test_pairs_are_each_other_backwards(label: str, style: ActionStyle, hand: int) -> None:
     start = STARTS.get(label, Rest())
     forwards = pose_curve(REVERSED[label], PHASES, style, before(REVERSED[label], start), hand)
     backwards = pose_curve(label, 1.0 - PHASES, style, start, hand)
@@ -78,12 +78,12 @@ def test_a_state_can_be_undone(label: str) -> None:
 )
 def test_some_begin_alike(one: str, other: str, until: float) -> None:
     phase = np.linspace(0.0, until, 5)
-    moved = [pose_curve(label, phase, Style(), Rest(), 0) - rest_pose(Rest(), 0) for label in (one, other)]
+    moved = [pose_curve(label, phase, ActionStyle(), Rest(), 0) - rest_pose(Rest(), 0) for label in (one, other)]
     assert np.abs(moved[0] - moved[1]).max() < 0.25
 
 
 def test_a_throw_lets_go_while_the_arm_is_up() -> None:
-    style = Style(seconds=4.0)
+    style = ActionStyle(seconds=4.0)
     pose = pose_curve("throw", np.array([release("throw", style)]), style, Rest(prop=0), 0)[0]
     assert pose[Joint.NEAR_ARM] > 1.5
     assert rest_pose(Rest(prop=EMPTY), 0)[Joint.NEAR_ARM] < 0.5

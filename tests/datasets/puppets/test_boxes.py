@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.datasets.dataset import Dataset, Files, Request
+from jostle.datasets.dataset import Dataset, FileCounts, Request
 from jostle.datasets.puppets.film import PUPPET
 from jostle.datasets.puppets.similar_frames import CLASSES, LEAST_AREA, boxes_of, puppets_boxes, puppets_frames
 from jostle.datasets.puppets.untrimmed import Video
@@ -26,7 +26,7 @@ def test_the_sets_are_those_of_the_frame_classifiers(made: Dataset, root: Path) 
     assert set(made.objects.frames) == set(made.objects.boxes)
     assert made.objects.classes == CLASSES
     assert repr(made) == f"Dataset(puppets-boxes test: 1 videos, {len(made.objects)} anchors)"
-    assert puppets_boxes(Request("test", root), counts=FEW).files == Files(kept=5)
+    assert puppets_boxes(Request("test", root), counts=FEW).files == FileCounts(kept=5)
 
 
 def test_every_frame_has_a_puppet_and_what_it_holds(made: Dataset) -> None:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from jostle.datasets.puppets.rasterize import DEPTH, paint, render, visible
-from jostle.datasets.puppets.shapes import Drawing, Pile
+from jostle.datasets.puppets.shapes import Pile, ShapeArrays
 
 RED = (200, 0, 0)
 BLUE = (0, 0, 200)
 
 
-def seen(pile: Pile) -> Drawing:
+def seen(pile: Pile) -> ShapeArrays:
     return pile.seen_by(np.zeros(pile.frames, complex), np.ones(pile.frames), 0j)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.datasets.dataset import Dataset, Files, Request
+from jostle.datasets.dataset import Dataset, FileCounts, Request
 from jostle.datasets.puppets.similar_frames import (
     EVERY,
     LABELS,
@@ -97,6 +97,6 @@ def test_pm_k_takes_them(made: Dataset) -> None:
 
 def test_sets_are_kept_and_a_moved_cache_too(made: Dataset, tmp_path: Path) -> None:
     root = made.folder.parents[2]
-    assert puppets_frames(Request("test", root), counts=FEW).files == Files(kept=6)
+    assert puppets_frames(Request("test", root), counts=FEW).files == FileCounts(kept=6)
     shutil.copytree(root, tmp_path / "moved")
-    assert puppets_frames(Request("test", tmp_path / "moved"), counts=FEW).files == Files(kept=6)
+    assert puppets_frames(Request("test", tmp_path / "moved"), counts=FEW).files == FileCounts(kept=6)

@@ -12,7 +12,7 @@ import pytest
 
 import jostle
 from jostle.core.random import rng_for
-from jostle.datasets.dataset import Dataset, Files, Request
+from jostle.datasets.dataset import Dataset, FileCounts, Request
 from jostle.datasets.puppets.film import CLASSES
 from jostle.datasets.puppets.splits import CLIP_CASTS
 from jostle.datasets.puppets.trimmed import TrimmedClip, puppets_trimmed
@@ -28,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 def test_clips_lie_by_class(made: Dataset) -> None:
-    assert made.files == Files(made=4 + len(CLASSES))
+    assert made.files == FileCounts(made=4 + len(CLASSES))
     assert sorted(path.name for path in (made.folder / "val").iterdir()) == list(CLASSES)
     assert made.videos["puppet_val_wave_0001"] == made.folder / "val" / "wave" / "puppet_val_wave_0001.mp4"
     assert all(path.stat().st_size for path in made.videos.values())
@@ -76,7 +76,7 @@ def test_a_damaged_clip_is_mended(made: Dataset) -> None:
     good = path.read_bytes()
     path.write_bytes(good[: len(good) // 2])
     request = Request("val", made.folder.parents[1])
-    assert puppets_trimmed(request, counts=FEW).files == Files(kept=3 + len(CLASSES), rebuilt=1)
+    assert puppets_trimmed(request, counts=FEW).files == FileCounts(kept=3 + len(CLASSES), rebuilt=1)
     assert path.read_bytes() == good
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.datasets.dataset import Dataset, Files, Request
+from jostle.datasets.dataset import Dataset, FileCounts, Request
 from jostle.datasets.puppets.film import CLASSES
 from jostle.datasets.puppets.untrimmed import Video, puppets
 from jostle.errors import ResourceError
@@ -63,10 +63,10 @@ def test_the_video_is_as_long_and_as_large_as_the_annotations_say(made: Dataset)
 
 def test_nothing_is_made_twice_and_damage_is_mended(made: Dataset) -> None:
     request = Request("test", made.folder.parent)
-    assert puppets(request, counts=FEW).files == Files(kept=2)
+    assert puppets(request, counts=FEW).files == FileCounts(kept=2)
     (made.folder / "annotations.json").write_text("{}")
     again = puppets(request, counts=FEW)
-    assert again.files == Files(kept=1, rebuilt=1)
+    assert again.files == FileCounts(kept=1, rebuilt=1)
     assert again.truth.fingerprint == made.truth.fingerprint
 
 
@@ -81,7 +81,7 @@ def test_a_full_disk_leaves_no_half_video(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
     try:
-        with pytest.raises(ResourceError, match=r"no room on the disk for .*/puppet_test_0001\.mp4; free some"):
+        with pytest.raises(ResourceError, match=r"no space left on the disk for .*/puppet_test_0001\.mp4; free some"):
             puppets(Request("test", tmp_path), counts={"test": 1})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -17,9 +17,9 @@ from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource, chain, origins
 from jostle.errors import BadValue
-from jostle.evaluation.inference.clip_detection import RECALLED, VideoClips
-from jostle.evaluation.inference.detection import DetectingByClips
-from jostle.evaluation.inference.jobs import Order
+from jostle.evaluation.inference.clip_detection import CACHED, VideoClips
+from jostle.evaluation.inference.detection import ClipDetectionPredictor
+from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.io.video.encode import Writer
 from jostle.mending.damage import Mending
@@ -85,7 +85,7 @@ SPECS = {
 def test_struck_videos_are_looked_at_where_they_changed_with_the_same_bits(name: str) -> None:
     detector, clip = detector_of(name), film(150)
     states = states_of(clip, SPECS)
-    found = VideoClips(states["clean"], detector, duration=7.5).found(states)
+    found = VideoClips(states["clean"], detector, duration=7.5).detect(states)
     for state, source in states.items():
         whole = detector.detect(np.array(source.block(0, 150)), fps=20.0, duration=7.5)
         for one, other in zip(
@@ -101,11 +101,11 @@ def test_struck_videos_are_looked_at_where_they_changed_with_the_same_bits(name:
 @pytest.mark.parametrize("name", sorted(DETECTORS))
 def test_only_struck_frames_and_clips_cost_anything(name: str) -> None:
     detector, clip = detector_of(name), film(150)
-    taken, _ = detector.wanted(150, 20.0)
+    taken, _ = detector.sample_indices(150, 20.0)
     states = states_of(
         clip, {"one": ("thumos14-c/overexposure:3", f"frame:{taken[20]}"), "none": ("gaussian_noise:0", None)}
     )
-    found = VideoClips(states["clean"], detector, duration=7.5).found(states)
+    found = VideoClips(states["clean"], detector, duration=7.5).detect(states)
     firsts = detector.clips(len(taken))
     assert (found.clean.seen, found.clean.joined) == (len(taken), len(firsts))
     touched = [first for first in firsts if first <= 20 < first + 32]
@@ -119,11 +119,11 @@ def test_layers_are_computed_anew_around_struck_frames_only(
 ) -> None:
     """Each layer looks one frame further than the one before."""
     detector = detector_of(name)
-    seen = [*detector.seen_of(film(30).frames)]  # two fewer than fill a clip
-    whole = detector.deepened(seen)
+    seen = [*detector.encode_frames(film(30).frames)]  # two fewer than fill a clip
+    whole = detector.encode_clip(seen)
     assert (detector.layers, len(whole), len(whole[0])) == (layers, 1 + layers, 32)
     struck = list(seen)
-    struck[20] = detector.seen_of(film(40, seed=5).frames[33:34])[0]
+    struck[20] = detector.encode_frames(film(40, seed=5).frames[33:34])[0]
     counted: list[int] = []
     plain = type(detector)._layer
 
@@ -132,13 +132,13 @@ def test_layers_are_computed_anew_around_struck_frames_only(
         return plain(self, number, rows, places)
 
     monkeypatch.setattr(type(detector), "_layer", counting)
-    part = detector.deepened(struck, whole)
+    part = detector.encode_clip(struck, whole)
     assert counted == [min(20 + far, 31) - (20 - far) + 1 for far in range(1, 1 + layers)]
     monkeypatch.undo()
-    for one, other, clean in zip(part, detector.deepened(struck), whole, strict=True):
+    for one, other, clean in zip(part, detector.encode_clip(struck), whole, strict=True):
         assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
         assert not all(torch.equal(a, b) for a, b in zip(one, clean, strict=True))
-    assert all(a is b for a, b in zip(detector.deepened(seen, whole)[-1], whole[-1], strict=True))
+    assert all(a is b for a, b in zip(detector.encode_clip(seen, whole)[-1], whole[-1], strict=True))
 
 
 @pytest.mark.parametrize("name", ["basictad", "e2e_tad"])
@@ -148,7 +148,7 @@ def test_layer_by_layer_is_the_network(name: str) -> None:
     frames = film(32).frames
     with torch.inference_mode():
         wanted = detector(detector.clip(detector.prepare(frames), 0))
-    found = detector.outputs_in(detector.deepened([*detector.seen_of(frames)]))
+    found = detector.clip_outputs(detector.encode_clip([*detector.encode_frames(frames)]))
     for key, value in vars(wanted).items():
         torch.testing.assert_close(
             getattr(found, key), value, atol=1e-3, rtol=1e-3, msg=lambda said, key=key: f"{key}: {said}"
@@ -157,22 +157,22 @@ def test_layer_by_layer_is_the_network(name: str) -> None:
 
 def test_a_black_frame_is_looked_at_once() -> None:
     detector, clip = detector_of("basictad"), film(150)
-    taken, _ = detector.wanted(150, 20.0)
+    taken, _ = detector.sample_indices(150, 20.0)
     states = states_of(
         clip, {"a": ("thumos14-c/black_frame:3", f"frame:{taken[9]}"), "b": ("black_frame:1", "centre:50%")}
     )
-    found = VideoClips(states["clean"], detector, duration=7.5).found(states)
+    found = VideoClips(states["clean"], detector, duration=7.5).detect(states)
     assert found.others.seen == 1
-    assert RECALLED > 1
+    assert CACHED > 1
 
 
 @pytest.mark.parametrize("name", sorted(DETECTORS))
 def test_what_is_seen_of_a_frame_does_not_depend_on_its_company(name: str) -> None:
     detector, frames = detector_of(name), film(FRAMES_AT_ONCE["cpu"] + 5).frames
-    together = detector.seen_of(frames)
+    together = detector.encode_frames(frames)
     for i in (0, 3, len(frames) - 1):
-        assert torch.equal(detector.seen_of(frames[i : i + 1])[0], together[i])
-    turned = detector.seen_of(frames[::-1].copy())
+        assert torch.equal(detector.encode_frames(frames[i : i + 1])[0], together[i])
+    turned = detector.encode_frames(frames[::-1].copy())
     assert torch.equal(turned.flip(0), together)
 
 
@@ -190,13 +190,13 @@ def test_no_more_than_a_clip_is_held() -> None:
     source = Counted(clip)
     held = []
 
-    def told(done: int, total: int) -> None:
-        held.append(len(video._clean.seen))
+    def record(done: int, total: int) -> None:
+        held.append(len(video._clean.encodings))
 
-    video = VideoClips(source, detector, duration=count / 20, progress=told)
-    found = video.found({"clean": source})
+    video = VideoClips(source, detector, duration=count / 20, progress=record)
+    found = video.detect({"clean": source})
     assert len(found.segments["clean"])
-    assert len(held) == len(detector.clips(len(detector.wanted(count, 20.0)[0]))) > 10
+    assert len(held) == len(detector.clips(len(detector.sample_indices(count, 20.0)[0]))) > 10
     assert max(held) <= 32
     assert source.most <= 64
 
@@ -205,8 +205,8 @@ def test_orders_of_a_run(tmp_path: Path) -> None:
     clip = film(60)
     write(clip, tmp_path / "v.mkv")
     cells = (CLEAN_CELL, Cell("black", ("thumos14-c/black_frame:3",), "frame:11", "x", True))
-    looked = DetectingByClips(detector_of("afsd"))(Order("v", tmp_path / "v.mkv", cells, 0))
-    assert set(looked.found) == {"clean", "black"}
+    looked = ClipDetectionPredictor(detector_of("afsd"))(VideoJob("v", tmp_path / "v.mkv", cells, 0))
+    assert set(looked.outputs) == {"clean", "black"}
     assert (looked.clean.decoded, looked.cells.decoded) == (30, 0)  # every second frame, each once
     assert looked.clean.joined == looked.cells.joined == 1
 
@@ -223,7 +223,7 @@ def test_detect_takes_a_video_for_a_detector_of_frames(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.sort(found.score), np.sort(wanted.score))
     struck = jostle.detect(tmp_path / "v.mkv", again, spec="black_frame:1")
     assert (np.sort(struck.score) != np.sort(found.score)).any()
-    with pytest.raises(BadValue, match="BasicTAD looks at frames itself; leave the extractor out"):
+    with pytest.raises(BadValue, match="BasicTAD processes frames itself; leave the extractor out"):
         jostle.detect(tmp_path / "v.mkv", again, extractor=object())  # type: ignore[arg-type]
 
 
@@ -236,15 +236,15 @@ class Known:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._detector, name)
 
-    def seen_of(self, frames: Any) -> Any:
+    def encode_frames(self, frames: Any) -> Any:
         self.seen += len(frames)
-        return self._detector.seen_of(frames)
+        return self._detector.encode_frames(frames)
 
 
 def mended_by_hand(detector: Any, frames: np.ndarray, struck: np.ndarray) -> Segments:
     """Every frame seen, then in each clip those that were struck replaced by a line between the sound ones."""
-    taken, rate = detector.wanted(len(frames), 20.0)
-    seen, lost, length = detector.seen_of(frames[taken]), struck[taken], detector.config.max_length
+    taken, rate = detector.sample_indices(len(frames), 20.0)
+    seen, lost, length = detector.encode_frames(frames[taken]), struck[taken], detector.config.max_length
     parts = []
     for first in detector.clips(len(taken)):
         rows, gone = list(seen[first : first + length]), lost[first : first + length]
@@ -253,8 +253,8 @@ def mended_by_hand(detector: Any, frames: np.ndarray, struck: np.ndarray) -> Seg
             before, after = sound[sound < i][-1:], sound[sound > i][:1]
             a, b = (before if len(before) else after)[0], (after if len(after) else before)[0]
             rows[i] = rows[a] + (rows[b] - rows[a]) * float(np.float32((i - a) / max(b - a, 1)))
-        parts.append((first, detector.found_in(detector.deepened(rows))))
-    return detector.seconds_of(detector.gathered(parts, len(taken)), rate, 7.5)
+        parts.append((first, detector.detect_clip(detector.encode_clip(rows))))
+    return detector.to_seconds(detector.merge_clips(parts, len(taken)), rate, 7.5)
 
 
 @pytest.mark.parametrize("name", sorted(DETECTORS))
@@ -264,7 +264,7 @@ def test_struck_frames_are_mended_inside_their_clips(name: str) -> None:
     struck = {key: origins(source) != np.arange(150) for key, source in states.items()}
     struck["clean"][31:34] = True  # a false alarm
     struck["codec"][70:74] = False  # and some that were missed
-    made = VideoClips(states["clean"], detector, duration=7.5).found(states, struck)
+    made = VideoClips(states["clean"], detector, duration=7.5).detect(states, struck)
     assert "all" in made.left <= {"all", "time"}  # of jumbled clips, some have every frame in another's place
     for state, source in states.items():
         whole = mended_by_hand(detector, np.array(source.block(0, 150)), struck[state])
@@ -277,15 +277,15 @@ def test_frames_that_are_known_to_be_struck_are_not_looked_at(tmp_path: Path) ->
     detector, clip = Known(detector_of("e2e_tad")), film(150)
     states = states_of(clip, {"frame": SPECS["frame"]})
     struck = {key: origins(source) != np.arange(150) for key, source in states.items()}
-    VideoClips(states["clean"], detector, duration=7.5).found({"clean": states["clean"]})
+    VideoClips(states["clean"], detector, duration=7.5).detect({"clean": states["clean"]})
     clean, detector.seen = detector.seen, 0
-    made = VideoClips(states["clean"], detector, duration=7.5).found(states, struck)
+    made = VideoClips(states["clean"], detector, duration=7.5).detect(states, struck)
     assert made.others.seen == 0
     assert detector.seen == clean
     write(clip, tmp_path / "a.mkv")
     cell = Cell("black_frame:3", ("thumos14-c/black_frame:3",), "centre:10%", "", True)
-    order = Order("v", tmp_path / "a.mkv", (CLEAN_CELL, cell), 3, Segments([2.0], [5.0], [0], None, ("jump",)))
-    looked = DetectingByClips(detector, mending=Mending())(order)
+    order = VideoJob("v", tmp_path / "a.mkv", (CLEAN_CELL, cell), 3, Segments([2.0], [5.0], [0], None, ("jump",)))
+    looked = ClipDetectionPredictor(detector, mending=Mending())(order)
     assert looked.mended is not None
-    assert np.array_equal(looked.mended["black_frame:3"].struck, struck["frame"])
-    assert looked.found["black_frame:3"].score.tobytes() == made.segments["frame"].score.tobytes()
+    assert np.array_equal(looked.mended["black_frame:3"].damaged, struck["frame"])
+    assert looked.outputs["black_frame:3"].score.tobytes() == made.segments["frame"].score.tobytes()

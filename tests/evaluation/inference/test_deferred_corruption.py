@@ -15,14 +15,14 @@ from helpers.small_recognition import SAMPLING, Weigher, write_videos
 from jostle.core.types.segments import Segments
 from jostle.datasets.class_matching import ClassMatch
 from jostle.evaluation.inference import deferred_corruption, remote
-from jostle.evaluation.inference.deferred_corruption import struck
-from jostle.evaluation.inference.footage import footage_of
-from jostle.evaluation.inference.jobs import Order
-from jostle.evaluation.inference.recognition import Recognising
+from jostle.evaluation.inference.deferred_corruption import corrupt_on_device
+from jostle.evaluation.inference.footage import open_footage
+from jostle.evaluation.inference.jobs import VideoJob
+from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
-from jostle.features.deferred_corruption import UNTOUCHED, Strike
+from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption
 from jostle.features.engine import VideoFeatures
-from jostle.parallel.serving.client import kind_of
+from jostle.parallel.serving.client import batching_of
 
 torch = pytest.importorskip("torch")
 
@@ -39,40 +39,40 @@ CELLS = (CLEAN_CELL, *map(cell_of, SPECS), cell_of("contrast:2", "frames:9-30"))
 
 
 @pytest.fixture(scope="module")
-def order(tmp_path_factory: pytest.TempPathFactory) -> Order:
+def order(tmp_path_factory: pytest.TempPathFactory) -> VideoJob:
     video = write_videos(tmp_path_factory.mktemp("videos"))["a"]
-    return Order("a", video, CELLS, 3, segments=Segments.from_pairs(np.array([[0.2, 1.2]])))
+    return VideoJob("a", video, CELLS, 3, segments=Segments.from_pairs(np.array([[0.2, 1.2]])))
 
 
 @dataclass
 class Striking(Weigher):
     """Strikes by the plain forms, as a GPU does by programs."""
 
-    struck: list[str] = field(default_factory=list)
+    corrupted: list[str] = field(default_factory=list)
 
-    def strikes(self, spec: str) -> bool:
+    def can_corrupt(self, spec: str) -> bool:
         from jostle.corruptions.engine.spec import Spec
-        from jostle.corruptions.gpu.batch import form_of
+        from jostle.corruptions.gpu.batch import gpu_kernel
 
-        return form_of(Spec.parse(spec)) is not None
+        return gpu_kernel(Spec.parse(spec)) is not None
 
-    def later(self, frames: np.ndarray, strike: Strike = UNTOUCHED) -> Any:
-        if deferred_corruption.spec:
-            self.struck.append(deferred_corruption.spec)
-            frames = struck(torch.from_numpy(frames), pickle.loads(pickle.dumps(deferred_corruption))).numpy()
+    def submit(self, frames: np.ndarray, deferred: DeferredCorruption = NO_CORRUPTION) -> Any:
+        if deferred.spec:
+            self.corrupted.append(deferred.spec)
+            frames = corrupt_on_device(torch.from_numpy(frames), pickle.loads(pickle.dumps(deferred))).numpy()
         given = self(frames)
         return lambda: given
 
 
 @pytest.mark.parametrize("cell", CELLS[1:], ids=lambda cell: cell.name)
-def test_bytes_are_those_of_the_cores(cell: Cell, order: Order) -> None:
+def test_bytes_are_those_of_the_cores(cell: Cell, order: VideoJob) -> None:
     row = np.array([0, 9, 9, 16, 17, 20, 21, 30, 47])
-    with footage_of(order) as footage:
+    with open_footage(order) as footage:
         clean = np.concatenate([footage.clean.block(t, t + 1) for t in row.tolist()])
         wanted = np.concatenate([footage.under(cell).block(t, t + 1) for t in row.tolist()])
-        if not Striking().strikes(cell.specs[0]):
+        if not Striking().can_corrupt(cell.specs[0]):
             pytest.skip("order of frames is the cores' business")
-        made = struck(torch.from_numpy(clean)[None], footage.striking(cell)(row[None]))
+        made = corrupt_on_device(torch.from_numpy(clean)[None], footage.deferred(cell)(row[None]))
     assert np.array_equal(made[0].numpy(), wanted)
     assert not np.array_equal(wanted, clean)
 
@@ -82,22 +82,22 @@ class StrikingExtractor(TwoParts):
 
     def __init__(self) -> None:
         super().__init__()
-        self.struck: list[str] = []
+        self.corrupted: list[str] = []
 
-    def strikes(self, spec: str) -> bool:
-        return Striking().strikes(spec)
+    def can_corrupt(self, spec: str) -> bool:
+        return Striking().can_corrupt(spec)
 
-    def later(self, what: str, *shown: np.ndarray, strike: Strike = UNTOUCHED) -> Any:
-        if deferred_corruption.spec:
-            self.struck.append(deferred_corruption.spec)
-            shown = (struck(torch.from_numpy(shown[0]), pickle.loads(pickle.dumps(deferred_corruption))).numpy(),)
+    def submit(self, what: str, *shown: np.ndarray, deferred: DeferredCorruption = NO_CORRUPTION) -> Any:
+        if deferred.spec:
+            self.corrupted.append(deferred.spec)
+            shown = (corrupt_on_device(torch.from_numpy(shown[0]), pickle.loads(pickle.dumps(deferred))).numpy(),)
         given = self.see(*shown) if what == "see" else self(*shown)
         return lambda: given
 
 
 @pytest.mark.parametrize("cell", CELLS[1:], ids=lambda cell: cell.name)
-def test_features_are_the_same_wherever_frames_are_struck(cell: Cell, order: Order) -> None:
-    with footage_of(order) as footage:
+def test_features_are_the_same_wherever_frames_are_struck(cell: Cell, order: VideoJob) -> None:
+    with open_footage(order) as footage:
         facts = {"seed": order.seed, "video_id": order.name, "segments": order.segments}
         here = VideoFeatures(footage.clean, TwoParts(), **facts).under(cell.parsed, cell.placement)
         extractor = StrikingExtractor()
@@ -106,68 +106,70 @@ def test_features_are_the_same_wherever_frames_are_struck(cell: Cell, order: Ord
     assert there.seen is not None
     assert here.seen is not None
     assert there.seen.tobytes() == here.seen.tobytes()
-    assert {*extractor.struck} == ({cell.specs[0]} if extractor.strikes(cell.specs[0]) else set())
+    assert {*extractor.corrupted} == ({cell.specs[0]} if extractor.can_corrupt(cell.specs[0]) else set())
 
 
 @pytest.mark.parametrize("batch", [1, 4])
-def test_scores_are_the_same_wherever_clips_are_struck(batch: int, order: Order) -> None:
-    here = Recognising(Weigher(), SAMPLING, THREE, batch)(order)
+def test_scores_are_the_same_wherever_clips_are_struck(batch: int, order: VideoJob) -> None:
+    here = RecognitionPredictor(Weigher(), SAMPLING, THREE, batch)(order)
     model = Striking()
-    there = Recognising(model, SAMPLING, THREE, batch)(order)
-    assert {name: scores.tolist() for name, scores in there.found.items()} == {
-        name: scores.tolist() for name, scores in here.found.items()
+    there = RecognitionPredictor(model, SAMPLING, THREE, batch)(order)
+    assert {name: scores.tolist() for name, scores in there.outputs.items()} == {
+        name: scores.tolist() for name, scores in here.outputs.items()
     }
-    assert {*model.struck} == {*SPECS[:-1], "contrast:2"}
+    assert {*model.corrupted} == {*SPECS[:-1], "contrast:2"}
     assert (there.clean.joined, there.cells.joined) == (here.clean.joined, here.cells.joined)
 
 
 def test_a_model_strikes_on_a_gpu_only() -> None:
     on_gpu, on_cpu = mock.Mock(device=torch.device("cuda")), mock.Mock(device=torch.device("cpu"))
-    with mock.patch("jostle.core.triton.builds", return_value=True):
-        assert deferred_corruption.strikes(on_gpu, "fog:2")
-        assert not deferred_corruption.strikes(on_gpu, "glass_blur:2")  # has no form
-        assert not deferred_corruption.strikes(on_gpu, "thumos14-c-i3d/motion_blur:2")  # has none with JPEG
-        assert not deferred_corruption.strikes(on_cpu, "fog:2")
-        assert not deferred_corruption.strikes(Weigher(), "fog:2")
-    with mock.patch("jostle.core.triton.builds", return_value=False):
-        assert not deferred_corruption.strikes(on_gpu, "fog:2")
+    with mock.patch("jostle.core.triton.can_compile", return_value=True):
+        assert deferred_corruption.can_corrupt_on_device(on_gpu, "fog:2")
+        assert not deferred_corruption.can_corrupt_on_device(on_gpu, "glass_blur:2")  # has no form
+        assert not deferred_corruption.can_corrupt_on_device(
+            on_gpu, "thumos14-c-i3d/motion_blur:2"
+        )  # has none with JPEG
+        assert not deferred_corruption.can_corrupt_on_device(on_cpu, "fog:2")
+        assert not deferred_corruption.can_corrupt_on_device(Weigher(), "fog:2")
+    with mock.patch("jostle.core.triton.can_compile", return_value=False):
+        assert not deferred_corruption.can_corrupt_on_device(on_gpu, "fog:2")
 
 
 def test_clips_are_looked_at_together_whatever_is_done_to_each() -> None:
     frames = np.zeros((1, 4, 8, 8, 3), np.uint8)
     row = np.arange(4)[None]
-    noisy = Strike("gaussian_noise:3", 1, "a", numbers=row, times=row / 30, struck=row >= 0)
-    assert kind_of(remote._show, (frames, noisy), 8) == kind_of(remote._show, (frames, UNTOUCHED), 8)
+    noisy = DeferredCorruption("gaussian_noise:3", 1, "a", numbers=row, times=row / 30, affected=row >= 0)
+    assert batching_of(remote._predict, (frames, noisy), 8) == batching_of(remote._predict, (frames, NO_CORRUPTION), 8)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_a_recogniser_on_a_gpu_scores_what_it_strikes_as_what_it_is_sent(order: Order) -> None:
-    from jostle.models import load_recogniser
+def test_a_recogniser_on_a_gpu_scores_what_it_strikes_as_what_it_is_sent(order: VideoJob) -> None:
+    from jostle.models.recognition.recogniser import load_recogniser
 
     model = load_recogniser("puppet_c3d", weights="random").to("cuda")
-    look = Recognising(model, SAMPLING, ClassMatch("by number", None))
-    with footage_of(order) as footage:
+    look = RecognitionPredictor(model, SAMPLING, ClassMatch("by number", None))
+    with open_footage(order) as footage:
         row = np.arange(16)
         clean = footage.clean.block(0, 16)[None].copy()
         for cell in CELLS[1:-2]:
-            assert deferred_corruption.strikes(model, cell.specs[0])
+            assert deferred_corruption.can_corrupt_on_device(model, cell.specs[0])
             struck = footage.under(cell).block(0, 16)[None].copy()
-            parts = [(clean, footage.striking(cell)(row[None])), (struck, UNTOUCHED)]
-            there, here = remote._show_together(look, parts)
+            parts = [(clean, footage.deferred(cell)(row[None])), (struck, NO_CORRUPTION)]
+            there, here = remote._predict_together(look, parts)
             assert there.tolist() == here.tolist()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_an_extractor_on_a_gpu_sees_what_it_strikes_as_what_it_is_sent(order: Order) -> None:
+def test_an_extractor_on_a_gpu_sees_what_it_strikes_as_what_it_is_sent(order: VideoJob) -> None:
     from jostle.models.loading.extractor import load_extractor
 
-    look = remote.Extracting(load_extractor("puppet_net", device="cuda"))
-    with footage_of(order) as footage:
+    look = remote.LoadedExtractor(load_extractor("puppet_net", device="cuda"))
+    with open_footage(order) as footage:
         numbers = np.arange(40)
         clean = footage.clean.block(0, 40).copy()
         for cell in CELLS[1:-2]:
-            assert deferred_corruption.strikes(look.extractor, cell.specs[0])
+            assert deferred_corruption.can_corrupt_on_device(look.extractor, cell.specs[0])
             sent = footage.under(cell).block(0, 40).copy()
-            parts = [(clean, footage.striking(cell)(numbers)), (sent, UNTOUCHED)]
+            parts = [(clean, footage.deferred(cell)(numbers)), (sent, NO_CORRUPTION)]
             there, here = remote._see_together(look, parts)
             assert there.tobytes() == here.tobytes()

@@ -10,7 +10,7 @@ import pytest
 
 from jostle.core.types import Segments, Truth
 from jostle.errors import BadValue, DataError
-from jostle.evaluation.inference.feature_detection import Grid, detect_features, feature_files, read_video_scores
+from jostle.evaluation.inference.feature_detection import FeatureGrid, detect_features, feature_files, read_video_scores
 
 
 class Half:
@@ -38,7 +38,7 @@ def test_every_file_of_a_folder_is_looked_at(tmp_path: Path) -> None:
     write(tmp_path, "v_a", "v_b", "other")
     detector, told = Half(), []
     found = detect_features(
-        detector, tmp_path, Grid(fps=25.0, prefix="v_"), progress=lambda done, total: told.append((done, total))
+        detector, tmp_path, FeatureGrid(fps=25.0, prefix="v_"), progress=lambda done, total: told.append((done, total))
     )
     assert found.videos == ("a", "b")
     assert found.end.tolist() == [(19 * 4 + 16) / 25 / 2] * 2  # as far as the features reach
@@ -48,12 +48,12 @@ def test_every_file_of_a_folder_is_looked_at(tmp_path: Path) -> None:
 def test_the_truth_gives_rate_and_duration_and_says_which_videos(tmp_path: Path) -> None:
     write(tmp_path, "a", "b", "c")
     detector = Half()
-    found = detect_features(detector, tmp_path, Grid(fps=30.0), truth=truth())
+    found = detect_features(detector, tmp_path, FeatureGrid(fps=30.0), truth=truth())
     assert found.videos == ("a", "b")
     assert [facts["fps"] for facts in detector.seen] == [25.0, 30.0]
     assert detector.seen[0]["duration"] == 3.68
-    with pytest.raises(BadValue, match="video b: its rate is not known"):
-        detect_features(detector, tmp_path, Grid(), truth=truth())
+    with pytest.raises(BadValue, match="video b: its frame rate is not known"):
+        detect_features(detector, tmp_path, FeatureGrid(), truth=truth())
 
 
 def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
@@ -61,14 +61,14 @@ def test_what_does_not_belong_together_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match="none of its 1 files belongs to a video of the truth; they are x, the videos a, b"
     ):
-        detect_features(Half(), tmp_path, Grid(fps=25.0), truth=truth())
+        detect_features(Half(), tmp_path, FeatureGrid(fps=25.0), truth=truth())
     with pytest.raises(DataError, match="no such file or folder"):
-        feature_files(tmp_path / "none", Grid())
+        feature_files(tmp_path / "none", FeatureGrid())
     with pytest.raises(DataError, match=r"no file is called v_<video id>\.npy"):
-        feature_files(tmp_path, Grid(prefix="v_"))
+        feature_files(tmp_path, FeatureGrid(prefix="v_"))
     write(tmp_path, "a", rows=90)
     with pytest.raises(DataError) as caught:
-        detect_features(Half(), tmp_path, Grid(fps=25.0), truth=truth())
+        detect_features(Half(), tmp_path, FeatureGrid(fps=25.0), truth=truth())
     assert caught.value.fault == "F51"
 
 
@@ -98,12 +98,13 @@ def mutating(features, **facts):
     features[0] = 0
 
 
+@pytest.mark.fault("F78")
 @pytest.mark.parametrize(
     ("detect", "message"),
     [
         (raising, r"video a: the detector failed \(RuntimeError: out of shape\); -vv shows where"),
-        (lambda features, **facts: None, "it gave NoneType, not Segments"),
-        (lambda features, **facts: [(0, 1)], "it gave list, not Segments"),
+        (lambda features, **facts: None, "it returned NoneType, not Segments"),
+        (lambda features, **facts: [(0, 1)], "it returned list, not Segments"),
         (lambda features, **facts: Segments([0.0], [1.0], [0]), "its segments have no scores"),
         (lambda features, **facts: Segments([np.nan], [1.0], [0], [0.5]), "segment 0 is"),
         (mutating, "read-only"),
@@ -113,7 +114,7 @@ def test_F78_a_detector_that_misbehaves_is_named_with_its_video(tmp_path: Path, 
     write(tmp_path, "a")
     own = type("Own", (), {"detect": staticmethod(detect)})()
     with pytest.raises((DataError, BadValue), match=message) as caught:
-        detect_features(own, tmp_path, Grid(fps=25.0))
+        detect_features(own, tmp_path, FeatureGrid(fps=25.0))
     if isinstance(caught.value, DataError):
         assert caught.value.fault == "F78"
     else:
@@ -123,5 +124,5 @@ def test_F78_a_detector_that_misbehaves_is_named_with_its_video(tmp_path: Path, 
 def test_an_empty_answer_is_an_answer(tmp_path: Path) -> None:
     write(tmp_path, "a")
     own = type("Own", (), {"detect": staticmethod(lambda features, **facts: Segments([], [], [], [], ("Jump",)))})()
-    found = detect_features(own, tmp_path, Grid(fps=25.0))
+    found = detect_features(own, tmp_path, FeatureGrid(fps=25.0))
     assert (len(found), found.videos) == (0, ("a",))

@@ -11,13 +11,13 @@ import pytest
 pytest.importorskip("torch")
 
 from jostle.core.random import rng_for
-from jostle.evaluation.inference.frame_sampling import shown_frames, spans
+from jostle.evaluation.inference.frame_sampling import sample_frames, spread_clips
 from jostle.evaluation.recipes.sampling import Sampling
 from jostle.models.input_spec import InputSpec
 
 
 def rows(spec: InputSpec, total: int, sampling: Sampling = Sampling(), fps: int = 30) -> list[list[int]]:  # noqa: B008
-    found: list[list[int]] = shown_frames(sampling, spec, np.arange(total) / fps, Fraction(fps), rng_for(0)).tolist()
+    found: list[list[int]] = sample_frames(sampling, spec, np.arange(total) / fps, Fraction(fps), rng_for(0)).tolist()
     return found
 
 
@@ -46,19 +46,19 @@ def test_a_short_video_shows_its_last_frame_again() -> None:
 
 def test_where_several_clips_begin() -> None:
     lasts = Fraction(64)
-    assert spans(300, lasts, 8, 10, "parts")[:, 0].tolist() == [int(23.6 * i + 1e-9) for i in range(10)]
-    assert spans(300, lasts, 16, 5, "ends")[:, 0].tolist() == [0, 59, 118, 177, 236]
-    assert spans(300, lasts, 8)[:, 0].tolist() == [118]
+    assert spread_clips(300, lasts, 8, 10, "parts")[:, 0].tolist() == [int(23.6 * i + 1e-9) for i in range(10)]
+    assert spread_clips(300, lasts, 16, 5, "ends")[:, 0].tolist() == [0, 59, 118, 177, 236]
+    assert spread_clips(300, lasts, 8)[:, 0].tolist() == [118]
 
 
 def test_the_model_says_how_many_clips_or_leaves_it_to_the_benchmark() -> None:
     own, asked = spec_of(8, 8, clips=10, starts="parts"), Sampling(clips=3)
     assert len(rows(own, 300, asked)) == 10
-    assert rows(spec_of(8, 8), 300, asked) == spans(300, Fraction(64), 8, 3).tolist()
+    assert rows(spec_of(8, 8), 300, asked) == spread_clips(300, Fraction(64), 8, 3).tolist()
     # A distance or a spread of the benchmark holds for who says nothing about clips.
     assert rows(spec_of(4, 8), 100, Sampling(stride=2)) == [[46, 48, 50, 52]]
     assert rows(spec_of(4, 8), 100, Sampling(spread="even")) == [[12, 37, 62, 87]]
-    assert rows(spec_of(4, 8, clips=1), 100, Sampling(spread="even")) == spans(100, Fraction(32), 4).tolist()
+    assert rows(spec_of(4, 8, clips=1), 100, Sampling(spread="even")) == spread_clips(100, Fraction(32), 4).tolist()
 
 
 @pytest.mark.parametrize(("spread", "wanted"), [("even", [12, 37, 62, 87]), ("first", [0, 25, 50, 75])])

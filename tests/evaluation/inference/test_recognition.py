@@ -15,9 +15,9 @@ from jostle.core.random import rng_for
 from jostle.corruptions.engine.video import corrupt_video
 from jostle.datasets.class_matching import ClassMatch
 from jostle.errors import BadValue, DataError, ResourceError
-from jostle.evaluation.inference.frame_sampling import shown_frames
-from jostle.evaluation.inference.jobs import Order
-from jostle.evaluation.inference.recognition import Recognising
+from jostle.evaluation.inference.frame_sampling import sample_frames
+from jostle.evaluation.inference.jobs import VideoJob
+from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.evaluation.recipes.sampling import Sampling
 from jostle.io.video.decode import Reader, read
@@ -32,17 +32,17 @@ def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_videos(tmp_path_factory.mktemp("videos"))["a"]
 
 
-def order_of(video: Path, cells: tuple[Cell, ...] = RECIPE.cells, seed: int = 3) -> Order:
-    return Order("a", video, cells, seed)
+def order_of(video: Path, cells: tuple[Cell, ...] = RECIPE.cells, seed: int = 3) -> VideoJob:
+    return VideoJob("a", video, cells, seed)
 
 
 @pytest.mark.parametrize("cell", RECIPE.cells, ids=lambda cell: cell.name)
 def test_a_cell_is_the_corrupted_file_sampled(video: Path, cell: Cell, tmp_path: Path) -> None:
-    found = Recognising(Weigher(), SAMPLING, THREE)(order_of(video)).found[cell.name]
+    found = RecognitionPredictor(Weigher(), SAMPLING, THREE)(order_of(video)).outputs[cell.name]
     out = tmp_path / "bad.mkv"
     corrupt_video(video, cell.parsed, out, seed=3, video_id="a", lossless=True)
     clip = read(out)
-    rows = shown_frames(SAMPLING, Weigher().spec, clip.pts, clip.fps, rng_for(3, "clips", "a"))
+    rows = sample_frames(SAMPLING, Weigher().spec, clip.pts, clip.fps, rng_for(3, "clips", "a"))
     assert rows.shape == (3, 6)
     by_hand = Weigher()(clip.frames[rows]).astype(np.float64).mean(0).astype(np.float32)
     assert found.dtype == np.float32
@@ -51,8 +51,8 @@ def test_a_cell_is_the_corrupted_file_sampled(video: Path, cell: Cell, tmp_path:
 
 def test_cells_differ_and_a_video_is_decoded_once(video: Path) -> None:
     model = Weigher()
-    looked = Recognising(model, SAMPLING, THREE)(order_of(video))
-    assert len({scores.tobytes() for scores in looked.found.values()}) == len(CELLS) + 1
+    looked = RecognitionPredictor(model, SAMPLING, THREE)(order_of(video))
+    assert len({scores.tobytes() for scores in looked.outputs.values()}) == len(CELLS) + 1
     assert looked.clean.joined == 3
     assert looked.clean.decoded + looked.cells.decoded <= 48
     assert looked.clean.joined + looked.cells.joined == sum(model.given)
@@ -61,21 +61,21 @@ def test_cells_differ_and_a_video_is_decoded_once(video: Path) -> None:
 
 def test_thirty_views_decode_a_video_once(video: Path) -> None:
     torch = pytest.importorskip("torch")
-    from jostle.models import load_recogniser
+    from jostle.models.recognition.recogniser import load_recogniser
 
     tensors = load_recogniser("x3d_xs", weights="random").network.state_dict()
     tensors |= {name: tensors[name][:3] for name in ("blocks.5.proj.weight", "blocks.5.proj.bias")}
     model = load_recogniser("x3d_xs", weights=tensors, views="published", step=3, size=32)
-    looked = Recognising(model, Sampling(), THREE)(order_of(video, (CLEAN_CELL,)))
+    looked = RecognitionPredictor(model, Sampling(), THREE)(order_of(video, (CLEAN_CELL,)))
     assert (looked.clean.joined, looked.clean.seen) == (10, 40)
     assert looked.clean.decoded <= 48
     clip = read(video)
-    rows = shown_frames(Sampling(), model.spec, clip.pts, clip.fps, rng_for(0))
+    rows = sample_frames(Sampling(), model.spec, clip.pts, clip.fps, rng_for(0))
     with torch.inference_mode():
         crops = torch.cat([model.spec.prepare(clip.frames[row]) for row in rows])
         by_hand = torch.cat([model.network(crop[None]) for crop in crops]).softmax(1).mean(0)
     assert crops.shape == (30, 3, 4, 32, 32)
-    assert np.allclose(looked.found["clean"], by_hand.numpy(), atol=1e-5)
+    assert np.allclose(looked.outputs["clean"], by_hand.numpy(), atol=1e-5)
 
 
 @given(
@@ -85,8 +85,8 @@ def test_thirty_views_decode_a_video_once(video: Path) -> None:
 @settings(max_examples=12, deadline=None)
 def test_neither_batches_nor_the_other_cells_show(batch: int, chosen: set[int], video: Path) -> None:
     cells = tuple(RECIPE.cells[i] for i in sorted(chosen))
-    whole = Recognising(Weigher(), SAMPLING, THREE)(order_of(video)).found
-    some = Recognising(Weigher(), SAMPLING, THREE, batch)(order_of(video, cells)).found
+    whole = RecognitionPredictor(Weigher(), SAMPLING, THREE)(order_of(video)).outputs
+    some = RecognitionPredictor(Weigher(), SAMPLING, THREE, batch)(order_of(video, cells)).outputs
     assert list(some) == [cell.name for cell in cells]
     assert all((some[name] == whole[name]).all() for name in some)
 
@@ -97,7 +97,7 @@ def test_memory_does_not_grow_with_cells(video: Path) -> None:
     many = tuple(
         Cell(f"gaussian_noise:{s}@{i}", (f"gaussian_noise:{s}",), None, "", True) for s in (1, 2) for i in (1, 2)
     )
-    Recognising(model, SAMPLING, THREE, batch=2)(order_of(video, (CLEAN_CELL, *many)))
+    RecognitionPredictor(model, SAMPLING, THREE, batch=2)(order_of(video, (CLEAN_CELL, *many)))
     assert max(model.given) == 2
 
 
@@ -105,28 +105,30 @@ def test_which_frames_are_shown() -> None:
     pts = np.arange(60) / 30.0
     rng = rng_for(0)
     spec = Weigher(4, 3).spec
-    assert shown_frames(Sampling(), spec, pts, Fraction(30), rng).tolist() == [[25, 28, 31, 34]]
+    assert sample_frames(Sampling(), spec, pts, Fraction(30), rng).tolist() == [[25, 28, 31, 34]]
     slow = Weigher(4, 3, fps=15.0).spec
-    assert shown_frames(Sampling(), slow, pts, Fraction(30), rng).tolist() == [[20, 26, 32, 38]]
+    assert sample_frames(Sampling(), slow, pts, Fraction(30), rng).tolist() == [[20, 26, 32, 38]]
     # A stride of the benchmark is one of the video's frames, and a spread over the whole video has no rate.
-    assert shown_frames(Sampling(stride=2), slow, pts, Fraction(30), rng).tolist() == [[26, 28, 30, 32]]
-    assert shown_frames(Sampling(spread="even"), slow, pts, Fraction(30), rng).tolist() == [[7, 22, 37, 52]]
+    assert sample_frames(Sampling(stride=2), slow, pts, Fraction(30), rng).tolist() == [[26, 28, 30, 32]]
+    assert sample_frames(Sampling(spread="even"), slow, pts, Fraction(30), rng).tolist() == [[7, 22, 37, 52]]
     # Who says nothing is shown what the benchmark says, or everything.
-    assert shown_frames(Sampling(frames=2, spread="even"), None, pts, Fraction(30), rng).tolist() == [[15, 45]]
-    assert shown_frames(Sampling(clips=5), None, pts, Fraction(30), rng).tolist() == [list(range(60))]
+    assert sample_frames(Sampling(frames=2, spread="even"), None, pts, Fraction(30), rng).tolist() == [[15, 45]]
+    assert sample_frames(Sampling(clips=5), None, pts, Fraction(30), rng).tolist() == [list(range(60))]
 
 
 def test_all_cells_show_the_same_drawn_frames(video: Path) -> None:
     drawn = Sampling(frames=6, spread="drawn")
     with Reader(video) as reader:
         rows = [
-            shown_frames(drawn, Weigher().spec, reader.pts, reader.fps, rng_for(seed, "clips", "a")).tolist()
+            sample_frames(drawn, Weigher().spec, reader.pts, reader.fps, rng_for(seed, "clips", "a")).tolist()
             for seed in range(8)
         ]
     assert len({str(row) for row in rows}) > 1
     model = Weigher()
-    twice = Recognising(model, drawn, THREE)(order_of(video, (CLEAN_CELL,), 5)).found["clean"]
-    assert (Recognising(Weigher(), drawn, THREE)(order_of(video, RECIPE.cells, 5)).found["clean"] == twice).all()
+    twice = RecognitionPredictor(model, drawn, THREE)(order_of(video, (CLEAN_CELL,), 5)).outputs["clean"]
+    assert (
+        RecognitionPredictor(Weigher(), drawn, THREE)(order_of(video, RECIPE.cells, 5)).outputs["clean"] == twice
+    ).all()
 
 
 def test_a_folder_of_images_is_a_video(video: Path, tmp_path: Path) -> None:
@@ -136,8 +138,8 @@ def test_a_folder_of_images_is_a_video(video: Path, tmp_path: Path) -> None:
         for tick, frame in enumerate(clip.frames):
             writer.write(frame, tick)
     cells = tuple(cell for cell in RECIPE.cells if "bit_error" not in cell.name)  # needs a file's own stream
-    known = Recognising(Weigher(), SAMPLING, THREE)(order_of(video, cells)).found
-    found = Recognising(Weigher(), SAMPLING, THREE)(order_of(folder, cells)).found
+    known = RecognitionPredictor(Weigher(), SAMPLING, THREE)(order_of(video, cells)).outputs
+    found = RecognitionPredictor(Weigher(), SAMPLING, THREE)(order_of(folder, cells)).outputs
     assert all((found[name] == known[name]).all() for name in known)
 
 
@@ -157,12 +159,12 @@ def test_a_model_that_fails_is_named(video: Path, error: Exception, kind: type[E
     model = Breaking()
     model.error = error
     with pytest.raises(kind, match=said):
-        Recognising(model, SAMPLING, THREE)(order_of(video))
+        RecognitionPredictor(model, SAMPLING, THREE)(order_of(video))
 
 
 def test_another_number_of_classes_is_refused(video: Path) -> None:
-    with pytest.raises(BadValue, match="weigher gives 3 scores, and there are 5 classes"):
-        Recognising(Weigher(), SAMPLING, ClassMatch("by number", 5))(order_of(video))
+    with pytest.raises(BadValue, match="weigher returns 3 scores, and there are 5 classes"):
+        RecognitionPredictor(Weigher(), SAMPLING, ClassMatch("by number", 5))(order_of(video))
 
 
 def test_clips_of_mended_video_are_of_the_nearest_sound_frames(video: Path) -> None:
@@ -172,16 +174,16 @@ def test_clips_of_mended_video_are_of_the_nearest_sound_frames(video: Path) -> N
         Cell("noise:2", ("ucf101-p/gaussian_noise:2",), "everywhere", "", True),
     )
     model = Weigher()
-    looked = Recognising(model, SAMPLING, THREE, mending=Mending())(order_of(video, cells))
-    plain = Recognising(Weigher(), SAMPLING, THREE)(order_of(video, cells))
+    looked = RecognitionPredictor(model, SAMPLING, THREE, mending=Mending())(order_of(video, cells))
+    plain = RecognitionPredictor(Weigher(), SAMPLING, THREE)(order_of(video, cells))
     clip = read(video)
-    rows = shown_frames(SAMPLING, Weigher().spec, clip.pts, clip.fps, rng_for(3, "clips", "a"))
+    rows = sample_frames(SAMPLING, Weigher().spec, clip.pts, clip.fps, rng_for(3, "clips", "a"))
     taken = np.where((rows >= 10) & (rows < 15), 9, np.where((rows >= 15) & (rows < 20), 20, rows))
     assert (taken != rows).any()
     by_hand = Weigher()(clip.frames[taken]).astype(np.float64).mean(0).astype(np.float32)
-    assert looked.found["black:1"].tolist() == by_hand.tolist()
-    assert looked.found["clean"].tolist() == plain.found["clean"].tolist()
-    assert looked.found["noise:2"].tolist() == plain.found["noise:2"].tolist()  # nothing to lean on
+    assert looked.outputs["black:1"].tolist() == by_hand.tolist()
+    assert looked.outputs["clean"].tolist() == plain.outputs["clean"].tolist()
+    assert looked.outputs["noise:2"].tolist() == plain.outputs["noise:2"].tolist()  # nothing to lean on
     assert looked.mended is not None
     assert [looked.mended[cell.name].left for cell in cells] == [False, False, True]
     assert plain.mended is None

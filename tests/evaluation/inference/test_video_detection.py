@@ -11,9 +11,9 @@ import jostle
 from helpers.numpy_extractor import TwoParts, write_video
 from jostle.core.types import Segments
 from jostle.errors import BadValue, DataError, MediaError
-from jostle.evaluation.inference.feature_detection import Grid, detect_features, grid_of
+from jostle.evaluation.inference.feature_detection import FeatureGrid, detect_features, read_grid
 from jostle.evaluation.inference.video_detection import ByFeatures, detect_videos
-from jostle.features.folder import Corrupting, extract_videos
+from jostle.features.folder import CorruptionOptions, extract_videos
 
 
 class Sums:
@@ -42,7 +42,7 @@ def test_each_video_is_looked_at_with_its_own_rate(videos: dict[str, Path]) -> N
     assert found.videos == ("a", "odd name!")
     assert [(facts["fps"], facts["duration"]) for facts in detector.told] == [(25.0, 1.6), (10.0, 3.0)]
     assert {(facts["stride"], facts["window"]) for facts in detector.told} == {(2, 8)}
-    corrupting = Corrupting(("black_frame:3",), "frame:9")
+    corrupting = CorruptionOptions(("black_frame:3",), "frame:9")
     struck = detect_videos(ByFeatures(detector, TwoParts(8, 2), corrupting), videos)
     assert (struck.score != found.score).all()
 
@@ -50,19 +50,19 @@ def test_each_video_is_looked_at_with_its_own_rate(videos: dict[str, Path]) -> N
 def test_features_that_jostle_wrote_need_no_rate(videos: dict[str, Path], tmp_path: Path) -> None:
     """Rate, stride, window and the ids behind odd file names are in features.json."""
     extract_videos(videos, lambda: TwoParts(8, 2), tmp_path, name="TwoParts")
-    assert grid_of(tmp_path) == grid_of(tmp_path / "a.npy") == Grid(2, 8)
+    assert read_grid(tmp_path) == read_grid(tmp_path / "a.npy") == FeatureGrid(2, 8)
     detector = Sums()
-    found = detect_features(detector, tmp_path, grid_of(tmp_path))
+    found = detect_features(detector, tmp_path, read_grid(tmp_path))
     straight = detect_videos(ByFeatures(Sums(), TwoParts(8, 2)), videos)
     assert found.videos == straight.videos
     assert found.score.tolist() == straight.score.tolist()
     assert [facts["fps"] for facts in detector.told] == [25.0, 10.0]
     (tmp_path / "features.json").write_text("{")
     with pytest.raises(DataError, match=r"features\.json: cannot be read"):
-        grid_of(tmp_path)
+        read_grid(tmp_path)
     (tmp_path / "features.json").write_text("{}")
-    assert grid_of(tmp_path) == Grid()
-    assert grid_of(tmp_path / "none" / "a.npy") == Grid()
+    assert read_grid(tmp_path) == FeatureGrid()
+    assert read_grid(tmp_path / "none" / "a.npy") == FeatureGrid()
 
 
 def test_a_bad_video_is_told_of(videos: dict[str, Path], tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_another_seed_is_another_set(films: Path, tmp_path: Path) -> None:
 def test_a_folder_of_something_else_is_left_alone(films: Path, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("...")
-    with pytest.raises(DataError, match="holds something that is no set of copies"):
+    with pytest.raises(DataError, match="contains files that are not a set of copies"):
         build(films, tmp_path / "out")
 
 
@@ -99,12 +99,12 @@ def test_one_bad_video_is_set_aside(films: Path, tmp_path: Path) -> None:
     assert sorted(done.failures) == ["contrast/1/test/wave/one.mp4", "contrast/3/test/wave/one.mp4"]
     assert len(check_built(tmp_path / "out").lacking) == 2
     (films / "test" / "nod" / "two.mp4").write_bytes(b"no video")
-    with pytest.raises(DataError, match="none of 4 copies could be made"):
+    with pytest.raises(DataError, match="none of 4 copies could be written"):
         build(films, tmp_path / "other")
 
 
 def test_nothing_to_corrupt(tmp_path: Path) -> None:
-    with pytest.raises(BadValue, match="no corrupted cells among"):
+    with pytest.raises(BadValue, match="none of the requested cells is corrupted"):
         jostle.build("puppets-c", out=tmp_path / "out", cells=["clean"])
 
 

@@ -76,6 +76,7 @@ def test_remarks_and_the_order_of_keys_do_not_matter(file: Path) -> None:
     assert read_benchmark(file).fingerprint == before
 
 
+@pytest.mark.fault("F59")
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -83,7 +84,7 @@ def test_remarks_and_the_order_of_keys_do_not_matter(file: Path) -> None:
         ('"puppets"', '"pupets"', "no data set is called 'pupets': did you mean puppets"),
         ('"puppets"', '"puppets-trimmed"', "puppets-trimmed is a data set for recognition, and the task is detection"),
         ('"thumos14"', '"thumos15"', "no protocol is called 'thumos15': did you mean thumos14"),
-        ('"mean_ap"', '"pm_k"', "pm_k measures frames, and the task is detection"),
+        ('"mean_ap"', '"pm_k"', "pm_k is a metric for frames, and the task is detection"),
         ('"mean_ap"', '"map"', "no metric is called 'map'"),
         ('"detection"', '"detect"', "task: 'detect' is not one of 'detection', 'recognition', 'frames'"),
         ("brightness", "brightnes", "no corruption is called 'brightnes': did you mean brightness"),

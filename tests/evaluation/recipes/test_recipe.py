@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.corruptions.engine.placement import Timeline, parse
+from jostle.corruptions.engine.placement import Timeline, parse_placement
 from jostle.corruptions.engine.profile import Entry, profiles
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe, benchmarks
@@ -86,7 +86,7 @@ def test_the_two_roundings_strike_the_published_frames() -> None:
     seconds = np.array([[8.2050, 80.1876]]) * 30
     struck = {
         name: [
-            np.flatnonzero(parse(place or cell.parsed[0].placement).mask(Timeline(4000, actions)))
+            np.flatnonzero(parse_placement(place or cell.parsed[0].placement).mask(Timeline(4000, actions)))
             for cell in benchmarks[name].cells[1:4]
             for place in (cell.placement,)
         ]
@@ -96,20 +96,20 @@ def test_the_two_roundings_strike_the_published_frames() -> None:
     assert [(f[0], f[-1]) for f in struck["thumos14-c"]] == [(1113, 1116), (1108, 1121), (1102, 1127)]
     place = benchmarks["activitynet-c"].cells[1].placement
     assert place is not None
-    assert not parse(place).mask(Timeline(4000, np.array([[61.4204, 64.5601]]) * 30)).any()
+    assert not parse_placement(place).mask(Timeline(4000, np.array([[61.4204, 64.5601]]) * 30)).any()
 
 
 @pytest.mark.parametrize(
     ("group", "said"),
     [
-        (Group("g"), "group g: no cells; give corruptions, or cells, or both"),
+        (Group("g"), "group g: it has no cells; give corruptions, or cells, or both"),
         (Group("g", corruptions=("fog:3",)), "group g: fog:3 has a severity; write fog, or put it into cells"),
         (Group("g", cells=("fog:0",)), "severity 0 is the clean cell, which is always there"),
-        (Group("g", cells=("fog:1@each:1",)), "where cells strike is said by the group's placements"),
+        (Group("g", cells=("fog:1@each:1",)), "a cell takes its placement from the group; move it to placements"),
         (Group("g", corruptions=("fog",), severities=(6,)), "severity must be a whole number from 0 .clean. to 5"),
         (Group("g", corruptions=("fgo",)), "no corruption is called 'fgo': did you mean fog"),
         (Group("g", cells=("fog:1",), placements=("centr:5%",)), "no placement is called 'centr': did you mean centre"),
-        (Group("g", cells=("fog:1", "fog:1")), "small-c: fog:1 stands in g and in g; take one out"),
+        (Group("g", cells=("fog:1", "fog:1")), "small-c: fog:1 is in g and in g; remove one"),
         (Group("my group", cells=("fog:1",)), "groups have different names in a-z, 0-9 and '-', got 'my group'"),
     ],
 )
@@ -120,7 +120,7 @@ def test_groups_that_make_no_sense_are_refused(group: Group, said: str) -> None:
 
 def test_different_placements_cannot_be_rounded_for_one_cell() -> None:
     chain = Group("g", cells=("thumos14-c/black_frame:1+fog:1",))
-    with pytest.raises(BadValue, match="the specs strike in different places; give a placement"):
+    with pytest.raises(BadValue, match="the specs have different placements; give one placement"):
         _ = recipe(chain, rounding="activitynet").cells
     assert recipe(chain).cells[1].placement is None
 
@@ -150,9 +150,9 @@ def test_facts_that_contradict_each_other_are_refused(changes: dict[str, Any], s
 
 
 def test_a_metric_is_one_for_the_task() -> None:
-    with pytest.raises(BadValue, match="pm_k measures frames, and the task is detection"):
+    with pytest.raises(BadValue, match="pm_k is a metric for frames, and the task is detection"):
         recipe(metric="pm_k").check()
-    with pytest.raises(BadValue, match="nothing but clean video; give a group of cells"):
+    with pytest.raises(BadValue, match="it has only the clean cell; give a group of cells"):
         replace(recipe(), groups=()).check()
 
 
@@ -203,8 +203,8 @@ def test_the_fingerprint_feels_a_changed_profile(monkeypatch: pytest.MonkeyPatch
     entries = dict(profiles["thumos14-c"].entries)
     old = entries["overexposure"]
     entries["overexposure"] = Entry(old.corruption, (180,) * 3, old.options, old.placements)
-    monkeypatch.setitem(profiles._things, "thumos14-c", replace(profiles["thumos14-c"], entries=entries))
-    monkeypatch.setattr(profiles, "edition", profiles.edition + 1)  # as when one is added
+    monkeypatch.setitem(profiles._entries, "thumos14-c", replace(profiles["thumos14-c"], entries=entries))
+    monkeypatch.setattr(profiles, "revision", profiles.revision + 1)  # as when one is added
     assert replace(benchmarks["thumos14-c"]).fingerprint != before
 
 
@@ -259,7 +259,7 @@ def test_an_unknown_cell_says_what_there_is() -> None:
 def test_a_name_is_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from jostle.evaluation.recipes.recipe import benchmark
 
-    monkeypatch.setattr(benchmarks, "_things", dict(benchmarks._things))
+    monkeypatch.setattr(benchmarks, "_entries", dict(benchmarks._entries))
     facts = {"version": 1, "dataset": "puppets", "subset": "test", "task": "detection", "metric": "mean_ap"}
 
     def groups() -> tuple[Group, ...]:

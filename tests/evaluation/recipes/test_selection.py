@@ -94,7 +94,7 @@ def test_what_is_not_there_is_refused(wanted: str, said: str) -> None:
 
 
 def test_nothing_and_plain_text_are_refused() -> None:
-    with pytest.raises(BadValue, match="no cells of thumos14-c are asked for"):
+    with pytest.raises(BadValue, match="no cells of thumos14-c are selected"):
         select_cells(THUMOS, [])
     with pytest.raises(BadValue, match=r"write \['black_frame'\]"):
         select_cells(THUMOS, "black_frame")

@@ -10,13 +10,13 @@ import pytest
 
 from jostle.errors import DataError, SourceChanged
 from jostle.evaluation.run_folder.folder import RunFolder
-from jostle.evaluation.run_folder.metadata import About, CellContent, Content, Origin
+from jostle.evaluation.run_folder.metadata import About, CellContent, Content, RunOrigin
 
 CONTENT = Content(
     *(1, "b-c", 1, "folder", "test", "recognition", "top_k_accuracy", 1, None, None, (), None),
     (CellContent("clean", "", False, ()),),
 )
-ORIGIN = Origin(
+ORIGIN = RunOrigin(
     *("b-c", "sha256:1", CONTENT, "m", "sha256:2", "file", "e", None, "released", ("early-row",)),
     *(None, "cpu", 0, "folder", "test", "sha256:3", ("x",)),
 )
@@ -24,7 +24,7 @@ ORIGIN = Origin(
 BUILDS = {"python": "3.12.1", "av": "18.1.0"}
 
 
-def told_of(origin: Origin) -> str:
+def told_of(origin: RunOrigin) -> str:
     own = {field.name: getattr(origin, field.name) for field in dataclasses.fields(origin)}
     return json.dumps(About(**own, videos=1, classes=(), versions=BUILDS, format=1).to_dict())
 
@@ -34,13 +34,14 @@ def test_every_fact_of_the_origin_counts(tmp_path: Path) -> None:
     assert not folder.check(ORIGIN, BUILDS)
     folder.about.write_text(told_of(ORIGIN))
     assert folder.check(ORIGIN, BUILDS)
-    for field in dataclasses.fields(Origin):
+    for field in dataclasses.fields(RunOrigin):
         if field.name != "content":  # the fingerprint stands for it
             other = dataclasses.replace(ORIGIN, **{field.name: ("y" * 500,) if field.name == "missing" else "other"})
             with pytest.raises(SourceChanged, match=f"{field.name} was .*, now"):
                 folder.check(other, BUILDS)
 
 
+@pytest.mark.fault("F72")
 def test_F72_other_builds_are_refused(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.about.write_text(told_of(ORIGIN))

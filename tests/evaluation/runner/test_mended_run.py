@@ -13,8 +13,8 @@ from helpers.small_run import RECIPE, mended_run, write_videos
 from jostle.errors import BadValue, CheckpointError, SourceChanged
 from jostle.evaluation.run_folder.events import VideoKept
 from jostle.evaluation.run_folder.journal import read_events
-from jostle.evaluation.runner.model_spec import AskedModel
-from jostle.mending.loading import AskedMending
+from jostle.evaluation.runner.model_spec import ModelSpec
+from jostle.mending.loading import MendingOptions
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.leaderboard import boards_of
 from jostle.reporting.analysis.record import RunRecord
@@ -86,7 +86,10 @@ def test_the_two_are_told_apart_side_by_side(runs: tuple[Path, Path], tmp_path: 
     found = diff_runs(*(RunRecord.read(run) for run in runs), draws=0)
     assert (found.first.name, found.second.name) == ("leaning", "leaning, mended (known)")
     assert (found.first.mend, found.second.mend) == (None, "known")
-    assert any("leaning, mended (known) was told which frames were struck" in remark for remark in found.remarks)
+    assert any(
+        "leaning, mended (known) was mended with the damaged frames known (oracle)" in remark
+        for remark in found.remarks
+    )
     assert "leaning, mended (known) less leaning" in found.table().title
     again = Path(shutil.copytree(runs[1], tmp_path / "again"))
     three = [RunRecord.read(run) for run in (*runs, again)]
@@ -107,9 +110,9 @@ def test_a_record_says_so_and_others_keep_their_checksums(runs: tuple[Path, Path
 
 
 def test_what_cannot_be_mended_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(BadValue, match="known in a benchmark alone"):
-        AskedMending("known").check(known=False)
+    with pytest.raises(BadValue, match="`known` works only with `run`"):
+        MendingOptions("known").check(known=False)
     with pytest.raises(CheckpointError, match=r"none\.safetensors: no such file; mend by `jostle`"):
-        AskedModel("x", mend=tmp_path / "none.safetensors").check()
+        ModelSpec("x", mend=tmp_path / "none.safetensors").check()
     with pytest.raises(BadValue, match="leave one of the two out"):
-        AskedModel(lambda: None, mend="known", released_faults=("early-row",)).check()
+        ModelSpec(lambda: None, mend="known", reproduce_bugs=("early-row",)).check()

@@ -16,9 +16,9 @@ from jostle.datasets.dataset import Dataset
 from jostle.datasets.frame_sets import BoxSets
 from jostle.datasets.object_classes import match_objects
 from jostle.errors import BadValue, DataError
-from jostle.evaluation.inference.object_detection import NamedModel, SeeingObjects
+from jostle.evaluation.inference.object_detection import NamedObjectModel, ObjectPredictor
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import Contestant, Run, run_benchmark
+from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
 from jostle.evaluation.runner.verification import check_run
 from jostle.io.formats.boxes import read_boxes
 from jostle.metrics.pm_k_detection import pm_k_detection
@@ -88,10 +88,12 @@ def test_what_a_run_holds_is_read_again(done: Run) -> None:
 
 
 def test_a_detector_that_gives_no_boxes_is_refused(videos: dict[str, Path], tmp_path: Path) -> None:
-    bad = partial(SeeingObjects, NamedModel(lambda frames: frames, "blind"), match_objects("blind", (), CLASSES))  # type: ignore[arg-type, return-value]
+    bad = partial(
+        ObjectPredictor, NamedObjectModel(lambda frames: frames, "blind"), match_objects("blind", (), CLASSES)
+    )  # type: ignore[arg-type, return-value]
     data = Dataset("folder", "test", Path("data"), (BoxSets(CLASSES, SETS, TRUE),), videos)
-    with pytest.raises((BadValue, DataError), match="blind has to give Boxes with scores for each of 1 frames"):
-        run_benchmark(RECIPE, data, Contestant(bad, "blind"), tmp_path / "run", cells=select_cells(RECIPE, None))
+    with pytest.raises((BadValue, DataError), match="blind must return Boxes with scores for each of 1 frames"):
+        run_benchmark(RECIPE, data, BenchmarkModel(bad, "blind"), tmp_path / "run", cells=select_cells(RECIPE, None))
 
 
 @pytest.mark.parametrize("damage", [b"", b"no npz", None])

@@ -107,6 +107,7 @@ def test_frames_can_be_corrupted_too(videos: dict[str, Path], tmp_path: Path) ->
     assert done.clean.joined == done.cells.joined == 12
 
 
+@pytest.mark.fault("F76")
 @TASKS
 def test_neither_jobs_nor_order_show(
     videos: dict[str, Path], undisturbed: dict[str, Path], tmp_path: Path, task: str
@@ -116,6 +117,7 @@ def test_neither_jobs_nor_order_show(
     assert content(tmp_path / "back") == content(undisturbed[task])
 
 
+@pytest.mark.fault("F62")
 @pytest.mark.slow
 @TASKS
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -174,6 +176,7 @@ def test_a_bad_video_is_listed_and_tried_again_when_asked(
     assert content(out) == content(undisturbed[task])
 
 
+@pytest.mark.fault("F73")
 @pytest.mark.parametrize("task", ["recognition"])
 def test_an_edited_predictions_file_is_refused(videos: dict[str, Path], whole: Path, task: str) -> None:
     file = whole / "predictions" / "clean.npz"
@@ -235,7 +238,7 @@ def test_a_portion_that_fails_sets_its_video_aside_until_it_is_mended(
     assert (len(again.failures), again.clean.joined) == (1, 0)
     (out / "videos" / "b.portion0").unlink()
     short.write_bytes(videos["b"].read_bytes())
-    with pytest.raises(SourceChanged, match="not the video it was"):
+    with pytest.raises(SourceChanged, match="has changed since this run processed it"):
         small_recognition.run({**videos, "b": short}, out, task="frames", retry_failed=True)
 
 

@@ -76,12 +76,14 @@ def test_a_second_run_does_nothing(videos: dict[str, Path], whole: Path) -> None
     assert before == {file: file.stat().st_mtime_ns for file in (whole / "predictions").iterdir()}
 
 
+@pytest.mark.fault("F76")
 def test_neither_jobs_nor_order_show(videos: dict[str, Path], undisturbed: Path, tmp_path: Path) -> None:
     small_run.run(videos, tmp_path / "two", jobs=2)
     small_run.run(dict(reversed(videos.items())), tmp_path / "back")
     assert content(tmp_path / "two") == content(tmp_path / "back") == content(undisturbed)
 
 
+@pytest.mark.fault("F62")
 @pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("after", range(6))  # lines of the journal: from none to most
@@ -108,6 +110,7 @@ def test_a_killed_run_goes_on_to_the_same_bytes(
     assert check_run(out).lacking == ()
 
 
+@pytest.mark.fault("F62")
 @pytest.mark.parametrize("cut", [1, 40, 700])
 def test_a_cut_journal_costs_what_it_stood_for(
     videos: dict[str, Path], undisturbed: Path, tmp_path: Path, cut: int
@@ -163,6 +166,7 @@ def renamed(recipe: Recipe) -> Recipe:
     return dataclasses.replace(recipe, version=2)
 
 
+@pytest.mark.fault("F72")
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -178,6 +182,7 @@ def test_another_run_is_refused(videos: dict[str, Path], whole: Path, change: di
     assert content(whole) == before
 
 
+@pytest.mark.fault("F72")
 def test_another_copy_of_the_data_is_refused(videos: dict[str, Path], whole: Path, tmp_path: Path) -> None:
     part = {name: path for name, path in videos.items() if name != "d"}
     with pytest.raises(SourceChanged, match="missing"):
@@ -186,10 +191,11 @@ def test_another_copy_of_the_data_is_refused(videos: dict[str, Path], whole: Pat
     copied.write_bytes(videos["a"].read_bytes())
     small_run.run({**videos, "a": copied}, whole)  # the same bytes elsewhere
     copied.write_bytes(videos["b"].read_bytes())
-    with pytest.raises(SourceChanged, match="not the video it was"):
+    with pytest.raises(SourceChanged, match="has changed since this run processed it"):
         small_run.run({**videos, "a": copied}, whole)
 
 
+@pytest.mark.fault("F73")
 def test_an_edited_predictions_file_is_refused(videos: dict[str, Path], whole: Path) -> None:
     file = whole / "predictions" / "clean.json"
     file.write_bytes(file.read_bytes().replace(b"0.2", b"0.3"))
@@ -244,7 +250,7 @@ def test_a_full_disk_loses_nothing(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(ResourceError, match="no room on the disk"):
+        with pytest.raises(ResourceError, match="no space left on the disk"):
             small_run.run(videos, tmp_path / "run")
     small_run.run(videos, tmp_path / "run")
     assert content(tmp_path / "run") == content(undisturbed)
@@ -262,7 +268,7 @@ def test_a_plan_writes_nothing(videos: dict[str, Path], tmp_path: Path) -> None:
 
 def test_what_is_no_run_is_left_alone(videos: dict[str, Path], tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("precious")
-    with pytest.raises(DataError, match="no run"):
+    with pytest.raises(DataError, match="not a run"):
         small_run.run(videos, tmp_path)
     with pytest.raises(DataError, match=r"no run\.json"):
         check_run(tmp_path)

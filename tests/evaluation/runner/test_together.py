@@ -13,16 +13,16 @@ import pytest
 from helpers.numpy_extractor import TwoParts, write_video
 from jostle.core.types import Segments, Truth
 from jostle.datasets.dataset import Dataset
-from jostle.evaluation.inference.detection import DetectingByFeatures
-from jostle.evaluation.inference.jobs import Looked, Order
-from jostle.evaluation.inference.sweep import Detecting, Models
+from jostle.evaluation.inference.detection import FeatureDetectionPredictor
+from jostle.evaluation.inference.jobs import VideoJob, VideoResult
+from jostle.evaluation.inference.sweep import DetectorGroup, MultiDetectorPredictor
 from jostle.evaluation.inference.video_detection import ByFeatures, detect_videos
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import Contestant, Run, run_benchmark
+from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
 from jostle.evaluation.runner.together import run_together
-from jostle.features.folder import Corrupting, features_of
-from jostle.features.windows import ReleasedFault, Rule
+from jostle.features.folder import CorruptionOptions, extract_video
+from jostle.features.windows import ReleasedBug, Rule
 from jostle.mending.damage import Mending
 
 NAMES = ("thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "thumos14-c/packet_loss:2", "freeze:3")
@@ -44,8 +44,8 @@ class Sums:
         return Segments([0.0], [facts["duration"]], [0], [self.sign * float(features.sum())], ("action",))
 
 
-def models() -> Models:
-    return Models(TwoParts(8, 2), {"plus": Sums(), "minus": Sums(-1.0)})
+def models() -> DetectorGroup:
+    return DetectorGroup(TwoParts(8, 2), {"plus": Sums(), "minus": Sums(-1.0)})
 
 
 @pytest.fixture(scope="module")
@@ -57,19 +57,19 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 SEGMENTS = {name: Segments.from_pairs(pairs) for name, pairs in ACTIONS.items()}
 
 
-def looked(videos: dict[str, Path], cells: tuple[Cell, ...]) -> dict[str, Looked[dict[str, Segments]]]:
-    detecting = Detecting(models())
-    return {name: detecting(Order(name, path, cells, 3, SEGMENTS[name])) for name, path in videos.items()}
+def looked(videos: dict[str, Path], cells: tuple[Cell, ...]) -> dict[str, VideoResult[dict[str, Segments]]]:
+    detecting = MultiDetectorPredictor(models())
+    return {name: detecting(VideoJob(name, path, cells, 3, SEGMENTS[name])) for name, path in videos.items()}
 
 
 def test_each_cell_is_that_of_the_corrupted_video(videos: dict[str, Path]) -> None:
     found = looked(videos, CELLS)
     for cell in CELLS:
-        corrupting = Corrupting(cell.specs, cell.placement, seed=3, segments=SEGMENTS)
+        corrupting = CorruptionOptions(cell.specs, cell.placement, seed=3, segments=SEGMENTS)
         alone = detect_videos(ByFeatures(Sums(), TwoParts(8, 2), corrupting), videos)
-        scores = [found[name].found[cell.name]["plus"].score[0] for name in "abc"]
+        scores = [found[name].outputs[cell.name]["plus"].score[0] for name in "abc"]
         assert scores == alone.score.tolist()
-        assert [found[name].found[cell.name]["minus"].score[0] for name in "abc"] == (-alone.score).tolist()
+        assert [found[name].outputs[cell.name]["minus"].score[0] for name in "abc"] == (-alone.score).tolist()
 
 
 @pytest.mark.parametrize(
@@ -77,22 +77,22 @@ def test_each_cell_is_that_of_the_corrupted_video(videos: dict[str, Path]) -> No
     [("released", ()), ("released-json", ("skipped-window",)), ("released", ("early-row", "skipped-window"))],
 )
 def test_each_cell_is_as_the_released_programs_make_it(
-    videos: dict[str, Path], rule: Rule, faults: tuple[ReleasedFault, ...]
+    videos: dict[str, Path], rule: Rule, faults: tuple[ReleasedBug, ...]
 ) -> None:
-    detecting = Detecting(replace(models(), rule=rule, released_faults=faults))
+    detecting = MultiDetectorPredictor(replace(models(), rule=rule, reproduce_bugs=faults))
     differ = 0
     for name in "ab":
         path = videos[name]
-        found = detecting(Order(name, path, CELLS, 3, SEGMENTS[name]))
+        found = detecting(VideoJob(name, path, CELLS, 3, SEGMENTS[name]))
         rows = (60 - 8 - (rule == "released-json")) // 2
         assert found.clean.joined == rows
         assert found.cells.joined < rows * (len(CELLS) - 1)  # not every window is computed again
         for cell in CELLS:
-            corrupting = Corrupting(cell.specs, cell.placement, seed=3, segments=SEGMENTS)
+            corrupting = CorruptionOptions(cell.specs, cell.placement, seed=3, segments=SEGMENTS)
             about = {"video_id": name, "corrupting": corrupting, "rule": rule}
-            whole = features_of(path, TwoParts(8, 2), released_faults=faults, **about)[0].features
-            assert found.found[cell.name]["plus"].score[0] == float(whole.sum())
-            differ += not np.array_equal(whole, features_of(path, TwoParts(8, 2), **about)[0].features)
+            whole = extract_video(path, TwoParts(8, 2), reproduce_bugs=faults, **about)[0].features
+            assert found.outputs[cell.name]["plus"].score[0] == float(whole.sum())
+            differ += not np.array_equal(whole, extract_video(path, TwoParts(8, 2), **about)[0].features)
     assert bool(differ) == bool(faults)
 
 
@@ -121,7 +121,7 @@ RECIPE = Recipe(
 
 def together(videos: dict[str, Path], folder: Path, seen: list[int] | None = None) -> dict[str, Run]:
     data = Dataset("folder", "test", Path("data"), (Truth.from_segments(SEGMENTS),), videos)
-    both = {name: Contestant(alone[name], name) for name in ("plus", "minus")}
+    both = {name: BenchmarkModel(alone[name], name) for name in ("plus", "minus")}
     folders = {name: folder / name for name in both}
 
     def tell(done: int, total: int) -> None:
@@ -132,7 +132,8 @@ def together(videos: dict[str, Path], folder: Path, seen: list[int] | None = Non
 
 
 alone = {
-    name: partial(DetectingByFeatures, TwoParts(8, 2), Sums(sign)) for name, sign in (("plus", 1.0), ("minus", -1.0))
+    name: partial(FeatureDetectionPredictor, TwoParts(8, 2), Sums(sign))
+    for name, sign in (("plus", 1.0), ("minus", -1.0))
 }
 
 
@@ -147,7 +148,7 @@ def test_runs_together_are_as_runs_alone(videos: dict[str, Path], tmp_path: Path
     assert done["minus"].clean == done["plus"].clean
     data = Dataset("folder", "test", Path("data"), (Truth.from_segments(SEGMENTS),), videos)
     for name in ("plus", "minus"):
-        contestant = Contestant(alone[name], name)
+        contestant = BenchmarkModel(alone[name], name)
         run_benchmark(RECIPE, data, contestant, tmp_path / "alone" / name, cells=select_cells(RECIPE))
         assert content(tmp_path / "alone" / name) == content(tmp_path / name)
 
@@ -168,19 +169,19 @@ def test_a_bad_video_is_set_aside_in_all(videos: dict[str, Path], tmp_path: Path
 
 
 def test_detectors_may_look_at_mended_features_beside_others(videos: dict[str, Path]) -> None:
-    order = Order("a", videos["a"], CELLS, 3, SEGMENTS["a"])
-    both = Models(
+    order = VideoJob("a", videos["a"], CELLS, 3, SEGMENTS["a"])
+    both = DetectorGroup(
         TwoParts(8, 2), {"plain": Sums(), "mended": Sums(), "more": Sums(-1.0)}, mending={"mended": Mending()}
     )
-    looked = Detecting(both)(order)
-    plain = Detecting(Models(TwoParts(8, 2), {"": Sums()}))(order)
-    mended = DetectingByFeatures(TwoParts(8, 2), Sums(), mending=Mending())(order)
+    looked = MultiDetectorPredictor(both)(order)
+    plain = MultiDetectorPredictor(DetectorGroup(TwoParts(8, 2), {"": Sums()}))(order)
+    mended = FeatureDetectionPredictor(TwoParts(8, 2), Sums(), mending=Mending())(order)
     assert looked.of("more").mended is looked.of("plain").mended is None
     for cell in CELLS:
-        assert looked.of("plain").found[cell.name].score.tolist() == plain.found[cell.name][""].score.tolist()
-        assert looked.of("mended").found[cell.name].score.tolist() == mended.found[cell.name].score.tolist()
-        assert np.array_equal(looked.of("mended").mended[cell.name].struck, mended.mended[cell.name].struck)
+        assert looked.of("plain").outputs[cell.name].score.tolist() == plain.outputs[cell.name][""].score.tolist()
+        assert looked.of("mended").outputs[cell.name].score.tolist() == mended.outputs[cell.name].score.tolist()
+        assert np.array_equal(looked.of("mended").mended[cell.name].damaged, mended.mended[cell.name].damaged)
     struck = CELLS[1].name
-    assert looked.of("plain").found[struck].score.tolist() != looked.of("mended").found[struck].score.tolist()
+    assert looked.of("plain").outputs[struck].score.tolist() != looked.of("mended").outputs[struck].score.tolist()
     assert (looked.clean.decoded, looked.clean.seen) == (60, 60)  # once for all of them
     assert looked.clean.joined == plain.clean.joined

@@ -286,14 +286,14 @@ def test_a_failed_write_leaves_the_target_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     truth = Truth(("v1",), ("Diving",), [0], [0.0], [1.0], [0])
-    with pytest.raises(DataError, match="already holds something; name a new or an empty folder"):
+    with pytest.raises(DataError, match="is not empty; name a new or an empty folder"):
         write_truth(truth, tmp_path / "full")
 
 
 def test_the_format_is_chosen_by_the_ending_or_by_name(tmp_path: Path) -> None:
     truth = Truth(("v1",), ("Diving",), [0], [0.0], [1.0], [0])
     with pytest.raises(
-        BadValue, match=r"the ending \.xyz says no format for ground truth; name one of activitynet, csv,"
+        BadValue, match=r"the suffix \.xyz is of no format for ground truth; name one of activitynet, csv,"
     ):
         write_truth(truth, tmp_path / "t.xyz")
     with pytest.raises(UnknownName, match="no format is called 'activitnet': did you mean activitynet"):

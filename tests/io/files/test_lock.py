@@ -8,24 +8,24 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import DataError, ResourceError
-from jostle.io.files.lock import NOTE, Ownership
+from jostle.io.files.lock import NOTE, FolderLock
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
-    with Ownership(tmp_path / "new" / "folder"), pytest.raises(ResourceError, match=f"process {os.getpid()} on"):
-        Ownership(tmp_path / "new" / "folder")
-    with Ownership(tmp_path / "new" / "folder"):
+    with FolderLock(tmp_path / "new" / "folder"), pytest.raises(ResourceError, match=f"process {os.getpid()} on"):
+        FolderLock(tmp_path / "new" / "folder")
+    with FolderLock(tmp_path / "new" / "folder"):
         assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == [NOTE]
     assert not list((tmp_path / "new" / "folder").iterdir())
 
 
 def test_a_note_alone_keeps_nobody_out(tmp_path: Path) -> None:
     (tmp_path / NOTE).write_text("elsewhere 1 1999\n")
-    with Ownership(tmp_path):
+    with FolderLock(tmp_path):
         assert str(os.getpid()) in (tmp_path / NOTE).read_text()
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(DataError, match="cannot be used"):
-        Ownership(tmp_path / "file")
+        FolderLock(tmp_path / "file")

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.errors import DataError
-from jostle.io.files.json_location import _path, _steps, find_repeated_key, find_word, place_at
+from jostle.io.files.json_location import _path, _steps, find_repeated_key, find_word, locate
 from jostle.io.files.text import _CONSTANT, describe, read_json, read_text
 
 
@@ -40,6 +40,7 @@ def test_plain_and_gzipped_files_read_alike(tmp_path: Path) -> None:
     assert read_json(tmp_path / "a.json") == read_json(str(tmp_path / "a.json.gz")) == {"a": [1, 2.5, None]}
 
 
+@pytest.mark.fault("F27")
 def test_F27_truncated_json_says_line_column_and_nearest_key(file: Path) -> None:
     text = '{"database": {\n  "v_1": {"annotations": [{"label": "Run",\n    "segment": [1.0, '
     assert refusal(file, text, "F27") == (
@@ -50,6 +51,7 @@ def test_F27_truncated_json_says_line_column_and_nearest_key(file: Path) -> None
     assert "Unterminated string" in refusal(file, '{"database": {"v_', "F27")
 
 
+@pytest.mark.fault("F27")
 def test_F27_trailing_garbage_and_wrong_commas(file: Path) -> None:
     assert refusal(file, '{"a": 1}\n}', "F27") == (
         "broken JSON at line 2, column 1, nearest key 'a': Extra data; correct it there, or fetch the file again"
@@ -58,12 +60,14 @@ def test_F27_trailing_garbage_and_wrong_commas(file: Path) -> None:
     assert refusal(file, " \n", "F27") == "the file is empty; fetch it again"
 
 
+@pytest.mark.fault("F27")
 def test_F27_broken_gzip(file: Path) -> None:
     whole = gzip.compress(json.dumps({str(i): i for i in range(1000)}).encode())
     for broken in (whole[: len(whole) // 2], whole[:20] + b"\xff" * 40 + whole[60:]):
         assert refusal(file, broken, "F27").startswith("broken gzip data (")
 
 
+@pytest.mark.fault("F28")
 @pytest.mark.parametrize(
     ("text", "what"), [("[1, 2]", "a list of 2"), ("3", "3"), ("null", "null"), ('"a"', "the text 'a'")]
 )
@@ -71,6 +75,7 @@ def test_F28_the_top_must_be_an_object(file: Path, text: str, what: str) -> None
     assert refusal(file, text, "F28") == f"holds {what} at the top; an object {{...}} is needed"
 
 
+@pytest.mark.fault("F30")
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
 def test_F30_constants_are_refused_with_their_place(file: Path, word: str) -> None:
     text = '{"database": {"NaN": {"annotations": [{"segment": [0, 1]},\n {"segment": [2, ' + word + "]}]}}}"
@@ -80,6 +85,7 @@ def test_F30_constants_are_refused_with_their_place(file: Path, word: str) -> No
     )
 
 
+@pytest.mark.fault("F33")
 def test_F33_a_key_twice_in_one_object(file: Path) -> None:
     text = '{"database": {\n "v_1": {"subset": "a"},\n "v_2": {"subset": "b"},\n "v\\u005f1": {}}}'
     assert refusal(file, text, "F33") == (
@@ -88,6 +94,7 @@ def test_F33_a_key_twice_in_one_object(file: Path) -> None:
     assert "the key 'a' appears twice in the top object" in refusal(file, '{"a": 1, "a": 1}', "F33")
 
 
+@pytest.mark.fault("F38")
 def test_F38_depth_digits_and_size_have_clear_limits(file: Path) -> None:
     nested = '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}"
     assert "brackets are nested too deeply to be annotations" in refusal(file, nested, "F38")
@@ -112,7 +119,7 @@ def written(file: Path, content: str | bytes) -> Path:
 def test_what_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"none.json: cannot be read \(No such file or directory\); check the path"):
         read_text(tmp_path / "none.json")
-    with pytest.raises(DataError, match="not a regular file; give a file of text"):
+    with pytest.raises(DataError, match="not a regular file; give a text file"):
         read_text(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(DataError, match="not a regular file"):
@@ -162,17 +169,17 @@ def test_places_are_the_same_when_flat_parts_are_passed_over(value: Any, data: s
     text = text[: data.draw(st.integers(0, len(text)))]
     position = data.draw(st.integers(0, len(text)))
     step = next(step for step in _steps(text) if step.start >= position)
-    place = place_at(text, position)
-    assert (place.path, place.key) == (_path(step.opened), step.last_key)
+    place = locate(text, position)
+    assert (place.path, place.key) == (_path(step.containers), step.last_key)
 
 
 def test_places_in_broken_text_are_found_without_a_crash() -> None:
-    assert place_at("", 0).path == ""
-    assert place_at("]}]", 3).key is None
-    assert place_at('{"a b": {"c": [0, {"d": ', 23).path == "['a b'].c[1].d"
-    assert place_at("[" * 50, 50).path == "[0][0][0] ... [0][0][0]"
-    assert place_at(r'{"\x": 1', 8).key == r"\x"
-    assert place_at('{"k": [{"a": 1}, [1, 2], {}, 3', 30).key == "a"
+    assert locate("", 0).path == ""
+    assert locate("]}]", 3).key is None
+    assert locate('{"a b": {"c": [0, {"d": ', 23).path == "['a b'].c[1].d"
+    assert locate("[" * 50, 50).path == "[0][0][0] ... [0][0][0]"
+    assert locate(r'{"\x": 1', 8).key == r"\x"
+    assert locate('{"k": [{"a": 1}, [1, 2], {}, 3', 30).key == "a"
     assert find_word('{"NaN": "NaN"}', _CONSTANT) == 14
     with pytest.raises(ValueError, match="no key is repeated"):
         find_repeated_key('{"a": {"a": 1}}')

@@ -17,12 +17,12 @@ from jostle.io.files.video_ids import (
     collisions,
     file_name_for,
     id_of,
-    listing,
-    normal_id,
+    join_names,
+    normalize_id,
     path_for,
+    quote_name,
     refuse_collisions,
     same_id,
-    shown,
 )
 
 ANY_ID = st.text(st.characters(), max_size=300) | st.text("-._~ /\\a\u00e9e\u0301\udce9", max_size=8)
@@ -50,12 +50,12 @@ def test_any_id_gets_a_safe_name(video_id: str, suffix: str) -> None:
     name = file_name_for(video_id, suffix)
     assert_safe(name)
     assert name.endswith(suffix)
-    assert name == file_name_for(normal_id(video_id), suffix)
+    assert name == file_name_for(normalize_id(video_id), suffix)
 
 
 @given(st.lists(ANY_ID, max_size=20))
 def test_two_ids_never_share_a_name(ids: list[str]) -> None:
-    distinct = {normal_id(i) for i in ids}
+    distinct = {normalize_id(i) for i in ids}
     assert len({file_name_for(i, ".mp4") for i in ids}) == len(distinct)
 
 
@@ -68,7 +68,7 @@ def test_a_made_name_is_not_the_name_of_another_id(video_id: str) -> None:
 
 @given(ANY_ID)
 def test_normal_form_is_final(video_id: str) -> None:
-    assert normal_id(normal_id(video_id)) == normal_id(video_id)
+    assert normalize_id(normalize_id(video_id)) == normalize_id(video_id)
 
 
 @pytest.mark.parametrize("harmless", ["video_test_0000004", "v_-abc", "_a", "a.b", "Caf\u00e9", "走る", "🏊", "a~b"])
@@ -119,7 +119,7 @@ def test_refuse_collisions_is_silent_without_any() -> None:
 
 
 def test_what_messages_print() -> None:
-    assert shown("a\nb") == r"'a\nb'"
-    assert shown("caf\udce9") == r"'caf\udce9'"
-    assert listing([]) == ""
-    assert listing(["a", "b", "c"]) == "a, b, c"
+    assert quote_name("a\nb") == r"'a\nb'"
+    assert quote_name("caf\udce9") == r"'caf\udce9'"
+    assert join_names([]) == ""
+    assert join_names(["a", "b", "c"]) == "a, b, c"

@@ -135,7 +135,7 @@ def test_frames_are_asked_for_where_they_are_needed(folder: Path) -> None:
         read_detections(folder / "results.json")
     with pytest.raises(BadValue, match="the list of frames"):
         read_detections(folder / "found.txt")
-    with pytest.raises(BadValue, match="says itself"):
+    with pytest.raises(BadValue, match="names its frames itself"):
         read_detections(folder / "found.npz", folder / "list.txt")
     (folder / "list.txt").write_text("a/000005 11\nb/000002 13\n")
     with pytest.raises(DataError, match=r"1 of 3 frames have no detections, the first: val/a/000006\.JPEG"):

@@ -198,7 +198,7 @@ def test_images_and_their_times(tmp_path: Path, frames: list[Frame]) -> None:
         assert np.array_equal(cv2.imread(str(tmp_path / "folder" / names[number]))[..., ::-1], frames[number])
     times = json.loads((tmp_path / "folder" / "times.json").read_text())
     assert times == {"fps": "30000/1001", "time_base": "1001/30000", "ticks": [0, 1, 5, 6]}
-    with pytest.raises(MediaError, match="already holds something; name a new or an empty folder"):
+    with pytest.raises(MediaError, match="is not empty; name a new or an empty folder"):
         write(tmp_path / "folder", frames[:4])
 
 
@@ -283,7 +283,7 @@ def test_a_full_disk_is_a_resource_error(tmp_path: Path, frames: list[Frame], mo
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(VideoFile, "_mux", full)
-    with pytest.raises(ResourceError, match=r"no room on the disk for .*a\.mp4; free some") as caught:
+    with pytest.raises(ResourceError, match=r"no space left on the disk for .*a\.mp4; free some") as caught:
         write(tmp_path / "a.mp4", frames)
     assert caught.value.exit_code == 5
     assert os.listdir(tmp_path) == []
@@ -317,7 +317,7 @@ def test_encoders_are_listed_and_required(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(EncoderMissing, match="the installed FFmpeg has no encoder libxyz") as caught:
         require_encoder("libxyz")
     assert (caught.value.fault, caught.value.exit_code) == ("F16", 5)
-    monkeypatch.setattr(encoder_list, "have_pyav", lambda: False)
+    monkeypatch.setattr(encoder_list, "has_pyav", lambda: False)
     with pytest.raises(MediaError, match="needs PyAV, which is not installed"):
         require_encoder("libx264")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.core.cache import USUAL_CODEC_QUOTA, codec_quota
+from jostle.core.cache import DEFAULT_CODEC_QUOTA, codec_quota
 from jostle.core.types import Clip
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
@@ -19,7 +19,7 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource, chain
 from jostle.errors import BadValue
 from jostle.io.video.codec import Codec, transcode
-from jostle.io.video.packet_store import KeptStreams, PacketStore
+from jostle.io.video.packet_store import PacketStore, StreamCache
 
 CODEC = Codec("libx264", "h264", {"crf": 30})
 FPS = Fraction(25)
@@ -31,11 +31,11 @@ def frames() -> np.ndarray:
 
 
 @pytest.fixture
-def streams(tmp_path: Path) -> KeptStreams:
-    return KeptStreams(PacketStore(tmp_path / "coded", 10**7), lambda: "sha256:a")
+def streams(tmp_path: Path) -> StreamCache:
+    return StreamCache(PacketStore(tmp_path / "coded", 10**7), lambda: "sha256:a")
 
 
-def sent(frames: np.ndarray, streams: KeptStreams | None, taken: list[int] | None = None, **more: object) -> np.ndarray:
+def sent(frames: np.ndarray, streams: StreamCache | None, taken: list[int] | None = None, **more: object) -> np.ndarray:
     def drawn() -> Iterator[np.ndarray]:
         for number, frame in enumerate(frames):
             if taken is not None:
@@ -45,7 +45,7 @@ def sent(frames: np.ndarray, streams: KeptStreams | None, taken: list[int] | Non
     return np.stack(list(transcode(drawn(), CODEC, fps=FPS, streams=streams, **more)))
 
 
-def test_the_second_time_no_frame_is_drawn_and_all_are_the_same(frames: np.ndarray, streams: KeptStreams) -> None:
+def test_the_second_time_no_frame_is_drawn_and_all_are_the_same(frames: np.ndarray, streams: StreamCache) -> None:
     plain = sent(frames, None)
     first, second = list[int](), list[int]()
     assert (sent(frames, streams, first) == plain).all()
@@ -54,7 +54,7 @@ def test_the_second_time_no_frame_is_drawn_and_all_are_the_same(frames: np.ndarr
     assert not second
 
 
-def test_what_is_kept_is_undamaged(frames: np.ndarray, streams: KeptStreams) -> None:
+def test_what_is_kept_is_undamaged(frames: np.ndarray, streams: StreamCache) -> None:
     def drop_third(payload: bytes, number: int) -> bytes | None:
         return None if number == 3 else payload
 
@@ -64,18 +64,18 @@ def test_what_is_kept_is_undamaged(frames: np.ndarray, streams: KeptStreams) -> 
     assert (sent(frames, streams, damage=drop_third) == lost).all()
 
 
-def test_another_video_setting_or_rate_is_another_stream(tmp_path: Path, streams: KeptStreams) -> None:
+def test_another_video_setting_or_rate_is_another_stream(tmp_path: Path, streams: StreamCache) -> None:
     keys = {
         streams._key(CODEC, FPS),
         streams._key(Codec("libx264", "h264", {"crf": 31}), FPS),
         streams._key(CODEC, Fraction(30)),
-        KeptStreams(streams.store, lambda: "sha256:b")._key(CODEC, FPS),
+        StreamCache(streams.store, lambda: "sha256:b")._key(CODEC, FPS),
     }
     assert len(keys) == 4
 
 
 @pytest.mark.parametrize("harm", ["cut", "flipped", "emptied"])
-def test_a_damaged_file_counts_as_absent(frames: np.ndarray, streams: KeptStreams, tmp_path: Path, harm: str) -> None:
+def test_a_damaged_file_counts_as_absent(frames: np.ndarray, streams: StreamCache, tmp_path: Path, harm: str) -> None:
     plain = sent(frames, streams)
     (path,) = (tmp_path / "coded").iterdir()
     data = bytearray(path.read_bytes())
@@ -87,7 +87,7 @@ def test_a_damaged_file_counts_as_absent(frames: np.ndarray, streams: KeptStream
     assert len(taken) == 20
 
 
-def test_a_stream_that_was_left_early_is_not_kept(frames: np.ndarray, streams: KeptStreams, tmp_path: Path) -> None:
+def test_a_stream_that_was_left_early_is_not_kept(frames: np.ndarray, streams: StreamCache, tmp_path: Path) -> None:
     some = transcode(iter(frames), CODEC, fps=FPS, streams=streams)
     next(some)
     some.close()
@@ -97,29 +97,29 @@ def test_a_stream_that_was_left_early_is_not_kept(frames: np.ndarray, streams: K
 def test_the_quota_is_kept_and_the_least_used_go_first(frames: np.ndarray, tmp_path: Path) -> None:
     folder, seconds = tmp_path / "coded", 10**9
     sources = {
-        number: KeptStreams(PacketStore(folder, 10**7), lambda number=number: str(number)) for number in range(4)
+        number: StreamCache(PacketStore(folder, 10**7), lambda number=number: str(number)) for number in range(4)
     }
     for number in range(3):
         sent(frames, sources[number])
         os.utime(folder / sources[number]._key(CODEC, FPS), ns=(seconds * (1 + number), seconds * (1 + number)))
     size = (folder / sources[0]._key(CODEC, FPS)).stat().st_size
     sent(frames, sources[0])  # used again: now the second is the oldest
-    sent(frames, KeptStreams(PacketStore(folder, int(3.5 * size)), sources[3].fingerprint))
+    sent(frames, StreamCache(PacketStore(folder, int(3.5 * size)), sources[3].fingerprint))
     left = {number for number, kept in sources.items() if (folder / kept._key(CODEC, FPS)).exists()}
     assert left == {0, 2, 3}
 
 
 def test_nowhere_to_keep_is_no_harm(frames: np.ndarray, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    streams = KeptStreams(PacketStore(tmp_path / "file" / "coded", 10**7), lambda: "x")
+    streams = StreamCache(PacketStore(tmp_path / "file" / "coded", 10**7), lambda: "x")
     assert (sent(frames, streams) == sent(frames, None)).all()
 
 
 @pytest.mark.parametrize("spec", ["kinetics-c/packet_loss:3", "kinetics-c/h265_crf:3", "mpeg2:4"])
-def test_a_chain_uses_it_for_its_first_corruption_only(spec: str, frames: np.ndarray, streams: KeptStreams) -> None:
+def test_a_chain_uses_it_for_its_first_corruption_only(spec: str, frames: np.ndarray, streams: StreamCache) -> None:
     clip = Clip.at_rate(frames, 25.0)
 
-    def made(specs: list[str], kept: KeptStreams | None) -> np.ndarray:
+    def made(specs: list[str], kept: StreamCache | None) -> np.ndarray:
         parsed = [Spec.parse(one) for one in specs]
         masks = masks_for(parsed, None, Timeline.of(clip.pts, clip.fps, None, seed=0, video_id="v"))
         top = chain(ClipSource(clip), parsed, masks, seed=0, video_id="v", streams=kept)
@@ -134,7 +134,7 @@ def test_a_chain_uses_it_for_its_first_corruption_only(spec: str, frames: np.nda
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"), [("", USUAL_CODEC_QUOTA), ("0", 0), ("500M", 500 * 2**20), ("20 GiB", 20 * 2**30)]
+    ("said", "meant"), [("", DEFAULT_CODEC_QUOTA), ("0", 0), ("500M", 500 * 2**20), ("20 GiB", 20 * 2**30)]
 )
 def test_sizes(monkeypatch: pytest.MonkeyPatch, said: str, meant: int) -> None:
     monkeypatch.setenv("JOSTLE_CODEC_CACHE", said)

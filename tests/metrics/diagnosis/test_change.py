@@ -7,7 +7,7 @@ import json
 import pytest
 
 from jostle.errors import DataError
-from jostle.metrics.diagnosis import change, diagnose
+from jostle.metrics.diagnosis import compare_diagnoses, diagnose
 
 TRUTH = [("u", "A", 0, 10), ("u", "A", 20, 22), ("v", "B", 0, 10)]
 CLEAN = [("u", "A", 0, 10, 0.9), ("u", "A", 20, 22, 0.8), ("v", "B", 0, 10, 0.7)]
@@ -16,7 +16,7 @@ ROUGH = [("u", "A", 0, 10, 0.9), ("u", "A", 50, 52, 0.8), ("u", "A", 60, 62, 0.7
 
 def test_what_went_wrong_by_kind(truth_of, found_of) -> None:
     truth = truth_of(TRUTH)
-    found = change(diagnose(found_of(CLEAN), truth), diagnose(found_of(ROUGH), truth))
+    found = compare_diagnoses(diagnose(found_of(CLEAN), truth), diagnose(found_of(ROUGH), truth))
     assert found.average_map == 0.25 - 1.0
     assert found.totals["background"] == 2
     assert found.totals["true_positive"] == -2
@@ -35,12 +35,12 @@ def test_what_went_wrong_by_kind(truth_of, found_of) -> None:
 def test_stored_diagnoses_can_be_subtracted(truth_of, found_of) -> None:
     made = [diagnose(found_of(rows), truth_of(TRUTH)) for rows in (CLEAN, ROUGH)]
     stored = [json.loads(json.dumps(one.to_dict())) for one in made]
-    assert change(*stored).to_dict() == change(*made).to_dict()
+    assert compare_diagnoses(*stored).to_dict() == compare_diagnoses(*made).to_dict()
 
 
 def test_no_change(truth_of, found_of) -> None:
     made = diagnose(found_of(ROUGH), truth_of(TRUTH))
-    found = change(made, made)
+    found = compare_diagnoses(made, made)
     assert found.average_map_n == 0.0
     assert set(found.totals.values()) | set(found.impact.values()) == {0.0}
 
@@ -48,15 +48,15 @@ def test_no_change(truth_of, found_of) -> None:
 def test_different_ground_truth_is_refused(truth_of, found_of) -> None:
     found = found_of(CLEAN)
     with pytest.raises(DataError, match=r"different ground truth, sha256:\w{12}\.\. and .* the same file and subset"):
-        change(diagnose(found, truth_of(TRUTH)), diagnose(found, truth_of([*TRUTH, ("v", "B", 20, 30)])))
+        compare_diagnoses(diagnose(found, truth_of(TRUTH)), diagnose(found, truth_of([*TRUTH, ("v", "B", 20, 30)])))
 
 
 def test_different_styles_are_refused(truth_of, found_of) -> None:
     found, truth = found_of(CLEAN), truth_of(TRUTH)
     with pytest.raises(DataError, match="differ in style, 'thumos14' and 'activitynet'"):
-        change(diagnose(found, truth), diagnose(found, truth, style="activitynet"))
+        compare_diagnoses(diagnose(found, truth), diagnose(found, truth, style="activitynet"))
 
 
 def test_something_else_is_refused(truth_of, found_of) -> None:
-    with pytest.raises(DataError, match="this is no diagnosis: it lacks 'style'"):
-        change({"format": 1}, diagnose(found_of(CLEAN), truth_of(TRUTH)))
+    with pytest.raises(DataError, match="this is not a diagnosis: it lacks 'style'"):
+        compare_diagnoses({"format": 1}, diagnose(found_of(CLEAN), truth_of(TRUTH)))

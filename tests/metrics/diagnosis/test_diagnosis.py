@@ -11,7 +11,7 @@ import pytest
 from jostle.core.types.predictions import Predictions
 from jostle.errors import DataError
 from jostle.metrics.diagnosis import MENDED_FAULTS, diagnose, styles
-from jostle.metrics.diagnosis.false_positives import KINDS
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS
 
 TRUTH = [("u", "A", 0, 10), ("u", "A", 20, 30), ("u", "B", 40, 50), ("v", "B", 0, 10)]
 EACH_KIND = [
@@ -30,21 +30,21 @@ EACH_KIND = [
 def test_each_kind_of_error(truth_of, found_of) -> None:
     made = diagnose(found_of(EACH_KIND), truth_of(TRUTH))
     wrong = made.false_positives
-    assert [KINDS[i] for i in wrong.kind[0]] == [*KINDS, "background", "background", "true_positive"]
+    assert [ERROR_KINDS[i] for i in wrong.kind[0]] == [*ERROR_KINDS, "background", "background", "true_positive"]
     assert wrong.matched[0].tolist() == [0, *[-1] * 7, 3]
     assert wrong.nearest.tolist() == [0, 0, 2, 1, 2, -1, -1, -1, 3]
-    assert wrong.totals == dict(zip(KINDS, [2, 1, 1, 1, 1, 3], strict=True))
+    assert wrong.totals == dict(zip(ERROR_KINDS, [2, 1, 1, 1, 1, 3], strict=True))
     assert wrong.split.tolist() == [1, 1, 2, 2, 3, 3, 4, 4, 1]
     assert wrong.profile[0]["count"] == 3
     assert wrong.profile[0]["true_positive"] == 2 / 3
-    assert wrong.profile[9] == {"split": 10, "count": 0} | dict.fromkeys(KINDS)
+    assert wrong.profile[9] == {"split": 10, "count": 0} | dict.fromkeys(ERROR_KINDS)
 
 
 def test_impact_is_what_removal_gains(truth_of, found_of) -> None:
     rows = [("u", "A", 80, 90, 0.9), ("u", "A", 0, 10, 0.8)]
     made = diagnose(found_of(rows), truth_of(TRUTH[:1]))
     assert made.top_10g.average_map == 0.5
-    assert made.false_positives.impact == dict.fromkeys(KINDS[1:], 0.0) | {"background": 0.5}
+    assert made.false_positives.impact == dict.fromkeys(ERROR_KINDS[1:], 0.0) | {"background": 0.5}
 
 
 def test_no_prediction_at_all(truth_of) -> None:
@@ -63,9 +63,9 @@ def test_the_json_of_the_contract(truth_of, found_of) -> None:
     assert (said["format"], said["style"], said["tious"], said["normaliser"]) == (1, "thumos14", [0.5], 2.0)
     assert set(said["top_10g"]) == {"count", "average_map", "average_map_n"}
     assert [split["split"] for split in said["false_positives"]["profile"]] == list(range(1, 11))
-    assert set(said["false_positives"]["profile"][0]) == {"split", "count", *KINDS}
-    assert list(said["false_positives"]["totals"]) == list(KINDS)
-    assert list(said["false_positives"]["impact"]) == list(KINDS[1:])
+    assert set(said["false_positives"]["profile"][0]) == {"split", "count", *ERROR_KINDS}
+    assert list(said["false_positives"]["totals"]) == list(ERROR_KINDS)
+    assert list(said["false_positives"]["impact"]) == list(ERROR_KINDS[1:])
     assert set(said["sensitivity"]) == {"base", "coverage", "length", "num-instances"}
     assert set(said["false_negatives"]) == {"overall", "coverage", "length", "num-instances", "share", "pairs"}
     assert said["false_negatives"]["pairs"]["coverage,length"] == {"XL,M": 0.5}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.metrics.diagnosis import diagnose, styles
-from jostle.metrics.diagnosis.false_positives import KINDS
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS
 
 TIOUS = (0.3, 0.5, 0.75)
 STYLE = replace(styles["thumos14"], tious=TIOUS)
@@ -172,7 +172,7 @@ def test_all_parts(scene) -> None:
                 kinds.append(5 if best < 0.1 else 3 if same else 4)
         assert wrong.kind[t].tolist() == kinds
         assert wrong.matched[t].tolist() == [hits.get(row, -1) for row in listed]
-        for code, error in enumerate(KINDS[1:], 1):
+        for code, error in enumerate(ERROR_KINDS[1:], 1):
             for c, name in enumerate(classes):
                 left = [listed[i] for i in turned if found[listed[i]][1] == name and kinds[i] != code]
                 gained = ap_n(left, hits, positives[name], n)
@@ -185,7 +185,7 @@ def test_what_always_holds(scene) -> None:
     made = diagnose(*columns(*scene), style=STYLE)
     wrong = made.false_positives
     for split in wrong.profile:
-        parts = [split[kind] for kind in KINDS]
+        parts = [split[kind] for kind in ERROR_KINDS]
         assert parts == [None] * 6 if not split["count"] else sum(parts) == pytest.approx(1)
     assert min(wrong.impact.values()) >= -1e-12  # a false alarm less never costs precision
     assert wrong.counts.sum(axis=1).tolist() == [made.top_10g.count] * len(TIOUS)
@@ -209,7 +209,7 @@ def test_perfect_predictions_have_no_errors(scene) -> None:
     truth, _ = scene
     found = [(*row, float(i)) for i, row in enumerate(truth)]
     made = diagnose(*columns(truth, found), style=STYLE)
-    assert made.false_positives.totals == dict.fromkeys(KINDS, 0.0) | {"true_positive": len(truth)}
+    assert made.false_positives.totals == dict.fromkeys(ERROR_KINDS, 0.0) | {"true_positive": len(truth)}
     assert made.precision.average_map == pytest.approx(1)
     assert made.false_negatives.overall == 0
     assert set(made.false_positives.impact.values()) == {0.0}

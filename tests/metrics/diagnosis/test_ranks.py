@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jostle.metrics.alignment import align
-from jostle.metrics.diagnosis.ranks import mean_of, precise_enough, ties_turned
+from jostle.metrics.diagnosis.ranks import mean_of_table, precise_enough, reverse_ties
 from jostle.metrics.matching import rank
 from jostle.metrics.mean_ap import average_precision_table, interpolated_ap
 
@@ -18,8 +18,8 @@ def test_the_table_is_interpolated_ap_of_each_class() -> None:
     assert made[1, 0] == interpolated_ap(np.array([0, 4, 7]), 3, normaliser=2.0)
     assert made[0].tolist() == [0.0, interpolated_ap(np.array([2]), 1, normaliser=2.0)]
     assert np.isnan(made[2]).all()
-    assert mean_of(made) == pytest.approx(made[:2].mean())
-    assert mean_of(made[2:]) == 0.0
+    assert mean_of_table(made) == pytest.approx(made[:2].mean())
+    assert mean_of_table(made[2:]) == 0.0
 
 
 def test_precision_may_climb_above_the_floor_again() -> None:
@@ -35,7 +35,7 @@ def test_ties_are_turned_within_a_class(truth_of, found_of) -> None:
     rows = [("u", "A", 0, 1, 0.5), ("u", "B", 0, 1, 0.5), ("u", "A", 0, 2, 0.5), ("u", "A", 0, 3, 0.7)]
     aligned = align(found_of(rows), truth)
     ranking = rank(aligned, truth)
-    turned = ties_turned(ranking, aligned)
+    turned = reverse_ties(ranking, aligned)
     assert ranking.order.tolist() == [3, 2, 0, 1]
     assert ranking.order[turned].tolist() == [3, 0, 2, 1]
     assert turned[turned].tolist() == [0, 1, 2, 3]

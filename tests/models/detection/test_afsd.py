@@ -69,30 +69,30 @@ def test_the_released_gradient_is_right_where_regions_are_as_many_as_steps() -> 
     found = []
     for faults in (False, True):
         y = x.clone().requires_grad_()
-        boundary_max_pool(y, regions, released_faults=faults).backward(weight)
+        boundary_max_pool(y, regions, reproduce_bugs=faults).backward(weight)
         found.append(y.grad)
     assert torch.equal(found[0], found[1])
     fewer = []
     for faults in (False, True):
         y = x.clone().requires_grad_()
-        boundary_max_pool(y, regions[:, :5], released_faults=faults).backward(weight[..., :5])
+        boundary_max_pool(y, regions[:, :5], reproduce_bugs=faults).backward(weight[..., :5])
         fewer.append(y.grad)
     assert not torch.equal(fewer[0], fewer[1])
 
 
 def test_which_frames_are_looked_at() -> None:
     made = tiny()
-    taken, rate = made.wanted(13, 30.0)
+    taken, rate = made.sample_indices(13, 30.0)
     assert (taken.tolist(), rate) == ([2, 5, 8, 11], 10.0)
-    assert made.wanted(9, 25.0)[0].tolist() == [2, 4, 7]  # every two and a half
-    assert made.wanted(4, 8.0)[0].tolist() == [0, 1, 2, 3]  # there are fewer than it would take
-    assert made.wanted(4, 8.0)[1] == 8.0
-    assert made.wanted(2, 30.0)[0].tolist() == [1]  # less than one frame of its own
+    assert made.sample_indices(9, 25.0)[0].tolist() == [2, 4, 7]  # every two and a half
+    assert made.sample_indices(4, 8.0)[0].tolist() == [0, 1, 2, 3]  # there are fewer than it would take
+    assert made.sample_indices(4, 8.0)[1] == 8.0
+    assert made.sample_indices(2, 30.0)[0].tolist() == [1]  # less than one frame of its own
     whole = tiny(fps=None)
-    taken, rate = whole.wanted(128, 24.0)
+    taken, rate = whole.sample_indices(128, 24.0)
     assert len(taken) == 64
     assert rate == 12.0
-    assert whole.wanted(50, 24.0)[1] == 24.0
+    assert whole.sample_indices(50, 24.0)[1] == 24.0
 
 
 def test_clips_reach_the_end() -> None:
@@ -201,7 +201,7 @@ def test_it_is_said_where_features_are_wanted(tmp_path: Any) -> None:
     config = make_settings(
         TrainingConfig, {"detector": "afsd", "settings": TINY, "data": {"features": "a", "truth": "b"}}
     )
-    with pytest.raises(BadValue, match="afsd looks at frames; training is for detectors of features"):
+    with pytest.raises(BadValue, match="afsd takes frames; this task trains detectors on features"):
         Trainer(config, tmp_path)
 
 

@@ -13,7 +13,7 @@ from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.basictad import BasicTAD
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.blocks.centred_anchors import answering, make_anchors
+from jostle.models.detection.blocks.centred_anchors import make_anchors, match_anchors
 from jostle.models.detection.blocks.convolution import DeformableConv, sampled
 from jostle.models.detection.blocks.stride_points import (
     BACKGROUND,
@@ -56,13 +56,13 @@ def test_sizes_without_anchors_are_the_published_ones(name: str) -> None:
 def test_which_frames_are_looked_at() -> None:
     """As FFmpeg's filter `fps` does: of 25 a second 5 are the third of each five, and of 4 some come twice."""
     made = tiny()
-    taken, rate = made.wanted(15, 25.0)
+    taken, rate = made.sample_indices(15, 25.0)
     assert (taken.tolist(), rate) == ([2, 7, 12], 5.0)
-    assert made.wanted(4, 5.0)[0].tolist() == [0, 1, 2, 3]
-    taken, rate = made.wanted(4, 2.5)
+    assert made.sample_indices(4, 5.0)[0].tolist() == [0, 1, 2, 3]
+    taken, rate = made.sample_indices(4, 2.5)
     assert (taken.tolist(), rate) == ([0, 0, 1, 1, 2, 2, 3, 3], 5.0)
-    assert made.wanted(1, 30.0)[0].tolist() == [0]  # less than one frame of its own
-    assert tiny(fps=None).wanted(64, 24.0)[1] == 12.0
+    assert made.sample_indices(1, 30.0)[0].tolist() == [0]  # less than one frame of its own
+    assert tiny(fps=None).sample_indices(64, 24.0)[1] == 12.0
 
 
 def test_clips_are_equally_far_apart_and_the_last_may_be_short() -> None:
@@ -152,12 +152,12 @@ def test_the_gradient_of_a_place_is_the_difference_of_its_neighbours() -> None:
 
 def test_every_action_has_an_anchor_and_the_later_one_the_shared() -> None:
     anchors = make_anchors((8,), 1)
-    number, ignored = answering(anchors, Actions.of([([[2.0, 2.1], [3.0, 5.0], [3.0, 5.0]], [0, 1, 2])]))
+    number, ignored = match_anchors(anchors, Actions.of([([[2.0, 2.1], [3.0, 5.0], [3.0, 5.0]], [0, 1, 2])]))
     found = number[0].tolist()
     assert 0 in found  # though no anchor overlaps it by much
     assert found[20] == 2  # the one around step 4 that fits both
     assert not (ignored & (number >= 0)).any()
-    assert (answering(anchors, Actions.of([([], [])]))[0] == -1).all()
+    assert (match_anchors(anchors, Actions.of([([], [])]))[0] == -1).all()
 
 
 def answers(actions: Actions, **changes: Any) -> Any:
@@ -178,7 +178,7 @@ def test_points_answer_by_the_length_of_their_level() -> None:
 def test_a_label_is_that_of_the_action_whose_ends_are_learned() -> None:
     """A coarse point inside a long action and, out of its range, a short one."""
     both = Actions.of([([[0.0, 14.0], [4.0, 8.0]], [1, 2])])
-    mended, released = answers(both), answers(both, released_faults=True)
+    mended, released = answers(both), answers(both, reproduce_bugs=True)
     assert mended.labels[0, 18].item() == 1
     assert released.labels[0, 18].item() == 2
     assert torch.equal(mended.offsets, released.offsets)
@@ -207,19 +207,19 @@ def test_implied_classes_count_towards_the_limit() -> None:
     apart = np.array([[0, 1], [2, 3], [4, 5], [6, 7]], np.float32)
     found = Candidates(apart, np.array([0.9, 0.8, 0.7, 0.6], np.float32), np.array([1, 0, 0, 1]))
     kinds: dict[str, Any] = {"form": "sigmoid_points", "implied": (0, 2)}
-    assert tiny(**kinds, max_segments=9).suppressed(found).labels.tolist() == [1, 0, 2, 0, 2, 1]
-    assert tiny(**kinds, max_segments=2).suppressed(found).labels.tolist() == [1, 0]
-    assert len(tiny(**kinds, max_segments=2, released_faults=True).suppressed(found)) == 6  # 1, then 3: never 2
-    assert len(tiny(**kinds, max_segments=3, released_faults=True).suppressed(found)) == 3
-    assert len(tiny(max_segments=2).suppressed(found)) == 2
+    assert tiny(**kinds, max_segments=9).suppress(found).labels.tolist() == [1, 0, 2, 0, 2, 1]
+    assert tiny(**kinds, max_segments=2).suppress(found).labels.tolist() == [1, 0]
+    assert len(tiny(**kinds, max_segments=2, reproduce_bugs=True).suppress(found)) == 6  # 1, then 3: never 2
+    assert len(tiny(**kinds, max_segments=3, reproduce_bugs=True).suppress(found)) == 3
+    assert len(tiny(max_segments=2).suppress(found)) == 2
 
 
 def test_times_are_rounded_only_as_the_released_program_does() -> None:
     found = Candidates(
         np.array([[1.1, 7.3], [2.0, 2.1]], np.float32), np.array([0.9, 0.8], np.float32), np.zeros(2, int)
     )
-    assert tiny().seconds_of(found, 5.0, 10.0).end.tolist() == pytest.approx([1.46, 0.42])
-    rounded = tiny(released_faults=True).seconds_of(found, 5.0, 10.0)
+    assert tiny().to_seconds(found, 5.0, 10.0).end.tolist() == pytest.approx([1.46, 0.42])
+    rounded = tiny(reproduce_bugs=True).to_seconds(found, 5.0, 10.0)
     assert (rounded.start.tolist(), rounded.end.tolist()) == ([0.2], [1.5])
 
 

@@ -18,7 +18,7 @@ import torch
 
 from golden.by_rule import DETECTORS
 from golden.public_checkpoints import NORMALISER, drawn, opentad_shapes, write_e2e_tad, write_opentad, write_original
-from jostle.core.state_dict import differences
+from jostle.core.state_dict import describe_mismatch
 from jostle.errors import BadValue, CheckpointError, ResourceError
 from jostle.models.checkpoints import read_weights, write_weights
 
@@ -51,7 +51,7 @@ def test_an_original_checkpoint_gives_its_averaged_weights(name: str, tmp_path: 
 @pytest.mark.parametrize("name", DETECTORS)
 def test_an_opentad_checkpoint_gives_its_own_names(name: str, tmp_path: Path) -> None:
     weights = read_weights(write_opentad(name, tmp_path))
-    assert differences(opentad_shapes(name), weights) == ""
+    assert describe_mismatch(opentad_shapes(name), weights) == ""
     assert weights["rpn_head.loss_normalizer"].item() == NORMALISER
 
 
@@ -136,13 +136,13 @@ def test_writing_says_what_is_wrong(tmp_path: Path) -> None:
 
 def test_differences_are_listed_by_kind() -> None:
     found = {"a": torch.zeros(2), "extra": torch.zeros(1)}
-    told = differences({"a": (3,), **{f"b{i}": (1,) for i in range(10)}}, found)
+    told = describe_mismatch({"a": (3,), **{f"b{i}": (1,) for i in range(10)}}, found)
     assert told.splitlines() == [
         "10 missing: b0, b1, b2 and 7 more",
         "1 unexpected: extra",
         "1 of another shape: a is (2,), not (3,)",
     ]
-    assert differences({"a": (2,), "extra": (1,)}, found) == ""
+    assert describe_mismatch({"a": (2,), "extra": (1,)}, found) == ""
 
 
 @pytest.mark.parametrize(

@@ -246,7 +246,7 @@ def test_class_agnostic_proposals_take_the_classes_of_the_video(rows: Make) -> N
             rows(90, 512), fps=15, duration=97, video_scores=scores
         )
     thumos = load_detector("temporalmaxer_puppets", **TINY)
-    with pytest.raises(BadValue, match="this one tells 16 classes apart"):
+    with pytest.raises(BadValue, match="this one has 16 classes"):
         thumos.detect(rows(9, 128), fps=24, duration=2, video_scores=scores)
 
 

@@ -14,7 +14,7 @@ from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.deformable_transformer import DeformableAttention, mixtures
 from jostle.models.detection.blocks.roi_align import roi_align
-from jostle.models.detection.blocks.set_prediction import assigned, overlap
+from jostle.models.detection.blocks.set_prediction import assign_queries, overlap
 from jostle.models.detection.blocks.shift_trunk import ShiftTrunk
 from jostle.models.detection.blocks.slowfast_trunk import SlowFastTrunk
 from jostle.models.detection.blocks.trunks import FixedNorms
@@ -22,7 +22,7 @@ from jostle.models.detection.detector import detectors, load_detector
 from jostle.models.detection.e2e_tad import E2ETAD, E2eTadOutputs
 from jostle.models.detection.nms import overlap_nms
 from jostle.models.detection.outputs import Candidates
-from jostle.models.preprocessing.resize import scaled_by
+from jostle.models.preprocessing.resize import resize_by_factor
 
 TRUNKS = ("slowfast", "tsm18", "tsm50")
 TINY: dict[str, Any] = {
@@ -59,8 +59,8 @@ def test_clips_are_equally_far_apart_and_the_last_ends_in_grey() -> None:
     made = tiny()
     assert made.clips(1) == made.clips(16) == [0]
     assert made.clips(17) == made.clips(28) == [0, 12]
-    assert made.wanted(15, 25.0)[0].tolist() == [2, 7, 12]
-    assert tiny(fps=None).wanted(32, 24.0)[1] == 12.0
+    assert made.sample_indices(15, 25.0)[0].tolist() == [2, 7, 12]
+    assert tiny(fps=None).sample_indices(32, 24.0)[1] == 12.0
     prepared = made.prepare(film(20))
     assert prepared.shape == (3, 20, 32, 32)
     last = made.clip(prepared, 12)
@@ -115,9 +115,9 @@ def test_the_transformer_does_not_look_at_what_holds_nothing() -> None:
     assert not torch.allclose(all_of_it[1], marked[1], atol=1e-4)
 
 
-@pytest.mark.parametrize("released_faults", [False, True])
-def test_a_few_steps_learn_and_leave_the_trunk_s_norms(released_faults: bool) -> None:
-    made = tiny(released_faults=released_faults).train()
+@pytest.mark.parametrize("reproduce_bugs", [False, True])
+def test_a_few_steps_learn_and_leave_the_trunk_s_norms(reproduce_bugs: bool) -> None:
+    made = tiny(reproduce_bugs=reproduce_bugs).train()
     clips = torch.cat([made.clip(made.prepare(film(32)), first) for first in (0, 16)])
     actions = Actions.of([([[3.0, 9.0]], [1]), ([[1.0, 4.0], [8.0, 15.0]], [0, 2])])
     norms = {key: value.clone() for key, value in made.state_dict().items() if "backbone" in key and ".bn" in key}
@@ -202,12 +202,12 @@ def test_one_query_for_each_action() -> None:
     logits[0, 0, 1, 1] = 4.0
     segments = torch.tensor([[[[0.3, 0.2], [0.3, 0.25], [0.8, 0.1]]]])
     actions = Actions.of([([[0.2, 0.4], [0.2, 0.4]], [1, 0])])
-    assert assigned(logits, segments, actions).tolist() == [[[1, 0, -1]]]
+    assert assign_queries(logits, segments, actions).tolist() == [[[1, 0, -1]]]
     more = Actions.of([([[0.1 * i, 0.1 * i + 0.1] for i in range(5)], [0] * 5)])
-    assert (assigned(logits, segments, more) >= 0).all()  # more actions than queries: some are left
-    lost = assigned(torch.full_like(logits, torch.nan), segments, actions)
+    assert (assign_queries(logits, segments, more) >= 0).all()  # more actions than queries: some are left
+    lost = assign_queries(torch.full_like(logits, torch.nan), segments, actions)
     assert (lost >= 0).sum() == 2  # the loss will say that numbers are lost
-    assert assigned(logits, segments, Actions.of([([], [])])).tolist() == [[[-1, -1, -1]]]
+    assert assign_queries(logits, segments, Actions.of([([], [])])).tolist() == [[[-1, -1, -1]]]
     assert overlap(torch.zeros(2), torch.zeros(2)).item() == 0
 
 
@@ -290,16 +290,16 @@ def test_where_clips_overlap_one_of_two_stays_and_elsewhere_both() -> None:
     labels = np.array([0, 0, 1, 1, 2])
     kept = overlap_nms(rows, scores, labels, [(12, 16), (24, 28)], threshold=0.4)
     assert kept.tolist() == [0, 4, 2, 3]
-    twice = overlap_nms(rows, scores, labels, [(12, 16), (24, 28)], threshold=0.4, released_faults=True)
+    twice = overlap_nms(rows, scores, labels, [(12, 16), (24, 28)], threshold=0.4, reproduce_bugs=True)
     assert twice.tolist() == [0, 4, 4, 2, 3]
     other = overlap_nms(rows, scores, [0, 1, 0, 1, 2], [(12, 16)], threshold=0.4)
     assert sorted(other.tolist()) == [0, 1, 2, 3, 4]  # of other classes
     assert overlap_nms(np.zeros((0, 2)), [], [], [(12, 16)], threshold=0.4).tolist() == []
     found = Candidates(rows[:2], scores[:2], labels[:2])
     made = tiny(max_segments=1)
-    assert len(made.suppressed(made.gathered([(0, found)], 16))) == 1
-    assert len(tiny().gathered([(0, found)], 16)) == 2  # one clip, no overlap
-    assert len(tiny().gathered([(0, found), (12, found)], 28)) == 3
+    assert len(made.suppress(made.merge_clips([(0, found)], 16))) == 1
+    assert len(tiny().merge_clips([(0, found)], 16)) == 2  # one clip, no overlap
+    assert len(tiny().merge_clips([(0, found), (12, found)], 28)) == 3
 
 
 def test_best_pairs_of_query_and_class() -> None:
@@ -318,10 +318,10 @@ def test_best_pairs_of_query_and_class() -> None:
 
 def test_sizes_are_rounded_and_places_are_not() -> None:
     picture = torch.arange(7.0).expand(1, 1, 5, 7)
-    made = scaled_by(picture, 0.5)
+    made = resize_by_factor(picture, 0.5)
     assert made.shape == (1, 1, 2, 4)  # 2.5 and 3.5, to the even number
     assert made[0, 0, 0].tolist() == [0.5, 2.5, 4.5, 6.0]
-    assert torch.equal(scaled_by(picture, 1.0), picture)
+    assert torch.equal(resize_by_factor(picture, 1.0), picture)
 
 
 def test_saved_and_loaded_is_the_same(tmp_path: Any) -> None:

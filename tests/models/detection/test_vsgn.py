@@ -52,7 +52,7 @@ def test_long_videos_are_seen_in_windows(small: Make, rows: Make) -> None:
 def test_a_row_reaches_from_its_number_to_the_next(small: Make, rows: Make) -> None:
     """Seconds of a place x are x rows on, for any stride and window."""
     made = small("vsgn", stitch=False)
-    grid = made.suppressed(made.candidates(rows(300)), seconds_a_step=0.1)
+    grid = made.suppress(made.candidates(rows(300)), seconds_a_step=0.1)
     found = made.detect(rows(300), fps=40, duration=1e6, stride=4, window=4)
     np.testing.assert_allclose(found.start, grid.segments[:, 0] * 0.1, rtol=1e-5, atol=1e-5)
     later = made.detect(rows(300), fps=40, duration=1e6, stride=4, window=16)
@@ -88,10 +88,10 @@ def test_boxes_that_overlap_nothing_learn_nothing() -> None:
     boxes = torch.tensor([[[0.0, 9.0], [20.0, 29.0]]])
     actions = Actions.of([([[0.0, 10.0], [50.0, 60.0]], [0, 1])])
     assert match(boxes, actions, threshold=0.5)[0].tolist() == [[True, False]]
-    assert match(boxes, actions, threshold=0.5, released_faults=True)[0].tolist() == [[True, True]]
+    assert match(boxes, actions, threshold=0.5, reproduce_bugs=True)[0].tolist() == [[True, True]]
     none = Actions.of([([], [])])
     for faults in (False, True):
-        assert not match(boxes, none, threshold=0.5, released_faults=faults)[0].any()
+        assert not match(boxes, none, threshold=0.5, reproduce_bugs=faults)[0].any()
 
 
 @pytest.mark.parametrize("classes", [1, 3])
@@ -128,9 +128,9 @@ def test_losses_of_processes_add_up(small: Make, rows: Make, classes: int) -> No
 def test_one_candidate_is_found_unless_as_released(small: Make, rows: Make) -> None:
     video = rows(200)
     every = small("vsgn", max_segments=10**6)
-    faulty = small("vsgn", max_segments=10**6, released_faults=True)
-    kept = every.suppressed(every.candidates(video), seconds_a_step=0.01)
-    lost = faulty.suppressed(every.candidates(video), seconds_a_step=0.01)
+    faulty = small("vsgn", max_segments=10**6, reproduce_bugs=True)
+    kept = every.suppress(every.candidates(video), seconds_a_step=0.01)
+    lost = faulty.suppress(every.candidates(video), seconds_a_step=0.01)
     assert len(kept) == len(lost) + 1
     assert np.array_equal(kept.scores[:-1], lost.scores)
 

@@ -8,7 +8,7 @@ import torch
 
 from jostle.errors import BadValue
 from jostle.models.input_spec import InputSpec
-from jostle.models.preprocessing.resize import BITS, pillow_resized, taps
+from jostle.models.preprocessing.resize import BITS, pillow_resize, taps
 
 # As they are, larger and smaller, along one axis only, to a single pixel.
 SIZES = [
@@ -31,7 +31,7 @@ def test_every_pixel_is_pillows(how: str, size: tuple[int, int], to: tuple[int, 
     for picture in (noise, edges):
         method = getattr(image.Resampling, how.upper())
         theirs = np.asarray(image.fromarray(picture).resize(to[::-1], method))
-        ours = pillow_resized(torch.tensor(picture).permute(2, 0, 1), to, how)  # type: ignore[arg-type]
+        ours = pillow_resize(torch.tensor(picture).permute(2, 0, 1), to, how)  # type: ignore[arg-type]
         assert (ours.permute(1, 2, 0).numpy() == theirs).all()
 
 
@@ -44,7 +44,7 @@ def test_weights_of_a_pixel_are_one_together(how: str) -> None:
 
 def test_a_picture_of_one_colour_stays_it() -> None:
     picture = torch.full((3, 50, 40), 201, dtype=torch.uint8)
-    assert (pillow_resized(picture, (33, 77), "bicubic") == 201).all()
+    assert (pillow_resize(picture, (33, 77), "bicubic") == 201).all()
 
 
 def test_the_long_side_is_rounded_down_and_the_short_one_exact() -> None:
@@ -81,5 +81,5 @@ def test_what_is_not_known_is_refused(change: dict[str, str]) -> None:
 def test_a_gpu_gives_the_same_numbers(how: str) -> None:
     pictures = torch.randint(0, 256, (2, 3, 240, 320), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     for to in ((224, 298), (300, 200), (128, 320)):
-        here = pillow_resized(pictures, to, how)  # type: ignore[arg-type]
-        assert torch.equal(pillow_resized(pictures.cuda(), to, how).cpu(), here)  # type: ignore[arg-type]
+        here = pillow_resize(pictures, to, how)  # type: ignore[arg-type]
+        assert torch.equal(pillow_resize(pictures.cuda(), to, how).cpu(), here)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import CheckpointError, ResourceError, Tampered
-from jostle.models.weights.download import MIB, Wanted, download
+from jostle.models.weights.download import MIB, WeightFile, download
 
 WHOLE = bytes(range(256)) * 4000
 
@@ -20,7 +20,7 @@ def leftovers(folder: Path) -> list[str]:
 def test_a_file_is_fetched_whole(files, tmp_path: Path) -> None:
     files.held["/a/net.pth"] = WHOLE
     told: list[tuple[int, int]] = []
-    download(Wanted(f"{files.url}/a/net.pth"), tmp_path / "net.pth", progress=lambda *now: told.append(now))
+    download(WeightFile(f"{files.url}/a/net.pth"), tmp_path / "net.pth", progress=lambda *now: told.append(now))
     assert (tmp_path / "net.pth").read_bytes() == WHOLE
     assert leftovers(tmp_path) == ["net.pth"]
     assert told[-1] == (len(WHOLE) // MIB, max(1, len(WHOLE) // MIB))
@@ -29,7 +29,7 @@ def test_a_file_is_fetched_whole(files, tmp_path: Path) -> None:
 def test_what_was_cut_off_goes_on_where_it_stopped(files, tmp_path: Path) -> None:
     files.held["/net.pth"] = WHOLE
     files.cut = [100_000, 200_000]
-    download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     assert (tmp_path / "net.pth").read_bytes() == WHOLE
     assert [asked for _, asked in files.asked] == [None, "bytes=100000-", "bytes=300000-"]
 
@@ -38,10 +38,10 @@ def test_a_later_call_goes_on_too(files, tmp_path: Path) -> None:
     files.held["/net.pth"] = WHOLE
     files.cut = [100_000, 0, 0, 0]
     with pytest.raises(ResourceError, match=r"cut off after 100000 of 1024000 bytes.*goes on after 0\.1 MiB"):
-        download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     assert not (tmp_path / "net.pth").exists()
     files.cut, files.asked = [], []
-    download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     assert (tmp_path / "net.pth").read_bytes() == WHOLE
     assert [asked for _, asked in files.asked] == ["bytes=100000-"]
 
@@ -51,10 +51,10 @@ def test_another_version_is_not_joined_to_the_first(files, tmp_path: Path, tagle
     files.held["/net.pth"], files.tagless = WHOLE, tagless
     files.cut = [100_000, 0, 0, 0]
     with pytest.raises(ResourceError):
-        download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     files.cut = []
     files.held["/net.pth"] = WHOLE[::-1]
-    download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     assert (tmp_path / "net.pth").read_bytes() == WHOLE[::-1]
 
 
@@ -62,11 +62,11 @@ def test_more_here_than_there_begins_anew(files, tmp_path: Path) -> None:
     files.held["/net.pth"] = WHOLE
     files.cut = [100_000, 0, 0, 0]
     with pytest.raises(ResourceError):
-        download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     files.cut = []
     with (tmp_path / ".net.pth.part").open("ab") as file:
         file.write(bytes(2 * len(WHOLE)))
-    download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     assert (tmp_path / "net.pth").read_bytes() == WHOLE
 
 
@@ -74,30 +74,30 @@ def test_a_server_that_stalls_is_given_up(files, tmp_path: Path) -> None:
     files.held["/net.pth"] = WHOLE
     files.cut, files.stall = [1000, 0, 0, 0], True
     with pytest.raises(ResourceError, match="nothing came for a while"):
-        download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     assert not (tmp_path / "net.pth").exists()
 
 
 def test_a_length_that_is_a_lie_is_no_file(files, tmp_path: Path) -> None:
     files.held["/net.pth"], files.claims = WHOLE, len(WHOLE) + 5
     with pytest.raises(ResourceError, match=r"cannot be fetched: (it was cut off|what was here did not belong to it)"):
-        download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     assert not (tmp_path / "net.pth").exists()
 
 
 def test_a_file_of_another_size_is_not_even_begun(files, tmp_path: Path) -> None:
     files.held["/net.pth"] = b"<html>please log in</html>"
     with pytest.raises(Tampered, match=r"offers 0\.000 MiB, and the file has 127\.359"):
-        download(Wanted(f"{files.url}/net.pth", mebibytes=127.359), tmp_path / "net.pth")
+        download(WeightFile(f"{files.url}/net.pth", mebibytes=127.359), tmp_path / "net.pth")
     assert not (tmp_path / "net.pth").exists()
 
 
 def test_a_passing_error_is_waited_out_and_a_lasting_one_told(files, tmp_path: Path) -> None:
     files.held["/net.pth"], files.status = WHOLE, [503, 429]
-    download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+    download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     assert len(files.asked) == 3
     with pytest.raises(ResourceError, match=r"answers 404 Not Found.*put it at .*other\.pth") as told:
-        download(Wanted(f"{files.url}/other.pth"), tmp_path / "other.pth")
+        download(WeightFile(f"{files.url}/other.pth"), tmp_path / "other.pth")
     assert f"{files.url}/other.pth" in str(told.value)
     assert len(files.asked) == 4
     assert leftovers(tmp_path) == ["net.pth"]
@@ -107,8 +107,8 @@ def test_it_is_followed_to_itself_and_to_hosts_that_were_named(files, tmp_path: 
     port = files.url.rpartition(":")[2]
     files.held["/new.pth"] = WHOLE
     files.moved = {"/same.pth": "/new.pth", "/named.pth": f"https://127.0.0.1:{port}/new.pth"}
-    download(Wanted(f"{files.url}/same.pth"), tmp_path / "same.pth")
-    download(Wanted(f"{files.url}/named.pth", through=(f"127.0.0.1:{port}",)), tmp_path / "named.pth")
+    download(WeightFile(f"{files.url}/same.pth"), tmp_path / "same.pth")
+    download(WeightFile(f"{files.url}/named.pth", through=(f"127.0.0.1:{port}",)), tmp_path / "named.pth")
     assert (tmp_path / "same.pth").read_bytes() == (tmp_path / "named.pth").read_bytes() == WHOLE
 
 
@@ -117,7 +117,7 @@ def test_it_is_followed_nowhere_else(files, tmp_path: Path, where: str) -> None:
     files.held["/new.pth"] = WHOLE
     files.moved = {"/net.pth": where.format(files.url.rpartition(":")[2])}
     with pytest.raises(Tampered, match="refused, the server sends on to"):
-        download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     assert [path for path, _ in files.asked] == ["/net.pth"]
     assert leftovers(tmp_path) == []
 
@@ -125,7 +125,7 @@ def test_it_is_followed_nowhere_else(files, tmp_path: Path, where: str) -> None:
 def test_it_is_not_followed_to_a_file_of_this_machine(files, tmp_path: Path) -> None:
     files.moved = {"/net.pth": "file:///etc/hosts"}
     with pytest.raises(ResourceError, match=r"Redirection to url .* is not allowed"):
-        download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     assert leftovers(tmp_path) == []
 
 
@@ -135,7 +135,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
     files.held["/net.pth"] = WHOLE
     monkeypatch.delenv("SSL_CERT_FILE")
     with pytest.raises(ResourceError, match="CERTIFICATE_VERIFY_FAILED"):
-        download(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")
+        download(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth")
     assert files.asked == []
 
 
@@ -147,7 +147,7 @@ def test_what_the_check_refuses_is_not_kept(files, tmp_path: Path) -> None:
         raise CheckpointError("no")
 
     with pytest.raises(CheckpointError):
-        download(Wanted(f"{files.url}/net.pth", check=refuse), tmp_path / "net.pth")
+        download(WeightFile(f"{files.url}/net.pth", check=refuse), tmp_path / "net.pth")
     assert leftovers(tmp_path) == []
 
 
@@ -155,7 +155,7 @@ def test_without_a_network_it_is_said_what_to_do(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("jostle.models.weights.download.PAUSE_S", 0)
     url = "https://127.0.0.1:1/net.pth"
     with pytest.raises(ResourceError) as told:
-        download(Wanted(url), tmp_path / "deep" / "net.pth")
+        download(WeightFile(url), tmp_path / "deep" / "net.pth")
     said = str(told.value)
     assert url in said
     assert str(tmp_path / "deep" / "net.pth") in said
@@ -165,7 +165,8 @@ def test_without_a_network_it_is_said_what_to_do(tmp_path: Path, monkeypatch: py
 def test_two_that_want_the_same_fetch_it_once(files, tmp_path: Path) -> None:
     files.held["/net.pth"] = WHOLE
     both = [
-        threading.Thread(target=download, args=(Wanted(f"{files.url}/net.pth"), tmp_path / "net.pth")) for _ in range(2)
+        threading.Thread(target=download, args=(WeightFile(f"{files.url}/net.pth"), tmp_path / "net.pth"))
+        for _ in range(2)
     ]
     for one in both:
         one.start()

@@ -19,16 +19,16 @@ import torch
 
 from jostle.errors import MissingExtra
 from jostle.models.checkpoints import read_weights, write_weights
-from jostle.models.weights.hub import HubPlace, from_hub
+from jostle.models.weights.hub import HubLocation, fetch_from_hub
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 EVIL = b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00true\x85R."  # runs a command, if it is trusted
 CODE = """
 import json, sys
 from jostle.errors import JostleError
-from jostle.models.weights.hub import from_hub
+from jostle.models.weights.hub import fetch_from_hub
 try:
-    print(json.dumps(["found", str(from_hub(sys.argv[1], folder=sys.argv[2] == "folder"))]))
+    print(json.dumps(["found", str(fetch_from_hub(sys.argv[1], folder=sys.argv[2] == "folder"))]))
 except JostleError as error:
     print(json.dumps([type(error).__name__, str(error)]))
 """
@@ -181,10 +181,10 @@ def test_without_a_hub_it_is_said_what_to_fetch(tmp_path: Path) -> None:
 def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(MissingExtra, match=r"jostle\[hf\]"):
-        from_hub("hf:org/net")
+        fetch_from_hub("hf:org/net")
 
 
 def test_a_place_on_the_hub_is_said_in_one_word() -> None:
-    assert HubPlace.said("hf:org/net") == HubPlace("org/net")
-    assert HubPlace.said("hf:org/net@v1.0") == HubPlace("org/net", "v1.0")
-    assert HubPlace.said("hf:o.r-g/n_e.t/deep/file.pth") == HubPlace("o.r-g/n_e.t", None, "deep/file.pth")
+    assert HubLocation.parse("hf:org/net") == HubLocation("org/net")
+    assert HubLocation.parse("hf:org/net@v1.0") == HubLocation("org/net", "v1.0")
+    assert HubLocation.parse("hf:o.r-g/n_e.t/deep/file.pth") == HubLocation("o.r-g/n_e.t", None, "deep/file.pth")

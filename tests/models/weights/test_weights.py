@@ -18,7 +18,7 @@ from jostle.models.recognition.recogniser import RecogniserKind, changed, recogn
 from jostle.models.weights.public import cached_file
 from jostle.models.weights.resolve import weights_path
 from jostle.models.weights.shipped import index_of_names, sources
-from jostle.models.weights.shipped.sources import Place, is_fetched
+from jostle.models.weights.shipped.sources import WeightSource, is_fetched
 
 SPEC = InputSpec(frames=2, stride=2, resize=8, size=8)
 
@@ -32,19 +32,21 @@ def load(weights, changes):
 
 
 @pytest.fixture
-def place(files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WeightSource:
     """Weights of that network on the server, and a cache of this test's own."""
-    monkeypatch.setitem(recognisers._things, "fetched_net", RecogniserKind("fetched_net", load, "the test", SPEC))
+    monkeypatch.setitem(recognisers._entries, "fetched_net", RecogniserKind("fetched_net", load, "the test", SPEC))
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "made.safetensors"
     write_weights({"2.weight": torch.ones(4, 3), "2.bias": torch.arange(4.0)}, path)
     files.held["/nets/net.safetensors"] = path.read_bytes()
-    made = Place(f"{files.url}/nets/net.safetensors", has=("2.weight", "2.bias"))
-    monkeypatch.setattr(sources, "places", lambda: {"models": {"fetched_net": made}, "extractors": {}, "detectors": {}})
+    made = WeightSource(f"{files.url}/nets/net.safetensors", has=("2.weight", "2.bias"))
+    monkeypatch.setattr(
+        sources, "read_sources", lambda: {"models": {"fetched_net": made}, "extractors": {}, "detectors": {}}
+    )
     return made
 
 
-def test_public_weights_are_fetched_once_and_give_the_network(files, place: Place) -> None:
+def test_public_weights_are_fetched_once_and_give_the_network(files, place: WeightSource) -> None:
     model = jostle.load_recogniser("fetched_net", weights="public")
     assert model.network[2].bias.tolist() == [0, 1, 2, 3]
     jostle.load_recogniser("fetched_net", weights="public")
@@ -54,7 +56,7 @@ def test_public_weights_are_fetched_once_and_give_the_network(files, place: Plac
     assert note["bytes"] == cached_file(place).stat().st_size
 
 
-def test_weights_can_be_fetched_beforehand(files, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_can_be_fetched_beforehand(files, place: WeightSource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "jostle.models.loading.names.names_of", lambda shelf: ["fetched_net"] if shelf == "models" else []
     )
@@ -87,7 +89,7 @@ def test_a_run_looks_for_weights_on_the_shelf_of_its_model(
     assert asked == [(shelf, model, "public")]
 
 
-def test_nothing_is_fetched_unless_it_is_said(files, place: Place) -> None:
+def test_nothing_is_fetched_unless_it_is_said(files, place: WeightSource) -> None:
     with pytest.raises(BadValue, match="give its weights"):
         jostle.load_recogniser("fetched_net")
     with pytest.raises(JostleError):
@@ -95,7 +97,7 @@ def test_nothing_is_fetched_unless_it_is_said(files, place: Place) -> None:
     assert files.asked == []
 
 
-def test_a_file_put_there_by_hand_will_do(files, place: Place) -> None:
+def test_a_file_put_there_by_hand_will_do(files, place: WeightSource) -> None:
     target = cached_file(place)
     target.parent.mkdir(parents=True)
     target.write_bytes(files.held["/nets/net.safetensors"])
@@ -103,16 +105,16 @@ def test_a_file_put_there_by_hand_will_do(files, place: Place) -> None:
     assert files.asked == []
 
 
-def test_a_file_that_changed_here_is_refused(place: Place) -> None:
+def test_a_file_that_changed_here_is_refused(place: WeightSource) -> None:
     target = weights_path("models", "fetched_net", "public")
     damaged = bytearray(target.read_bytes())
     damaged[-1] ^= 1
     target.write_bytes(damaged)
-    with pytest.raises(Tampered, match=r"what was first fetched from .* had [0-9a-f]{64}; delete .*fetched again"):
+    with pytest.raises(Tampered, match=r"the file first fetched from .* had [0-9a-f]{64}; delete .*fetched again"):
         weights_path("models", "fetched_net", "public")
 
 
-def test_a_file_that_changed_there_is_refused(files, place: Place, tmp_path: Path) -> None:
+def test_a_file_that_changed_there_is_refused(files, place: WeightSource, tmp_path: Path) -> None:
     target = weights_path("models", "fetched_net", "public")
     target.unlink()
     other = tmp_path / "other.safetensors"
@@ -125,15 +127,15 @@ def test_a_file_that_changed_there_is_refused(files, place: Place, tmp_path: Pat
     assert weights_path("models", "fetched_net", "public").read_bytes() == other.read_bytes()
 
 
-def test_a_published_checksum_is_held_to(files, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = Place(place.url, has=place.has, sha256="0123abcd")
-    monkeypatch.setattr(sources, "places", lambda: {"models": {"fetched_net": wrong}})
+def test_a_published_checksum_is_held_to(files, place: WeightSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = WeightSource(place.url, has=place.has, sha256="0123abcd")
+    monkeypatch.setattr(sources, "read_sources", lambda: {"models": {"fetched_net": wrong}})
     with pytest.raises(Tampered, match="published one 0123abcd"):
         weights_path("models", "fetched_net", "public")
     assert not cached_file(place).exists()
 
 
-def test_weights_of_another_network_are_told_by_their_names(files, place: Place, tmp_path: Path) -> None:
+def test_weights_of_another_network_are_told_by_their_names(files, place: WeightSource, tmp_path: Path) -> None:
     other = tmp_path / "other.safetensors"
     write_weights({"stem.weight": torch.zeros(2)}, other)
     files.held["/nets/net.safetensors"] = other.read_bytes()
@@ -143,21 +145,21 @@ def test_weights_of_another_network_are_told_by_their_names(files, place: Place,
     assert not Path(f"{cached_file(place)}.json").exists()
 
 
-def test_a_page_instead_of_the_file_is_told(files, place: Place) -> None:
+def test_a_page_instead_of_the_file_is_told(files, place: WeightSource) -> None:
     files.held["/nets/net.safetensors"] = b"<!doctype html><title>Log in</title>"
     with pytest.raises(CheckpointError, match="it looks like a web page"):
         weights_path("models", "fetched_net", "public")
     assert not cached_file(place).exists()
 
 
-def test_a_server_that_claims_less_than_there_is_gives_no_weights(files, place: Place) -> None:
+def test_a_server_that_claims_less_than_there_is_gives_no_weights(files, place: WeightSource) -> None:
     files.claims = len(files.held["/nets/net.safetensors"]) - 5
     with pytest.raises(CheckpointError, match="not a whole safetensors file"):
         weights_path("models", "fetched_net", "public")
     assert not cached_file(place).exists()
 
 
-def test_a_pickle_that_asks_for_code_is_not_run(files, place: Place, tmp_path: Path) -> None:
+def test_a_pickle_that_asks_for_code_is_not_run(files, place: WeightSource, tmp_path: Path) -> None:
     files.held["/nets/net.safetensors"] = b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00trueq\x00\x85R."
     with pytest.raises(CheckpointError, match="refused, nothing in it was run") as told:
         weights_path("models", "fetched_net", "public")
@@ -189,7 +191,7 @@ def test_paths_and_shipped_weights_are_what_they_were(tmp_path: Path) -> None:
 
 
 def test_every_row_is_that_of_a_network_on_its_shelf() -> None:
-    for shelf, rows in sources.places().items():
+    for shelf, rows in sources.read_sources().items():
         assert set(rows) <= set(index_of_names()[shelf]), shelf
 
 
@@ -222,7 +224,7 @@ def test_rows_that_no_fetch_could_honour_are_refused() -> None:
         {"url": "https://example.org/a", "sha256": "abc"},
     ):
         with pytest.raises(BadValue):
-            Place(**wrong)
+            WeightSource(**wrong)
 
 
 def test_who_gives_no_weights_is_told_of_those_that_can_be_fetched() -> None:
@@ -238,15 +240,15 @@ def test_the_shelf_knows_who_wants_a_folder() -> None:
 
 
 def test_weights_in_parts_are_fetched_into_one_folder(
-    files, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    files, place: WeightSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each part by its own row of the table; the weights are the folder that they come to lie in."""
     rows = {}
     for name in ("rgb", "flow"):
         files.held[f"/nets/{name}_imagenet.pt"] = files.held["/nets/net.safetensors"]
-        rows[f"i3d_{name}"] = Place(f"{files.url}/nets/{name}_imagenet.pt", has=("2.bias",))
-    rows["i3d_two_stream"] = Place(parts=("i3d_rgb", "i3d_flow"))
-    monkeypatch.setattr(sources, "places", lambda: {"models": {}, "extractors": rows, "detectors": {}})
+        rows[f"i3d_{name}"] = WeightSource(f"{files.url}/nets/{name}_imagenet.pt", has=("2.bias",))
+    rows["i3d_two_stream"] = WeightSource(parts=("i3d_rgb", "i3d_flow"))
+    monkeypatch.setattr(sources, "read_sources", lambda: {"models": {}, "extractors": rows, "detectors": {}})
     found = jostle.api.fetch_weights("extractors", "i3d_two_stream")
     assert sorted(path.name for path in found.glob("*.pt")) == ["flow_imagenet.pt", "rgb_imagenet.pt"]
     assert len(files.asked) == 2
@@ -254,4 +256,4 @@ def test_weights_in_parts_are_fetched_into_one_folder(
         jostle.load_extractor("i3d_two_stream", weights="public")
     assert len(files.asked) == 2
     with pytest.raises(BadValue, match="one of the three"):
-        Place(parts=("a",), by_hand="ask")
+        WeightSource(parts=("a",), by_hand="ask")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from helpers import small_run, tiny_run
-from jostle.core.cuda import Lanes
-from jostle.evaluation.inference.remote import look_from_afar
+from jostle.core.cuda import CudaStreams
+from jostle.evaluation.inference.remote import connect_predictor
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.run_folder.events import VideoKept
 from jostle.evaluation.run_folder.journal import read_events
@@ -20,6 +20,7 @@ from jostle.evaluation.runner.verification import check_run
 from jostle.parallel.cluster.connection import Cluster
 
 
+@pytest.mark.fault("F76", "F77")
 @pytest.mark.slow
 def test_a_run_on_a_cluster(nodes: Any, tmp_path: Path) -> None:
     videos = small_run.write_videos(tmp_path)
@@ -30,16 +31,16 @@ def test_a_run_on_a_cluster(nodes: Any, tmp_path: Path) -> None:
 
     with Cluster(nodes.address) as cluster:
         there = small_run.contestant(delay_s=0.1)
-        with cluster.serving(there.load, Lanes("cpu"), count=1, gpus_each=0) as served:
-            afar = replace(there, load=partial(look_from_afar, served))
-            run_benchmark(small_run.RECIPE, data, afar, tmp_path / "afar", engine=cluster.worked, **usual)
+        with cluster.serving(there.load, CudaStreams("cpu"), count=1, gpus_each=0) as served:
+            afar = replace(there, load=partial(connect_predictor, served))
+            run_benchmark(small_run.RECIPE, data, afar, tmp_path / "afar", engine=cluster.map_unordered, **usual)
         assert tiny_run.content(tmp_path / "afar") == known
 
         def lose_a_machine(done: int, of: int) -> None:
             if done == 1:
                 nodes.remove_node(nodes.workers[0], allow_graceful=False)
 
-        lossy = {"engine": cluster.worked, "progress": lose_a_machine}
+        lossy = {"engine": cluster.map_unordered, "progress": lose_a_machine}
         run_benchmark(small_run.RECIPE, data, there, tmp_path / "lossy", **lossy, **usual)
         assert tiny_run.content(tmp_path / "lossy") == known
     looked_at = [

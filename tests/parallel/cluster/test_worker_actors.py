@@ -6,32 +6,33 @@ import os
 
 import pytest
 
-from jostle.core.versions import builds
+from jostle.core.versions import library_versions
 from jostle.errors import BadValue
-from jostle.parallel.cluster.worker_actors import Slot, environment, refuse_other_builds
-from jostle.parallel.serialization import opened, packed
+from jostle.parallel.cluster.worker_actors import WorkerActor, check_library_versions, runtime_environment
+from jostle.parallel.serialization import dumps, load_reply
 
 
 def test_secrets_and_devices_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("JOSTLE_CACHE", "HF_HOME", "HF_TOKEN", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, "x")
-    told = environment()["env_vars"]
+    told = runtime_environment()["env_vars"]
     assert {"JOSTLE_CACHE", "HF_HOME", "OMP_NUM_THREADS"} <= told.keys()
     assert not {"HF_TOKEN", "CUDA_VISIBLE_DEVICES"} & told.keys()
 
 
+@pytest.mark.fault("F72")
 def test_the_same_builds_are_asked_for() -> None:
-    here = builds()
+    here = library_versions()
     assert {"python", "machine", "jostle", "numpy", "av"} <= here.keys()
-    refuse_other_builds(here, here)
+    check_library_versions(here, here)
     with pytest.raises(BadValue, match=r"av is 1\.0, not 2\.0; torch is missing, not 9"):
-        refuse_other_builds({"av": "2.0", "torch": "9"}, {"av": "1.0"})
+        check_library_versions({"av": "2.0", "torch": "9"}, {"av": "1.0"})
 
 
 def test_a_slot_begins_and_works() -> None:
-    slot = Slot(packed(dict, ""), os.getcwd(), [], [], builds())
-    opened(slot.begin())
+    slot = WorkerActor(dumps(dict, ""), os.getcwd(), [], [], library_versions())
+    load_reply(slot.begin())
     with pytest.raises(TypeError, match="not callable"):
-        opened(slot.work(packed("x", "")))
-    with pytest.raises(BadValue, match="not like the machine"):
-        opened(Slot(packed(dict, ""), "/nowhere", [], [], {"numpy": "0"}).begin())
+        load_reply(slot.work(dumps("x", "")))
+    with pytest.raises(BadValue, match="library versions differ"):
+        load_reply(WorkerActor(dumps(dict, ""), "/nowhere", [], [], {"numpy": "0"}).begin())

@@ -16,21 +16,21 @@ import numpy as np
 import pytest
 
 from helpers import small_looks, small_objects, small_recognition, small_run, small_serving, tiny_run
-from helpers.small_serving import OneLane
-from jostle.core.cuda import Lanes
+from helpers.small_serving import FakeStreams
+from jostle.core.cuda import CudaStreams
 from jostle.datasets.dataset import Dataset
 from jostle.datasets.frame_sets import BoxSets
 from jostle.errors import BadValue
-from jostle.evaluation.inference.jobs import Order
-from jostle.evaluation.inference.remote import look_from_afar
+from jostle.evaluation.inference.jobs import VideoJob
+from jostle.evaluation.inference.remote import connect_predictor
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.run_folder.events import WorkDone
 from jostle.evaluation.run_folder.journal import read_events
-from jostle.evaluation.runner.runner import Contestant, run_benchmark
+from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
 from jostle.evaluation.runner.verification import check_run
 from jostle.parallel.serving.processes import serving
-from jostle.parallel.workers import worked
+from jostle.parallel.workers import map_unordered
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.html.composition import making_of
 
@@ -66,7 +66,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def run(task: Task, videos: dict[str, Path], out: Path, load: Callable[[], Any], **asked: Any) -> dict[str, bytes]:
     cells = select_cells(task.recipe, [cell.name for cell in task.recipe.cells[1:4]])
-    run_benchmark(task.recipe, task.data(videos), Contestant(load, "model"), out, cells=cells, **asked)
+    run_benchmark(task.recipe, task.data(videos), BenchmarkModel(load, "model"), out, cells=cells, **asked)
     assert check_run(out).altered == ()
     return tiny_run.content(out)
 
@@ -75,16 +75,16 @@ def run(task: Task, videos: dict[str, Path], out: Path, load: Callable[[], Any],
 def test_the_same_folder_as_of_one_process(videos: dict[str, Path], tmp_path: Path, name: str) -> None:
     task = TASKS[name]
     known = run(task, videos, tmp_path / "one", task.look)
-    with serving(task.look, OneLane(2), [{}, {}]) as served:
-        fed = run(task, videos, tmp_path / "fed", partial(look_from_afar, served), jobs=2)
+    with serving(task.look, FakeStreams(2), [{}, {}]) as served:
+        fed = run(task, videos, tmp_path / "fed", partial(connect_predictor, served), jobs=2)
     assert fed == known
 
 
 def test_the_journal_says_what_the_time_went_to(videos: dict[str, Path], tmp_path: Path) -> None:
     slow = Task(small_recognition.RECIPE, small_recognition.data_of, partial(small_recognition.recognising, 0.2))
-    with serving(slow.look, OneLane(), [{}]) as served:
-        asked = partial(look_from_afar, served)
-        contestant = Contestant(asked, "weigher", apart=True)
+    with serving(slow.look, FakeStreams(), [{}]) as served:
+        asked = partial(connect_predictor, served)
+        contestant = BenchmarkModel(asked, "weigher", apart=True)
         ticks: list[Any] = []
         cells, data = select_cells(slow.recipe, ["gaussian_noise"]), slow.data(videos)
         run_benchmark(slow.recipe, data, contestant, tmp_path / "run", cells=cells, jobs=2, watch=ticks.append)
@@ -101,32 +101,32 @@ def test_the_journal_says_what_the_time_went_to(videos: dict[str, Path], tmp_pat
 
 def test_workers_do_without_torch(videos: dict[str, Path]) -> None:
     """It takes seconds to import and hundreds of megabytes, in each of them."""
-    order = Order("a", videos["a"], (CLEAN_CELL,), 0)
-    with serving(small_looks.with_torch, OneLane(), [{}]) as served:
-        assert not dict(worked(partial(small_serving.telling_of_torch, served), [order, order], 2))[order]
+    order = VideoJob("a", videos["a"], (CLEAN_CELL,), 0)
+    with serving(small_looks.with_torch, FakeStreams(), [{}]) as served:
+        assert not dict(map_unordered(partial(small_serving.telling_of_torch, served), [order, order], 2))[order]
 
 
 def test_a_process_that_dies_in_the_middle_changes_nothing(videos: dict[str, Path], tmp_path: Path) -> None:
     task = TASKS["recognition"]
     known = run(task, videos, tmp_path / "one", task.look)
-    with serving(task.look, OneLane(), [{}, {}]) as served:
-        holders = {served.later(small_looks.who, np.zeros((1, 300, 300, 3), np.uint8))() for _ in range(4)}
+    with serving(task.look, FakeStreams(), [{}, {}]) as served:
+        holders = {served.submit(small_looks.who, np.zeros((1, 300, 300, 3), np.uint8))() for _ in range(4)}
 
         def kill_one(done: int, of: int) -> None:
             if done == 1:
                 os.kill(min(holders), signal.SIGKILL)
 
-        fed = run(task, videos, tmp_path / "fed", partial(look_from_afar, served), jobs=2, progress=kill_one)
+        fed = run(task, videos, tmp_path / "fed", partial(connect_predictor, served), jobs=2, progress=kill_one)
     assert fed == known
 
 
-def test_lanes_of_a_cpu(videos: dict[str, Path], tmp_path: Path) -> None:
+def test_streams_of_a_cpu(videos: dict[str, Path], tmp_path: Path) -> None:
     """What `jostle run` uses here; on a GPU there are two, and memory is pinned."""
-    task, lanes = TASKS["recognition"], Lanes("cpu")
-    assert lanes.count == 1
+    task, streams = TASKS["recognition"], CudaStreams("cpu")
+    assert streams.count == 1
     known = run(task, videos, tmp_path / "one", task.look)
-    with serving(task.look, lanes, [{}]) as served:
-        assert run(task, videos, tmp_path / "fed", partial(look_from_afar, served)) == known
+    with serving(task.look, streams, [{}]) as served:
+        assert run(task, videos, tmp_path / "fed", partial(connect_predictor, served)) == known
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from helpers import small_serving
 from helpers.small_serving import (
-    OneLane,
+    FakeStreams,
     add,
     asking,
     die,
@@ -29,90 +29,90 @@ from helpers.small_serving import (
     who_slowly,
 )
 from jostle.errors import BadValue, CheckpointError, ResourceError, SourceChanged
-from jostle.parallel.serving import client as desk
-from jostle.parallel.serving.client import Served
+from jostle.parallel.serving import client as client_module
+from jostle.parallel.serving.client import ModelClient
 from jostle.parallel.serving.processes import serving
-from jostle.parallel.workers import worked
+from jostle.parallel.workers import map_unordered
 
 PICTURE = np.full((1, 200, 400, 3), 5, np.uint8)
 
 
 def held(count: int = 1, load: Callable[[], object] = small_serving.adder):
-    return serving(load, OneLane(), [{} for _ in range(count)])
+    return serving(load, FakeStreams(), [{} for _ in range(count)])
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[Served]:
+def served() -> Iterator[ModelClient]:
     with held() as served:
         yield served
 
 
-def test_answers_come_back_in_any_order(served: Served) -> None:
+def test_answers_come_back_in_any_order(served: ModelClient) -> None:
     """Large arrays go through shared memory, small ones and other values with the question."""
-    answers = [served.later(add, np.full((1, n, 400, 3), n, np.uint8)) for n in (1, 200, 3, 150)]
+    answers = [served.submit(add, np.full((1, n, 400, 3), n, np.uint8)) for n in (1, 200, 3, 150)]
     for n, answer in reversed(list(zip((1, 200, 3, 150), answers, strict=True))):
         assert (answer() == n + 1).all()
 
 
-def test_more_questions_than_memory_for_them(served: Served) -> None:
-    pictures = [np.full((1, 200 + n, 400, 3), n, np.uint8) for n in range(3 * desk.MOST_SEGMENTS)]
-    answers = [served.later(add, picture) for picture in pictures]
+def test_more_questions_than_memory_for_them(served: ModelClient) -> None:
+    pictures = [np.full((1, 200 + n, 400, 3), n, np.uint8) for n in range(3 * client_module.MAX_SEGMENTS)]
+    answers = [served.submit(add, picture) for picture in pictures]
     for n, answer in enumerate(answers):
         assert answer().shape == (1, 200 + n, 400, 3)
-        assert len(desk._desk(served)._segments) <= desk.MOST_SEGMENTS
+        assert len(client_module._session(served)._segments) <= client_module.MAX_SEGMENTS
 
 
 def test_what_is_alike_is_answered_together() -> None:
     with held() as served:
-        answers = [served.later(add, PICTURE + np.uint8(n), together=4) for n in range(12)]
+        answers = [served.submit(add, PICTURE + np.uint8(n), together=4) for n in range(12)]
         assert [int(answer()[0, 0, 0, 0]) for answer in answers] == [6 + n for n in range(12)]
         together = served(how_many_together)
         assert sum(together) == 12
         assert 1 < max(together) <= 4
 
 
-def test_together_one_that_fails_does_not_spoil_the_others(served: Served) -> None:
+def test_together_one_that_fails_does_not_spoil_the_others(served: ModelClient) -> None:
     shades = [1, 2, 255, 4, 5, 6, 7]
-    answers = [served.later(add, np.full((1, 8, 8, 3), shade, np.uint8), together=8) for shade in shades]
+    answers = [served.submit(add, np.full((1, 8, 8, 3), shade, np.uint8), together=8) for shade in shades]
     assert [int(answer()[0, 0, 0, 0]) for answer in answers] == [2, 3, 0, 5, 6, 7, 8]
 
 
-def test_answers_that_nobody_waits_for_are_not_kept(served: Served) -> None:
+def test_answers_that_nobody_waits_for_are_not_kept(served: ModelClient) -> None:
     for _ in range(40):
-        served.later(add, PICTURE)
+        served.submit(add, PICTURE)
     assert (served(add, PICTURE) == 6).all()
     with pytest.raises(SourceChanged):
-        served.later(fail, "gone")()
-    while desk._desk(served)._asked:
+        served.submit(fail, "gone")()
+    while client_module._session(served)._pending:
         served(who)
-    assert not desk._desk(served)._answers
+    assert not client_module._session(served)._replies
 
 
 def test_memory_is_given_back_at_the_end() -> None:
     before = len(os.listdir("/proc/self/fd"))
     with held() as served:
-        answers = [served.later(add, PICTURE) for _ in range(5)]
+        answers = [served.submit(add, PICTURE) for _ in range(5)]
         assert all((answer() == 6).all() for answer in answers)
         assert len(os.listdir("/proc/self/fd")) > before + 2
     assert len(os.listdir("/proc/self/fd")) <= before
-    assert served not in desk._desks
+    assert served not in client_module._sessions
 
 
-def test_lanes_work_side_by_side() -> None:
-    with serving(small_serving.adder, OneLane(2), [{}]) as served:
+def test_streams_work_side_by_side() -> None:
+    with serving(small_serving.adder, FakeStreams(2), [{}]) as served:
         begin = time.monotonic()
-        answers = [served.later(small_serving.sleep, np.full((1, 4), n)) for n in range(6)]
+        answers = [served.submit(small_serving.sleep, np.full((1, 4), n)) for n in range(6)]
         assert [answer() for answer in answers] == list(range(6))
         assert time.monotonic() - begin < 6 * small_serving.NAP_S
 
 
-def test_a_model_may_write_into_what_it_is_given(served: Served) -> None:
+def test_a_model_may_write_into_what_it_is_given(served: ModelClient) -> None:
     mine = PICTURE.copy()
     assert served(small_serving.write_into, mine) == 7 * mine.size
     assert (mine == 5).all()
 
 
-def test_errors_arrive_as_they_are(served: Served) -> None:
+def test_errors_arrive_as_they_are(served: ModelClient) -> None:
     with pytest.raises(SourceChanged, match="gone") as caught:
         served(fail, "gone")
     assert caught.value.fault == "F9"
@@ -120,26 +120,26 @@ def test_errors_arrive_as_they_are(served: Served) -> None:
         pass
 
 
-def test_what_cannot_travel_is_refused(served: Served) -> None:
+def test_what_cannot_travel_is_refused(served: ModelClient) -> None:
     with pytest.raises(BadValue, match="--model-processes 0"):
         served(lambda thing: thing)
 
 
 def test_several_share_the_work() -> None:
     with held(2) as served:
-        answers = [served.later(who_slowly, PICTURE) for _ in range(8)]
+        answers = [served.submit(who_slowly, PICTURE) for _ in range(8)]
         assert len({answer() for answer in answers}) == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_workers_ask(served: Served, jobs: int) -> None:
-    found = dict(worked(partial(asking, served), range(7), jobs))
+def test_workers_ask(served: ModelClient, jobs: int) -> None:
+    found = dict(map_unordered(partial(asking, served), range(7), jobs))
     assert found == {n: n + 1 for n in range(7)}
 
 
-def test_a_worker_that_is_killed_is_replaced(served: Served, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_is_replaced(served: ModelClient, tmp_path: Path) -> None:
     start = partial(dying_while_asking, served, tmp_path / "died")
-    found = dict(worked(start, range(6), 2))
+    found = dict(map_unordered(start, range(6), 2))
     assert found == {n: n + 1 for n in range(6)}
     assert (tmp_path / "died").exists()
 
@@ -153,15 +153,15 @@ def test_a_process_that_is_killed_is_started_again(tmp_path: Path) -> None:
 
 def test_while_one_is_started_again_the_other_answers(tmp_path: Path) -> None:
     with held(2) as served:
-        several = {served.later(who_slowly, PICTURE) for _ in range(4)}
+        several = {served.submit(who_slowly, PICTURE) for _ in range(4)}
         first = min(answer() for answer in several)
-        answers = [served.later(add, PICTURE) for _ in range(10)]
+        answers = [served.submit(add, PICTURE) for _ in range(10)]
         os.kill(first, signal.SIGKILL)
         assert all((answer() == 6).all() for answer in answers)
 
 
 def test_a_question_that_is_deadly_is_given_up() -> None:
-    with held() as served, pytest.raises(ResourceError, match="3 processes with the model died over one question"):
+    with held() as served, pytest.raises(ResourceError, match="3 model servers died while processing one request"):
         served(die)
 
 
@@ -169,18 +169,18 @@ def test_one_that_cannot_load_again_is_given_up(tmp_path: Path) -> None:
     """Whoever asks is told at once, and does not wait until all patience is at an end."""
     begin = time.monotonic()
     load = partial(small_serving.deadly_to_load, tmp_path / "mark")
-    with held(load=load) as served, pytest.raises(ResourceError, match="that loads the model died by signal 9"):
+    with held(load=load) as served, pytest.raises(ResourceError, match="model server died by signal 9 while loading"):
         served(die)
-    assert time.monotonic() - begin < desk.PATIENCE_S / 4
+    assert time.monotonic() - begin < client_module.TIMEOUT_S / 4
 
 
 def test_weights_that_are_gone_are_no_fault_of_a_video(tmp_path: Path) -> None:
     load = partial(small_serving.unreadable_again, tmp_path / "mark")
-    with held(load=load) as served, pytest.raises(ResourceError, match="cannot be started again: no such weights"):
+    with held(load=load) as served, pytest.raises(ResourceError, match="cannot be restarted: no such weights"):
         served(die)
 
 
-def test_nobody_else_is_answered(served: Served) -> None:
+def test_nobody_else_is_answered(served: ModelClient) -> None:
     """Whoever has not the key is turned away, and the process goes on."""
     from multiprocessing import AuthenticationError
     from multiprocessing.connection import Client
@@ -190,12 +190,12 @@ def test_nobody_else_is_answered(served: Served) -> None:
     assert served(who) > 0
 
 
-def test_memory_that_is_not_there_is_an_error(served: Served) -> None:
+def test_memory_that_is_not_there_is_an_error(served: ModelClient) -> None:
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, limit[1]))
     try:
         with pytest.raises(ResourceError, match=r"no shared memory left for 12 MiB of frames \(.*\); use fewer jobs"):
-            served.later(add, np.zeros((44, 200, 400, 3), np.uint8))
+            served.submit(add, np.zeros((44, 200, 400, 3), np.uint8))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert (served(add, PICTURE) == 6).all()
@@ -207,8 +207,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell in the
 import numpy as np
 from helpers import small_serving
 from jostle.parallel.serving.processes import serving
-with serving(small_serving.adder, small_serving.OneLane(), [{{}}, {{}}]) as served:
-    answers = [served.later(small_serving.who_slowly, np.zeros((1, 200, 400, 3), np.uint8)) for _ in range(4)]
+with serving(small_serving.adder, small_serving.FakeStreams(), [{{}}, {{}}]) as served:
+    answers = [served.submit(small_serving.who_slowly, np.zeros((1, 200, 400, 3), np.uint8)) for _ in range(4)]
     print(*{{answer() for answer in answers}}, flush=True)
     print(*(address[1:] for address in served.addresses), flush=True)
     {end}

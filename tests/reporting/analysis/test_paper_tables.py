@@ -18,13 +18,13 @@ from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import Recipe, benchmarks
 from jostle.evaluation.run_folder.metadata import About, Content
-from jostle.evaluation.run_folder.scores import CellScore, Counted, Coverage, MoreOfClean, Scores
+from jostle.evaluation.run_folder.scores import CellScore, CleanDetails, Counted, Coverage, Scores
 from jostle.reporting.analysis.comparison import surveys_of
-from jostle.reporting.analysis.latex_layout import Layout, Number
+from jostle.reporting.analysis.latex_layout import Layout, NumberColumn
 from jostle.reporting.analysis.paper_tables import paper_layouts, write_paper_tables
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.run_analysis import RunAnalysis
 
 # Printed by Zeng et al. (2024), tables 1 and C, and by Yi et al. (2021), table 1.
 THUMOS = {
@@ -43,14 +43,14 @@ KINETICS = {
 
 def surveyed(
     benchmark: str, cells: Sequence[str], printed: Mapping[str, tuple[float, str]], videos: int = 0
-) -> list[Survey]:
+) -> list[RunAnalysis]:
     recipe = benchmarks[benchmark]
     made = []
     for model, (clean, row) in printed.items():
         values = np.array([clean, *map(float, row.split())]) / 100
         record = RunRecord(Path(model), about_of(recipe, model), scores_of(recipe, cells, values, videos))
         empty = np.zeros((len(values), 0))
-        made.append(Survey(record, ("clean", *cells), (), (), values, empty, empty, np.zeros((0, len(values)))))
+        made.append(RunAnalysis(record, ("clean", *cells), (), (), values, empty, empty, np.zeros((0, len(values)))))
     return made
 
 
@@ -64,7 +64,7 @@ def scores_of(recipe: Recipe, cells: Sequence[str], values: Floats, videos: int)
     own = tuple(CellScore(cell, value) for cell, value in zip(cells, values[1:].tolist(), strict=True))
     means = (float(values[1:].mean()), None, None, None, None)
     counted, coverage = Counted(len(cells), len(cells)), Coverage(0, videos)
-    return Scores(1, recipe.measure, float(values[0]), MoreOfClean(), own, (), *means, counted, coverage)
+    return Scores(1, recipe.measure, float(values[0]), CleanDetails(), own, (), *means, counted, coverage)
 
 
 def numbers(layout: Layout, head: str) -> list[str]:
@@ -172,7 +172,7 @@ def test_many_cells_go_below_one_another() -> None:
 def test_what_is_missing_is_neither_a_number_nor_best() -> None:
     cells = [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]
     whole, part = surveyed("thumos14-c", cells, THUMOS)
-    short = Survey(
+    short = RunAnalysis(
         part.record, part.cells[:-1], (), (), part.value[:-1], *(part.by_class[:-1],) * 2, part.drawn[:, :-1]
     )
     first, levels = paper_layouts([whole, short])[:2]
@@ -188,6 +188,7 @@ def test_what_was_not_run_is_said(thumos: list[Layout], kinetics: list[Layout]) 
     assert "0 of 213 videos" in paper_layouts(surveyed("thumos14-c", cells, THUMOS, 213))[0].caption
 
 
+@pytest.mark.fault("F91")
 def test_F91_a_clean_score_of_nothing_has_no_ratio() -> None:
     cells = [cell.name for cell in benchmarks["thumos14-c"].cells if cell.counted]
     made = paper_layouts(surveyed("thumos14-c", cells, {"zero": (0.0, " ".join(["0"] * 15))}))
@@ -195,9 +196,10 @@ def test_F91_a_clean_score_of_nothing_has_no_ratio() -> None:
     assert "nan" not in "".join(layout.latex() for layout in made)
 
 
+@pytest.mark.fault("F87")
 @pytest.mark.parametrize("name", [*HOSTILE, "[3pt]", "*", r"\input{/etc/passwd}"])
 def test_F87_names_stay_text(name: str) -> None:
-    one = Layout("x", "", ("Model",), ((name,), ("b",)), (Number("a_b", (Estimate(None),) * 2),))
+    one = Layout("x", "", ("Model",), ((name,), ("b",)), (NumberColumn("a_b", (Estimate(None),) * 2),))
     text = one.latex()
     row = text.splitlines()[text.splitlines().index(r"\midrule") + 1]
     assert not re.match(r"\s*[\[*]", row)  # TeX would take it for an argument of the line before

@@ -73,7 +73,7 @@ def test_what_is_not_there_is_said(detection: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(detection, copy)
     (copy / "scores.json").unlink()
-    with pytest.raises(DataError, match="goes on and writes it"):
+    with pytest.raises(DataError, match="resumes and writes it"):
         RunRecord.read(copy)
     shutil.copy(detection / "scores.json", copy)
     (copy / "truth.json").unlink()

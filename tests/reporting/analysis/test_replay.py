@@ -18,10 +18,10 @@ from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import Group
 from jostle.evaluation.run_folder.metadata import About
-from jostle.evaluation.runner.runner import Contestant, run_benchmark
-from jostle.io.files.records import fitted
+from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
+from jostle.io.files.records import parse_record
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.replay import cell_of, order_for, screened, spans_of, struck_frames
+from jostle.reporting.analysis.replay import cell_of, corrupted_mask, order_for, screened, spans_of
 
 CELL = "thumos14-c/black_frame:3"
 
@@ -38,7 +38,7 @@ def test_frames_are_struck_again_as_they_were(run: Path) -> None:
     record = RunRecord.read(run)
     with screened(record, "b", CELL) as (footage, cell):
         pts, fps = footage.clean.pts, footage.clean.fps
-        struck = struck_frames(record, "b", CELL, pts, fps)
+        struck = corrupted_mask(record, "b", CELL, pts, fps)
         clean = footage.clean.block(0, len(footage.clean))
         made = footage.under(cell).block(0, len(footage.clean))
         told = api.corrupt(clean.copy(), CELL, seed=0, video_id="b", segments=record.truth.actions["b"], fps=float(fps))
@@ -52,14 +52,14 @@ def test_frames_are_struck_again_as_they_were(run: Path) -> None:
 
 def test_the_clean_cell_strikes_nothing(run: Path) -> None:
     record = RunRecord.read(run)
-    assert not struck_frames(record, "a", "clean", np.arange(48) / 24, Fraction(24)).any()
+    assert not corrupted_mask(record, "a", "clean", np.arange(48) / 24, Fraction(24)).any()
 
 
 def test_another_meaning_of_a_name_is_refused(run: Path, tmp_path: Path) -> None:
     record = RunRecord.read(run)
     about = record.about.to_dict()
     about["content"]["cells"][1]["done"][0]["value"] = 77
-    changed = RunRecord(run, fitted(About, about), record.scores)
+    changed = RunRecord(run, parse_record(About, about), record.scores)
     with pytest.raises(DataError, match="stood for something else"):
         cell_of(changed, "thumos14-c/black_frame:1")
     with pytest.raises(DataError, match="no cell 'fog:1'"):
@@ -92,7 +92,7 @@ def test_a_cell_that_strikes_part_of_a_clip_is_made_again(task: str, videos: str
         groups=(Group("main", cells=(CELL,)),),
     )
     look = small_recognition.recognising if task == "recognition" else small_recognition.seeing_frames
-    run_benchmark(recipe, data, Contestant(look, "weigher"), tmp_path / "run", cells=recipe.cells, seed=3)
+    run_benchmark(recipe, data, BenchmarkModel(look, "weigher"), tmp_path / "run", cells=recipe.cells, seed=3)
     record = RunRecord.read(tmp_path / "run")
     for video in videos:  # one with two actions, one with none at all, and one of which nothing is known
         own = ACTIONS.actions.get(video)
@@ -102,7 +102,7 @@ def test_a_cell_that_strikes_part_of_a_clip_is_made_again(task: str, videos: str
             made = footage.under(cell).block(0, len(footage.clean))
         told = api.corrupt(clean.copy(), CELL, seed=3, video_id=video, segments=own, fps=float(fps))
         np.testing.assert_array_equal(made, told)
-        struck = struck_frames(record, video, CELL, pts, fps)
+        struck = corrupted_mask(record, video, CELL, pts, fps)
         np.testing.assert_array_equal((made != clean).any(axis=(1, 2, 3)), struck)
         assert len(spans_of(struck, pts, fps)) == {"a": 2, "b": 0, "c": 1}[video]
 

@@ -58,6 +58,7 @@ def test_reading_and_writing_again_changes_nothing(record: Path, tmp_path: Path)
     assert read_summary(tmp_path / "other.json") == read_summary(record)
 
 
+@pytest.mark.fault("F118")
 @pytest.mark.parametrize(
     ("keys", "value"),
     [(("clean", "value"), 0.99), (("model",), "mine"), (("cells", 0, "value"), 0.9), (("coverage", "videos"), 11)],
@@ -68,6 +69,7 @@ def test_F118_a_changed_record_is_refused(record: Path, keys: tuple[Any, ...], v
     assert (told.value.exit_code, told.value.fault) == (6, "F118")
 
 
+@pytest.mark.fault("F118")
 @pytest.mark.parametrize(
     ("keys", "value", "said"),
     [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.reporting.analysis.tables import Column, Table, csv_escape, latex_escape, markdown_escape, shown
+from jostle.reporting.analysis.tables import Column, Table, csv_escape, format_value, latex_escape, markdown_escape
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
@@ -69,7 +69,7 @@ def test_latex_sets_a_minus() -> None:
     ("value", "kind", "words"), [(None, "percent", "n/a"), (3, "count", "3"), (0.1, "points", "+10.00")]
 )
 def test_values(value: float | None, kind: str, words: str) -> None:
-    assert shown(value, kind) == words  # type: ignore[arg-type]
+    assert format_value(value, kind) == words  # type: ignore[arg-type]
 
 
 def test_numbers_are_whole_in_csv_and_none_is_empty() -> None:

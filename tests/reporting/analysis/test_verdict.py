@@ -15,20 +15,20 @@ from jostle.reporting.analysis.offsets import offset_errors
 from jostle.reporting.analysis.paper_tables import paper_layouts
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.run_analysis import Survey, survey
+from jostle.reporting.analysis.run_analysis import RunAnalysis, survey
 from jostle.reporting.analysis.run_diff import diff_runs
 from jostle.reporting.analysis.standing import Chance, chance_of
 from jostle.reporting.analysis.verdict import (
     WORDS,
     comparison_verdict,
+    describe_windows,
     frames_verdict,
     percent,
     verdict_of,
-    windows_said,
 )
 
 
-def with_values(found: Survey, clean: float, corrupted: float) -> Survey:
+def with_values(found: RunAnalysis, clean: float, corrupted: float) -> RunAnalysis:
     value = np.array([clean, *[corrupted] * (len(found.cells) - 1)])
     return replace(found, value=value, drawn=np.repeat(value[None], 20, 0))
 
@@ -56,10 +56,10 @@ def test_a_word_for_every_loss(detection: RunRecord, left: float, words: str) ->
 
 
 def test_a_clean_score_of_nothing(detection: RunRecord) -> None:
-    said = "m scores 0.0 (mAP@0.3:0.7) on clean video, so what is left of that under corruption cannot be said; "
-    assert verdict_of(with_values(survey(detection), 0.0, 0.125), "m") == f"{said}corrupted it scores 12.5."
+    said = "m scores 0.0 (mAP@0.3:0.7) on clean video, so its relative robustness is undefined; on "
+    assert verdict_of(with_values(survey(detection), 0.0, 0.125), "m") == f"{said}corrupted video it scores 12.5."
     nothing = with_scores(detection, clean=0.0, relative_robustness=None, mean_corrupted=0.125)
-    assert verdict_of(nothing, "m") == f"{said}corrupted it scores 12.5."
+    assert verdict_of(nothing, "m") == f"{said}corrupted video it scores 12.5."
 
 
 def test_without_corruptions(tmp_path: Path, detection: RunRecord) -> None:
@@ -78,7 +78,7 @@ def test_guessing_is_told_from_knowing(tmp_path: Path, recognition: RunRecord, d
     assert chance_of(detection) == Chance(0.0, None)
     blind = RunRecord.read(made_run(tmp_path / "run", "recognition", videos=30, knows=0.0))
     for found in (blind, survey(blind, draws=100)):
-        assert "m cannot be told from guessing on clean video" in verdict_of(found, "m")
+        assert "m is not significantly better than chance on clean video" in verdict_of(found, "m")
     for found in (recognition, survey(recognition, draws=100)):
         assert "guessing" not in verdict_of(found, "m")
 
@@ -91,11 +91,11 @@ def test_frames_by_themselves(tmp_path: Path) -> None:
 
 
 def test_windows_are_told_of_only_where_they_are_unusual(detection: RunRecord) -> None:
-    assert windows_said(replace(detection.about, rule=None)) is None
-    assert windows_said(replace(detection.about, rule="all")) is None
-    assert windows_said(replace(detection.about, rule="released")) == "released"
-    faulty = replace(detection.about, rule="all", released_faults=("early-row", "skipped-window"))
-    assert windows_said(faulty) == "all, with the faults early-row and skipped-window"
+    assert describe_windows(replace(detection.about, rule=None)) is None
+    assert describe_windows(replace(detection.about, rule="all")) is None
+    assert describe_windows(replace(detection.about, rule="released")) == "released"
+    faulty = replace(detection.about, rule="all", reproduce_bugs=("early-row", "skipped-window"))
+    assert describe_windows(faulty) == "all, with the faults early-row and skipped-window"
 
 
 def test_a_frame_classifier_of_many_classes_is_not_taken_for_a_guesser(frames: RunRecord) -> None:
@@ -119,9 +119,9 @@ def test_a_guesser_wins_nothing(tmp_path: Path, recognition: RunRecord) -> None:
     assert (found.relative.difference.value, found.relative.clear) == (None, False)
     said = comparison_verdict(found, "knows", "blind")
     assert "keeps" not in said
-    assert said.endswith("blind cannot be told from guessing on clean video.")
+    assert said.endswith("blind is not significantly better than chance on clean video.")
     diff = diff_runs(recognition, blind, draws=50)
-    assert "blind cannot be told from guessing on clean video" in " ".join(diff.remarks)
+    assert "blind is not significantly better than chance on clean video" in " ".join(diff.remarks)
     table = next(one for one in paper_layouts(surveys) if one.file == "thumos14-c-table-1")
     assert table.numbers[-1].barred == (1,)
     line = next(line for line in table.latex().splitlines() if line.startswith("blind"))

@@ -60,6 +60,7 @@ def test_the_card_of_the_predictions(run: RunRecord, tmp_path: Path) -> None:
     assert "<script>" not in body
 
 
+@pytest.mark.fault("F89")
 def test_F89_a_card_that_is_there_is_kept(run: RunRecord, tmp_path: Path) -> None:
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "README.md").write_text("mine")

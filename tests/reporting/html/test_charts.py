@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from jostle.reporting.analysis.drops import Drop
 from jostle.reporting.analysis.grid import grid_of
 from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.timeline import Action, Detection, Timeline
+from jostle.reporting.analysis.timeline import AnnotatedAction, Detection, VideoTimeline
 from jostle.reporting.html.charts import MOST_CLASSES, Curve, Square, draw_classes, draw_curves, draw_heat_map
 from jostle.reporting.html.timeline_chart import draw_timeline
 
@@ -50,9 +50,15 @@ def test_only_so_many_classes_are_drawn() -> None:
 
 
 def test_bars_of_a_timeline_do_not_cover_each_other() -> None:
-    actions = (Action(0, 4, "jump", True, False), Action(2, 5, "run", True, True), Action(6, 7, "jump", False, False))
+    actions = (
+        AnnotatedAction(0, 4, "jump", True, False),
+        AnnotatedAction(2, 5, "run", True, True),
+        AnnotatedAction(6, 7, "jump", False, False),
+    )
     wrong = Detection(0, 1, "jump", 0.9, 0.2, "localization", 0)
-    found = Timeline("v", "fog:1", 0.5, actions, (Detection(0, 4, "jump", 0.9, 1.0, "true_positive", 0),), (wrong,))
+    found = VideoTimeline(
+        "v", "fog:1", 0.5, actions, (Detection(0, 4, "jump", 0.9, 1.0, "true_positive", 0),), (wrong,)
+    )
     svg = draw_timeline(found, [(1.0, 1.2)], 8)
     bars = marks(svg, "action")
     assert bars[0].get("y") != bars[1].get("y")

@@ -62,7 +62,8 @@ def test_a_strip_shows_frames_that_the_model_was_shown(tmp_path: Path) -> None:
     assert len(strip.shots) == SHOTS
     assert any(shot.struck for shot in strip.shots)
     assert (
-        "Strips show frames that the model was shown." in write_report([run], tmp_path / "r.html", draws=0).read_text()
+        "Strips consist of frames that the model received."
+        in write_report([run], tmp_path / "r.html", draws=0).read_text()
     )
 
 

@@ -124,7 +124,7 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
     words = " ".join("".join(page.words).split())
     assert "firmer keeps" in words
     assert "points more" in words
-    assert "other videos would hardly turn that round" in words
+    assert "(significant, 95 % interval [" in words
     assert any(facts.get("id") == "differences-1" for _, facts in page.tags)
 
 
@@ -163,7 +163,7 @@ def test_recognition_and_frames(tmp_path: Path) -> None:
     assert any(facts.get("id") == "confusion-0" for _, facts in page.tags)
     made_run(tmp_path / "pmk", "frames", cells=())
     page = check_whole(write_report([tmp_path / "pmk"], tmp_path / "pmk.html", draws=40))
-    assert "hang on which frame it is shown" in "".join(page.words)
+    assert "a drop of " in "".join(page.words)
     assert any(facts.get("id") == "offsets" for _, facts in page.tags)
     assert not any(facts.get("id") == "map" for _, facts in page.tags)
 
@@ -171,7 +171,7 @@ def test_recognition_and_frames(tmp_path: Path) -> None:
 def test_a_model_that_guesses_is_not_praised(tmp_path: Path) -> None:
     made_run(tmp_path / "rec", "recognition", videos=30, knows=0.0)
     page = check_whole(write_report([tmp_path / "rec"], tmp_path / "rec.html", draws=100))
-    assert "cannot be told from guessing on clean video" in "".join(page.words)
+    assert "is not significantly better than chance on clean video" in "".join(page.words)
     made_run(tmp_path / "good", "recognition", videos=30)
     page = check_whole(write_report([tmp_path / "good"], tmp_path / "good.html", draws=100))
     assert "guessing" not in "".join(page.words)
@@ -182,12 +182,14 @@ def test_offsets_as_far_as_benchmarks_have_them() -> None:
     assert "+10" in draw_offsets([("model", errors)])
 
 
+@pytest.mark.fault("F86")
 def test_one_video_one_class(tmp_path: Path) -> None:
     """F86."""
     made_run(tmp_path / "run", videos=1, classes=("jump",))
     check_whole(write_report([tmp_path / "run"], tmp_path / "r.html", draws=20))
 
 
+@pytest.mark.fault("F86")
 def test_nothing_was_found(tmp_path: Path) -> None:
     """F86 and F91: a clean score of 0 has no ratio."""
     folder = made_run(tmp_path / "run")
@@ -197,10 +199,11 @@ def test_nothing_was_found(tmp_path: Path) -> None:
         file.write_text(json.dumps(told))
     (folder / "diagnosis.json").unlink()
     page = check_whole(write_report([folder], tmp_path / "r.html", draws=20))
-    assert "cannot be said" in "".join(page.words)
+    assert "is undefined" in "".join(page.words)
     assert "n/a" in page.words
 
 
+@pytest.mark.fault("F86")
 @pytest.mark.slow
 def test_five_hundred_classes_and_many_videos(tmp_path: Path) -> None:
     """F86: the page stays small, and says what it leaves out."""
@@ -219,7 +222,7 @@ def test_clear_errors(tmp_path: Path) -> None:
         jostle.report(tmp_path, tmp_path / "r.html")
     folder = made_run(tmp_path / "run")
     (folder / "scores.json").rename(folder / "away.json")
-    with pytest.raises(DataError, match=r"scores\.json: not there; the same `jostle run` goes on"):
+    with pytest.raises(DataError, match=r"scores\.json: does not exist; the same `jostle run` resumes"):
         jostle.report(folder, tmp_path / "r.html")
     (folder / "away.json").rename(folder / "scores.json")
     other = made_run(tmp_path / "rec", "recognition")

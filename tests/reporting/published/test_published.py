@@ -115,12 +115,12 @@ def test_what_does_not_add_up() -> None:
 
 def test_a_figure_typed_wrongly_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """52.50 for 52.56 leaves the printed ratio behind."""
-    plain = Path(str(jostle.__file__)).parent / "papers" / "thumos14-c.toml"
+    plain = Path(str(jostle.__file__)).parent / "reporting" / "published" / "thumos14-c.toml"
     text = plain.read_text(encoding="utf-8")
     assert text.count("62.37, 52.56") == 1
     (tmp_path / "thumos14-c.toml").write_text(text.replace("62.37, 52.56", "62.37, 52.50"), encoding="utf-8")
     table = next(one for one in read_paper(tmp_path / "thumos14-c.toml") if one.number == "5")
-    monkeypatch.setitem(published._things, "thumos14-c/table-5", table)
+    monkeypatch.setitem(published._entries, "thumos14-c/table-5", table)
     added = [s for s in slips() if s.table is table and s.row.labels["training"] == "FrameDrop"]
     assert [(s.column, s.printed, s.found) for s in added] == [("relative", 84.27, 84.175)]
 

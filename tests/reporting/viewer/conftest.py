@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from helpers import small_objects, small_recognition, small_run
-from jostle.reporting.viewer.runs import Shelf
+from jostle.reporting.viewer.runs import RunCollection
 from jostle.reporting.viewer.server import viewer_app
 from jostle.reporting.viewer.store import MediaStore
 
@@ -57,7 +57,9 @@ def store(tmp_path: Path) -> Iterator[MediaStore]:
 @pytest.fixture
 def stranger(runs: dict[str, Path], hostile: Path, store: MediaStore) -> Iterator[TestClient]:
     """A client that does not know the token."""
-    shelf = Shelf([runs["detection"], runs["recognition"], runs["frames"], runs["objects"], runs["mended"], hostile])
+    shelf = RunCollection(
+        [runs["detection"], runs["recognition"], runs["frames"], runs["objects"], runs["mended"], hostile]
+    )
     app = viewer_app(shelf, store, token=TOKEN, port=PORT)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", follow_redirects=False) as client:
         yield client

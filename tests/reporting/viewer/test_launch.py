@@ -41,6 +41,7 @@ def memory_of(process: int) -> int:
     return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
+@pytest.mark.fault("F85")
 def test_F85_a_port_that_is_taken(runs: dict[str, Path]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -69,6 +70,7 @@ def test_the_program(runs: dict[str, Path], tmp_path: Path) -> None:
         assert (code, said.strip()) == (0, "Ctrl-C ends it")
 
 
+@pytest.mark.fault("F81")
 @pytest.mark.slow
 def test_F81_it_listens_on_this_machine_only(runs: dict[str, Path], tmp_path: Path) -> None:
     with served(tmp_path, runs["detection"]) as there:
@@ -80,6 +82,7 @@ def test_F81_it_listens_on_this_machine_only(runs: dict[str, Path], tmp_path: Pa
         assert there.end(signal.SIGTERM)[0] == 143
 
 
+@pytest.mark.fault("F83")
 @pytest.mark.slow
 def test_F83_a_thousand_requests_at_once(runs: dict[str, Path], tmp_path: Path) -> None:
     """Every one is answered or told to come again, and neither memory nor handles run away."""

@@ -17,11 +17,11 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.errors import JostleError
 from jostle.io.video.encode import Writer
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.replay import screened, struck_frames
-from jostle.reporting.viewer.rendering import Cancelled, Excerpt, Film, Showing, _even, _film
+from jostle.reporting.analysis.replay import corrupted_mask, screened
+from jostle.reporting.viewer.rendering import Cancelled, Excerpt, RenderedVideo, Showing, _even, _film
 
 
-def rendered(work: Showing | Excerpt, out: Path) -> Film:
+def rendered(work: Showing | Excerpt, out: Path) -> RenderedVideo:
     shares: list[float] = []
     film = work.render(out, shares.append, lambda: None)
     assert shares == sorted(shares)
@@ -46,7 +46,7 @@ def test_what_is_rendered_is_what_the_model_saw(runs: dict[str, Path], tmp_path:
     clip = jostle.read(tmp_path / "b.mp4")
     with screened(work.record, "b", cell) as (footage, order):
         seen = footage.under(order).block(0, len(footage.clean))
-        mask = struck_frames(work.record, "b", cell, footage.clean.pts, footage.clean.fps)
+        mask = corrupted_mask(work.record, "b", cell, footage.clean.pts, footage.clean.fps)
         np.testing.assert_allclose(clip.pts, footage.clean.pts, atol=1e-3)
     assert film.frames == len(clip) == len(seen)
     # 4:2:0 halves what it keeps of colour, and these films are noise: brightness is compared, block by block.

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import DataError
-from jostle.reporting.viewer.runs import Shelf, Snapshot, Unfinished
+from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no run\.json there; give the folder that `jostle run` wrote"):
-        Shelf([tmp_path])
+        RunCollection([tmp_path])
 
 
 def test_a_run_under_way_says_how_far_it_is(runs: dict[str, Path], tmp_path: Path) -> None:
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
     scores = (folder / "scores.json").read_bytes()
     (folder / "scores.json").unlink()
-    shelf = Shelf([folder])
+    shelf = RunCollection([folder])
     found = shelf.run("run")
     assert isinstance(found, Unfinished)
     assert (found.done, found.of) == (4, 4)
@@ -31,7 +31,7 @@ def test_a_run_under_way_says_how_far_it_is(runs: dict[str, Path], tmp_path: Pat
 
 def test_a_snapshot_stays_until_the_run_changes(runs: dict[str, Path], tmp_path: Path) -> None:
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
-    shelf = Shelf([folder])
+    shelf = RunCollection([folder])
     first = shelf.run("run")
     assert isinstance(first, Snapshot)
     assert shelf.run("run") is first
@@ -46,7 +46,7 @@ def test_a_snapshot_stays_until_the_run_changes(runs: dict[str, Path], tmp_path:
 
 
 def test_predictions_are_read_once(runs: dict[str, Path]) -> None:
-    shelf = Shelf([runs["detection"]])
+    shelf = RunCollection([runs["detection"]])
     found = shelf.run("detection")
     assert isinstance(found, Snapshot)
     assert found.record.predictions("clean") is found.record.predictions("clean")

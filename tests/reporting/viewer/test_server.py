@@ -18,7 +18,7 @@ from jostle.reporting.analysis.resampling import DRAWS
 from jostle.reporting.analysis.run_analysis import survey
 from jostle.reporting.analysis.verdict import verdict_of
 from jostle.reporting.viewer import runs as shelf_module
-from jostle.reporting.viewer.runs import Shelf
+from jostle.reporting.viewer.runs import RunCollection
 from jostle.reporting.viewer.server import _files, viewer_app
 from jostle.reporting.viewer.store import MediaStore
 
@@ -211,6 +211,7 @@ STEPS = (
 )
 
 
+@pytest.mark.fault("F80")
 @pytest.mark.parametrize(
     "form",
     [
@@ -239,17 +240,19 @@ def test_F80_no_path_leads_out(client: TestClient, form: str) -> None:
         assert "import" not in body
 
 
+@pytest.mark.fault("F80")
 def test_F80_a_link_in_the_run_leads_nowhere(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
     """Only the ids of the loaded run lead to files: a file that is put beside them does not."""
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
     (folder / "predictions" / "passwd.json").symlink_to("/etc/passwd")
-    app = viewer_app(Shelf([folder]), store, token=TOKEN, port=PORT)
+    app = viewer_app(RunCollection([folder]), store, token=TOKEN, port=PORT)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
         client.get("/", params={"token": TOKEN})
         assert client.get("/runs/run/cells/passwd.json").status_code == 404
         assert client.get("/media/run/passwd/a.mp4").status_code == 404
 
 
+@pytest.mark.fault("F82")
 def test_F82_labels_are_data_and_never_part_of_a_page(client: TestClient) -> None:
     run = twin(client, "/runs/hostile.json")
     assert run["run"]["model"] == HOSTILE
@@ -266,6 +269,7 @@ def test_F82_labels_are_data_and_never_part_of_a_page(client: TestClient) -> Non
     assert "onerror" not in wrong.text
 
 
+@pytest.mark.fault("F82")
 def test_F82_scripts_never_read_text_as_html() -> None:
     for name, data in _files().items():
         text = data.decode()
@@ -285,13 +289,14 @@ def test_F82_scripts_never_read_text_as_html() -> None:
         assert not any(f" on{event}=" in text for event in ("click", "load", "error"))
 
 
+@pytest.mark.fault("F84")
 def test_F84_media_that_vanish_leave_the_page_alone(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
     folder, films = tmp_path / "run", tmp_path / "films"
     shutil.copytree(runs["detection"], folder)
     shutil.copytree(runs["films"], films)
     journal = folder / "journal.jsonl"
     journal.write_text(journal.read_text().replace(str(runs["films"]), str(films)))
-    app = viewer_app(Shelf([folder]), store, token=TOKEN, port=PORT)
+    app = viewer_app(RunCollection([folder]), store, token=TOKEN, port=PORT)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
         client.get("/", params={"token": TOKEN})
         address = f"/media/run/{CELL}/a"
@@ -309,11 +314,12 @@ def test_F84_media_that_vanish_leave_the_page_alone(runs: dict[str, Path], tmp_p
         assert state(client, address)["state"] == "ready"
 
 
+@pytest.mark.fault("F85")
 def test_F85_a_run_that_is_still_written(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
     scores = (folder / "scores.json").read_bytes()
     (folder / "scores.json").unlink()
-    app = viewer_app(Shelf([folder]), store, token=TOKEN, port=PORT)
+    app = viewer_app(RunCollection([folder]), store, token=TOKEN, port=PORT)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
         client.get("/", params={"token": TOKEN})
         for path in ("", "/gallery", f"/cells/{CELL}", f"/cells/{CELL}/videos/a"):
@@ -332,7 +338,7 @@ def test_F85_a_run_that_is_still_written(runs: dict[str, Path], tmp_path: Path, 
 def test_a_run_with_a_damaged_file_says_so(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
     folder = shutil.copytree(runs["detection"], tmp_path / "run")
     (folder / "predictions" / f"{CELL}.json").write_text("{")
-    app = viewer_app(Shelf([folder]), store, token=TOKEN, port=PORT)
+    app = viewer_app(RunCollection([folder]), store, token=TOKEN, port=PORT)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}", raise_server_exceptions=False) as client:
         client.get("/", params={"token": TOKEN})
         told = twin(client, "/runs/run.json")
@@ -344,7 +350,7 @@ def test_a_run_with_a_damaged_file_says_so(runs: dict[str, Path], tmp_path: Path
 def test_a_run_without_its_labels_shows_what_is_left(runs: dict[str, Path], tmp_path: Path, store: MediaStore) -> None:
     folder = shutil.copytree(runs["recognition"], tmp_path / "run")
     (folder / "truth.json").unlink()
-    app = viewer_app(Shelf([folder]), store, token=TOKEN, port=PORT)
+    app = viewer_app(RunCollection([folder]), store, token=TOKEN, port=PORT)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
         client.get("/", params={"token": TOKEN})
         told = twin(client, "/runs/run.json")

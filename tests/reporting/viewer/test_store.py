@@ -15,8 +15,8 @@ import pytest
 
 from jostle.errors import MediaError
 from jostle.reporting.viewer import store as store_module
-from jostle.reporting.viewer.rendering import Film
-from jostle.reporting.viewer.store import MediaStore, State
+from jostle.reporting.viewer.rendering import RenderedVideo
+from jostle.reporting.viewer.store import MediaStore, RenderState
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Fake:
     gate: threading.Event = field(default_factory=threading.Event)
     begun: list[str] = field(default_factory=list)
 
-    def render(self, out: Path, progress: Callable[[float], None], check: Any) -> Film:
+    def render(self, out: Path, progress: Callable[[float], None], check: Any) -> RenderedVideo:
         self.begun.append(self.key)
         progress(0.5)
         while not self.gate.wait(0.01):
@@ -40,10 +40,10 @@ class Fake:
             raise self.error
         if not self.original:
             out.write_bytes(b"v" * self.size)
-        return Film(3, (25, 1), None, 0.12, (2, 2), (), None, self.original)
+        return RenderedVideo(3, (25, 1), None, 0.12, (2, 2), (), None, self.original)
 
 
-def settled(store: MediaStore, work: Fake, within_s: float = 10.0) -> State:
+def settled(store: MediaStore, work: Fake, within_s: float = 10.0) -> RenderState:
     end = time.monotonic() + within_s
     while (state := store.ask(work)).name in ("waiting", "rendering"):
         assert time.monotonic() < end, "it is never done"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jostle.evaluation.recipes.recipe import Group, benchmark
+from jostle.extend import Group, benchmark
 
 
 @benchmark(

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from jostle.corruptions.engine.corruption import corruption
+from jostle.extend import corruption
 
 
-@corruption(level="frame", scale=(10, 20, 40, 70, 110), cites="jostle")
+@corruption(level="frame", scale=(10, 20, 40, 70, 110))
 def scan_lines(frame: Any, depth: int, at: Any) -> Any:
     """Every other row darker by `depth` grey levels."""
     out = frame.astype(np.int16)

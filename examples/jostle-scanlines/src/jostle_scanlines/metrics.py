@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from jostle.metrics.metric import metric
+from jostle.extend import metric
 
 
-@metric("balanced_accuracy", task="recognition", cites="jostle")
+@metric("balanced_accuracy", task="recognition")
 def balanced_accuracy(scores: Any, labels: Any) -> float:
     """The mean over classes of the share of their clips that are told right."""
     right = scores.argmax(1) == labels

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from jostle.models.input_spec import InputSpec
-from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
+from jostle.extend import Changes, InputSpec, Recogniser, Weights, changed, recogniser, with_weights
 
 SPEC = InputSpec(frames=4, stride=4, resize=40, size=32)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.corruptions.engine.placement import Timeline, placement
-from jostle.errors import BadValue
+from jostle.extend import BadValue, Timeline, placement
 
 
 @placement("halves:2")

@@ -1,1 +1,1 @@
-"""What jostle does, shown at once: on films of its own, or on a video of the user's."""
+"""The demo: the whole loop on generated films, or every corruption on a video of the user's."""

@@ -35,12 +35,12 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Exhibition:
-    """What was written.
+    """Files that the gallery consists of.
 
     Attributes:
         page: holds everything.
         sheet: every corruption at every severity, as a picture.
-        notes: what was said of a corruption, by its name.
+        notes: remarks by name of the corruption.
     """
 
     page: Path
@@ -62,7 +62,7 @@ def write_exhibition(
 
     Args:
         about: what the clip is, for the page.
-        remark: what is to be said of a corrupted clip.
+        remark: returns the remark on a corrupted clip.
     """
     clips = folder / "clips"
     exhibits = []
@@ -71,11 +71,11 @@ def write_exhibition(
         if progress:
             progress(done, len(names))
         spec = Spec.parse(f"{kind}:{SEVERITY}")
-        struck = clean.with_frames(corrupted_frames(clean, [spec], seed=seed, video_id=video_id))
-        path = save_clip(struck, clips / f"{kind}.mp4")
-        found = corruptions[kind]
-        said = found.summary.replace("`", "")
-        exhibits.append(Exhibit(kind, found.family, found.level, said, path, remark(struck)))
+        corrupted = clean.with_frames(corrupted_frames(clean, [spec], seed=seed, video_id=video_id))
+        path = save_clip(corrupted, clips / f"{kind}.mp4")
+        corruption = corruptions[kind]
+        summary = corruption.summary.replace("`", "")
+        exhibits.append(Exhibit(kind, corruption.family, corruption.level, summary, path, remark(corrupted)))
     rows = sheet_rows(clean, [Spec.parse(kind) for kind in corruptions], seed=seed)
     sheet = write_png(draw_sheet(rows, ["clean", *"12345"]), folder / "sheet.png")
     page = write_gallery(folder / "gallery.html", exhibits, save_clip(clean, clips / "clean.mp4"), sheet, about=about)

@@ -28,7 +28,7 @@ Features = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class VideoDemo:
-    """What was made of a video.
+    """Results of the demo on a user's video.
 
     Attributes:
         gallery: a page that shows every corruption.
@@ -51,21 +51,21 @@ def show_video(
     gauge = _Gauge.of(clip)
     shifts: list[float] = []
 
-    def remark(struck: Clip) -> str:
+    def remark(corrupted: Clip) -> str:
         if gauge is None:
             return ""
-        shifts.append(gauge.shift(struck))
+        shifts.append(gauge.shift(corrupted))
         return f"moves what {EXTRACTOR} sees by {shifts[-1]:.2f}"
 
-    def told(done: int, total: int) -> None:
+    def advance(done: int, total: int) -> None:
         if progress:
             progress("knocking the video about", done, total)
 
     about = f"{CLIP_SECONDS} s from the middle of {video.name}"
     if gauge is not None:
         about += "; 1 is as far as two moments of it are apart for the extractor, which was trained on puppets"
-    made = write_exhibition(folder, clip, id_of(video), about, seed=seed, remark=remark, progress=told)
-    return VideoDemo(made.page, made.sheet, dict(zip(made.notes, shifts, strict=True)))
+    exhibition = write_exhibition(folder, clip, id_of(video), about, seed=seed, remark=remark, progress=advance)
+    return VideoDemo(exhibition.page, exhibition.sheet, dict(zip(exhibition.notes, shifts, strict=True)))
 
 
 def _middle(video: Path) -> Clip:
@@ -108,11 +108,11 @@ class _Gauge:
         unit = float(np.median(apart))
         return cls(extractor, extractor.spec.frames, clean, unit) if unit > 0 else None
 
-    def shift(self, struck: Clip) -> float:
+    def shift(self, corrupted: Clip) -> float:
         """The mean over windows, in units of what two clean moments are apart."""
-        seen = self._extractor(_windows(struck, self._frames))
-        length = min(len(seen), len(self._clean))
-        return float(np.linalg.norm(seen[:length] - self._clean[:length], axis=1).mean() / self._unit)
+        features = self._extractor(_windows(corrupted, self._frames))
+        length = min(len(features), len(self._clean))
+        return float(np.linalg.norm(features[:length] - self._clean[:length], axis=1).mean() / self._unit)
 
 
 def _windows(clip: Clip, frames: int) -> npt.NDArray[Any]:

@@ -43,7 +43,7 @@ class Boxes:
 
     @property
     def sure(self) -> Floats:
-        """(N,) scores; raises BadValue where there are none."""
+        """(N,) scores; raises BadValue if there are none."""
         if self.score is None:
             raise BadValue("these boxes have no scores; true ones have none, and detections need them")
         return self.score

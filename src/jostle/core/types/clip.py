@@ -1,4 +1,4 @@
-"""A stretch of video in memory: frames and the times at which they are shown, always together."""
+"""Clips: frames of a video in memory with their presentation times."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from jostle.errors import BadValue
 Frame = npt.NDArray[np.uint8]  # (H, W, 3) RGB
 Frames = npt.NDArray[np.uint8]  # (T, H, W, 3) RGB
 _BYTE = np.dtype(np.uint8)
-_SHOWN_FRAMES, _SHOWN_SIDE = 16, 160  # of a clip in a notebook
+_PREVIEW_FRAMES, _PREVIEW_SIDE = 16, 160  # of the preview in a notebook
 Times = npt.NDArray[np.float64]  # (T,) seconds
-# A fraction spells out every digit that an exponent stands for, so text may have none.
+# Without exponents, which a fraction would expand to any number of digits.
 _RATE = re.compile(r"\s*\d{1,12}(\.\d{1,12}|/\d{1,12})?\s*", re.ASCII)
 
 
-def checked_frames(frames: Any) -> Frames:
-    """`frames` itself if it is (T, H, W, 3) uint8; a clear error otherwise."""
+def check_frames(frames: Any) -> Frames:
+    """Return `frames` if it is a (T, H, W, 3) uint8 array; raise BadValue otherwise."""
     if not isinstance(frames, np.ndarray):
         raise BadValue(f"frames must be a NumPy array of shape (T, H, W, 3), not {type(frames).__name__}")
     if frames.ndim != 4 or frames.shape[-1] != 3:
@@ -38,21 +38,21 @@ def checked_frames(frames: Any) -> Frames:
     return frames
 
 
-def checked_rate(fps: Any) -> Fraction:
-    """`fps` as an exact, positive fraction; 29.97 and 23.976 become the NTSC rates they stand for."""
+def check_rate(fps: Any) -> Fraction:
+    """Convert `fps` to an exact, positive fraction; 29.97 and 23.976 become the NTSC rates they stand for."""
     if isinstance(fps, float):
-        return _rate_of_float(fps)
+        return _check_float_rate(fps)
     if isinstance(fps, Fraction) and fps > 0 and fps.denominator <= 1001:
         return fps
-    return _checked_rate(fps)
+    return _check_rate(fps)
 
 
 @lru_cache(256)
-def _rate_of_float(fps: float) -> Fraction:
-    return _checked_rate(fps)  # exact arithmetic is slow, and most callers pass one of a few rates
+def _check_float_rate(fps: float) -> Fraction:
+    return _check_rate(fps)  # exact arithmetic is slow, and most callers pass one of a few rates
 
 
-def _checked_rate(fps: Any) -> Fraction:
+def _check_rate(fps: Any) -> Fraction:
     try:
         if isinstance(fps, bool) or (isinstance(fps, str) and not _RATE.fullmatch(fps)):
             raise ValueError
@@ -73,8 +73,8 @@ class Clip:
 
     Attributes:
         frames: (T, H, W, 3) uint8 RGB, read-only.
-        pts: (T,) float64 seconds, strictly increasing: when a frame is shown, not where it came from.
-        fps: the nominal rate as a fraction; time is always read from `pts`.
+        pts: (T,) float64 seconds, strictly increasing: presentation times, not source times.
+        fps: nominal rate as a fraction; times are always taken from `pts`.
 
     >>> clip = Clip.at_rate(np.zeros((4, 2, 2, 3), np.uint8), 25)
     >>> clip[1:3].pts.tolist()
@@ -86,32 +86,32 @@ class Clip:
     fps: Fraction
 
     def __post_init__(self) -> None:
-        pts = _checked_times(np.array(self.pts, dtype=np.float64), len(checked_frames(self.frames)))
-        self._hold(self.frames, pts, checked_rate(self.fps))
+        pts = _check_times(np.array(self.pts, dtype=np.float64), len(check_frames(self.frames)))
+        self._set(self.frames, pts, check_rate(self.fps))
 
-    def _hold(self, frames: Frames, pts: Times, fps: Fraction) -> Clip:
-        """Take in what was checked."""
-        # A frame lies in memory row by row, which is how kernels go over it; where a clip lies otherwise it is copied.
+    def _set(self, frames: Frames, pts: Times, fps: Fraction) -> Clip:
+        """Set the fields to checked values."""
+        # Kernels need frames that are contiguous in memory; others are copied.
         whole = frames.flags.c_contiguous or frames[0].flags.c_contiguous
-        shown = frames.view() if whole else np.ascontiguousarray(frames)
-        shown.setflags(write=False)
-        object.__setattr__(self, "frames", shown)
+        view = frames.view() if whole else np.ascontiguousarray(frames)
+        view.setflags(write=False)
+        object.__setattr__(self, "frames", view)
         object.__setattr__(self, "pts", pts)
         object.__setattr__(self, "fps", fps)
         return self
 
     @classmethod
     def at_rate(cls, frames: Frames, fps: Fraction | float) -> Clip:
-        """A clip at constant rate whose first frame is shown at 0 s."""
-        rate = checked_rate(fps)
-        times = even_times(len(checked_frames(frames)), rate.numerator, rate.denominator)
-        return object.__new__(cls)._hold(frames, times, rate)
+        """Create a clip at a constant rate whose first frame is at 0 s."""
+        rate = check_rate(fps)
+        times = even_times(len(check_frames(frames)), rate.numerator, rate.denominator)
+        return object.__new__(cls)._set(frames, times, rate)
 
     def with_frames(self, frames: Frames) -> Clip:
-        """The same times with other frames of the same number and size."""
+        """Return a clip of the same times with other frames of the same number and size."""
         if frames.shape != self.frames.shape or frames.dtype != np.uint8:
             raise BadValue(f"frames must stay {self.frames.shape} uint8, got {frames.shape} {frames.dtype}")
-        return object.__new__(Clip)._hold(frames, self.pts, self.fps)
+        return object.__new__(Clip)._set(frames, self.pts, self.fps)
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -127,17 +127,17 @@ class Clip:
         return self.frames.shape[1], self.frames.shape[2]
 
     def _repr_html_(self) -> str:
-        """A small moving picture for notebooks; long clips are thinned, large ones made smaller."""
+        """Render a small animated preview for notebooks."""
         if not len(self):
             return f"<p>{escape(repr(self))}</p>"
-        kept = np.linspace(0, len(self) - 1, min(len(self), _SHOWN_FRAMES)).round().astype(np.int64)
-        step = max(1, -(-max(self.size) // _SHOWN_SIDE))
-        # Two bits less of each colour are hardly seen at this size, and make half the file.
-        small = np.ascontiguousarray(self.frames[kept][:, ::step, ::step] & np.uint8(0xFC))
-        ends = np.append(self.pts[kept][1:], self.pts[-1] + float(1 / self.fps))
-        data = base64.b64encode(animated_png(small, (ends - self.pts[kept]).tolist())).decode("ascii")
-        said = escape(repr(self))
-        return f'<figure><img alt="{said}" src="data:image/png;base64,{data}"><figcaption>{said}</figcaption></figure>'
+        rows = np.linspace(0, len(self) - 1, min(len(self), _PREVIEW_FRAMES)).round().astype(np.int64)
+        step = max(1, -(-max(self.size) // _PREVIEW_SIDE))
+        # Dropping two bits of each colour is hardly visible at this size, and halves the file.
+        small = np.ascontiguousarray(self.frames[rows][:, ::step, ::step] & np.uint8(0xFC))
+        ends = np.append(self.pts[rows][1:], self.pts[-1] + float(1 / self.fps))
+        data = base64.b64encode(animated_png(small, (ends - self.pts[rows]).tolist())).decode("ascii")
+        text = escape(repr(self))
+        return f'<figure><img alt="{text}" src="data:image/png;base64,{data}"><figcaption>{text}</figcaption></figure>'
 
     def __repr__(self) -> str:
         height, width = self.size
@@ -145,8 +145,8 @@ class Clip:
         return f"Clip({len(self)} frames of {width}x{height}, {span}, {float(self.fps):.3f} fps)"
 
 
-def _checked_times(pts: Times, count: int) -> Times:
-    """`pts`, not to be written to, if they can be those of so many frames."""
+def _check_times(pts: Times, count: int) -> Times:
+    """Return `pts`, made read-only, if they are valid times of `count` frames."""
     if pts.shape != (count,):
         raise BadValue(f"a clip of {count} frames needs {count} timestamps, got {pts.shape}")
     if not np.isfinite(pts).all() or (np.diff(pts) <= 0).any():
@@ -157,11 +157,11 @@ def _checked_times(pts: Times, count: int) -> Times:
 
 @lru_cache(16)
 def even_times(count: int, numerator: int, denominator: int) -> Times:
-    """The times of a clip at a constant rate, not to be written to: the same array for as long as it is kept."""
-    # Arrays come in a few lengths and at a few rates, and checking their times takes longer than copying a frame.
-    return _checked_times(times_at_rate(count, Fraction(numerator, denominator)), count)
+    """Return the read-only, cached times of a clip at a constant rate."""
+    # Clips have few lengths and rates, and checking their times takes longer than copying a frame.
+    return _check_times(times_at_rate(count, Fraction(numerator, denominator)), count)
 
 
 def times_at_rate(n: int, fps: Fraction) -> Times:
-    """The times of `n` frames at a constant rate, each the float64 nearest to the exact fraction."""
+    """Return the times of `n` frames at a constant rate, each the float64 nearest to the exact fraction."""
     return np.arange(n, dtype=np.float64) * fps.denominator / fps.numerator

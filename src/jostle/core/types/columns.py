@@ -1,4 +1,4 @@
-"""Columns that belong together: checked once, read-only after that."""
+"""Validation of columns: one-dimensional, read-only arrays of equal length."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ Flags = npt.NDArray[np.bool_]
 
 
 def column(values: npt.ArrayLike, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """One read-only column of this type; an array that has it already is viewed, not copied."""
-    made: npt.NDArray[Any] = np.asarray(values, dtype=dtype)
-    if made.ndim != 1:
-        raise BadValue(f"column {name!r} must be one-dimensional, got shape {made.shape}")
-    made = made.view()
-    made.flags.writeable = False
-    return made
+    """Convert values to a read-only column; an array of the right type is viewed, not copied."""
+    array: npt.NDArray[Any] = np.asarray(values, dtype=dtype)
+    if array.ndim != 1:
+        raise BadValue(f"column {name!r} must be one-dimensional, got shape {array.shape}")
+    array = array.view()
+    array.flags.writeable = False
+    return array
 
 
 def check_lengths(columns: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Raise unless all columns have one length."""
+    """Raise BadValue unless all columns have the same length."""
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         raise BadValue(f"columns must have one length, got {lengths}")
 
 
 def check_indices(values: npt.NDArray[Any], name: str, count: int) -> None:
-    """Raise unless every value points into a table of `count` entries."""
+    """Raise BadValue unless every value is an index into a table of `count` entries."""
     if len(values) and (values.min() < 0 or values.max() >= count):
         wrong = int(values.min() if values.min() < 0 else values.max())
         raise BadValue(f"column {name!r} must lie in 0..{count - 1}, got {wrong}")
 
 
 def check_finite(values: Floats, name: str) -> None:
-    """Raise if any value is NaN or infinite, naming the first."""
+    """Raise BadValue if a value is NaN or infinite, naming the first."""
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
@@ -49,7 +49,7 @@ def check_finite(values: Floats, name: str) -> None:
 
 
 def check_names(names: tuple[str, ...], what: str) -> None:
-    """Raise if a name appears twice."""
+    """Raise BadValue if a name appears twice."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise BadValue(f"{what} {twice!r} appears twice")

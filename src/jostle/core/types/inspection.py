@@ -1,4 +1,4 @@
-"""What an inspector says of a video: which frames were struck."""
+"""Result of inspecting a video: the probability that each frame is corrupted."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from jostle.core.types.clip import Frame, Times
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """What was said of a video.
+    """Result of inspecting a video.
 
     Attributes:
-        probabilities: (T,) that each frame was struck.
-        threshold: the one from which a frame counts as struck.
-        pts: (T,) when each frame is shown, in seconds.
-        fps: frames a second.
-        causal: whether only the past was looked at.
-        inspector: its name, and `fingerprint` what it is known by.
-        small: small copies of some of the frames, evenly spread, for drawings.
+        probabilities: (T,) probability that each frame is corrupted.
+        threshold: probability from which a frame counts as corrupted.
+        pts: (T,) presentation times in seconds.
+        fps: frames per second.
+        causal: whether only past frames were used.
+        inspector: name of the inspector.
+        fingerprint: of the inspector's weights.
+        small: thumbnails of some frames, evenly spread, for figures.
     """
 
     probabilities: npt.NDArray[np.float64]
@@ -37,17 +38,17 @@ class Inspection:
 
     @property
     def struck(self) -> npt.NDArray[np.bool_]:
-        """(T,) which frames count as struck."""
+        """(T,) flags of the frames that count as corrupted."""
         return self.probabilities >= self.threshold
 
     @property
     def stretches(self) -> list[tuple[int, int]]:
-        """First frame and the one after the last of each stretch that was struck."""
+        """First frame and end (exclusive) of each run of corrupted frames."""
         edges = np.flatnonzero(np.diff(np.concatenate([[0], self.struck.astype(np.int8), [0]])))
         return [(int(lo), int(hi)) for lo, hi in edges.reshape(-1, 2)]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Return the result as plain values, for JSON."""
         end = self.pts + float(1 / self.fps)
         return {
             "format": 1,

@@ -1,4 +1,4 @@
-"""What a detector said about many videos, as columns: one row a detection, in the order it was given."""
+"""Predictions of a detector for many videos, as columns with a row for each detection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jostle.core.types.segments import Segments
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Detections of many videos.
+    """Detections in many videos, as columns.
 
     A segment may be anything finite: evaluators count a reversed or empty one as a false alarm, they do not drop it.
 
@@ -61,14 +61,14 @@ class Predictions:
             check_finite(columns[name], name)
 
     @classmethod
-    def from_segments(cls, found: Mapping[str, Segments]) -> Predictions:
-        """Columns from the scored segments of each video."""
-        classes = tuple(dict.fromkeys(name for segments in found.values() for name in segments.classes))
+    def from_segments(cls, segments_by_video: Mapping[str, Segments]) -> Predictions:
+        """Create predictions from the scored segments of each video."""
+        classes = tuple(dict.fromkeys(name for segments in segments_by_video.values() for name in segments.classes))
         index = {name: i for i, name in enumerate(classes)}
-        parts = list(found.values())
+        parts = list(segments_by_video.values())
         labels = [np.array([index[name] for name in s.classes], np.int32)[s.label] for s in parts if len(s)]
         return cls(
-            videos=tuple(found),
+            videos=tuple(segments_by_video),
             classes=classes,
             video=np.repeat(np.arange(len(parts), dtype=np.int32), [len(s) for s in parts]),
             start=np.concatenate([np.zeros(0), *(s.start for s in parts)]),
@@ -81,7 +81,7 @@ class Predictions:
         return len(self.score)
 
     def to_frame(self) -> Any:
-        """A pandas data frame, a row a detection.
+        """Return a pandas data frame with a row for each detection.
 
         Raises:
             MissingExtra: if pandas is not installed.

@@ -1,4 +1,4 @@
-"""Stretches of time with a label and, when predicted, a score; one column each, one length."""
+"""Labelled segments of a video, with scores if they are predictions, as columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jostle.errors import BadValue
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Columns of segments, half-open in seconds.
+    """Columns of half-open segments in seconds.
 
     Attributes:
         start: (N,) float64, at least 0.
@@ -62,7 +62,7 @@ class Segments:
 
     @classmethod
     def from_pairs(cls, pairs: Iterable[Sequence[float]] | npt.NDArray[Any]) -> Segments:
-        """Unlabelled segments from (start, end) pairs in seconds."""
+        """Create unlabelled segments from (start, end) pairs in seconds."""
         rows = np.asarray(list(pairs), dtype=np.float64)
         if rows.size == 0:
             rows = rows.reshape(0, 2)
@@ -78,7 +78,7 @@ class Segments:
         return Segments(self.start[rows], self.end[rows], self.label[rows], score, self.classes)
 
     def to_frame(self) -> Any:
-        """A pandas data frame, a row a segment.
+        """Return a pandas data frame with a row for each segment.
 
         Raises:
             MissingExtra: if pandas is not installed.

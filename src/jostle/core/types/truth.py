@@ -1,4 +1,4 @@
-"""What is true of many videos, as columns: one row an annotated instance, in the order of the file."""
+"""Ground truth of many videos, as columns with a row for each annotated instance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.notebook import data_frame
-from jostle.core.types.clip import checked_rate
+from jostle.core.types.clip import check_rate
 from jostle.core.types.columns import (
     Flags,
     Floats,
@@ -32,7 +32,7 @@ CHARACTERISTICS = ("context-size", "context-distance", "agreement", "coverage", 
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Stretches of videos without a class, such as THUMOS14's ambiguous ones."""
+    """Unlabelled spans of videos, such as THUMOS14's ambiguous ones."""
 
     video: Indices
     start: Floats
@@ -47,7 +47,7 @@ class Spans:
 
     @classmethod
     def none(cls) -> Spans:
-        """No stretches."""
+        """Create an empty set of spans."""
         return cls(np.zeros(0, np.int32), np.zeros(0), np.zeros(0))
 
     def __len__(self) -> int:
@@ -124,19 +124,19 @@ class Truth:
             raise BadValue(
                 f"instance {row} is [{self.start[row]}, {self.end[row]}): it needs 0 <= start <= end, in seconds"
             )
-        for name, values, wanted in (
+        for name, values, reference in (
             ("subsets", self.subsets, self.videos),
             ("duration", self.duration, self.videos),
             ("fps", self.fps, self.videos),
             ("label_ids", self.label_ids, self.classes),
             ("all_segments", self.all_segments, self.start),
         ):
-            if values is not None and len(values) != len(wanted):
-                raise BadValue(f"{name!r} must have {len(wanted)} entries, got {len(values)}")
+            if values is not None and len(values) != len(reference):
+                raise BadValue(f"{name!r} must have {len(reference)} entries, got {len(values)}")
 
     @classmethod
     def from_segments(cls, actions: Mapping[str, Segments]) -> Truth:
-        """Columns from the actions of each video."""
+        """Create ground truth from the actions of each video."""
         parts = list(actions.values())
         classes = tuple(dict.fromkeys(s.classes[i] for s in parts for i in s.label))
         index = {name: i for i, name in enumerate(classes)}
@@ -151,23 +151,23 @@ class Truth:
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:
-        """(C,) instances of each class."""
+        """(C,) number of instances of each class."""
         return np.bincount(self.label, minlength=len(self.classes))
 
     @cached_property
     def actions(self) -> dict[str, Segments]:
-        """The actions of every video, for placements to strike; one without length has no frame that could be."""
-        found = {}
+        """Actions of every video for placements, without those of zero length, which cover no frame."""
+        actions_by_video = {}
         for v, name in enumerate(self.videos):
             rows = np.flatnonzero((self.video == v) & (self.end > self.start))
             label = self.label[rows].astype(np.int64)
-            found[name] = Segments(self.start[rows], self.end[rows], label, classes=self.classes)
-        return found
+            actions_by_video[name] = Segments(self.start[rows], self.end[rows], label, classes=self.classes)
+        return actions_by_video
 
     def fps_of(self, video: str) -> Fraction | None:
-        """The frames a second of a video, if the annotations say so."""
-        said = self._rates.get(video)
-        return None if said is None else checked_rate(said)
+        """Return the frame rate of a video, or None if the annotations lack it."""
+        rate = self._rates.get(video)
+        return None if rate is None else check_rate(rate)
 
     @cached_property
     def _rates(self) -> dict[str, float]:
@@ -176,12 +176,12 @@ class Truth:
 
     @property
     def subset(self) -> str | None:
-        """The one subset all videos are in, or None if they are in several or the file does not say."""
+        """The subset that all videos are in; None if there are several or none is given."""
         return self.subsets[0] if self.subsets and self.subsets[0] and len(set(self.subsets)) == 1 else None
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of what is annotated: neither the order of the rows nor the format of the file changes it."""
+        """Hash of the annotations, which depends neither on the order of the rows nor on the file format."""
         rows = sorted(
             (self.videos[v], self.classes[k], s.hex(), e.hex())
             for v, k, s, e in zip(
@@ -193,19 +193,19 @@ class Truth:
             (self.videos[v], "", s.hex(), e.hex())
             for v, s, e in zip(spans.video.tolist(), spans.start.tolist(), spans.end.tolist(), strict=True)
         )
-        made = hashlib.sha256()
+        digest = hashlib.sha256()
         for row in rows:
-            made.update("\0".join(row).encode("utf-8", "surrogateescape") + b"\n")
-        return f"sha256:{made.hexdigest()}"
+            digest.update("\0".join(row).encode("utf-8", "surrogateescape") + b"\n")
+        return f"sha256:{digest.hexdigest()}"
 
     def keep(self, rows: Flags, why: str = "") -> Truth:
-        """These instances only; every video and class stays, and what went is counted under `why`."""
-        gone = int(len(self) - np.count_nonzero(rows))
-        if not gone:
+        """Return the selected instances with all videos and classes; dropped ones are counted under `why`."""
+        dropped = int(len(self) - np.count_nonzero(rows))
+        if not dropped:
             return self
         left_out = dict(self.left_out)
         if why:
-            left_out[why] = left_out.get(why, 0) + gone
+            left_out[why] = left_out.get(why, 0) + dropped
         return replace(
             self,
             video=self.video[rows],
@@ -214,19 +214,19 @@ class Truth:
             label=self.label[rows],
             characteristics={name: values[rows] for name, values in self.characteristics.items()},
             all_segments=self.all_segments
-            and tuple(s for s, kept in zip(self.all_segments, rows, strict=True) if kept),
+            and tuple(s for s, is_kept in zip(self.all_segments, rows, strict=True) if is_kept),
             left_out=left_out,
         )
 
     def with_classes(self, names: Sequence[str]) -> Truth:
-        """The same instances, counted by another list of classes, which may have some that do not occur.
+        """Return the same instances with another list of classes, which may include unused ones.
 
         Raises:
             BadValue: if a class that occurs is not on it.
         """
-        lacking = [name for name in self.classes if name not in names]
-        if lacking:
-            raise BadValue(f"the list of classes lacks {', '.join(lacking)}")
+        missing = [name for name in self.classes if name not in names]
+        if missing:
+            raise BadValue(f"the list of classes lacks {', '.join(missing)}")
         index = {name: i for i, name in enumerate(names)}
         label = np.array([index[name] for name in self.classes], np.int32)[self.label]
         known = dict(zip(self.classes, self.label_ids or (), strict=bool(self.label_ids)))
@@ -234,28 +234,28 @@ class Truth:
         return replace(self, classes=tuple(names), label=label, label_ids=ids)
 
     def of_videos(self, names: Collection[str]) -> Truth:
-        """These videos only, with what is annotated in them; every class stays."""
-        wanted = set(names)
-        kept = [i for i, name in enumerate(self.videos) if name in wanted]
-        place = np.full(len(self.videos), -1, np.int32)
-        place[kept] = np.arange(len(kept))
-        rows, spans = place[self.video] >= 0, place[self.ambiguous.video] >= 0
+        """Return the annotations of the named videos, with all classes."""
+        selected = set(names)
+        indices = [i for i, name in enumerate(self.videos) if name in selected]
+        new_index = np.full(len(self.videos), -1, np.int32)
+        new_index[indices] = np.arange(len(indices))
+        rows, spans = new_index[self.video] >= 0, new_index[self.ambiguous.video] >= 0
         stretches = self.ambiguous
         return replace(
             self.keep(rows),
-            videos=tuple(self.videos[i] for i in kept),
-            video=place[self.video[rows]],
-            subsets=tuple(self.subsets[i] for i in kept),
-            duration=self.duration[kept],
-            fps=self.fps[kept],
-            ambiguous=Spans(place[stretches.video[spans]], stretches.start[spans], stretches.end[spans]),
+            videos=tuple(self.videos[i] for i in indices),
+            video=new_index[self.video[rows]],
+            subsets=tuple(self.subsets[i] for i in indices),
+            duration=self.duration[indices],
+            fps=self.fps[indices],
+            ambiguous=Spans(new_index[stretches.video[spans]], stretches.start[spans], stretches.end[spans]),
         )
 
     def __len__(self) -> int:
         return len(self.start)
 
     def to_frame(self) -> Any:
-        """A pandas data frame, a row an instance.
+        """Return a pandas data frame with a row for each instance.
 
         Raises:
             MissingExtra: if pandas is not installed.

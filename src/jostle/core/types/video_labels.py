@@ -1,4 +1,4 @@
-"""Classes of whole videos, true or predicted, as columns: one row a (video, class) pair."""
+"""Classes of whole videos, true or predicted, as columns with a row for each (video, class) pair."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jostle.core.types.columns import Floats, Indices, check_finite, check_indic
 
 @dataclass(frozen=True, eq=False)
 class VideoLabels:
-    """Which classes videos have, or with scores, which a recogniser thinks they have.
+    """Classes of videos, or with scores, the classes that a recogniser predicts.
 
     Attributes:
         videos: ids in normal form.
@@ -55,20 +55,20 @@ class VideoLabels:
             check_finite(self.score, "score")
 
     def of_videos(self, names: Collection[str]) -> VideoLabels:
-        """These videos only, with their classes; every class stays in the list."""
-        wanted = set(names)
-        kept = [i for i, name in enumerate(self.videos) if name in wanted]
-        place = np.full(len(self.videos), -1, np.int32)
-        place[kept] = np.arange(len(kept))
-        rows = place[self.video] >= 0
+        """Return the labels of the named videos, with all classes."""
+        selected = set(names)
+        indices = [i for i, name in enumerate(self.videos) if name in selected]
+        new_index = np.full(len(self.videos), -1, np.int32)
+        new_index[indices] = np.arange(len(indices))
+        rows = new_index[self.video] >= 0
         return replace(
             self,
-            videos=tuple(self.videos[i] for i in kept),
-            video=place[self.video[rows]],
+            videos=tuple(self.videos[i] for i in indices),
+            video=new_index[self.video[rows]],
             label=self.label[rows],
             score=None if self.score is None else self.score[rows],
-            paths=tuple(self.paths[i] for i in kept) if self.paths else (),
-            frames=np.asarray(self.frames)[kept] if len(self.frames) else (),
+            paths=tuple(self.paths[i] for i in indices) if self.paths else (),
+            frames=np.asarray(self.frames)[indices] if len(self.frames) else (),
         )
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Corrupt a clip in memory, or one frame of it: the same bytes either way."""
+"""Corruption of clips and single frames in memory, with identical bytes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy as np
 
 from jostle.core.types.clip import Clip, Frame, Frames, even_times, times_at_rate
 from jostle.core.types.segments import Segments
-from jostle.corruptions.engine.context import Mask, Scene
+from jostle.corruptions.engine.context import ClipContext, Mask
 from jostle.corruptions.engine.corruption import Corruption
-from jostle.corruptions.engine.placement import Placement, Timeline, parse
+from jostle.corruptions.engine.placement import Placement, Timeline, parse_placement
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, Indices, chain, checked_order
+from jostle.corruptions.engine.stages import ClipSource, Indices, chain, check_indices
 from jostle.errors import BadValue
 
 
 def masks_for(specs: Sequence[Spec], placement: str | Placement | None, timeline: Timeline) -> list[Mask]:
-    """One mask a spec: the placement asked for, or else each spec's own."""
+    """Return one mask a spec: the given placement, or else each spec's own."""
     if placement is not None:
-        return [parse(placement).mask(timeline)] * len(specs)
-    return [parse(spec.placement).mask(timeline) for spec in specs]
+        return [parse_placement(placement).mask(timeline)] * len(specs)
+    return [parse_placement(spec.placement).mask(timeline) for spec in specs]
 
 
 def corrupt_one(frame: Frame, spec: Spec, index: int, *, fps: Fraction, seed: int = 0, video_id: str = "") -> Frame:
-    """Frame `index` of a video as `corrupted_frames` would give it, from that frame alone."""
+    """Corrupt frame `index` of a video as `corrupted_frames` would, from that frame alone."""
     if spec.severity == 0:
         return frame
     if spec.corruption.level != "frame":
@@ -35,7 +35,7 @@ def corrupt_one(frame: Frame, spec: Spec, index: int, *, fps: Fraction, seed: in
             f"{spec} works on the {spec.corruption.level}, not on single frames; corrupt the clip, and take the frame"
         )
     times = times_at_rate(index + 1, fps)
-    scene = Scene(
+    scene = ClipContext(
         spec.corruption.name, frame.shape[:2], times, fps, np.ones(len(times), np.bool_), seed=seed, video_id=video_id
     )
     clean = np.ascontiguousarray(frame).view()
@@ -53,7 +53,7 @@ def corrupted_frames(
     segments: Segments | None = None,
     jobs: int = 1,
 ) -> Frames:
-    """The frames of a clip with `specs` applied in order, not to be written to."""
+    """Apply `specs` in order to a clip and return its frames, which are read-only."""
     order = _fixed_order(clip, specs, placement)
     if order is not None:
         frames = clip.frames.take(order, axis=0, mode="clip")
@@ -72,22 +72,22 @@ def corrupted_frames(
 
 
 def _fixed_order(clip: Clip, specs: Sequence[Spec], placement: str | Placement | None) -> Indices | None:
-    """The order in which one index map that draws nothing shows a whole clip of constant rate; None for all else.
+    """Return the frame order of a single deterministic index map over a whole clip of constant rate, else None.
 
-    It hangs on nothing but length and rate, so it is kept: building a stage for it takes half as long as the copying.
+    It depends only on length and rate and is cached: building a stage for it takes half as long as the copying.
     """
     if len(specs) != 1 or placement not in (None, "everywhere") or specs[0].severity == 0:
         return None
     spec = specs[0]
-    found, entry, rate = spec.corruption, spec.entry, clip.fps
-    if found.draws or entry.options or (placement is None and entry.placements is not None):
+    corruption, entry, rate = spec.corruption, spec.entry, clip.fps
+    if corruption.draws or entry.options or (placement is None and entry.placements is not None):
         return None
-    if not isinstance(spec.value, (int, float)):  # what may not serve as a key
+    if not isinstance(spec.value, (int, float)):  # may not be hashable
         return None
     shape = len(clip.pts), rate.numerator, rate.denominator
-    return _kept_order(found, spec.value, *shape) if clip.pts is even_times(*shape) else None
+    return _cached_order(corruption, spec.value, *shape) if clip.pts is even_times(*shape) else None
 
 
 @lru_cache(64)
-def _kept_order(found: Corruption, value: float, *shape: int) -> Indices:
-    return checked_order(found.function(even_times(*shape), value, None), found, shape[0])
+def _cached_order(corruption: Corruption, value: float, *shape: int) -> Indices:
+    return check_indices(corruption.function(even_times(*shape), value, None), corruption, shape[0])

@@ -1,4 +1,4 @@
-"""What a corruption may know besides the pixels: the clip's facts, its chance, and the moment it strikes."""
+"""Context of a corruption besides the pixels: properties of the clip, random keys and the current frame."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.random import Part, hashed, key_after, rng_from
+from jostle.core.random import Part, finish_key, rng_from, start_key
 from jostle.core.types.clip import Frame, Times
 
 if TYPE_CHECKING:
-    from jostle.io.video.codec import Streams
+    from jostle.io.video.codec import StreamStore
 
 Mask = npt.NDArray[np.bool_]  # (T,)
 
 
-@dataclass(eq=False, slots=True)  # not frozen, as one is made for every call, and that takes a third of the time
-class Scene:
-    """The clip under corruption, as far as a corruption may look at it.
+@dataclass(eq=False, slots=True)  # not frozen: creation is on the hot path and three times as fast
+class ClipContext:
+    """Properties of the clip that a corruption may use.
 
     Randomness is keyed by (seed, video id, corruption) and by whatever the corruption adds, so it depends neither on
-    chunking nor on order. Severity is not part of the key: a harder knock then falls in the same place as a softer
-    one, and two severities can be compared frame by frame.
+    chunking nor on order. Severity is not part of the key: a higher severity then affects the same frames and pixels,
+    and severities can be compared frame by frame.
 
     Attributes:
         name: the corruption's name; in a chain that uses one twice, the second carries its ordinal.
         size: (height, width).
-        pts: when each frame is shown, in seconds.
-        mask: which frames are struck.
-        bit_rate: of the file the frames came from, in bits per second, when there is one.
+        pts: timestamps in seconds.
+        mask: which frames are corrupted.
+        bit_rate: of the source file in bits per second, if there is one.
         path: that file; only set while its frames are still exactly what the file holds.
-        streams: keeps what encoders make of those frames; only set as long.
+        streams: cache of encoded streams of those frames; only set as long.
     """
 
     name: str
@@ -47,28 +47,28 @@ class Scene:
     video_id: str = ""
     bit_rate: int | None = None
     path: Path | None = field(default=None)
-    streams: Streams | None = field(default=None)
-    _begun: blake2b | None = field(default=None, init=False)
+    streams: StreamStore | None = field(default=None)
+    _key_prefix: blake2b | None = field(default=None, init=False)
 
     def __len__(self) -> int:
         return len(self.pts)
 
     def key(self, *parts: Part) -> int:
-        """A 64-bit key for this clip and these parts."""
-        if self._begun is None:  # what all keys of the clip have in common is hashed once
-            self._begun = hashed(self.seed, self.video_id, self.name)
-        return key_after(self._begun, *parts)
+        """Return a 64-bit key for this clip and these parts."""
+        if self._key_prefix is None:  # the common prefix of all keys of the clip is hashed once
+            self._key_prefix = start_key(self.seed, self.video_id, self.name)
+        return finish_key(self._key_prefix, *parts)
 
     def rng(self, *parts: Part) -> np.random.Generator:
-        """A generator for this clip and these parts: without parts, one draw for the whole clip."""
+        """Return a generator for this clip and these parts; without parts, one for the whole clip."""
         return rng_from(self.key(*parts))
 
-    def at(self, index: int, place: Frame | None = None) -> Moment:
-        """The moment at which frame `index` is struck; `place` is where the struck frame will stand."""
-        return Moment(self, index, place)
+    def at(self, index: int, place: Frame | None = None) -> FrameContext:
+        """Return the context of frame `index`; `place` is the output array of the corrupted frame."""
+        return FrameContext(self, index, place)
 
     def runs(self) -> list[tuple[int, int]]:
-        """Half-open stretches of consecutive struck frames."""
+        """Return half-open spans of consecutive corrupted frames."""
         if np.count_nonzero(self.mask) == len(self):
             return [(0, len(self))] if len(self) else []
         edges = np.flatnonzero(np.diff(np.concatenate(([False], self.mask, [False]))))
@@ -76,33 +76,33 @@ class Scene:
 
 
 @dataclass(eq=False, slots=True)
-class Moment:
-    """One struck frame of a scene.
+class FrameContext:
+    """Context of one corrupted frame.
 
     Attributes:
-        place: where the struck frame will stand, if that is known; `canvas` gives it.
+        place: output array of the corrupted frame, if it is known; `canvas` returns it.
     """
 
-    scene: Scene
+    scene: ClipContext
     index: int
     place: Frame | None = None
 
     def canvas(self, frame: Frame) -> Frame:
-        """An array like `frame`, contiguous and of any content, to write the result into and to return.
+        """Return a contiguous, uninitialised array like `frame` for the result.
 
-        Nothing else should be written there, nor twice: it may be the very place of the result, which saves a copy.
+        Write only the result into it, and only once: it may be the final output, which saves a copy.
         """
         return np.empty(frame.shape, np.uint8) if self.place is None else self.place
 
     @property
     def time_s(self) -> float:
-        """When the frame is shown, counted from the first frame of the clip."""
+        """Time of the frame in seconds from the first frame of the clip."""
         return float(self.scene.pts[self.index] - self.scene.pts[0])
 
     def key(self, *parts: Part) -> int:
-        """A 64-bit key for this frame and these parts."""
+        """Return a 64-bit key for this frame and these parts."""
         return self.scene.key("frame", self.index, *parts)
 
     def rng(self, *parts: Part) -> np.random.Generator:
-        """A generator for this frame and these parts."""
+        """Return a generator for this frame and these parts."""
         return self.scene.rng("frame", self.index, *parts)

@@ -1,4 +1,4 @@
-"""A corruption: what befalls a video. One function, one decorator, one shelf."""
+"""Corruptions, their registry and the decorator that registers them."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Corruption:
     """A registered function and jostle's own table for it.
 
     Attributes:
-        level: what the function maps.
+        level: signature of the function.
             frame: `f(frame, value, moment)` to a frame;
-            clip: `f(frames, value, span)` to frames, where `span` says which of them are wanted;
+            clip: `f(frames, value, span)` to frames, where `span` says which of them to return;
             codec: `f(frames, value, scene)`, a stream of frames to a stream of as many;
             time: `f(times, value, rng)` to one index for each time, so it also serves timestamps, features and labels.
-        scale: the value the function receives at severities 1 to 5. It never sees the severity.
-        placements: for a corruption whose severity is the share of frames it strikes, one placement a severity.
-        draws: whether a time-level function draws at random; one that does not is handed None, since making a generator
+        scale: the value that the function receives at severities 1 to 5, instead of the severity.
+        placements: for a corruption whose severity is the share of frames it affects, one placement a severity.
+        draws: whether a time-level function draws at random; if not, it receives None, since creating a generator
             takes longer than most index maps.
-        reach: for a value, how many frames before and after the wanted ones a clip-level function reads.
-        cites: key of the work it comes from in `docs/references.bib`; `jostle` for our own.
+        reach: for a value, how many frames before and after the returned ones a clip-level function reads.
+        cites: key of the source in `docs/references.bib`; `jostle` for our own, empty for a plugin without one.
         family: the module it lives in: noise, blur, weather ...
     """
 
@@ -60,18 +60,18 @@ def corruption(
     *,
     level: Level,
     scale: tuple[Any, ...],
-    cites: str,
+    cites: str = "",
     placements: tuple[str, ...] | None = None,
     reach: Reach | None = None,
     draws: bool = True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the decorated function under its own name."""
     if len(scale) != SEVERITIES or (placements is not None and len(placements) != SEVERITIES):
-        raise BadValue(f"a corruption's own table has {SEVERITIES} severities, got {len(scale)}")
+        raise BadValue(f"scale and placements need one value for each of {SEVERITIES} severities, got {len(scale)}")
     if (level == "clip") != (reach is not None):
-        raise BadValue("a clip-level corruption says how far it reaches, and no other does")
+        raise BadValue("reach is required for clip-level corruptions, and for no others")
     if not draws and level != "time":
-        raise BadValue("only a time-level corruption says that it draws nothing: it alone is handed a generator")
+        raise BadValue("draws=False is for time-level corruptions only, as no others receive a generator")
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__name__

@@ -1,4 +1,4 @@
-"""Where in time a corruption strikes: annotations and a length give one boolean a frame.
+"""Placements: rules that select the frames to corrupt from annotations and a length.
 
 The rounding rules of the two published benchmarks differ, and both are kept under their names (THUMOS14-C, Zeng et
 al. 2024): `thumos14` takes an inclusive range that is never empty, `activitynet` a range that may be empty.
@@ -30,7 +30,7 @@ Actions = npt.NDArray[np.float64]  # (N, 2) start and end as fractional frame po
 
 @dataclass(eq=False, slots=True)
 class Timeline:
-    """The frames of a clip and its actions, as placements see them.
+    """Number of frames of a clip and its actions, for placements.
 
     Attributes:
         frames: how many there are.
@@ -44,14 +44,14 @@ class Timeline:
 
     @classmethod
     def of(cls, pts: Times, fps: Fraction, segments: Segments | None, *, seed: int = 0, video_id: str = "") -> Timeline:
-        """The timeline of a clip: seconds become frame positions by the clip's own timestamps."""
+        """Create the timeline of a clip, converting seconds to frame positions by its timestamps."""
         if segments is None:
             return cls(len(pts), None, seed, video_id)
         ends = np.stack([segments.start, segments.end], axis=1)
         return cls(len(pts), frame_positions(ends, pts, fps), seed, video_id)
 
     def actions_or_whole(self) -> Actions:
-        """The actions; a clip without annotations counts as one action."""
+        """Return the actions; a clip without annotations counts as one action."""
         return np.array([[0.0, self.frames]]) if self.actions is None else self.actions
 
     def rng(self, placement: str) -> np.random.Generator:
@@ -59,7 +59,7 @@ class Timeline:
 
 
 def frame_positions(seconds: npt.NDArray[np.float64], pts: Times, fps: Fraction) -> npt.NDArray[np.float64]:
-    """Times as fractional frame positions: frame i is shown from position i to i + 1.
+    """Convert seconds to fractional frame positions: frame i lasts from position i to i + 1.
 
     At a constant rate this is `seconds * fps`, which is what the published frame lists were made with; at a variable
     rate it is read off the timestamps.
@@ -70,17 +70,17 @@ def frame_positions(seconds: npt.NDArray[np.float64], pts: Times, fps: Fraction)
     even = pts[0] + np.arange(len(pts)) / rate
     if np.abs(pts - even).max() < 0.5 / rate:
         return np.asarray((seconds - pts[0]) * rate, np.float64)
-    shown_until = np.append(pts, pts[-1] + (pts[-1] - pts[-2]))
-    inside = np.interp(seconds, shown_until, np.arange(len(pts) + 1))
-    beyond = len(pts) + (seconds - shown_until[-1]) * rate
-    return np.asarray(np.where(seconds > shown_until[-1], beyond, inside), np.float64)
+    frame_ends = np.append(pts, pts[-1] + (pts[-1] - pts[-2]))
+    inside = np.interp(seconds, frame_ends, np.arange(len(pts) + 1))
+    beyond = len(pts) + (seconds - frame_ends[-1]) * rate
+    return np.asarray(np.where(seconds > frame_ends[-1], beyond, inside), np.float64)
 
 
 @dataclass(frozen=True)
 class Placement:
     """A named rule from a timeline to a mask, written `kind` or `kind:argument`.
 
-    >>> parse("centre:5%").mask(Timeline(1000, np.array([[324.0, 402.0]]))).nonzero()[0].tolist()
+    >>> parse_placement("centre:5%").mask(Timeline(1000, np.array([[324.0, 402.0]]))).nonzero()[0].tolist()
     [361, 362, 363, 364, 365]
     """
 
@@ -88,7 +88,7 @@ class Placement:
     rule: Callable[[Timeline], Mask]
 
     def mask(self, timeline: Timeline) -> Mask:
-        """One boolean a frame: struck or not."""
+        """Return one boolean a frame: corrupted or not."""
         return self.rule(timeline)
 
     def __str__(self) -> str:
@@ -99,8 +99,8 @@ Maker = Callable[[str], Callable[[Timeline], Mask]]
 
 
 @dataclass(frozen=True)
-class Kind:
-    """A way of placing: its maker reads the argument after the colon."""
+class PlacementKind:
+    """Kind of placement, whose maker parses the argument after the colon."""
 
     name: str
     form: str
@@ -111,26 +111,26 @@ class Kind:
         return (self.maker.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
 
 
-placements: Registry[Kind] = Registry("placement")
+placements: Registry[PlacementKind] = Registry("placement")
 
 
 def placement(form: str) -> Callable[[Maker], Maker]:
-    """Register the decorated maker under its name; `form` shows how it is written."""
+    """Register the decorated maker under its name; `form` is an example of its syntax."""
 
     def register(maker: Maker) -> Maker:
-        placements.add(maker.__name__, Kind(maker.__name__, form, maker))
+        placements.add(maker.__name__, PlacementKind(maker.__name__, form, maker))
         return maker
 
     return register
 
 
-def parse(text: str | Placement) -> Placement:
-    """The placement that `text` names."""
-    return text if isinstance(text, Placement) else _parsed(text, placements.edition)
+def parse_placement(text: str | Placement) -> Placement:
+    """Parse a placement from its text."""
+    return text if isinstance(text, Placement) else _parse(text, placements.revision)
 
 
 @lru_cache(64)
-def _parsed(text: str, edition: int) -> Placement:
+def _parse(text: str, revision: int) -> Placement:
     name, _, argument = text.partition(":")
     return Placement(text, placements[name].maker(argument))
 
@@ -186,23 +186,23 @@ def frame(argument: str) -> Callable[[Timeline], Mask]:
 @placement("frames:100-140")
 def frames(argument: str) -> Callable[[Timeline], Mask]:
     """A stretch of frames, by number; the second is not part of it."""
-    found = re.fullmatch(r"(\d+)-(\d+)", argument)
-    if not found or int(found[1]) >= int(found[2]):
+    match = re.fullmatch(r"(\d+)-(\d+)", argument)
+    if not match or int(match[1]) >= int(match[2]):
         raise BadValue(f"placement 'frames:{argument}' is not a stretch; write it as frames:100-140")
-    first, stop = int(found[1]), int(found[2])
+    first, stop = int(match[1]), int(match[2])
     return lambda timeline: _explicit(timeline, first, stop)
 
 
 @placement("random:10")
 def random(argument: str) -> Callable[[Timeline], Mask]:
     """A number of frames drawn from the actions."""
-    return _drawn(argument, "random", inside=True)
+    return _draw_frames(argument, "random", inside=True)
 
 
 @placement("background:1")
 def background(argument: str) -> Callable[[Timeline], Mask]:
     """A number of frames drawn from outside the actions; needs annotations."""
-    return _drawn(argument, "background", inside=False)
+    return _draw_frames(argument, "background", inside=False)
 
 
 @placement("each:1")
@@ -255,11 +255,11 @@ def _paper_pairs(actions: Actions, frames: int) -> list[tuple[int, int]]:
 
 def _released_pairs(actions: Actions, late: int) -> list[tuple[int, int]]:
     ends = [0.0, *actions[:, 1]]
-    made = []
+    pairs = []
     for k, (before, end) in enumerate(itertools.pairwise(ends)):
         if before + 1 <= end:
-            made.append((int(before + late) if k else 1, int(end)))
-    return made
+            pairs.append((int(before + late) if k else 1, int(end)))
+    return pairs
 
 
 # The released program counts its first frame as 1, and leaves out a pair that is shorter than a frame.
@@ -270,7 +270,7 @@ PAIRS: dict[str, Callable[[Actions, int], list[tuple[int, int]]]] = {
 }
 
 
-def _drawn(argument: str, name: str, *, inside: bool) -> Callable[[Timeline], Mask]:
+def _draw_frames(argument: str, name: str, *, inside: bool) -> Callable[[Timeline], Mask]:
     n = _count(argument, f"{name}:10")
 
     def rule(timeline: Timeline) -> Mask:
@@ -279,7 +279,7 @@ def _drawn(argument: str, name: str, *, inside: bool) -> Callable[[Timeline], Ma
         acting = _spans(timeline, lambda s, e: (int(np.floor(s)), int(np.ceil(e))))
         eligible = np.flatnonzero(acting if inside else ~acting)
         mask = np.zeros(timeline.frames, np.bool_)
-        # Ranks rather than a sample of n: a larger n then strikes a superset of the same frames.
+        # Ranks rather than a sample of n: a larger n then selects a superset of the same frames.
         order = timeline.rng(name).permutation(timeline.frames)
         mask[order[np.isin(order, eligible)][:n]] = True
         return mask
@@ -316,10 +316,10 @@ def _explicit(timeline: Timeline, first: int, stop: int) -> Mask:
 
 
 def _percent(text: str, form: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)%", text)
-    if not found or float(found[1]) > 100:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)%", text)
+    if not match or float(match[1]) > 100:
         raise BadValue(f"{text!r} is not a share from 0% to 100%; write it as in {form}")
-    return float(found[1])
+    return float(match[1])
 
 
 def _count(text: Any, form: str, least: int = 1) -> int:

@@ -1,4 +1,4 @@
-"""A profile: a paper's own names, severities and parameters, as a table over the registered corruptions."""
+"""Profiles: the names, severities and parameters of a paper, as a table over registered corruptions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from jostle.errors import BadValue
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a profile.
+    """Entry of a profile for one corruption.
 
     Attributes:
         corruption: the registered corruption that does the work.
         values: its value at each severity, from 1.
         options: keyword arguments that are the same at every severity.
-        placements: where it strikes at each severity, when severity is the share of frames rather than the strength.
+        placements: placement at each severity, when severity is the share of frames rather than the strength.
         note: how the entry differs from the published program, if it does.
     """
 
@@ -35,7 +35,7 @@ class Profile:
     """A named table of entries.
 
     Attributes:
-        severity: what severity turns: the strength of the corruption, or the share of frames it strikes.
+        severity: meaning of severity: the strength of the corruption, or the share of frames it affects.
         code_names: names the published program uses for its own entries, understood as well.
     """
 
@@ -61,13 +61,13 @@ def profile(name: str, *, cites: str, **facts: Any) -> Callable[[Callable[[], di
 
 
 def own_entry(name: str) -> Entry:
-    """The line of jostle's own table for a bare name."""
-    found = corruptions[name]
-    return Entry(name, found.scale, placements=found.placements)
+    """Return the entry of jostle's own table for a bare name."""
+    corruption = corruptions[name]
+    return Entry(name, corruption.scale, placements=corruption.placements)
 
 
 def strength(corruption: str, *values: Any, note: str = "", **options: Any) -> Entry:
-    """An entry whose severity is the strength."""
+    """Create an entry whose severity is the strength."""
     if not values:
         raise BadValue(f"the profile entry for {corruption} has no values")
     return Entry(corruption, values, options, note=note)

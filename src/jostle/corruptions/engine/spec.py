@@ -1,4 +1,4 @@
-"""A spec: `[profile/]name[:severity]`, the written name of one corruption at one strength."""
+"""Specs, `[profile/]name[:severity]`: the notation of one corruption at one severity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FORM = re.compile(r"(?:(?P<profile>[^/:]+)/)?(?P<name>[^/:]+)(?::(?P<severity>[
 
 @dataclass(frozen=True)
 class Spec:
-    """A parsed spec.
+    """A corruption at one severity, parsed from text.
 
     >>> str(Spec.parse("imagenet-c/shot_noise:3"))
     'imagenet-c/shot_noise:3'
@@ -31,12 +31,12 @@ class Spec:
 
     @classmethod
     def parse(cls, text: str | Spec) -> Spec:
-        """Read a spec; without a severity it is the middle one."""
+        """Parse a spec; the default severity is the middle one."""
         if isinstance(text, Spec):
             return text
         if not isinstance(text, str):
             raise _not_a_spec(text)
-        return _parsed(text, corruptions.edition, profiles.edition)
+        return _parse(text, corruptions.revision, profiles.revision)
 
     def __str__(self) -> str:
         return f"{self.profile}/{self.name}:{self.severity}" if self.profile else f"{self.name}:{self.severity}"
@@ -47,26 +47,26 @@ class Spec:
 
     @property
     def value(self) -> Any:
-        """What the corruption's function receives; severity 0 has none."""
+        """Parameter value of the corruption; undefined for severity 0."""
         return self.entry.values[self.severity - 1]
 
     @property
     def placement(self) -> str:
-        """Where it strikes unless the user says otherwise."""
+        """Default placement of the corruption."""
         if self.entry.placements is None or self.severity == 0:
             return "everywhere"
         return self.entry.placements[self.severity - 1]
 
 
 @lru_cache(256)
-def _parsed(text: str, *editions: int) -> Spec:
-    """The spec that `text` names while the shelves are as they were at these editions."""
-    found = _FORM.fullmatch(text)
-    if not found:
+def _parse(text: str, *revisions: int) -> Spec:
+    """Parse a spec; the revisions of the registries are part of the cache key."""
+    match = _FORM.fullmatch(text)
+    if not match:
         raise _not_a_spec(text)
-    profile, name, entry = _look_up(found["profile"], found["name"])
+    profile, name, entry = _look_up(match["profile"], match["name"])
     highest = len(entry.values)
-    severity = found["severity"] or str((highest + 1) // 2)
+    severity = match["severity"] or str((highest + 1) // 2)
     if not re.fullmatch(r"\d+", severity) or int(severity) > highest:
         raise BadValue(f"{text}: severity must be a whole number from 0 (clean) to {highest}, got {severity!r}")
     return Spec(profile, name, int(severity), entry)
@@ -80,7 +80,7 @@ def _look_up(profile: str | None, name: str) -> tuple[str | None, str, Entry]:
     if profile is None:
         homes = [table.name for table in profiles.values() if name in table.entries]
         if homes and name not in corruptions:
-            raise BadValue(f"{name!r} stands only in a profile's table: write {homes[0]}/{name}")
+            raise BadValue(f"{name!r} exists only in a profile: write {homes[0]}/{name}")
         return None, name, own_entry(name)
     table = profiles[profile]
     name = table.code_names.get(name, name)

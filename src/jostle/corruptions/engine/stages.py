@@ -1,6 +1,6 @@
-"""Corruption by pulling: each stage gives frames by index and asks the stage below for what it needs.
+"""Pull pipeline of corruptions: each stage serves frames by index and reads what it needs from the one below.
 
-Because a stage is asked for a block and never told one, chunk size, order and worker count cannot reach the pixels.
+Because stages are pulled and never pushed, chunk size, order and worker count cannot affect the pixels.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.types.clip import Clip, Frame, Frames, Times
-from jostle.corruptions.engine.context import Mask, Scene
+from jostle.corruptions.engine.context import ClipContext, Mask
 from jostle.corruptions.engine.corruption import Corruption
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
-    from jostle.io.video.codec import Streams
+    from jostle.io.video.codec import StreamStore
 
 Indices = npt.NDArray[np.int64]
 
-MADE = -1  # in place of a frame's number: its pixels were made by a corruption
-GATHER_GAP = 8  # frames it costs less to fetch along than to go without
-CODEC_BLOCK = 16  # frames drawn at once from below by a codec stage; only speed depends on it
+MADE = -1  # origin of a frame whose pixels a corruption made
+GATHER_GAP = 8  # largest gap of unneeded frames to read along
+CODEC_BLOCK = 16  # frames that a codec stage reads at once; affects speed only
 
 
-class Source(Protocol):
-    """Frames that can be asked for by index."""
+class PipelineSource(Protocol):
+    """Source of frames by index."""
 
     @property
     def size(self) -> tuple[int, int]: ...
@@ -43,12 +43,12 @@ class Source(Protocol):
     def fps(self) -> Fraction: ...
     def __len__(self) -> int: ...
     def block(self, lo: int, hi: int) -> Frames:
-        """Frames lo..hi-1; the caller does not write into them."""
+        """Return frames lo to hi - 1, which the caller must not modify."""
         ...
 
 
 class ClipSource:
-    """A clip in memory."""
+    """Source of the frames of a clip in memory."""
 
     def __init__(self, clip: Clip) -> None:
         self._clip = clip
@@ -61,72 +61,77 @@ class ClipSource:
         return self._clip.frames[lo:hi]
 
     def take(self, indices: Indices) -> Frames:
-        """Frames in any order."""
+        """Return frames in any order."""
         return self._clip.frames.take(indices, axis=0, mode="clip")
 
 
 @dataclass(frozen=True)
 class Span:
-    """Which frames a clip-level corruption is asked for, and where the frames it was handed begin.
+    """Frames that a clip-level corruption must return, and the offset of the frames it receives.
 
     Attributes:
-        first: index in the clip of the first frame handed over.
-        lo, hi: the wanted frames, half-open, as indices in the clip.
+        first: index in the clip of the first frame it receives.
+        lo, hi: the frames to return, half-open, as indices in the clip.
     """
 
-    scene: Scene
+    scene: ClipContext
     first: int
     lo: int
     hi: int
 
 
-class Stage(ABC):
+class CorruptionStage(ABC):
     """One corruption over the frames of a source; itself a source."""
 
     def __init__(
-        self, below: Source, corruption: Corruption, spec: Spec, scene: Scene, pool: Executor | None = None
+        self,
+        below: PipelineSource,
+        corruption: Corruption,
+        spec: Spec,
+        scene: ClipContext,
+        pool: Executor | None = None,
     ) -> None:
         self.size, self.pts, self.fps = scene.size, scene.pts, scene.fps
         self._below, self._scene, self._pool = below, scene, pool
         self._corruption, self._value, self._options = corruption, spec.value, spec.entry.options
-        self.mask: Mask = scene.mask  # which frames this stage strikes
+        self.mask: Mask = scene.mask  # frames that this stage corrupts
 
     def __len__(self) -> int:
         return len(self.pts)
 
     def origins(self) -> Indices:
-        """For each frame the number of the untouched frame that it is, or `MADE`."""
+        """Return for each frame the index of the clean frame that it equals, or `MADE`."""
         return np.where(self.mask, MADE, origins(self._below))
 
     @abstractmethod
     def block(self, lo: int, hi: int) -> Frames:
-        """Frames lo..hi-1, struck where the mask says so."""
+        """Return frames lo to hi - 1, corrupted where the mask says so."""
 
     def _call(self, frames: Any, where: Any) -> Any:
         return self._corruption.function(frames, self._value, where, **self._options)
 
 
-class LocalStage(Stage):
-    """A stage that can strike any block by itself, and passes on those in which it strikes nothing."""
+class LocalStage(CorruptionStage):
+    """A stage that corrupts blocks independently, and passes on those without a masked frame."""
 
     def block(self, lo: int, hi: int) -> Frames:
-        return self._struck_block(lo, hi) if np.count_nonzero(self.mask[lo:hi]) else self._below.block(lo, hi)
+        return self._corrupt_block(lo, hi) if np.count_nonzero(self.mask[lo:hi]) else self._below.block(lo, hi)
 
     @abstractmethod
-    def _struck_block(self, lo: int, hi: int) -> Frames:
-        """The block, of which at least one frame is struck."""
+    def _corrupt_block(self, lo: int, hi: int) -> Frames:
+        """Return a block with at least one corrupted frame."""
 
 
 class FrameStage(LocalStage):
-    """Each struck frame by itself."""
+    """Stage of corruptions that process frames independently."""
 
-    def _struck_block(self, lo: int, hi: int) -> Frames:
+    def _corrupt_block(self, lo: int, hi: int) -> Frames:
         clean = self._below.block(lo, hi).view()
         clean.setflags(write=False)  # a kernel would be compiled once more for frames that may be written to
         out = np.empty(clean.shape, np.uint8)
         mask, call, at = self.mask[lo:hi].tolist(), self._call, self._scene.at
 
-        def strike(i: int) -> None:
+        def corrupt(i: int) -> None:
             frame, place = clean[i], out[i]
             done = call(frame, at(lo + i, place)) if mask[i] else frame
             if done is not place:
@@ -134,25 +139,25 @@ class FrameStage(LocalStage):
 
         if self._pool is None:
             for i in range(hi - lo):
-                strike(i)
+                corrupt(i)
         else:
-            list(self._pool.map(strike, range(hi - lo)))
+            list(self._pool.map(corrupt, range(hi - lo)))
         return out
 
 
 class ClipStage(LocalStage):
-    """Struck frames that need their neighbours."""
+    """Stage of corruptions that read neighbouring frames."""
 
-    def _struck_block(self, lo: int, hi: int) -> Frames:
+    def _corrupt_block(self, lo: int, hi: int) -> Frames:
         assert self._corruption.reach is not None
-        struck = np.flatnonzero(self.mask[lo:hi]) + lo
+        affected = np.flatnonzero(self.mask[lo:hi]) + lo
         before, after = self._corruption.reach(self._value)
-        first = max(min(lo, int(struck[0]) - before), 0)
-        stop = min(max(hi, int(struck[-1]) + 1 + after), len(self))
+        first = max(min(lo, int(affected[0]) - before), 0)
+        stop = min(max(hi, int(affected[-1]) + 1 + after), len(self))
         window = self._below.block(first, stop)
-        whole = len(struck) == hi - lo
+        whole = len(affected) == hi - lo
         out = np.empty((hi - lo, *window.shape[1:]), np.uint8) if whole else np.array(window[lo - first : hi - first])
-        for a, b in stretches(struck):
+        for a, b in stretches(affected):
             done = self._call(window, Span(self._scene, first, a, b))
             if whole and done.shape == out.shape and done.dtype == out.dtype:
                 return done  # type: ignore[no-any-return]
@@ -161,10 +166,15 @@ class ClipStage(LocalStage):
 
 
 class TimeStage(LocalStage):
-    """Frames shown in another order: an index map over each stretch of struck frames."""
+    """Stage of corruptions that reorder frames: an index map over each run of masked frames."""
 
     def __init__(
-        self, below: Source, corruption: Corruption, spec: Spec, scene: Scene, pool: Executor | None = None
+        self,
+        below: PipelineSource,
+        corruption: Corruption,
+        spec: Spec,
+        scene: ClipContext,
+        pool: Executor | None = None,
     ) -> None:
         super().__init__(below, corruption, spec, scene, pool)
         runs = scene.runs()
@@ -176,60 +186,65 @@ class TimeStage(LocalStage):
             self.indices[a:b] = a + self._map(a, b)
 
     def _map(self, a: int, b: int) -> Indices:
-        """What is shown in a stretch, counted from its start."""
+        """Return the index map of a run, relative to its start."""
         rng = self._scene.rng(a) if self._corruption.draws else None
-        return checked_order(self._call(self.pts[a:b], rng), self._corruption, b - a)
+        return check_indices(self._call(self.pts[a:b], rng), self._corruption, b - a)
 
     def origins(self) -> Indices:
         return origins(self._below)[self.indices]
 
-    def _struck_block(self, lo: int, hi: int) -> Frames:
+    def _corrupt_block(self, lo: int, hi: int) -> Frames:
         return gather(self._below, self.indices[lo:hi])
 
 
-class CodecStage(Stage):
-    """The whole clip through an encoder and a decoder; struck frames are taken from what comes back.
+class CodecStage(CorruptionStage):
+    """Stage of corruptions that encode and decode the whole clip; masked frames are taken from the result.
 
-    A codec has memory, so frames come back in order only. Asking backwards starts it again, which costs time and
-    changes nothing. Clean frames are kept while their coded selves are under way, so that nothing below is asked twice.
+    A codec is stateful, so frames come back in order only. Seeking backwards restarts it, which costs time and changes
+    nothing. Clean frames are kept until their decoded versions arrive, so that nothing below is read twice.
     """
 
     def __init__(
-        self, below: Source, corruption: Corruption, spec: Spec, scene: Scene, pool: Executor | None = None
+        self,
+        below: PipelineSource,
+        corruption: Corruption,
+        spec: Spec,
+        scene: ClipContext,
+        pool: Executor | None = None,
     ) -> None:
         super().__init__(below, corruption, spec, scene, pool)
         self._end = int(np.flatnonzero(scene.mask)[-1]) + 1 if scene.mask.any() else 0
         self._stream: Iterator[Frame] | None = None
         self._next = 0
-        self._under_way: dict[int, Frame] = {}
+        self._pending: dict[int, Frame] = {}
 
     def block(self, lo: int, hi: int) -> Frames:
         if lo >= self._end:
             return self._below.block(lo, hi)
         if self._stream is None or self._next > lo:
-            self._stream, self._next, self._under_way = iter(self._call(self._frames(), self._scene)), 0, {}
+            self._stream, self._next, self._pending = iter(self._call(self._frames(), self._scene)), 0, {}
         out = np.empty((hi - lo, *self.size, 3), np.uint8)
         while self._next < hi:
             t, coded = self._next, next(self._stream)
-            clean = self._under_way.pop(t, None)
+            clean = self._pending.pop(t, None)
             if t >= lo:
                 out[t - lo] = coded if self.mask[t] else self._clean(t, clean)
             self._next += 1
         return out
 
-    def _clean(self, t: int, seen: Frame | None) -> Frame:
-        # A corruption that decodes the file's own stream draws no frames from below.
-        return self._below.block(t, t + 1)[0] if seen is None else seen
+    def _clean(self, t: int, frame: Frame | None) -> Frame:
+        # A corruption that decodes the file's own stream reads no frames from below.
+        return self._below.block(t, t + 1)[0] if frame is None else frame
 
     def _frames(self) -> Iterator[Frame]:
         for lo in range(0, len(self), CODEC_BLOCK):
             for t, frame in enumerate(self._below.block(lo, min(lo + CODEC_BLOCK, len(self))), lo):
                 if not self.mask[t]:
-                    self._under_way[t] = frame
+                    self._pending[t] = frame
                 yield frame
 
 
-_STAGES: dict[str, type[Stage]] = {
+_STAGES: dict[str, type[CorruptionStage]] = {
     "frame": FrameStage,
     "clip": ClipStage,
     "time": TimeStage,
@@ -238,7 +253,7 @@ _STAGES: dict[str, type[Stage]] = {
 
 
 def chain(
-    below: Source,
+    below: PipelineSource,
     specs: Sequence[Spec],
     masks: Sequence[Mask],
     *,
@@ -246,25 +261,25 @@ def chain(
     video_id: str,
     bit_rate: int | None = None,
     path: Path | None = None,
-    streams: Streams | None = None,
+    streams: StreamStore | None = None,
     pool: Executor | None = None,
-) -> Source:
-    """The source that applies `specs` in order, each on the frames of its mask.
+) -> PipelineSource:
+    """Build the source that applies `specs` in order, each on the frames of its mask.
 
     Args:
         bit_rate: of the file the frames come from, if they come from one.
-        path: that file, handed to the first corruption only: later ones see frames the file does not hold.
-        streams: keeps what encoders make of that file's frames, handed to the first corruption only.
-        pool: threads that share the frames of a block among them.
+        path: that file, passed to the first corruption only: later ones process frames that it does not hold.
+        streams: cache of encoded streams of that file, passed to the first corruption only.
+        pool: threads that process the frames of a block.
     """
-    seen: dict[str, int] = {}
+    uses: dict[str, int] = {}
     for spec, mask in zip(specs, masks, strict=True):
         if spec.severity == 0:
             continue
         corruption = spec.corruption
         name = corruption.name
-        ordinal = seen[name] = seen.get(name, 0) + 1
-        scene = Scene(
+        ordinal = uses[name] = uses.get(name, 0) + 1
+        scene = ClipContext(
             name if ordinal == 1 else f"{name}#{ordinal}",
             below.size,
             below.pts,
@@ -280,16 +295,16 @@ def chain(
     return below
 
 
-def origins(source: Source) -> Indices:
-    """For each frame of a chain the number of the untouched frame that it is, byte for byte, or `MADE`.
+def origins(source: PipelineSource) -> Indices:
+    """Return for each frame of a chain the index of the clean frame that it equals, byte for byte, or `MADE`.
 
-    This is known without a pixel: who has worked on the untouched frames already need only look at what was made.
+    No pixels are needed for this, so that results for clean frames can be reused.
     """
-    return source.origins() if isinstance(source, Stage) else np.arange(len(source), dtype=np.int64)
+    return source.origins() if isinstance(source, CorruptionStage) else np.arange(len(source), dtype=np.int64)
 
 
-def gather(source: Source, indices: Indices) -> Frames:
-    """Frames of a source in any order, asked for in as few blocks as their order allows."""
+def gather(source: PipelineSource, indices: Indices) -> Frames:
+    """Return frames of a source in any order, read in as few blocks as their order allows."""
     if isinstance(source, ClipSource):
         return source.take(indices)
     out = np.empty((len(indices), *source.size, 3), np.uint8)
@@ -303,17 +318,17 @@ def gather(source: Source, indices: Indices) -> Frames:
     return out
 
 
-def checked_order(indices: Any, corruption: Corruption, count: int) -> Indices:
-    """What an index map gave for so many moments, if it is one index for each."""
+def check_indices(indices: Any, corruption: Corruption, count: int) -> Indices:
+    """Return the indices of an index map, after checking that there is one for each frame."""
     order = np.asarray(indices, np.int64)
     if order.shape != (count,):
         raise BadValue(
-            f"corruption {corruption.name} gave {order.shape} indices for {count} moments; give one for each"
+            f"corruption {corruption.name} returned {order.shape} indices for {count} frames; return one for each"
         )
     return order
 
 
 def stretches(indices: Indices, gap: int = 1) -> list[tuple[int, int]]:
-    """Sorted indices as half-open stretches, in which no step is larger than `gap`."""
+    """Group sorted indices into half-open runs, in which no step is larger than `gap`."""
     breaks = np.flatnonzero(np.diff(indices) > gap) + 1
     return [(int(part[0]), int(part[-1]) + 1) for part in np.split(indices, breaks) if len(part)]

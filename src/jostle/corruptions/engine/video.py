@@ -1,4 +1,4 @@
-"""Corrupt a video: one file or folder of images in, one file out, a few frames in memory at a time."""
+"""Corruption of video files and image folders, a few frames in memory at a time."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Placement, Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import Source, chain
+from jostle.corruptions.engine.stages import PipelineSource, chain
 from jostle.io.video.decode import OnMissing, Reader
 from jostle.io.video.encode import Writer
-from jostle.io.video.timestamps import Misled
+from jostle.io.video.timestamps import IndexMismatch
 
-# Frames worked on at once: few enough that a handful of blocks fits in memory and that a stop is answered soon.
+# Block size: small enough that a few blocks fit in memory and that interrupts are handled soon.
 BLOCK_BYTES, BLOCK_FRAMES = 16 * 2**20, 32
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Corrupted:
-    """What became of one video.
+class CorruptedVideo:
+    """Result of corrupting one video.
 
     Attributes:
-        frames: frames written.
-        struck: how many of them a corruption touched.
-        audio: whether sound was carried over.
-        damage: stretches of the input, in seconds, that were damaged before we came.
-        warnings: what a user should know.
+        frames: number of frames written.
+        struck: number of corrupted frames.
+        audio: whether the audio was copied.
+        damage: spans of the input, in seconds, that were damaged already.
+        warnings: warnings for the user.
     """
 
     path: Path
@@ -64,19 +64,18 @@ def corrupt_video(
     on_missing: OnMissing = "drop",
     fps: Fraction | None = None,
     progress: Progress | None = None,
-) -> Corrupted:
-    """Write the corrupted video; the target appears when it is complete, or not at all.
+) -> CorruptedVideo:
+    """Write the corrupted video; the output appears when it is complete, or not at all.
 
-    Progress is told for the first look at a file, if it needs one, and for the frames that are written.
-
-    Sound is carried over untouched unless a corruption changes the order or pace of time.
+    Progress is reported for the initial scan of a file, if it needs one, and for the frames that are written. Audio is
+    copied unless a corruption changes the order or pace of time.
 
     Args:
         source: a video file, or a folder of images.
-        fps: the rate of images, where nothing else says it.
+        fps: frame rate of images, if nothing else states it.
     """
 
-    def attempt(*, once: bool) -> Corrupted:
+    def attempt(*, once: bool) -> CorruptedVideo:
         opened = Reader(source, strict=strict, on_missing=on_missing, fps=fps, once=once, progress=progress)
         with opened as reader, ThreadPoolExecutor(max(jobs, 1)) as pool:
             timeline = Timeline.of(reader.pts, reader.fps, segments, seed=seed, video_id=video_id)
@@ -101,7 +100,7 @@ def corrupt_video(
                 fps=reader.fps,
                 time_base=reader.time_base,
                 codec="ffv1" if lossless and Path(out).suffix else None,
-                names=names_of_images(reader, lossless),
+                names=output_image_names(reader, lossless),
                 faststart=True,
                 audio_from=reader.coded_path if keeps_time else None,
             )
@@ -109,7 +108,7 @@ def corrupt_video(
                 pump(corrupted, writer, [int(tick) for tick in reader.ticks], progress)
                 reader.check_unchanged()
             struck = int(np.logical_or.reduce([mask for _, mask in active]).sum()) if active else 0
-            return Corrupted(
+            return CorruptedVideo(
                 Path(out),
                 len(reader),
                 struck,
@@ -118,28 +117,30 @@ def corrupt_video(
                 (*reader.warnings, *writer.warnings),
             )
 
-    # Frames are asked for in order, so a long file need not be looked through first if its index can be relied upon. If
-    # that proves wrong on the way, nothing has appeared yet, and all is done again. Who shows frames in another order,
-    # or reads the file itself, has to know before.
+    # Frames are read in order, so a long file need not be scanned first if its index is reliable. If the index proves
+    # wrong on the way, nothing has been published yet, and everything is done again. Corruptions that reorder frames or
+    # read the file themselves need the scan.
     if all(spec.corruption.level in ("frame", "clip") for spec in specs if spec.severity):
-        with contextlib.suppress(Misled):
+        with contextlib.suppress(IndexMismatch):
             return attempt(once=True)
     return attempt(once=False)
 
 
-def names_of_images(reader: Reader, lossless: bool) -> list[str] | None:
-    """What images are called that come from images: as there, so that programs that read those read these."""
-    own = reader.names
-    if own is None or len(set(own)) < len(own):  # one is held in the place of another
+def output_image_names(reader: Reader, lossless: bool) -> list[str] | None:
+    """Return the file names of output images: those of the input images, or None to number them."""
+    names = reader.names
+    if names is None or len(set(names)) < len(names):  # a repeated frame replaces a missing one
         return None
-    kept = () if lossless else (".jpg", ".jpeg")
-    return [name if Path(name).suffix.lower() in kept else str(Path(name).with_suffix(".png")) for name in own]
+    jpeg_suffixes = () if lossless else (".jpg", ".jpeg")
+    return [
+        name if Path(name).suffix.lower() in jpeg_suffixes else str(Path(name).with_suffix(".png")) for name in names
+    ]
 
 
-def pump(source: Source, writer: Writer, ticks: list[int], progress: Progress | None) -> None:
-    """Make frames on one thread while the encoder takes them on another."""
+def pump(source: PipelineSource, writer: Writer, ticks: list[int], progress: Progress | None) -> None:
+    """Produce frames on one thread while the encoder consumes them on another."""
     done = 0
-    for block in _ahead(_blocks(source)):
+    for block in _prefetch(_blocks(source)):
         for frame in block:
             writer.write(frame, ticks[done])
             done += 1
@@ -147,22 +148,22 @@ def pump(source: Source, writer: Writer, ticks: list[int], progress: Progress | 
             progress(done, len(ticks))
 
 
-def _blocks(source: Source) -> Iterator[Frames]:
+def _blocks(source: PipelineSource) -> Iterator[Frames]:
     height, width = source.size
     step = min(max(BLOCK_BYTES // (height * width * 3), 1), BLOCK_FRAMES)
     for lo in range(0, len(source), step):
         yield source.block(lo, min(lo + step, len(source)))
 
 
-def _ahead(blocks: Iterator[Frames]) -> Iterator[Frames]:
-    """The same blocks, each made while the one before is in use."""
-    made: queue.Queue[Any] = queue.Queue(maxsize=1)
+def _prefetch(blocks: Iterator[Frames]) -> Iterator[Frames]:
+    """Yield the blocks, each produced while the one before is in use."""
+    ready: queue.Queue[Any] = queue.Queue(maxsize=1)
     stop = threading.Event()
 
     def put(item: Any) -> bool:
         while not stop.is_set():
             try:
-                made.put(item, timeout=0.1)
+                ready.put(item, timeout=0.1)
                 return True
             except queue.Full:
                 continue
@@ -180,7 +181,7 @@ def _ahead(blocks: Iterator[Frames]) -> Iterator[Frames]:
     worker = threading.Thread(target=make, daemon=True)
     worker.start()
     try:
-        while (item := made.get()) is not None:
+        while (item := ready.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item

@@ -1,4 +1,4 @@
-"""Corruptions of frames that lie on a GPU: the same bytes as the compiled kernels give, for many frames at once.
+"""Corruptions of frames on a GPU: the same bytes as the compiled kernels, for many frames at once.
 
 A form has the name of its corruption, in a module named after the corruption's family. It takes (N, H, W, 3) uint8 on
 any device, the corruption's value and options, and the moments of the frames; and gives as many frames. Of an option

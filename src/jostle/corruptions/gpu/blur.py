@@ -11,8 +11,8 @@ from torch import Tensor
 
 from jostle.core.triton import STRIP, has_triton, runs_on, strips
 from jostle.corruptions import blur as own
-from jostle.corruptions.gpu.contexts import Moments
-from jostle.corruptions.gpu.device_tables import held, sent
+from jostle.corruptions.gpu.contexts import FrameContexts
+from jostle.corruptions.gpu.device_tables import device_table, send_values
 from jostle.corruptions.gpu.filters import dropped, padded, separable, taps_of
 from jostle.corruptions.kernels.filters import HAIR, gaussian_taps, motion_trails
 from jostle.corruptions.kernels.frame_draws import first_uniform
@@ -24,13 +24,13 @@ if has_triton():
 BLURRED = 128  # frames that are out of focus at a time, as sums and means take many times their memory
 
 
-def gaussian_blur(frames: Tensor, sigma: float, at: Moments) -> Tensor:
-    """Two passes."""
+def gaussian_blur(frames: Tensor, sigma: float, at: FrameContexts) -> Tensor:
+    """Apply Gaussian blur in two passes."""
     return separable(frames, gaussian_taps(sigma))
 
 
-def defocus_blur(frames: Tensor, disc: tuple[int, float], at: Moments, *, fair: bool = True) -> Tensor:
-    """Whole sums over the rows of a disc, then a soft rim, then what the original's kernel has beyond."""
+def defocus_blur(frames: Tensor, disc: tuple[int, float], at: FrameContexts, *, fair: bool = True) -> Tensor:
+    """Sum the rows of a disc in integers, soften its rim, and add what the original's kernel has beyond."""
     if runs_on(frames):
         return _disc_by_program(frames, disc, fair)
     halves, soft, (box_row, box_half, box_weight) = own._disc(*disc, fair)
@@ -63,8 +63,10 @@ def defocus_blur(frames: Tensor, disc: tuple[int, float], at: Moments, *, fair: 
     return dropped(rest)
 
 
-def motion_blur(frames: Tensor, trail: tuple[int, float], at: Moments, *, over_time: OverTime = "moving") -> Tensor:
-    """Copies along a direction, which each frame has of its own."""
+def motion_blur(
+    frames: Tensor, trail: tuple[int, float], at: FrameContexts, *, over_time: OverTime = "moving"
+) -> Tensor:
+    """Sum copies along a direction, which differs by frame."""
     dy, dx, weight = motion_trails(*trail, _headings(at, over_time))
     if runs_on(frames):
         return _trail_by_program(frames, np.stack([dy, dx], 1), weight)
@@ -74,7 +76,7 @@ def motion_blur(frames: Tensor, trail: tuple[int, float], at: Moments, *, over_t
     return dropped(taps_of(rows, down, across, weight, (frames.shape[1], frames.shape[2])))
 
 
-def _headings(at: Moments, over_time: OverTime) -> list[float]:
+def _headings(at: FrameContexts, over_time: OverTime) -> list[float]:
     if over_time == "redrawn":
         drawn: list[float] = first_uniform(at.keys(), *own.HEADINGS).tolist()
         return drawn
@@ -83,10 +85,12 @@ def _headings(at: Moments, over_time: OverTime) -> list[float]:
 
 def _trail_by_program(frames: Tensor, moves: Any, weight: Any) -> Tensor:
     height, values = frames.shape[1], frames.shape[2] * 3
-    there = sent(moves.astype(np.int32), frames.device)
+    there = send_values(moves.astype(np.int32), frames.device)
     out = torch.empty_like(frames)
     grid, ways = strips(len(frames) * height, values)
-    trail[grid](frames, out, there, held(weight, frames.device), height, values, len(weight), FLAKES=False, **ways)
+    trail[grid](
+        frames, out, there, device_table(weight, frames.device), height, values, len(weight), FLAKES=False, **ways
+    )
     return out
 
 
@@ -98,8 +102,8 @@ def _disc_by_program(frames: Tensor, disc: tuple[int, float], fair: bool) -> Ten
     area = int((2 * halves + 1).sum() * 2 - (2 * halves[0] + 1))
     scale = float(np.float32(1) / np.float32(area))
     tall, wide, places = height + 2 * around, values + 6 * around, width + 2 * border
-    half, taps, *extra = (held(table, device) for table in (halves, soft, *boxes))
-    down, across = (held(_mirrored(size, border), device) for size in (height, width))
+    half, taps, *extra = (device_table(table, device) for table in (halves, soft, *boxes))
+    down, across = (device_table(_mirrored(size, border), device) for size in (height, width))
     out = torch.empty_like(frames)
     for lo in range(0, len(frames), BLURRED):
         some = frames[lo : lo + BLURRED]
@@ -117,14 +121,14 @@ def _disc_by_program(frames: Tensor, disc: tuple[int, float], fair: bool) -> Ten
 
 @lru_cache(16)
 def _mirrored(size: int, border: int) -> Any:
-    """For each place along an axis, and so many beyond its ends, the pixel to be seen there, as in a mirror."""
+    """Return the source pixel for each position along an axis and beyond its ends, by reflection."""
     return np.pad(np.arange(size), border, "reflect")
 
 
-def zoom_blur(frames: Tensor, zoom: tuple[float, float], at: Moments, *, trim: bool = False) -> Tensor:
-    """The mean over enlargements, each by rows and then by columns."""
+def zoom_blur(frames: Tensor, zoom: tuple[float, float], at: FrameContexts, *, trim: bool = False) -> Tensor:
+    """Average enlargements, each by rows and then by columns."""
     height, width = frames.shape[1:3]
-    above, down, before, across = (held(part, frames.device) for part in _zoom_taps(height, width, *zoom, trim))
+    above, down, before, across = (device_table(part, frames.device) for part in _zoom_taps(height, width, *zoom, trim))
     scale = float(np.float32(1) / np.float32(len(above) + 1))
     if runs_on(frames):
         return _zoom_by_program(frames, (above, down, before, across), scale)
@@ -149,7 +153,7 @@ def _zoom_by_program(frames: Tensor, taps: tuple[Tensor, ...], scale: float) -> 
 
 @lru_cache(8)
 def _zoom_taps(height: int, width: int, stop: float, by: float, trim: bool) -> tuple[Any, Any, Any, Any]:
-    """For each enlargement and row the row above and the share of the one below, and likewise for columns."""
+    """Return for each enlargement the source rows and their shares, and likewise for columns."""
     factors = np.arange(1, stop, by)
     rows = [own._zoom_taps(height, factor, trim) for factor in factors]
     columns = [own._zoom_taps(width, factor, trim) for factor in factors]
@@ -162,7 +166,7 @@ def _zoom_taps(height: int, width: int, stop: float, by: float, trim: bool) -> t
 
 
 def _softened(parts: list[Tensor], soft: Any) -> Tensor:
-    """Three at once, and the others one by one."""
+    """Convolve with a soft rim, three taps at once and the others one by one."""
     total = (parts[0] * float(soft[0])).add_(parts[1] * float(soft[1])).add_(parts[2] * float(soft[2]))
     for part, weight in zip(parts[3:], soft[3:], strict=True):
         total.add_(part * float(weight))

@@ -18,7 +18,7 @@ POINTS = 256  # of a cloud, for one program
 
 
 def clouds(side: int, decay: float, keys: Tensor) -> Tensor:
-    """(N, side, side) clouds in 0..1 by diamond and square on tori."""
+    """Return (N, side, side) clouds in 0..1 by diamond-square on tori."""
     known = torch.zeros((len(keys), 1, 1), device=keys.device)
     for size, row, deviation in _steps(side, decay):
         count = side // size
@@ -36,7 +36,7 @@ def clouds(side: int, decay: float, keys: Tensor) -> Tensor:
 
 
 def raw_clouds(side: int, decay: float, keys: Tensor) -> Tensor:
-    """The same by programs, before they are brought to 0..1."""
+    """Return clouds by Triton programs, before they are scaled to 0..1."""
     rows = 3 * (side - 1)
     words = words_of(keys, range(rows), side // 2)
     known = torch.zeros((len(keys), 1, 1), device=keys.device)
@@ -51,7 +51,7 @@ def raw_clouds(side: int, decay: float, keys: Tensor) -> Tensor:
 
 
 def _steps(side: int, decay: float) -> Iterator[tuple[int, int, np.float32]]:
-    """How far known points are apart, the first stream that is drawn from, and the deviation."""
+    """Yield the distance of known points, the first stream to draw from, and the deviation."""
     size, row, deviation = side, 0, np.float32(100)
     while size >= 2:
         yield size, row, deviation
@@ -61,11 +61,11 @@ def _steps(side: int, decay: float) -> Iterator[tuple[int, int, np.float32]]:
 
 
 def _spread(deviation: np.float32) -> tuple[float, float]:
-    """What 16 bits are multiplied by, and what is taken away."""
+    """Return the factor of 16 random bits, and what is subtracted."""
     spread = np.float32(deviation * deviation)
     return float(np.float32(spread * np.float32(2.0**-15))), float(spread)
 
 
 def _mean(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
-    """Of four, in this order."""
+    """Return the mean of four, added in this order."""
     return ((a + b) + (c + d)) * 0.25

@@ -1,4 +1,4 @@
-"""The moments of struck frames of several clips, made when they are asked for: many forms want keys alone, or none."""
+"""Contexts of the corrupted frames of several clips, created lazily since many kernels need only keys."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.random import Part
-from jostle.corruptions.engine.context import Mask, Moment, Scene
+from jostle.corruptions.engine.context import ClipContext, FrameContext, Mask
 from jostle.corruptions.kernels.frame_keys import frame_keys
 
 Numbers = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """Which frames of clips are struck.
+class AffectedFrames:
+    """Corrupted frames of a batch of clips.
 
     Attributes:
-        masks: one a clip, all as long.
-        clip: of each struck frame, the number of its clip.
-        index: of each struck frame, its number in its clip.
-        every: whether these are all frames of all clips, in their order.
+        masks: one a clip, of equal length.
+        clip: clip index of each corrupted frame.
+        index: frame index within its clip.
+        every: whether these are all frames of all clips, in order.
     """
 
     masks: Sequence[Mask]
@@ -33,36 +33,36 @@ class Places:
     every: bool = False
 
     @classmethod
-    def of(cls, masks: Sequence[Mask]) -> Places:
-        """Those that masks say."""
+    def of(cls, masks: Sequence[Mask]) -> AffectedFrames:
+        """Create it from the masks."""
         clip, index = np.nonzero(np.stack(masks))
         return cls(masks, clip, index)
 
     @property
     def frames(self) -> int:
-        """Of a clip, struck or not."""
+        """Number of frames of a clip, corrupted or not."""
         return len(self.masks[0])
 
     @cached_property
     def rows(self) -> Numbers:
-        """Of each struck frame, its number among the frames of all clips."""
+        """Index of each corrupted frame among the frames of all clips."""
         return np.asarray(self.clip * self.frames + self.index, np.intp)
 
 
 @lru_cache(16)
-def everywhere(clips: int, frames: int) -> Places:
-    """All frames, which most calls strike: made once."""
+def everywhere(clips: int, frames: int) -> AffectedFrames:
+    """Return all frames of a batch, the most common case; cached."""
     clip, index = np.divmod(np.arange(clips * frames), frames)
-    return Places([np.ones(frames, np.bool_)] * clips, clip, index, every=True)
+    return AffectedFrames([np.ones(frames, np.bool_)] * clips, clip, index, every=True)
 
 
-class Moments:
-    """One for each struck frame.
+class FrameContexts:
+    """Contexts of corrupted frames, one for each.
 
     Args:
-        name: of the corruption, as `Scene` has it.
+        name: name of the corruption, as in `ClipContext`.
         video_ids: one a clip.
-        make_scenes: makes the scenes, one a clip, for those who want more than keys.
+        make_scenes: creates the clip contexts, for kernels that need more than keys.
     """
 
     def __init__(
@@ -70,36 +70,36 @@ class Moments:
         name: str,
         seed: int,
         video_ids: Sequence[str],
-        places: Places,
-        make_scenes: Callable[[], Sequence[Scene]],
+        places: AffectedFrames,
+        make_scenes: Callable[[], Sequence[ClipContext]],
     ) -> None:
         self.name, self.seed, self.video_ids = name, seed, video_ids
         self.places, self.clip, self.index = places, places.clip, places.index
         self._make_scenes = make_scenes
 
     @classmethod
-    def of(cls, scene: Scene, index: Numbers) -> Moments:
-        """Of frames of one clip."""
-        places = Places([scene.mask], np.zeros_like(index), index)
+    def of(cls, scene: ClipContext, index: Numbers) -> FrameContexts:
+        """Create the contexts of frames of one clip."""
+        places = AffectedFrames([scene.mask], np.zeros_like(index), index)
         return cls(scene.name, scene.seed, [scene.video_id], places, lambda: [scene])
 
     def __len__(self) -> int:
         return len(self.index)
 
-    def __iter__(self) -> Iterator[Moment]:
+    def __iter__(self) -> Iterator[FrameContext]:
         for clip, index in zip(self.clip.tolist(), self.index.tolist(), strict=True):
             yield self.scenes[clip].at(index)
 
     @cached_property
-    def scenes(self) -> Sequence[Scene]:
-        """One a clip."""
+    def scenes(self) -> Sequence[ClipContext]:
+        """Clip contexts, one a clip."""
         return self._make_scenes()
 
     def keys(self, *parts: Part) -> npt.NDArray[np.uint64]:
-        """What `Moment.key` says of each."""
+        """Return `FrameContext.key` of each frame."""
         return frame_keys(self.seed, self.name, self.video_ids, self.clip, self.index, *parts)
 
     def scene_keys(self, *parts: Part) -> npt.NDArray[np.uint64]:
-        """What `Scene.key` says of the scene of each."""
+        """Return `ClipContext.key` of the clip of each frame."""
         keys = np.array([scene.key(*parts) for scene in self.scenes], np.uint64)
         return np.asarray(keys[self.clip], np.uint64)

@@ -1,4 +1,4 @@
-"""What a device is handed: tables that it keeps, made once by the compiled side, and values of one call."""
+"""Transfer of tables and values to a device; tables are cached there."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _lock = Lock()
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """A table on a device.
+class _DeviceTable:
+    """A table and its copy on a device.
 
     Attributes:
         table: kept along, so that no other takes its identity.
@@ -30,29 +30,29 @@ class _Kept:
     copied: torch.cuda.Event | None = None
 
 
-_kept: OrderedDict[tuple[int, torch.device], _Kept] = OrderedDict()
+_kept: OrderedDict[tuple[int, torch.device], _DeviceTable] = OrderedDict()
 
 
-def held(table: npt.NDArray[Any], device: torch.device) -> Tensor:
-    """A table, which is never written to, on a device."""
+def device_table(table: npt.NDArray[Any], device: torch.device) -> Tensor:
+    """Return the cached copy of a constant table on a device."""
     key = id(table), device
     with _lock:  # a process may corrupt in several threads
-        found = _kept.get(key)
-        if found is None or found.table is not table:
-            there = sent(table.copy(), device)
+        entry = _kept.get(key)
+        if entry is None or entry.table is not table:
+            there = send_values(table.copy(), device)
             stream = torch.cuda.current_stream(device) if there.is_cuda else None
-            found = _kept[key] = _Kept(table, there, stream, None if stream is None else stream.record_event())
+            entry = _kept[key] = _DeviceTable(table, there, stream, None if stream is None else stream.record_event())
             while len(_kept) > KEPT:
                 _kept.popitem(last=False)
         _kept.move_to_end(key)
-    if found.stream is not None and (here := torch.cuda.current_stream(device)) != found.stream:
-        assert found.copied is not None
-        here.wait_event(found.copied)
-        found.there.record_stream(here)
-    return found.there
+    if entry.stream is not None and (here := torch.cuda.current_stream(device)) != entry.stream:
+        assert entry.copied is not None
+        here.wait_event(entry.copied)
+        entry.there.record_stream(here)
+    return entry.there
 
 
-def sent(values: npt.NDArray[Any], device: torch.device) -> Tensor:
-    """Values on their way to a device, by memory that stays where it is: otherwise all work before would be awaited."""
-    given = torch.from_numpy(values)
-    return given.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else given
+def send_values(values: npt.NDArray[Any], device: torch.device) -> Tensor:
+    """Copy values to a device from pinned memory, so that the copy does not wait for queued work."""
+    tensor = torch.from_numpy(values)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

@@ -8,7 +8,7 @@ import triton.language as tl
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def placed(values, height, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Of a program's part of a row: its frame, its row, its values, and where in memory the frame begins."""
+    """Return the frame, row and values of a program's part of a row, and the offset of the frame."""
     line = tl.program_id(0)
     frame = line // height
     x = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
@@ -17,13 +17,13 @@ def placed(values, height, SIZE: tl.constexpr):  # type: ignore[no-untyped-def, 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def without_fraction(total):  # type: ignore[no-untyped-def, unused-ignore]
-    """As bytes, a hair added."""
+    """Truncate to bytes after adding a small epsilon."""
     return tl.minimum(tl.maximum(total + 1e-3, 0.0), 255.0).to(tl.int32).to(tl.uint8)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def rounded(level):  # type: ignore[no-untyped-def, unused-ignore]
-    """As bytes, a half to what is even: no fraction has room beside what is added for a moment."""
+    """Round to bytes, halves to even, by adding and subtracting a large number."""
     return ((level + 8388608.0) - 8388608.0).to(tl.int32).to(tl.uint8)
 
 
@@ -47,7 +47,7 @@ def along(frames, out, taps, away, height, values, pairs, DOWN: tl.constexpr, SI
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def pair(frame, taps, away, k, y, x, height, values, inside, DOWN: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Two values as far away, weighted alike; the middle's weight is the first of all."""
+    """Return the weighted sum of two values at equal distance; the first weight is the middle's."""
     far = tl.load(away + k)
     if DOWN:
         one = tl.maximum(y - far, 0) * values + x
@@ -88,7 +88,7 @@ def trail(frames, out, moves, weights, height, values, taps, FLAKES: tl.constexp
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def moved(frame, moves, weights, k, y, x, height, values, taps, inside, CHANNELS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """One weighted copy."""
+    """Return one shifted, weighted copy of the frame."""
     row = tl.minimum(tl.maximum(y + tl.load(moves + k), 0), height - 1)
     column = x + CHANNELS * tl.load(moves + taps + k)
     first, last = x % CHANNELS, values - CHANNELS + x % CHANNELS
@@ -122,7 +122,7 @@ def zoomed(  # type: ignore[no-untyped-def, unused-ignore]
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def between(upper, lower, place, share, inside):  # type: ignore[no-untyped-def, unused-ignore]
-    """A value between two rows."""
+    """Interpolate a value between two rows."""
     over = tl.load(upper + place, mask=inside, other=0).to(tl.float32)
     under = tl.load(lower + place, mask=inside, other=0).to(tl.float32)
     return over + (under - over) * share
@@ -151,7 +151,7 @@ def sum_rows(frames, out, across, values, places, SIZE: tl.constexpr):  # type: 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def over(row, x, ahead, half, inside):  # type: ignore[no-untyped-def, unused-ignore]
-    """The sum over the pixels of a row that are no more than half a width from the one so many pixels ahead."""
+    """Return the sum over a span of a row from prefix sums."""
     stop = tl.load(row + x + 3 * (ahead + half + 1), mask=inside, other=0)
     return stop - tl.load(row + x + 3 * (ahead - half), mask=inside, other=0)
 

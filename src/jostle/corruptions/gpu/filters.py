@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jostle.core.triton import has_triton, runs_on, strips
-from jostle.corruptions.gpu.device_tables import held
+from jostle.corruptions.gpu.device_tables import device_table
 from jostle.corruptions.kernels.filters import HAIR
 
 if has_triton():
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def dropped(total: Tensor) -> Tensor:
-    """Without the fraction, as bytes."""
+    """Truncate floats to bytes, dropping the fraction."""
     return (total + float(HAIR)).clamp_(0, 255).to(torch.int32).to(torch.uint8)
 
 
@@ -46,7 +46,7 @@ def separable(frames: Tensor, taps: Floats) -> Tensor:
 
 def _separable_by_program(frames: Tensor, taps: Floats) -> Tensor:
     height, values = frames.shape[1], frames.shape[2] * 3
-    weight, away = (held(part, frames.device) for part in _pairs(taps.tobytes()))
+    weight, away = (device_table(part, frames.device) for part in _pairs(taps.tobytes()))
     line = torch.empty(frames.shape, dtype=torch.float32, device=frames.device)
     out = torch.empty_like(frames)
     grid, ways = strips(len(frames) * height, values)
@@ -57,14 +57,14 @@ def _separable_by_program(frames: Tensor, taps: Floats) -> Tensor:
 
 @lru_cache(32)
 def _pairs(taps: bytes) -> tuple[Floats, npt.NDArray[np.int32]]:
-    """The middle's weight and those of pairs, and how far these are away; four at a time, the last weigh nothing."""
+    """Return the middle weight, the weights of pairs and their distances, padded with zeros to fours."""
     folded = np.frombuffer(taps, np.float32)[len(taps) // 8 :]
     rest = -(len(folded) - 1) % 4
     return np.pad(folded, (0, rest)), np.pad(np.arange(1, len(folded), dtype=np.int32), (0, rest))
 
 
 def _folded(moved, taps: Floats) -> Tensor:  # type: ignore[no-untyped-def]
-    """The middle, then four pairs of equal taps at a time."""
+    """Sum the middle, then four pairs of equal taps at a time."""
     reach = len(taps) // 2
     total: Tensor = moved(0) * float(taps[reach])
 

@@ -73,12 +73,12 @@ def lay_flakes(frames, out, flakes, falls, kept, rest, height, width, SIZE: tl.c
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def come_from(place, way, length):  # type: ignore[no-untyped-def, unused-ignore]
-    """Where what is at a place was before it came this way, round the end."""
+    """Return the origin of a position before a cyclic shift."""
     return tl.where(place < way, place - way + length, place - way)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def snowed(value, white, fallen, kept, rest):  # type: ignore[no-untyped-def, unused-ignore]
-    """One channel, pale and with flakes on it."""
+    """Return one channel, paled and covered with flakes."""
     level = kept * value + rest * tl.maximum(value, white) + fallen
     return tl.minimum(level, 255.0).to(tl.int32).to(tl.uint8)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from jostle.core.triton import has_triton, runs_on, strips
-from jostle.corruptions.gpu.device_tables import held, sent
+from jostle.corruptions.gpu.device_tables import device_table, send_values
 from jostle.corruptions.gpu.filters import Floats, padded, taps_of
 from jostle.corruptions.gpu.streams import chances, words_of
 from jostle.corruptions.kernels.filters import motion_trails
@@ -29,7 +29,7 @@ Moves = npt.NDArray[np.int64]
 def flakes(
     keys: npt.NDArray[np.uint64], fall: tuple[float, ...], size: tuple[int, int], device: torch.device
 ) -> Tensor:
-    """(N, H, W) bytes, a plane for each key.
+    """Return (N, H, W) bytes, one plane of flakes a key.
 
     Args:
         fall: as `snow` has it.
@@ -38,16 +38,16 @@ def flakes(
     # Headings are drawn here, as a GPU's sines may have another last digit.
     headings = first_uniform(keys_for(keys, "fall"), *FALLS).tolist()
     dy, dx, weight = motion_trails(int(fall[4]), fall[5], headings)
-    there = sent(keys.view(np.int64), device)
+    there = send_values(keys.view(np.int64), device)
     if runs_on(there):
         return _flakes_by_program(there, fall, size, np.stack([dy, dx], 1), weight)
     mean, sd, zoom, threshold = fall[:4]
     tall, wide = math.ceil(size[0] / zoom), math.ceil(size[1] / zoom)
-    small = held(normals(mean, sd), device)[chances(there, range(tall), wide)]
+    small = device_table(normals(mean, sd), device)[chances(there, range(tall), wide)]
     layer = _stretched(small, size, zoom)
     layer = layer.clamp(max=1).masked_fill_(layer < float(np.float32(threshold)), 0)
     border = int(np.abs(dx).max())
-    down, across = (sent(move, device) for move in (dy, dx + border))
+    down, across = (send_values(move, device) for move in (dy, dx + border))
     rows = padded(layer[..., None], 0, border, "replicate")
     return (taps_of(rows, down, across, weight, size)[..., 0] * 255).round_().to(torch.uint8)
 
@@ -59,33 +59,33 @@ def _flakes_by_program(
     tall, wide = math.ceil(height / zoom), math.ceil(width / zoom)
     words = words_of(keys, range(tall), wide)
     points = (*between_points(tall, height, zoom), *between_points(wide, width, zoom))
-    tables = (held(table, device) for table in (normals(mean, sd), *points))
+    tables = (device_table(table, device) for table in (normals(mean, sd), *points))
     layer = torch.empty((len(keys), height, width), dtype=torch.float32, device=device)
     out = torch.empty((len(keys), height, width), dtype=torch.uint8, device=device)
     grid, ways = strips(len(keys) * height, width)
     sizes = (words.shape[1], tall, wide, height, width)
     scatter[grid](words, layer, *tables, float(np.float32(threshold)), *sizes, **ways)
-    there = sent(moves.astype(np.int32), device)
-    trail[grid](layer, out, there, held(weight, device), height, width, len(weight), FLAKES=True, **ways)
+    there = send_values(moves.astype(np.int32), device)
+    trail[grid](layer, out, there, device_table(weight, device), height, width, len(weight), FLAKES=True, **ways)
     return out
 
 
 def _stretched(small: Tensor, size: tuple[int, int], zoom: float) -> Tensor:
-    """What `kernels.textures.stretched` makes of each plane."""
+    """Enlarge each plane as `kernels.textures.stretched` does."""
     across = _between(small.mT, size[1], zoom).mT
     return _between(across, size[0], zoom)
 
 
 def _between(planes: Tensor, length: int, zoom: float) -> Tensor:
-    """Planes enlarged downwards."""
+    """Enlarge planes along the vertical axis."""
     before, share = between_points(planes.shape[1], length, zoom)
-    first = held(before, planes.device)
+    first = device_table(before, planes.device)
     upper, lower = planes[:, first], planes[:, (first + 1).clamp_(max=planes.shape[1] - 1)]
-    return _multiplied_and_added(held(share, planes.device)[:, None], lower - upper, upper)
+    return _multiplied_and_added(device_table(share, planes.device)[:, None], lower - upper, upper)
 
 
 def _multiplied_and_added(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """a * b + c of single precision numbers, rounded once, as `jostle.core.kernels.multiply_add` has it.
+    """Return a * b + c in single precision, rounded once, as `jostle.core.kernels.multiply_add` does.
 
     Double precision has room for a product, and not for every sum. A sum that lost something is made odd in its last
     bit, so that rounding it again ends where rounding all of it at once does (Boldo and Melquiond, 2008).

@@ -1,4 +1,4 @@
-"""The program by which a GPU computes the keys of many frames; see `jostle.corruptions.kernels.frame_keys`.
+"""Triton program for the keys of many frames; see `jostle.corruptions.kernels.frame_keys`.
 
 It needs Triton.
 """
@@ -24,7 +24,7 @@ def hash_frames(  # type: ignore[no-untyped-def, unused-ignore]
     EVERY: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    """What is hashed for frames, spelt, and BLAKE2b of it, a thread a frame.
+    """Encode the message of each frame and hash it by BLAKE2b, one thread a frame.
 
     Args:
         before: what comes before the number of a frame: `first` bytes for all, in whole words, and then what each clip
@@ -84,7 +84,7 @@ def hash_frames(  # type: ignore[no-untyped-def, unused-ignore]
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def figures(number):  # type: ignore[no-untyped-def, unused-ignore]
-    """A whole number in letters, the first of them lowest, and how many they are: eight at most, enough for a video."""
+    """Return a number as up to eight decimal digits, the first lowest, and their count."""
     letters = (48 + number % 10).to(tl.uint64)
     count = tl.full(number.shape, 1, tl.int64)
     rest = number // 10
@@ -97,7 +97,7 @@ def figures(number):  # type: ignore[no-untyped-def, unused-ignore]
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def falling_on(k, words, count, place, inside):  # type: ignore[no-untyped-def, unused-ignore]
-    """What word `k` of a message has of `count` words of letters that begin at a place of it."""
+    """Return the part of word `k` of a message that `count` words of letters at an offset fill."""
     i = k - place // 8
     here = tl.load(words + i, mask=inside & (i >= 0) & (i < count), other=0).to(tl.uint64, bitcast=True)
     before = tl.load(words + i - 1, mask=inside & (i > 0) & (i <= count), other=0).to(tl.uint64, bitcast=True)
@@ -107,7 +107,7 @@ def falling_on(k, words, count, place, inside):  # type: ignore[no-untyped-def, 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def one_falling_on(k, word, place):  # type: ignore[no-untyped-def, unused-ignore]
-    """The same of one word."""
+    """Return the part of word `k` of a message that one word of letters at an offset fills."""
     i = k - place // 8
     bits = (8 * (place % 8)).to(tl.uint64)
     return tl.where(i == 0, word << bits, tl.where(i == 1, (word >> 1) >> (63 - bits), 0))
@@ -115,13 +115,13 @@ def one_falling_on(k, word, place):  # type: ignore[no-untyped-def, unused-ignor
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def at(table, K: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """A word of a table."""
+    """Load a word of a table."""
     return tl.load(table + K).to(tl.uint64, bitcast=True)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def stirred(a, b, c, d, message, stride, order, K: tl.constexpr, inside):  # type: ignore[no-untyped-def, unused-ignore]
-    """Four words of the state with two of the message mixed in."""
+    """Mix two words of the message into four words of the state."""
     x = tl.load(message + tl.load(order + K) * stride, mask=inside, other=0).to(tl.uint64, bitcast=True)
     y = tl.load(message + tl.load(order + K + 1) * stride, mask=inside, other=0).to(tl.uint64, bitcast=True)
     a = a + b + x
@@ -136,5 +136,5 @@ def stirred(a, b, c, d, message, stride, order, K: tl.constexpr, inside):  # typ
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def turned(z, BY: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Bits moved to the right, round the end."""
+    """Rotate bits to the right."""
     return (z >> BY) | (z << (64 - BY))

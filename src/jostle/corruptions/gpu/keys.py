@@ -1,4 +1,4 @@
-"""The keys of struck frames where their frames lie: a GPU computes them itself, sooner than a core."""
+"""Keys of corrupted frames, computed on the device of the frames."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from jostle.core.random import Part, spelt
+from jostle.core.random import Part, encode_parts
 from jostle.core.triton import has_triton, runs_on
-from jostle.corruptions.gpu.contexts import Moments
-from jostle.corruptions.gpu.device_tables import held, sent
+from jostle.corruptions.gpu.contexts import FrameContexts
+from jostle.corruptions.gpu.device_tables import device_table, send_values
 from jostle.corruptions.kernels.frame_keys import BLOCK, HEAD, ORDER, START, spelt_videos
 
 if has_triton():
@@ -24,27 +24,27 @@ NUMBER = 2 * 8  # bytes that a program spells the number of a frame with
 _TABLE = np.concatenate([START ^ np.array([HEAD, *[0] * 7], np.uint64), START, ORDER.ravel().astype(np.uint64)])
 
 
-def keys_on(frames: Tensor, at: Moments, *parts: Part) -> Tensor:
-    """(N,) what `Moment.key` says of each moment, its bits as numbers with a sign, on the device of `frames`."""
+def keys_on(frames: Tensor, at: FrameContexts, *parts: Part) -> Tensor:
+    """Return (N,) `FrameContext.key` of each frame as signed integers, on the device of `frames`."""
     if not runs_on(frames):
         return torch.from_numpy(at.keys(*parts).view(np.int64)).to(frames.device)
     device, count, places = frames.device, len(at), at.places
-    first, videos = spelt(at.seed), spelt_videos(at.name, tuple(at.video_ids))
+    first, videos = encode_parts(at.seed), spelt_videos(at.name, tuple(at.video_ids))
     before = np.frombuffer(bytearray(first.ljust(-(-len(first) // 8) * 8, b"\0") + videos.tobytes()), np.int64)
     table, behind = _table_with(parts)
     words = videos.shape[1]
     room = -(-(len(first) + 8 * words + NUMBER + behind) // BLOCK) * (BLOCK // 8)
-    made = torch.empty((1 + room, count), dtype=torch.int64, device=device)
-    rows = made if places.every else sent(places.rows, device)
+    out = torch.empty((1 + room, count), dtype=torch.int64, device=device)
+    rows = out if places.every else send_values(places.rows, device)
     sizes = (count, places.frames, len(first), words, behind, room)
-    given = (sent(before, device), rows, held(table, device), made, *sizes)
-    hash_frames[(-(-count // LANES),)](*given, EVERY=places.every, LANES=LANES, num_warps=1)
-    return made[0]
+    arguments = (send_values(before, device), rows, device_table(table, device), out, *sizes)
+    hash_frames[(-(-count // LANES),)](*arguments, EVERY=places.every, LANES=LANES, num_warps=1)
+    return out[0]
 
 
 @lru_cache(64)
 def _table_with(parts: tuple[Part, ...]) -> tuple[npt.NDArray[np.int64], int]:
-    """The table of a hash and behind it what is hashed behind a frame's number, and the size of that in bytes."""
-    letters = spelt(*parts)
+    """Return the hash table followed by the message after a frame's number, and its size in bytes."""
+    letters = encode_parts(*parts)
     words = np.frombuffer(letters.ljust(-(-len(letters) // 8) * 8, b"\0"), np.uint64)
     return np.concatenate([_TABLE, words]).view(np.int64), len(letters)

@@ -40,7 +40,7 @@ def by_table(frames, out, table, fours, KIND: tl.constexpr, SIZE: tl.constexpr):
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def twelve(frames, place, inside):  # type: ignore[no-untyped-def, unused-ignore]
-    """Twelve bytes for each thread, in three numbers, from a place on that is counted in such numbers."""
+    """Load twelve bytes for each thread as three integers."""
     there = frames.to(tl.pointer_type(tl.uint32)) + place
     a = tl.load(there, mask=inside, other=0)
     b = tl.load(there + 1, mask=inside, other=0)
@@ -50,7 +50,7 @@ def twelve(frames, place, inside):  # type: ignore[no-untyped-def, unused-ignore
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def put_twelve(out, place, a, b, c, inside):  # type: ignore[no-untyped-def, unused-ignore]
-    """Twelve bytes of each thread, written."""
+    """Store twelve bytes of each thread."""
     there = out.to(tl.pointer_type(tl.uint32)) + place
     tl.store(there, a, mask=inside)
     tl.store(there + 1, b, mask=inside)
@@ -59,14 +59,14 @@ def put_twelve(out, place, a, b, c, inside):  # type: ignore[no-untyped-def, unu
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def vivid(value, top, factor):  # type: ignore[no-untyped-def, unused-ignore]
-    """A channel at another distance from the brightest."""
+    """Return a channel with its distance from the brightest scaled."""
     level = (top + 1e-3) - (top - value.to(tl.float32)) * factor
     return tl.maximum(level, 0.0).to(tl.int32)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def byte_of(a, b, c, AT: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """One of twelve."""
+    """Return one byte of twelve."""
     if AT < 4:
         word = a
     elif AT < 8:
@@ -78,7 +78,7 @@ def byte_of(a, b, c, AT: tl.constexpr):  # type: ignore[no-untyped-def, unused-i
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def with_byte(a, b, c, value, AT: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Twelve bytes with one of them put in."""
+    """Return twelve bytes with one of them replaced."""
     put = value.to(tl.uint32) << (8 * (AT % 4))
     if AT < 4:
         a = a | put
@@ -131,5 +131,5 @@ def towards_mean(frames, out, totals, kept, fours, SIZE: tl.constexpr):  # type:
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def drawn_to(value, kept, lift):  # type: ignore[no-untyped-def, unused-ignore]
-    """A value of which a share is kept."""
+    """Return a value scaled towards the mean."""
     return (value.to(tl.float32) * kept + lift).to(tl.int32)

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from jostle.core.triton import EXACT, has_triton, runs_on
 from jostle.corruptions import noise as own
-from jostle.corruptions.gpu.contexts import Moments
-from jostle.corruptions.gpu.device_tables import held
+from jostle.corruptions.gpu.contexts import FrameContexts
+from jostle.corruptions.gpu.device_tables import device_table
 from jostle.corruptions.gpu.keys import keys_on
 from jostle.corruptions.gpu.streams import chances
 
@@ -27,20 +27,20 @@ SLOT_BITS = 6  # of a chance, for shot noise: 64 kB. With 12 photons 1.4 % of sl
 REAL_BITS = 6  # of a chance as a real number, for gaussian noise: enough for severities 1 to 4; the fifth has 7
 
 
-def gaussian_noise(frames: Tensor, sigma: float, at: Moments) -> Tensor:
-    """Numbers from a table, added."""
+def gaussian_noise(frames: Tensor, sigma: float, at: FrameContexts) -> Tensor:
+    """Add noise from a table."""
     if runs_on(frames):
         entries, bits = _gaussian_slots(sigma)
-        return _by_program("gaussian", frames, at, held(entries, frames.device), bits)
-    table = held(own._gaussian_table(sigma), frames.device)
+        return _by_program("gaussian", frames, at, device_table(entries, frames.device), bits)
+    table = device_table(own._gaussian_table(sigma), frames.device)
     rows, chance = _drawn(frames, at)
     added, turned = _folded(chance, table.to(torch.int16))
     return _bytes(rows + (added ^ turned)).view_as(frames)
 
 
-def speckle_noise(frames: Tensor, sigma: float, at: Moments) -> Tensor:
-    """Numbers from a table, multiplied."""
-    table = held(own._speckle_table(sigma), frames.device)
+def speckle_noise(frames: Tensor, sigma: float, at: FrameContexts) -> Tensor:
+    """Multiply by noise from a table."""
+    table = device_table(own._speckle_table(sigma), frames.device)
     if runs_on(frames):
         return _by_program("speckle", frames, at, table, own.GAIN_BITS)
     rows, chance = _drawn(frames, at)
@@ -49,17 +49,17 @@ def speckle_noise(frames: Tensor, sigma: float, at: Moments) -> Tensor:
     return _bytes((rows.to(torch.int32) * factor) >> own.GAIN_BITS).view_as(frames)
 
 
-def shot_noise(frames: Tensor, photons: float, at: Moments) -> Tensor:
-    """A table for each value of a pixel."""
+def shot_noise(frames: Tensor, photons: float, at: FrameContexts) -> Tensor:
+    """Draw from a table for each value of a pixel."""
     if runs_on(frames):
-        return _by_program("shot", frames, at, held(_shot_slots(photons), frames.device), SLOT_BITS)
-    table = held(own._shot_table(photons), frames.device)
+        return _by_program("shot", frames, at, device_table(_shot_slots(photons), frames.device), SLOT_BITS)
+    table = device_table(own._shot_table(photons), frames.device)
     rows, chance = _drawn(frames, at)
-    return table[rows.to(torch.int32), held(_places(), frames.device)[chance]].view_as(frames)
+    return table[rows.to(torch.int32), device_table(_places(), frames.device)[chance]].view_as(frames)
 
 
-def impulse_noise(frames: Tensor, share: float, at: Moments) -> Tensor:
-    """Black and white."""
+def impulse_noise(frames: Tensor, share: float, at: FrameContexts) -> Tensor:
+    """Replace values by black or white."""
     half = round(share * 32768)
     if runs_on(frames):
         return _by_program("impulse", frames, at, frames, 0, half, 2 * half)
@@ -69,7 +69,7 @@ def impulse_noise(frames: Tensor, share: float, at: Moments) -> Tensor:
 
 @lru_cache(1)
 def _places() -> npt.NDArray[np.int32]:
-    """Of each of 65,536 chances, where a row of the table of shot noise has it."""
+    """Return the position of each of 65,536 chances in a row of the table of shot noise."""
     places = np.arange(65536, dtype=np.int32) // (65536 // own.SLICES)
     tail = np.arange(own.TAIL)
     places[: own.TAIL] = own.SLICES + tail
@@ -136,9 +136,9 @@ def _shot_slots(photons: float) -> npt.NDArray[np.uint8]:
 
 
 def _by_program(
-    kind: str, frames: Tensor, at: Moments, table: Tensor, bits: int, salt: int = 0, either: int = 0
+    kind: str, frames: Tensor, at: FrameContexts, table: Tensor, bits: int, salt: int = 0, either: int = 0
 ) -> Tensor:
-    """By a program that draws and lays on in one pass; it says what the numbers are."""
+    """Draw and apply noise in one pass by a Triton program, which defines the arguments."""
     count, height, width = frames.shape[:3]
     streams, values = count * height, width * 3
     out = torch.empty_like(frames)
@@ -146,19 +146,19 @@ def _by_program(
     many = values // 4 if fours else values
     grain = gcd(many, SPAN)
     ways: dict[str, Any] = {"KIND": kind, "BITS": bits, "FOURS": fours, "GRAIN": grain, "ROWS": ROWS, "num_warps": 1}
-    given = (frames, out, keys_on(frames, at), table, streams, height, many // grain, salt, either)
-    noise[(-(-streams // ROWS),)](*given, **ways, **EXACT)
+    arguments = (frames, out, keys_on(frames, at), table, streams, height, many // grain, salt, either)
+    noise[(-(-streams // ROWS),)](*arguments, **ways, **EXACT)
     return out
 
 
-def _drawn(frames: Tensor, at: Moments) -> tuple[Tensor, Tensor]:
-    """(N, H, W * 3) values as int16, and 16 random bits for each."""
+def _drawn(frames: Tensor, at: FrameContexts) -> tuple[Tensor, Tensor]:
+    """Return (N, H, W * 3) values as int16, and 16 random bits for each."""
     rows = frames.flatten(2).to(torch.int16)
     return rows, chances(keys_on(frames, at), range(rows.shape[1]), rows.shape[2])
 
 
 def _folded(chance: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
-    """What a symmetric table says, of which the upper half is held, and -1 where that is to be turned round."""
+    """Return the lookup in the stored upper half of a symmetric table, and -1 where it is negated."""
     below = chance < 0x8000
     return table[torch.where(below, chance ^ 0x7FFF, chance) & 0x7FFF], -below.to(torch.int16)
 

@@ -32,7 +32,7 @@ def noise(  # type: ignore[no-untyped-def, unused-ignore]
     """Each thread has a row of a frame and takes eight numbers of it at a time, as memory hands out 32 bytes at once.
 
     Args:
-        table: what is looked up; impulse noise has none.
+        table: lookup table; none for impulse noise.
         streams: rows of all frames. A thread behind the last does that one again, which spares all of them a mask.
         grains: numbers that a row is read in, in units of `GRAIN`, by which it is known that they lie well.
         salt: how many of 65,536 chances give white, for impulse noise.
@@ -138,7 +138,7 @@ def added(x, chance, table, BITS: tl.constexpr):  # type: ignore[no-untyped-def,
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def factor(chance, table, BITS: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """What speckle noise multiplies by. The table is of the upper half of chances: it has to fit into a fast cache."""
+    """Return the factor of speckle noise; only the upper half of the table is stored, to fit a fast cache."""
     turned = (chance >> 15).to(tl.int32) - 1
     gain = tl.load(table + ((chance ^ turned.to(tl.uint32)) & 0x7FFF)).to(tl.int32)
     return (gain ^ turned) - turned + (1 << BITS)
@@ -146,7 +146,7 @@ def factor(chance, table, BITS: tl.constexpr):  # type: ignore[no-untyped-def, u
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def within(x):  # type: ignore[no-untyped-def, unused-ignore]
-    """Numbers whose byte from the 16th bit on is 0 if they were below 0, and 255 if they were above."""
+    """Clamp the byte from the 16th bit on to 0..255."""
     return tl.maximum(tl.minimum(x, 0xFFFFFF), 0).to(tl.uint32)
 
 

@@ -8,7 +8,7 @@ import triton.language as tl
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def mixed(z):  # type: ignore[no-untyped-def, unused-ignore]
-    """Splitmix64's scrambling of one word."""
+    """Return Splitmix64's scrambling of one word."""
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB
     return z ^ (z >> 31)
@@ -16,14 +16,14 @@ def mixed(z):  # type: ignore[no-untyped-def, unused-ignore]
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def begun(key, row):  # type: ignore[no-untyped-def, unused-ignore]
-    """The state of the streams of rows, from keys whose bits are those of numbers without a sign."""
+    """Return the initial state of the streams of rows, from keys as unsigned bits."""
     first = mixed(key.to(tl.uint64, bitcast=True) + (2 * row + 1).to(tl.uint64) * 0x9E3779B97F4A7C15)
     return first, mixed(first + 0x9E3779B97F4A7C15)
 
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def stepped(a, b):  # type: ignore[no-untyped-def, unused-ignore]
-    """The next state; the word drawn is the sum of the state before."""
+    """Return the next state; the word drawn is the sum of the state before."""
     b = b ^ a
     a = ((a << 24) | (a >> 40)) ^ b ^ (b << 16)
     return a, (b << 37) | (b >> 27)

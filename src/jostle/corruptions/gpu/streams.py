@@ -66,7 +66,7 @@ def _turned(z: Tensor, by: int) -> Tensor:
 
 
 def _signed(word: int) -> int:
-    """The same 64 bits as a number with a sign, which is what tensors hold.
+    """Reinterpret 64 bits as a signed integer, which is what tensors hold.
 
     >>> _signed(2**64 - 1)
     -1

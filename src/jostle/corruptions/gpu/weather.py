@@ -12,10 +12,10 @@ from torch import Tensor
 
 from jostle.core.triton import has_triton, runs_on, strips
 from jostle.corruptions import weather as own
-from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.gpu.clouds import clouds, raw_clouds
-from jostle.corruptions.gpu.contexts import Moments, Numbers
-from jostle.corruptions.gpu.device_tables import held, sent
+from jostle.corruptions.gpu.contexts import FrameContexts, Numbers
+from jostle.corruptions.gpu.device_tables import device_table, send_values
 from jostle.corruptions.gpu.flakes import flakes
 from jostle.corruptions.gpu.keys import keys_on
 from jostle.corruptions.kernels.frame_draws import first_integers
@@ -34,7 +34,7 @@ GREY = tuple(float(np.float32(share)) for share in (0.299, 0.587, 0.114))
 def fog(
     frames: Tensor,
     bank: tuple[float, float],
-    at: Moments,
+    at: FrameContexts,
     *,
     over_time: OverTime = "moving",
     side: int | None = None,
@@ -60,8 +60,8 @@ def fog(
     return level.clamp_(max=255).to(torch.int32).to(torch.uint8)
 
 
-def _drifted(moment: Moment, side: int, decay: float, over_time: OverTime, frames: Tensor) -> Tensor:
-    plane = held(_cloud(side, decay, texture_key(moment, over_time)), frames.device)
+def _drifted(moment: FrameContext, side: int, decay: float, over_time: OverTime, frames: Tensor) -> Tensor:
+    plane = device_table(_cloud(side, decay, texture_key(moment, over_time)), frames.device)
     dy, dx = drift(moment, side, over_time)
     return plane.roll((-dy, -dx), (0, 1))[: frames.shape[1], : frames.shape[2]]
 
@@ -78,22 +78,22 @@ def _fog_by_program(frames: Tensor, thickness: float, clouds: Tensor) -> Tensor:
 
 
 def _drifting_fog_by_program(
-    frames: Tensor, bank: tuple[float, float], at: Moments, side: int, over_time: OverTime
+    frames: Tensor, bank: tuple[float, float], at: FrameContexts, side: int, over_time: OverTime
 ) -> Tensor:
     thickness, decay = bank
     height, values = frames.shape[1], frames.shape[2] * 3
-    planes = [held(_cloud(side, decay, scene.key("texture")), frames.device) for scene in at.scenes]
+    planes = [device_table(_cloud(side, decay, scene.key("texture")), frames.device) for scene in at.scenes]
     moves = np.array([drift(moment, side, over_time) for moment in at], np.int32)
     brightest = frames.flatten(1).amax(1)
     out = torch.empty_like(frames)
-    places = (sent(at.clip.astype(np.int32), frames.device), sent(moves, frames.device))
+    places = (send_values(at.clip.astype(np.int32), frames.device), send_values(moves, frames.device))
     grid, ways = strips(len(frames) * height, values)
     size = (float(np.float32(thickness)), height, values, side)
     lay_plane[grid](frames, out, torch.stack(planes), *places, brightest, *size, **ways)
     return out
 
 
-def snow(frames: Tensor, fall: tuple[float, ...], at: Moments, *, over_time: OverTime = "moving") -> Tensor:
+def snow(frames: Tensor, fall: tuple[float, ...], at: FrameContexts, *, over_time: OverTime = "moving") -> Tensor:
     """Flakes, each clip's or each frame's own, over frames that turn pale; some frames at a time."""
     size = (int(frames.shape[1]), int(frames.shape[2]))
     keys = at.keys("texture") if over_time == "redrawn" else at.scene_keys("texture")
@@ -107,7 +107,7 @@ def snow(frames: Tensor, fall: tuple[float, ...], at: Moments, *, over_time: Ove
     return out
 
 
-def _snowfalls(at: Moments, size: tuple[int, int]) -> npt.NDArray[np.int64]:
+def _snowfalls(at: FrameContexts, size: tuple[int, int]) -> npt.NDArray[np.int64]:
     """(N, 2, 2) how far down and to the right near and far flakes have come, round the ends of a frame."""
     ways = np.array([own.snowfall(moment, *size) for moment in at], np.int64)
     return np.asarray(ways % np.array(size), np.int64)
@@ -115,7 +115,7 @@ def _snowfalls(at: Moments, size: tuple[int, int]) -> npt.NDArray[np.int64]:
 
 def _flakes_laid(frames: Tensor, out: Tensor, flakes: Tensor, number: Numbers, moves: Numbers, mix: float) -> None:
     """Planes of flakes, each frame's by its number, laid over frames."""
-    planes = flakes[sent(number, frames.device)].float()
+    planes = flakes[send_values(number, frames.device)].float()
     fallen = _carried(planes, moves[:, 0]) + _carried(planes.flip((1, 2)), moves[:, 1])
     out.copy_(_snowed(frames.float(), fallen[..., None], mix))
 
@@ -124,13 +124,13 @@ def _flakes_laid_by_program(
     frames: Tensor, out: Tensor, flakes: Tensor, number: Numbers, moves: Numbers, mix: float
 ) -> None:
     height, width = frames.shape[1:3]
-    falls = sent(np.column_stack([number, moves.reshape(-1, 4)]).astype(np.int32), frames.device)
+    falls = send_values(np.column_stack([number, moves.reshape(-1, 4)]).astype(np.int32), frames.device)
     grid, ways = strips(len(frames) * height, width)
     lay_flakes[grid](frames, out, flakes, falls, *_shares(mix), height, width, **ways)
 
 
 def _shares(mix: float) -> tuple[float, float]:
-    """Of a frame as it is, and as it is when it has turned pale."""
+    """Return the shares of the original and of the paled frame."""
     return float(np.float32(mix)), float(np.float32(1) - np.float32(mix))
 
 
@@ -138,7 +138,7 @@ def _carried(planes: Tensor, moves: Numbers) -> Tensor:
     """Planes, each moved by its own; what leaves at one end comes in again at the other."""
     if not moves.any():
         return planes
-    there = sent(moves, planes.device)
+    there = send_values(moves, planes.device)
     down, across = (
         (torch.arange(length, device=planes.device) - there[:, axis, None]) % length
         for axis, length in enumerate(planes.shape[1:])
@@ -148,22 +148,22 @@ def _carried(planes: Tensor, moves: Numbers) -> Tensor:
 
 
 def _snowed(frames: Tensor, fallen: Tensor, mix: float) -> Tensor:
-    kept, rest = _shares(mix)
+    share, rest = _shares(mix)
     red, green, blue = (frames[..., channel, None] for channel in range(3))
     grey = (red * GREY[0] + green * GREY[1]) + blue * GREY[2]
     white = grey * 1.5 + 127.5
-    level = (frames * kept + torch.maximum(frames, white) * rest) + fallen
+    level = (frames * share + torch.maximum(frames, white) * rest) + fallen
     return level.clamp_(max=255).to(torch.int32).to(torch.uint8)
 
 
-def frost(frames: Tensor, blend: tuple[float, float], at: Moments, *, over_time: OverTime = "still") -> Tensor:
-    """Two whole shares, added."""
+def frost(frames: Tensor, blend: tuple[float, float], at: FrameContexts, *, over_time: OverTime = "still") -> Tensor:
+    """Add frame and ice texture with integer weights."""
     height, width = frames.shape[1:3]
     share, other = (round(part * (1 << SHARE_BITS)) for part in blend)
     panes = _panes(height, width)
     keys = at.keys() if over_time == "redrawn" else at.scene_keys()
     number, y, x = first_integers(keys, ICE_TEXTURES, *own.places(panes[0], height, width)).T
-    ice = held(panes, frames.device)
+    ice = device_table(panes, frames.device)
     if runs_on(frames):
         begins = (number * panes.shape[1] + y) * panes.shape[2] + x
         return _frost_by_program(frames, ice, 3 * begins, share, other)
@@ -176,7 +176,7 @@ def frost(frames: Tensor, blend: tuple[float, float], at: Moments, *, over_time:
 
 def _frost_by_program(frames: Tensor, ice: Tensor, begins: Any, share: int, other: int) -> Tensor:
     height, values = frames.shape[1], frames.shape[2] * 3
-    there = sent(begins, frames.device)
+    there = send_values(begins, frames.device)
     out = torch.empty_like(frames)
     grid, ways = strips(len(frames) * height, values)
     size = (height, values, ice.shape[2] * 3)

@@ -54,7 +54,7 @@ def centre(here, own, i, j, below, right, count, streams, unit, spread, inside):
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def deviation(own, row, j, streams, unit, spread, inside):  # type: ignore[no-untyped-def, unused-ignore]
-    """What is added to a mean."""
+    """Return the deviation that is added to a mean."""
     return chance_of(own + row, j, streams, inside).to(tl.float32) * unit - spread
 
 
@@ -94,7 +94,7 @@ def behind(frames, out, there, bank, gain, lift, inside):  # type: ignore[no-unt
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def share_of(brightest, thickness):  # type: ignore[no-untyped-def, unused-ignore]
-    """What a frame is multiplied by, and what fog adds where it is thickest."""
+    """Return the factor of the frame, and the contribution of fog where it is thickest."""
     most = tl.div_rn(brightest.to(tl.float32), 255.0)
     gain = tl.div_rn(most, most + thickness)
     return gain, (255.0 * thickness) * gain

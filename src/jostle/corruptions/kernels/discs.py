@@ -141,7 +141,7 @@ def _three_bytes(out: Frame, a: Array, b: Array, c: Array, weight: Array) -> Non
 
 @kernel
 def _ends(rows: Frame, y: int, radius: int, down: int, half: int) -> tuple[Array, Array]:
-    """What one row of the disc gains and loses, from its first place in a row of the frame on."""
+    """Compute what one row of the disc gains and loses as it moves along a row of the frame."""
     line = rows[y + radius + down]
     return line[3 * (radius + half + 1) :], line[3 * (radius - half) :]
 

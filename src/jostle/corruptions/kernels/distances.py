@@ -1,4 +1,4 @@
-"""How far every pixel is from the next marked one, in whole numbers.
+"""Distance transform in integers: from every pixel to the nearest marked one.
 
 The same as OpenCV's `distanceTransform` with a mask of five, some of whose builds take other code where the processor
 offers it; this is the same everywhere, and takes little more than half as long.
@@ -20,7 +20,7 @@ _STRAIGHT, _DIAGONAL, _KNIGHT = np.int32(65536), np.int32(91750), np.int32(14397
 
 
 def distances(marked: npt.NDArray[np.uint8], most: int) -> npt.NDArray[np.float32]:
-    """How far each pixel is from the nearest that is not 0, and `most` where that is further."""
+    """Return the distance of each pixel to the nearest that is not 0, at most `most`."""
     out = np.empty(marked.shape, np.float32)
     _measure(marked, out, np.int32(most << 16))
     return out

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.kernels import fixed, inlined, kernel
+from jostle.core.kernels import inlined, kernel, read_only
 from jostle.core.types.clip import Frame
 
 Array = npt.NDArray[Any]
@@ -38,7 +38,7 @@ def towards_mean(frame: Frame, factor: float, out: Frame) -> Frame:
 
 def gaussian(frame: Frame, sigma: float, out: Frame) -> Frame:
     """Gaussian blur with edge replication and support of four sigma."""
-    _separable(fixed(np.ascontiguousarray(frame)), out, gaussian_taps(sigma))
+    _separable(read_only(np.ascontiguousarray(frame)), out, gaussian_taps(sigma))
     return out
 
 
@@ -52,12 +52,12 @@ def gaussian_taps(sigma: float) -> Array:
 
 def correlate_taps(frame: Frame, dy: Array, dx: Array, weight: Array, out: Frame) -> Frame:
     """The weighted sum of copies of the frame moved by whole pixels, edges replicated; taps come in eights."""
-    _taps_of_bytes(fixed(rows_of(frame)), rows_of(out), dy, dx, weight)
+    _taps_of_bytes(read_only(rows_of(frame)), rows_of(out), dy, dx, weight)
     return out
 
 
 def correlate_plane(plane: Array, dy: Array, dx: Array, weight: Array) -> Array:
-    """The same for a plane of single precision numbers, which stay that."""
+    """Sum shifted copies of a plane in single precision."""
     out = np.empty(plane.shape, np.float32)
     _taps_of_plane(plane, out, dy, dx, weight)
     return out
@@ -71,7 +71,7 @@ def motion_trail(radius: int, sigma: float, angle: float) -> tuple[Array, Array,
 
 
 def motion_trails(radius: int, sigma: float, angles: Sequence[float]) -> tuple[Array, Array, Array]:
-    """The same for many angles: (N, K), (N, K) and (K,)."""
+    """Return the taps of motion blur for many angles: (N, K), (N, K) and (K,)."""
     offset, weight = _trail(radius, sigma)
     # Not by NumPy's sines, whose last digit may be another.
     thetas = [math.radians(angle) for angle in angles]
@@ -85,7 +85,7 @@ def _whole_moves(offset: Array, direction: Any) -> Array:
 
 @lru_cache(32)
 def _trail(radius: int, sigma: float) -> tuple[Array, Array]:
-    """How far away each tap is, and its weight. Eight are added at once; the rest of the last eight weigh nothing."""
+    """Return the distance and weight of each tap, padded with zero weights to a multiple of eight."""
     offset = np.arange(2 * radius + 1)
     weight = np.exp(-(offset**2) / (2 * sigma**2))
     rest = (0, -len(weight) % 8)
@@ -220,7 +220,7 @@ def _separable(frame: Frame, out: Frame, taps: Array) -> None:
 def _fold_pairs(
     total: Array, values: Array, centre: int, step: int, away: Array, weight: Array, middle: np.float32
 ) -> None:
-    """What lies at the centre and, by pairs, so many steps before and after it."""
+    """Sum the centre and the pairs of values at equal distance before and after it."""
     n, here = len(total), values[centre:]
     for k in range(0, len(away), 4):
         p, q, r, s = weight[k], weight[k + 1], weight[k + 2], weight[k + 3]

@@ -1,4 +1,4 @@
-"""The draws of many generators, or of one: what `rng_for` would give for each key, without NumPy's generator for each.
+"""Draws of many generators, or of one, equal to those of `rng_for` but without a NumPy generator each.
 
 NumPy's SFC64 (Chris Doty-Humphrey's small fast counting generator) and how NumPy seeds it. Making one takes NumPy
 longer than a GPU takes for a frame.
@@ -19,20 +19,20 @@ POOL = 4  # words of 32 bits that a seed is spread over
 
 
 def first_uniform(keys: npt.NDArray[np.uint64], low: float, high: float) -> npt.NDArray[np.float64]:
-    """What `uniform(low, high)` gives first."""
+    """Return the first `uniform(low, high)` of each generator."""
     words = _first_words(keys, 1)[:, 0]
     return np.asarray(low + (high - low) * ((words >> np.uint64(11)) * 2.0**-53), np.float64)
 
 
 def first_integers(keys: npt.NDArray[np.uint64], *stops: int) -> npt.NDArray[np.int64]:
-    """(N, stops) what `integers(stop)` gives for each stop in turn; each from 1 to below 2**32."""
-    made = np.zeros((len(keys), len(stops)), np.int64)
-    _bounded(_states(keys), np.zeros((len(keys), 2), np.uint64), np.array(stops, np.uint64), made)
-    return made
+    """Return (N, stops) `integers(stop)` for each stop in turn, each from 1 to below 2**32."""
+    out = np.zeros((len(keys), len(stops)), np.int64)
+    _bounded(_states(keys), np.zeros((len(keys), 2), np.uint64), np.array(stops, np.uint64), out)
+    return out
 
 
 class Draws:
-    """One generator that draws what `rng_for` would for its key, and is there in a tenth of the time.
+    """A generator with the draws of `rng_for`, created in a tenth of the time.
 
     >>> import numpy as np
     >>> Draws(7).integers(-3, 9, 4).tolist() == np.random.Generator(np.random.SFC64(7)).integers(-3, 9, 4).tolist()
@@ -44,20 +44,20 @@ class Draws:
         self._kept = np.zeros((1, 2), np.uint64)
 
     def uniform(self, low: float, high: float) -> float:
-        """A number from low to below high."""
+        """Return a number from low to below high."""
         words = np.empty((1, 1), np.uint64)
         _follow(self._states, words)
         return low + (high - low) * ((int(words[0, 0]) >> 11) * 2.0**-53)
 
     def integers(self, low: int, high: int, count: int = 1) -> npt.NDArray[np.int64]:
-        """So many whole numbers from low to below high, which are less than 2**32 apart."""
-        made = np.zeros((1, count), np.int64)
-        _bounded(self._states, self._kept, np.full(count, high - low, np.uint64), made)
-        made += low
-        return np.asarray(made[0])
+        """Return `count` integers from low to below high, which are less than 2**32 apart."""
+        out = np.zeros((1, count), np.int64)
+        _bounded(self._states, self._kept, np.full(count, high - low, np.uint64), out)
+        out += low
+        return np.asarray(out[0])
 
     def integer(self, high: int) -> int:
-        """A whole number from 0 to below high."""
+        """Return an integer from 0 to below high."""
         return int(self.integers(0, high)[0])
 
 
@@ -131,8 +131,8 @@ def _follow(states: Array, words: Array) -> None:
 
 
 @kernel
-def _bounded(states: Array, kept: Array, stops: Array, made: Array) -> None:
-    """By Lemire's method, from half words, the lower half first; `kept` has the upper one, and whether it is there."""
+def _bounded(states: Array, kept: Array, stops: Array, out: Array) -> None:
+    """Draw by Lemire's method from half words, the lower first; `kept` holds the upper half, if any."""
     half = np.uint64(0xFFFFFFFF)
     for n in range(len(states)):
         upper, is_kept = kept[n, 0], kept[n, 1] > 0
@@ -150,5 +150,5 @@ def _bounded(states: Array, kept: Array, stops: Array, made: Array) -> None:
                 product = drawn * stop
                 if (product & half) >= least:
                     break
-            made[n, i] = np.int64(product >> np.uint64(32))
+            out[n, i] = np.int64(product >> np.uint64(32))
         kept[n, 0], kept[n, 1] = upper, np.uint64(is_kept)

@@ -1,4 +1,4 @@
-"""The keys of many frames at once: what `Moment.key` or `key_for` says of each, without a call for each.
+"""Keys of many frames at once, equal to `FrameContext.key` or `key_for` of each.
 
 BLAKE2b (Saarinen and Aumasson, RFC 7693) of at most a few hundred bytes, with eight bytes as its answer.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.kernels import inlined, kernel
-from jostle.core.random import Part, spelt
+from jostle.core.random import Part, encode_parts
 
 Array = npt.NDArray[Any]
 
@@ -50,7 +50,7 @@ ORDER = np.array(
 def frame_keys(
     seed: int, name: str, video_ids: Sequence[str], clip: Array, index: Array, *parts: Part
 ) -> npt.NDArray[np.uint64]:
-    """The keys of frames under a corruption of this name, each by the place of its video's id and its own number."""
+    """Return the keys of frames under a corruption, by the index of each frame's video and its number."""
     words = messages(seed, name, video_ids, clip, index, *parts)
     keys = np.empty(len(index), np.uint64)
     _hash(words, keys)
@@ -58,8 +58,8 @@ def frame_keys(
 
 
 def keys_for(seeds: npt.NDArray[np.uint64], *parts: Part) -> npt.NDArray[np.uint64]:
-    """What `key_for` says of each of these seeds, which are keys themselves."""
-    after = np.frombuffer(spelt(*parts), np.uint8)
+    """Return `key_for` of each of these seeds, which are keys themselves."""
+    after = np.frombuffer(encode_parts(*parts), np.uint8)
     words = np.zeros((len(seeds), -(-(LONGEST + len(after)) // BLOCK) * (BLOCK // 8) + 1), np.uint64)
     _spell_seeds(seeds, after, words, words.view(np.uint8))
     keys = np.empty(len(seeds), np.uint64)
@@ -68,8 +68,8 @@ def keys_for(seeds: npt.NDArray[np.uint64], *parts: Part) -> npt.NDArray[np.uint
 
 
 def messages(seed: int, name: str, video_ids: Sequence[str], clip: Array, index: Array, *parts: Part) -> Array:
-    """(N, words) what is hashed for each frame, and zeros behind it; the last of its words is its size in bytes."""
-    first, after = (np.frombuffer(letters, np.uint8) for letters in (spelt(seed), spelt(*parts)))
+    """Return the (N, words) zero-padded messages to hash; the last word is the size in bytes."""
+    first, after = (np.frombuffer(letters, np.uint8) for letters in (encode_parts(seed), encode_parts(*parts)))
     videos = spelt_videos(name, tuple(video_ids))
     room = -(-(len(first) + 8 * videos.shape[1] + LONGEST + len(after)) // BLOCK) * BLOCK
     words = np.zeros((len(index), room // 8 + 1), np.uint64)
@@ -79,11 +79,11 @@ def messages(seed: int, name: str, video_ids: Sequence[str], clip: Array, index:
 
 @lru_cache(64)
 def spelt_videos(name: str, video_ids: tuple[str, ...]) -> npt.NDArray[np.uint64]:
-    """(videos, words) what is hashed of each between the seed and a frame's number, and zeros behind it.
+    """Return the (videos, words) zero-padded part of each message between seed and frame number.
 
     The last word is its size in bytes. The same clips come again with other seeds and severities, so it is kept.
     """
-    behind = spelt(name, "frame")
+    behind = encode_parts(name, "frame")
     each = [_named(video_id) + behind for video_id in video_ids]
     sizes = [len(one) for one in each]
     room = -(-max(sizes) // 8) * 8 + 8
@@ -96,15 +96,15 @@ def spelt_videos(name: str, video_ids: tuple[str, ...]) -> npt.NDArray[np.uint64
 
 @lru_cache(1 << 14)
 def _named(video_id: str) -> bytes:
-    """A video's id as it is hashed: the same videos come again with every epoch."""
-    return spelt(video_id)
+    """Return a video's id as it is hashed; cached, as the same videos recur in every epoch."""
+    return encode_parts(video_id)
 
 
 @kernel
 def _spell(
     first: Array, videos: Array, named: Array, clip: Array, index: Array, after: Array, words: Array, letters: Array
 ) -> None:
-    """`named` and `letters` are the bytes of `videos` and `words`."""
+    """Write the messages; `named` and `letters` are the bytes of `videos` and `words`."""
     for n in range(len(index)):
         own = clip[n]
         size = np.int64(len(first))
@@ -121,7 +121,7 @@ def _spell(
 
 @kernel
 def _spell_seeds(seeds: Array, after: Array, words: Array, letters: Array) -> None:
-    """`letters` are the bytes of `words`."""
+    """Write the messages of seeds; `letters` are the bytes of `words`."""
     for n in range(len(seeds)):
         size = _spell_number(letters[n], np.int64(0), seeds[n])
         for i in range(len(after)):
@@ -131,7 +131,7 @@ def _spell_seeds(seeds: Array, after: Array, words: Array, letters: Array) -> No
 
 @inlined
 def _spell_number(letters: Array, size: np.int64, number: np.uint64) -> np.int64:
-    """A number behind so many letters, and how many they are then."""
+    """Append the digits of a number, and return the new length."""
     ten = np.uint64(10)
     digits, rest = 1, number // ten
     while rest:
@@ -156,17 +156,17 @@ def _hash(words: Array, keys: Array) -> None:
         blocks = (size + BLOCK - 1) // BLOCK
         for block in range(blocks):
             last = block == blocks - 1
-            seen = np.uint64(size if last else BLOCK * (block + 1))
-            _join(state, words[n, 16 * block : 16 * block + 16], seen, last)
+            count_bytes = np.uint64(size if last else BLOCK * (block + 1))
+            _join(state, words[n, 16 * block : 16 * block + 16], count_bytes, last)
         keys[n] = state[0]
 
 
 @inlined
-def _join(h: Array, m: Array, seen: np.uint64, last: bool) -> None:
-    """One block more. The sixteen words are variables and no array, so that they stay in registers."""
+def _join(h: Array, m: Array, count_bytes: np.uint64, last: bool) -> None:
+    """Hash one more block; its sixteen words are variables, so that they stay in registers."""
     a, b, c, d, e, f, g, i = h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7]
     p, q, r, s = START[0], START[1], START[2], START[3]
-    t, u, v, w = START[4] ^ seen, START[5], START[6], START[7]
+    t, u, v, w = START[4] ^ count_bytes, START[5], START[6], START[7]
     if last:
         v = ~v
     for turn in range(12):

@@ -33,7 +33,7 @@ def _median_of_seven(padded: Frame, out: Frame) -> None:
     line = np.empty(42 * STRIDE, np.uint8)
     for y in range(height):
         for first in range(0, width, TILE):
-            # Never below 0: without being told, the compiler does not do many values at once.
+            # Never below 0: this hint lets the compiler vectorise.
             n = max(min(width - first, TILE), 0)
             r0 = padded[y + 0, first:]
             r1 = padded[y + 1, first:]

@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 @intrinsic  # type: ignore[untyped-decorator]
 def four_bytes(typing: Any, values: Any, at: Any) -> Any:
-    """The four bytes of an array that begin at a place, as one number."""
+    """Return the four bytes of an array at an offset as one integer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         place = _place(context, builder, signature, arguments)
@@ -27,7 +27,7 @@ def four_bytes(typing: Any, values: Any, at: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def put_four_bytes(typing: Any, values: Any, at: Any, number: Any) -> Any:
-    """Write such a number to four bytes of an array."""
+    """Write an integer to four bytes of an array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.store(arguments[2], _place(context, builder, signature, arguments), align=1)
@@ -37,7 +37,7 @@ def put_four_bytes(typing: Any, values: Any, at: Any, number: Any) -> Any:
 
 
 def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Where it begins, for an array of bytes without gaps."""
+    """Return the address of an element of a contiguous array of bytes."""
     array = signature.args[0]
     data = context.make_array(array)(context, builder, arguments[0]).data
     place = cgutils.gep_inbounds(builder, data, arguments[1])

@@ -21,7 +21,7 @@ ONE = 2048
 
 
 def enlarged(frame: Frame, top: int, left: int, tall: int, wide: int, out: Frame) -> Frame:
-    """The window of a frame that begins at `top` and `left`, as large as `out`."""
+    """Return the window of a frame that begins at `top` and `left`, enlarged to the size of `out`."""
     height, width = out.shape[:2]
     _enlarge(np.ascontiguousarray(frame), out, top, left, *_rows(tall, height), *_columns(wide, width))
     return out
@@ -29,7 +29,7 @@ def enlarged(frame: Frame, top: int, left: int, tall: int, wide: int, out: Frame
 
 @lru_cache(8)
 def _rows(size: int, enlarged: int) -> tuple[Array, Array, Array]:
-    """For each row the two that it lies between, and the share of the second."""
+    """Return for each row the two source rows, and the share of the second."""
     before, share = _places(size, enlarged)
     above, below = (np.clip(before + step, 0, size - 1) for step in (0, 1))
     return above, below, _whole(share)
@@ -37,7 +37,7 @@ def _rows(size: int, enlarged: int) -> tuple[Array, Array, Array]:
 
 @lru_cache(8)
 def _columns(size: int, enlarged: int) -> tuple[Array, Array]:
-    """For each column the first value of the one before it, and for each of its values the share of the one after."""
+    """Return for each column the first value of the source column, and the share of the next."""
     before, share = _places(size, enlarged)
     share[(before < 0) | (before >= size - 1)] = 0
     return np.clip(before, 0, size - 1).astype(np.uint32) * np.uint32(3), np.repeat(_whole(share), 3)

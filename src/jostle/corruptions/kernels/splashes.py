@@ -1,4 +1,4 @@
-"""What splashes leave on a lens: how strongly drops of water shine, and where mud covers the frame."""
+"""Splashes on a lens: the brightness of water drops, and the cover of mud."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def _smoothed(plane: Plane, sigma: float) -> Plane:
 
 @kernel
 def _above(layer: Plane, out: Grey, threshold: np.float32) -> None:
-    """What is not below the threshold, 1 as 255; nothing elsewhere."""
+    """Set values below the threshold to 0, and scale the others so that 1 is 255."""
     for y in range(len(out)):
         level, drop = layer[y], out[y]
         for x in range(len(drop)):
-            kept = level[x] * np.float32(255) if level[x] >= threshold else np.float32(0)
-            drop[x] = np.uint8(np.int32(min(max(kept, np.float32(0)), np.float32(255))))
+            value = level[x] * np.float32(255) if level[x] >= threshold else np.float32(0)
+            drop[x] = np.uint8(np.int32(min(max(value, np.float32(0)), np.float32(255))))
 
 
 @kernel
@@ -78,7 +78,7 @@ def _emboss(padded: Grey, out: Grey) -> None:
 
 @kernel
 def _product(a: Grey, b: Grey, out: Plane) -> np.int32:
-    """Fill `out` with the products; the largest of them."""
+    """Fill `out` with the products, and return the largest of them."""
     most = np.int32(0)
     for y in range(len(out)):
         one, other, line = a[y], b[y], out[y]

@@ -36,12 +36,12 @@ def _pour(rows: Frame, mask: Frame, out: Frame, cover: np.float32, left: np.floa
         for x in range(width * 3):
             line[x] = clean[x]
     # The columns of pixels under streaks, row after row, and where each row begins.
-    found, first = np.empty(mask.size, np.uint32), np.empty(height + 1, np.int64)
+    offsets, first = np.empty(mask.size, np.uint32), np.empty(height + 1, np.int64)
     count = 0
     for y in range(height):
         streaks, first[y] = mask[y], count
         for x in range(width):
-            found[count] = x
+            offsets[count] = x
             count += streaks[x] > 0
     first[height] = count
     # Streaks brighten what is under them, most where it is dark, and blur it.
@@ -51,7 +51,7 @@ def _pour(rows: Frame, mask: Frame, out: Frame, cover: np.float32, left: np.floa
         line = wet[y]
         for i in range(first[y], first[y + 1]):
             for c in range(3):
-                line[3 * found[i] + c] = brighter[line[3 * found[i] + c]]
+                line[3 * offsets[i] + c] = brighter[line[3 * offsets[i] + c]]
     levels = np.empty((count, 3), np.float32)
     inner = np.uint32(width - 1)
     for y in range(height):
@@ -60,7 +60,7 @@ def _pour(rows: Frame, mask: Frame, out: Frame, cover: np.float32, left: np.floa
         under = wet[y + 1 if y < height - 1 else max(height - 2, 0)]
         clean, here = rows[y], wet[y]
         for i in range(first[y], first[y + 1]):
-            x = found[i]
+            x = offsets[i]
             before = np.uint32(3) * (x - np.uint32(1) if x > 0 else min(inner, np.uint32(1)))
             after = np.uint32(3) * (x + np.uint32(1) if x < inner else max(inner, np.uint32(1)) - np.uint32(1))
             for c in range(3):
@@ -81,12 +81,12 @@ def _pour(rows: Frame, mask: Frame, out: Frame, cover: np.float32, left: np.floa
             rained[x] = np.uint8(np.int32(np.float32(clean[x]) * left + lift[x]))
         for i in range(first[y], first[y + 1]):
             for c in range(3):
-                rained[3 * found[i] + c] = np.uint8(np.int32(levels[i, c] * left + lift[c]))
+                rained[3 * offsets[i] + c] = np.uint8(np.int32(levels[i, c] * left + lift[c]))
 
 
 @kernel
 def _brighter(mean: float) -> Array:
-    """What a streak makes of each level, in a frame of this mean."""
+    """Return the table of levels under a streak, for a frame of this mean."""
     table = np.empty(256, np.uint8)
     for value in range(256):
         table[value] = value + np.int64(STREAK * (1 - value / 255) * (1 - mean))

@@ -19,7 +19,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 @inlined
 def mix(z: np.uint64) -> np.uint64:
-    """Splitmix64's scrambling of one word."""
+    """Return Splitmix64's scrambling of one word."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -27,14 +27,14 @@ def mix(z: np.uint64) -> np.uint64:
 
 @inlined
 def start(key: np.uint64, row: int) -> tuple[np.uint64, np.uint64]:
-    """The state of the stream of one row."""
+    """Return the initial state of the stream of one row."""
     first = mix(key + np.uint64(2 * row + 1) * GOLDEN)
     return first, mix(first + GOLDEN)
 
 
 @inlined
 def step(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """The next state; the word drawn is the sum of the state before."""
+    """Return the next state; the word drawn is the sum of the state before."""
     b ^= a
     a = ((a << np.uint64(24)) | (a >> np.uint64(40))) ^ b ^ (b << np.uint64(16))
     return a, (b << np.uint64(37)) | (b >> np.uint64(27))
@@ -83,6 +83,6 @@ def upper_quantiles() -> npt.NDArray[np.float64]:
 
 
 def normal_quantiles() -> npt.NDArray[np.float64]:
-    """Both halves."""
+    """Return both halves of the standard normal quantiles."""
     upper = upper_quantiles()
     return np.concatenate([-upper[::-1], upper])

@@ -1,4 +1,4 @@
-"""Smooth, keyed motion over the time of a clip: what a hand, the wind or a camera does between two frames."""
+"""Smooth, keyed motion over the time of a clip, as of a hand, the wind or a camera."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Literal
 import numpy as np
 
 from jostle.core.random import Part, key_for, rng_for
-from jostle.corruptions.engine.context import Moment
+from jostle.corruptions.engine.context import FrameContext
 
 # How the random part of a corruption behaves from frame to frame.
 OverTime = Literal["redrawn", "still", "moving"]
 
 
-def sway(at: Moment, what: str, hz: float) -> float:
-    """A value in about -1..1 that wanders smoothly, `hz` times a second or so, and differs for every `what`.
+def sway(at: FrameContext, what: str, hz: float) -> float:
+    """Return a smoothly wandering value in about -1..1, of about `hz` cycles a second, keyed by `what`.
 
-    It is a sum of three sines whose frequencies and phases are drawn once for the clip, so any moment can be asked for
+    It is a sum of three sines whose frequencies and phases are drawn once for the clip, so any moment can be computed
     by itself.
     """
     time_s = at.time_s
@@ -30,20 +30,20 @@ def sway(at: Moment, what: str, hz: float) -> float:
 
 @lru_cache(64)
 def _waves(seed: int, video_id: str, name: str, what: str) -> tuple[tuple[float, float, float], ...]:
-    """Weight, pace and phase of each sine of a clip."""
+    """Return the weight, frequency and phase of each sine of a clip."""
     rng = rng_for(key_for(seed, video_id, name, "sway", what), "waves")
     pace = rng.uniform(0.5, 1.5, 3) * np.array([0.5, 1.0, 1.7])
     phase = rng.uniform(0, 2 * math.pi, 3)
     return tuple(zip((0.6875, 0.375, 0.1875), pace.tolist(), phase.tolist(), strict=True))
 
 
-def texture_key(at: Moment, over_time: OverTime) -> int:
-    """The key of what is drawn: a new one for each frame if redrawn, one for the clip otherwise."""
+def texture_key(at: FrameContext, over_time: OverTime) -> int:
+    """Return the key of a texture: one for each frame if redrawn, one for the clip otherwise."""
     return at.key("texture") if over_time == "redrawn" else at.scene.key("texture")
 
 
-def drift(at: Moment, side: int, over_time: OverTime) -> tuple[int, int]:
-    """How far down and to the right the wind has carried a plane of this side, which is a torus; 0 unless it moves."""
+def drift(at: FrameContext, side: int, over_time: OverTime) -> tuple[int, int]:
+    """Return the cyclic displacement of a texture by the wind, down and right; 0 unless it moves."""
     if over_time != "moving":
         return 0, 0
     angle = _wind(at.scene.seed, at.scene.video_id, at.scene.name)
@@ -53,5 +53,5 @@ def drift(at: Moment, side: int, over_time: OverTime) -> tuple[int, int]:
 
 @lru_cache(64)
 def _wind(seed: int, *scene: Part) -> float:
-    """Where the wind of a clip blows."""
+    """Return the direction of the wind in a clip."""
     return float(rng_for(seed, *scene, "wind").uniform(0, 2 * math.pi))

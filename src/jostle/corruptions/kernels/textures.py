@@ -1,4 +1,4 @@
-"""Random fields and drawn textures: clouds, flakes, ice. All are made here, none is a picture from elsewhere.
+"""Random fields and generated textures: clouds, flakes, ice.
 
 A field is a function of a key and a size, so it can be drawn again anywhere; the few in use are kept.
 """
@@ -22,21 +22,21 @@ Plane = npt.NDArray[np.float32]  # (H, W)
 
 
 def normal_plane(height: int, width: int, key: int, mean: float, sd: float) -> Plane:
-    """Independent normal numbers."""
+    """Return a plane of independent normal numbers."""
     out = np.empty((height, width), np.float32)
     _fill(out, normals(mean, sd), np.uint64(key))
     return out
 
 
 def uniform_plane(height: int, width: int, key: int) -> Plane:
-    """Independent numbers, uniform in -1..1."""
+    """Return a plane of independent numbers, uniform in -1..1."""
     out = np.empty((height, width), np.float32)
     _fill(out, _uniforms(), np.uint64(key))
     return out
 
 
 def cloud(side: int, decay: float, key: int) -> Plane:
-    """A plasma cloud in 0..1 by diamond and square on a torus of `side` pixels, a power of two.
+    """Return a plasma cloud in 0..1 by diamond-square on a torus of `side` pixels, a power of two.
 
     The deviation added at each halving is uniform in +-w * w, where w starts at 100 and is divided by `decay`, as in
     Hendrycks and Dietterich (2019). Since it is a torus it can be moved without a seam.
@@ -46,7 +46,7 @@ def cloud(side: int, decay: float, key: int) -> Plane:
 
 
 def raw_cloud(side: int, decay: float, key: int) -> tuple[Plane, np.float32, np.float32]:
-    """The same before it is brought to 0..1: subtract the second and divide by the third where it is used."""
+    """Return an unscaled cloud, the value to subtract and the divisor that scale it to 0..1."""
     plane = np.empty((side, side), np.float32)
     _diamond_square(plane, np.float32(decay), np.uint64(key))
     low, high = plane.min(), plane.max()
@@ -54,17 +54,17 @@ def raw_cloud(side: int, decay: float, key: int) -> tuple[Plane, np.float32, np.
 
 
 def power_of_two(least: int) -> int:
-    """The smallest power of two that is not below `least`."""
+    """Return the smallest power of two that is not below `least`."""
     return 1 << max(least - 1, 1).bit_length()
 
 
-def covering_side(size: tuple[int, ...], asked: int | None) -> int:
-    """The side of a square cloud that covers a frame: the one asked for if it does, or else a power of two."""
-    return asked if asked and asked >= max(size) else power_of_two(max(size))
+def covering_side(size: tuple[int, ...], side: int | None) -> int:
+    """Return the side of a square cloud that covers a frame: `side` if it does, else a power of two."""
+    return side if side and side >= max(size) else power_of_two(max(size))
 
 
 def stretched(small: Plane, height: int, width: int, zoom: float) -> Plane:
-    """Bilinear enlargement on a grid that shares its corners, cut to size at the top left."""
+    """Enlarge bilinearly on a grid that shares its corners, cropped at the top left."""
     out = np.empty((height, width), np.float32)
     _stretch(small, out, *between_points(small.shape[0], height, zoom), *between_points(small.shape[1], width, zoom))
     return out
@@ -72,7 +72,7 @@ def stretched(small: Plane, height: int, width: int, zoom: float) -> Plane:
 
 @lru_cache(8)
 def between_points(size: int, length: int, zoom: float) -> tuple[Array, Plane]:
-    """For each place along an axis of an enlargement: the point before it, and how far it is on the way to the next."""
+    """Return for each position of an enlargement the point before it, and the share of the next."""
     enlarged = round(size * zoom)
     step = (size - 1) / (enlarged - 1) if enlarged > 1 else 0.0
     place = np.minimum(np.arange(length) * step, size - 1).astype(np.float32)
@@ -82,7 +82,7 @@ def between_points(size: int, length: int, zoom: float) -> tuple[Array, Plane]:
 
 @lru_cache(16)
 def normals(mean: float, sd: float) -> Plane:
-    """(65536,) the normal number that each value of 16 random bits stands for."""
+    """Return (65536,) the normal number for each value of 16 random bits."""
     return np.asarray(mean + sd * normal_quantiles().astype(np.float32), np.float32)
 
 
@@ -122,7 +122,7 @@ def _fill(out: Plane, values: Plane, key: np.uint64) -> None:
 @kernel
 def _between(out: Array, a: Array, b: Array, c: Array, d: Array, chance: Array, unit: np.float32, spread: np.float32,
              ) -> None:  # fmt: skip
-    """The means of four, each with its deviation."""
+    """Set points to the means of four neighbours plus a deviation."""
     for i in range(len(out)):
         mean = ((a[i] + b[i]) + (c[i] + d[i])) * np.float32(0.25)
         out[i] = mean + (np.float32(chance[i]) * unit - spread)
@@ -186,7 +186,7 @@ _ICE_SIZE = (480, 640)
 
 @lru_cache(ICE_TEXTURES)
 def ice(number: int) -> npt.NDArray[np.uint8]:
-    """One of five textures of frost on a pane, (480, 640, 3): feathers of ice over a thin, uneven film."""
+    """Generate one of five textures of frost, (480, 640, 3): feathers of ice over a thin, uneven film."""
     rng = rng_for(number, "ice")
     height, width = _ICE_SIZE
     side = power_of_two(width)
@@ -204,7 +204,7 @@ def ice(number: int) -> npt.NDArray[np.uint8]:
 
 @lru_cache(16)
 def ice_covering(number: int, height: int, width: int) -> npt.NDArray[np.uint8]:
-    """The same, large enough for a frame to begin at several places of it."""
+    """Return a frost texture large enough for a frame to begin at several positions."""
     texture = ice(number)
     scale = max(height / texture.shape[0], width / texture.shape[1], 1 / 1.1) * 1.1
     if scale == 1:

@@ -3,7 +3,7 @@
 Layouts:
 
 - `activity_net.v1-3.min.json` as its authors give it out (a thinned copy of it works as well);
-- TSP's `activitynet_v1-3_valid_*.csv` and `..._train_*.csv`, told by their columns;
+- TSP's `activitynet_v1-3_valid_*.csv` and `..._train_*.csv`, recognised by their columns;
 - BMN's `activitynet_annotations/anet_anno_action.json`, which has no subsets: `video_info_new.csv` beside it has.
 
 Videos are called `v_<id>` or by the id alone, whichever way the annotations spell it.
@@ -16,15 +16,15 @@ from pathlib import Path
 
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
-from jostle.datasets.layouts.segments import Segments, load
+from jostle.datasets.layouts.segments import SegmentsLayout, load
 from jostle.io.files.source import Source
-from jostle.io.files.tabular import csv_rows
+from jostle.io.files.tabular import read_csv_rows
 
 _ID = 11  # characters of an id of YouTube
 
 
 def bare_id(video_id: str) -> str:
-    """The id without the `v_` that file names have; an id may itself begin so.
+    """Return the id without the `v_` prefix of file names; an id may itself begin so.
 
     >>> bare_id("v_QOlSCBRmfWY"), bare_id("v_QOlSCBRmf")
     ('QOlSCBRmfWY', 'v_QOlSCBRmf')
@@ -33,16 +33,16 @@ def bare_id(video_id: str) -> str:
 
 
 def subsets_of_bmn(root: Path) -> Mapping[str, str]:
-    """The subset of each video in BMN's list of them, if it is there."""
+    """Return the subset of each video from BMN's list, if it exists."""
     for path in tree.named(tree.small_files(root), ["video_info*.csv"]):
         source = Source(path)
         if {"video", "subset"} <= set(source.header):
             video, subset = source.header.index("video"), source.header.index("subset")
-            return {bare_id(fields[video]): fields[subset] for _, fields in csv_rows(source)}
+            return {bare_id(fields[video]): fields[subset] for _, fields in read_csv_rows(source)}
     return {}
 
 
-LAYOUT = Segments(
+LAYOUT = SegmentsLayout(
     name="activitynet",
     title="ActivityNet 1.3",
     patterns=(
@@ -68,14 +68,14 @@ def activitynet(request: Request) -> Dataset:
 SUBSETS = ("training", "validation")
 _SPELLED = {"training": ("training", "train"), "validation": ("validation", "valid", "val")}
 
-HACS = Segments(
+HACS = SegmentsLayout(
     name="hacs",
     title="HACS Segments",
     patterns=("hacs_segments_v1.1.1.json", "hacs_segments*.json", "hacs*.json"),
     spelled=_SPELLED,
     core=bare_id,
 )
-FINEACTION = Segments(
+FINEACTION = SegmentsLayout(
     name="fineaction",
     title="FineAction",
     patterns=("annotations_gt.json", "fineaction*.json"),
@@ -91,5 +91,5 @@ def hacs(request: Request) -> Dataset:
 
 @dataset("fineaction", subsets=SUBSETS, on_disk=True, usual="validation")
 def fineaction(request: Request) -> Dataset:
-    """FineAction: 106 finely told classes of actions in untrimmed videos."""
+    """FineAction: 106 fine-grained classes of actions in untrimmed videos."""
     return load(request, FINEACTION)

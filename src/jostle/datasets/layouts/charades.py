@@ -13,7 +13,7 @@ from pathlib import Path
 from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
-from jostle.datasets.layouts.segments import Segments, load
+from jostle.datasets.layouts.segments import SegmentsLayout, load
 from jostle.errors import DataError
 from jostle.io.files.source import Source
 
@@ -21,23 +21,23 @@ _LINE = re.compile(r"(c\d{1,4}) (\S.*)", re.ASCII)
 
 
 def name_classes(truth: Truth, root: Path) -> Truth:
-    """The same with names for `c000` and so on, if the official list is in `root`."""
+    """Replace `c000` and so on by names, if the official list is in `root`."""
     lists = tree.named(tree.small_files(root), ["charades*classes.txt"])
     if not lists:
         return truth
     names = {}
     for line, text in enumerate(Source(lists[0]).lines, 1):
-        found = _LINE.fullmatch(text.strip())
-        if found is None:
+        matches = _LINE.fullmatch(text.strip())
+        if matches is None:
             raise DataError(f"{lists[0]}: line {line} is {text[:60]!r}, not 'c000 name'", fault="F39")
-        names[found[1]] = found[2]
+        names[matches[1]] = matches[2]
     lacking = [code for code in truth.classes if code not in names]
     if lacking:
         raise DataError(f"{lists[0]}: class {lacking[0]} is not in the list of {len(names)}", fault="F36")
     return replace(truth, classes=tuple(names[code] for code in truth.classes))
 
 
-LAYOUT = Segments(
+LAYOUT = SegmentsLayout(
     name="charades",
     title="Charades",
     patterns=("charades_v1_train.csv", "charades_v1_test.csv", "charades*.csv"),

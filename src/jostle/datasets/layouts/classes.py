@@ -15,7 +15,7 @@ from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import DataError
 from jostle.io.files.source import Source
 from jostle.io.files.text import describe, read_json
-from jostle.io.files.video_ids import listing, shown
+from jostle.io.files.video_ids import join_names, quote_name
 
 _NUMBERED = re.compile(r"(\d{1,6})[\s,]+(\S.*)", re.ASCII)
 _NUMBER = re.compile(r"\d{1,6}", re.ASCII)
@@ -25,7 +25,7 @@ MAX_CLASSES = 1_000_000  # a number without a name makes room for all below it
 
 
 def class_key(name: str) -> str:
-    """What the spellings of a class have in common: its letters and digits.
+    """Return the letters and digits of a class name, which its spellings share.
 
     >>> class_key("massaging_person's_head") == class_key("massaging person's head")
     True
@@ -36,7 +36,7 @@ def class_key(name: str) -> str:
 
 
 def read_numbers(path: Path) -> dict[int, str]:
-    """A list of classes, by number: lines `name` (from 0), `number name` or `number,name`, or JSON `{name: number}`.
+    """Read class numbers: lines `name` (from 0), `number name` or `number,name`, or JSON `{name: number}`.
 
     Raises:
         DataError: F36 if a number or a name stands there twice, or the file is no such list.
@@ -47,9 +47,9 @@ def read_numbers(path: Path) -> dict[int, str]:
     else:
         lines = [text for line in source.lines if (text := line.strip())]
         lines = lines[1:] if lines and _HEADER.fullmatch(lines[0]) else lines
-        found = [_NUMBERED.fullmatch(line) for line in lines]
-        if all(found):
-            pairs = [(int(match[1]), match[2].strip('"')) for match in found if match]
+        result = [_NUMBERED.fullmatch(line) for line in lines]
+        if all(result):
+            pairs = [(int(match[1]), match[2].strip('"')) for match in result if match]
         else:
             pairs = [(number, line.strip('"')) for number, line in enumerate(lines)]
     numbers = dict(pairs)
@@ -63,11 +63,11 @@ def _json_number(path: Path, name: str, number: object) -> int:
         return int(number)
     if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < MAX_CLASSES:
         return number
-    raise DataError(f"{path}: class {shown(name)} has {describe(number)}, not a number", fault="F36")
+    raise DataError(f"{path}: class {quote_name(name)} has {describe(number)}, not a number", fault="F36")
 
 
 def read_names(path: Path) -> tuple[str, ...]:
-    """A list of classes in the order of their numbers, which must begin at 0 or 1 and leave none out."""
+    """Read class names in the order of their numbers, which must begin at 0 or 1 without gaps."""
     numbers = read_numbers(path)
     first = min(numbers)
     if first not in (0, 1) or sorted(numbers) != list(range(first, first + len(numbers))):
@@ -76,13 +76,13 @@ def read_names(path: Path) -> tuple[str, ...]:
 
 
 def shipped_names(name: str) -> tuple[str, ...]:
-    """A list of classes that comes with jostle; lines that begin with `#` say where it is from."""
+    """Read a bundled list of classes; lines that begin with `#` state its origin."""
     text = files("jostle.datasets.layouts").joinpath(name).read_text("utf-8")
     return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
 def in_order(labels: VideoLabels, names: Sequence[str] | None, where: object) -> VideoLabels:
-    """Labels whose class numbers are those of the data set, with every class of it in the list.
+    """Renumber labels by the class list of the data set.
 
     Args:
         names: the classes in order; if None, names go by the alphabet, and numbers stay without a name.
@@ -111,7 +111,7 @@ def in_order(labels: VideoLabels, names: Sequence[str] | None, where: object) ->
             near = difflib.get_close_matches(strange[0], order, n=1, cutoff=0.0)
             raise DataError(
                 f"{where}: {len(strange)} class(es) are not in the list of {len(order)}: "
-                f"{listing(map(shown, strange))}; the nearest to the first is {near[0] if near else 'none'}",
+                f"{join_names(map(quote_name, strange))}; the nearest to the first is {near[0] if near else 'none'}",
                 fault="F35",
             )
         places = [known[class_key(name)] for name in labels.classes]
@@ -124,23 +124,23 @@ def in_order(labels: VideoLabels, names: Sequence[str] | None, where: object) ->
 
 
 def only_classes(labels: VideoLabels, names: Iterable[str], where: object) -> VideoLabels:
-    """The videos of some classes only, which become the whole list, in its order.
+    """Keep the videos of some classes, which become the class list, in its order.
 
     Raises:
         DataError: if labels are numbers without names, or none is of these classes.
     """
-    wanted = list(names)
+    key_order = list(names)
     if labels.numbered:
         raise DataError(
-            f"{where}: it gives class numbers, of which {len(wanted)} classes cannot be picked by name; "
+            f"{where}: it gives class numbers, of which {len(key_order)} classes cannot be picked by name; "
             "put the list of classes beside it (classes.txt)",
             fault="F45",
         )
-    keys: Mapping[str, int] = {class_key(name): place for place, name in enumerate(wanted)}
+    keys: Mapping[str, int] = {class_key(name): place for place, name in enumerate(key_order)}
     places = np.array([keys.get(class_key(name), -1) for name in labels.classes], np.int32)[labels.label]
     rows = places >= 0
-    kept = sorted({int(video) for video in labels.video[rows]})
-    if not kept:
-        raise DataError(f"{where}: no video is of one of the {len(wanted)} classes; check the list", fault="F35")
-    own = replace(labels, classes=tuple(wanted), video=labels.video[rows], label=places[rows])
-    return own.of_videos([labels.videos[video] for video in kept])
+    row_numbers = sorted({int(video) for video in labels.video[rows]})
+    if not row_numbers:
+        raise DataError(f"{where}: no video is of one of the {len(key_order)} classes; check the list", fault="F35")
+    own = replace(labels, classes=tuple(key_order), video=labels.video[rows], label=places[rows])
+    return own.of_videos([labels.videos[video] for video in row_numbers])

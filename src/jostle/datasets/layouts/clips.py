@@ -1,4 +1,4 @@
-"""Data sets with one class a clip: a list of clips is found and read, or the folders are the classes."""
+"""Loader of data sets with one class a clip, from a list of clips or from folders named after classes."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.classes import in_order, only_classes, read_names
-from jostle.datasets.layouts.matching import Videos
+from jostle.datasets.layouts.matching import VideoIndex
 from jostle.errors import DataError
-from jostle.io.files.format import recognised
+from jostle.io.files.format import recognise_format
 from jostle.io.files.label_list import LabelList
 from jostle.io.files.source import Source
-from jostle.io.files.tabular import csv_rows
+from jostle.io.files.tabular import read_csv_rows
 
 CLASS_LISTS = ("classind.txt", "class*.txt", "*label_map*.txt", "*labels.csv", "*classnames.json", "*labels.json")
 
 
 @dataclass(frozen=True)
-class Clips:
-    """How a data set of clips lies on disk.
+class ClipsLayout:
+    """Layout of a data set of clips on disk.
 
     Attributes:
-        name: as the shelf has it.
-        title: as messages say it.
+        name: registered name.
+        title: name in messages.
         patterns: names of lists in lower case, the best first; `{s}` stands for any word for the subset.
         read: how such a list is read, given its path and the subset.
         class_lists: names of lists of classes in lower case, the best first.
-        classes: the classes that are kept, in their order; all if None.
-        by_folder: whether folders named after classes do, where there is no list.
+        classes: the classes to keep, in their order; all if None.
+        by_folder: whether folders named after classes replace a missing list.
         core: the part of an id that its spellings share.
-        count: how many classes the data set has; 0 if that is open.
-        all_listed: whether a video that is not in the list is worth a word; not where all subsets share a folder.
+        count: number of classes; 0 if it is open.
+        all_listed: whether to report videos that are not in the list; not if all subsets share a folder.
     """
 
     name: str
@@ -49,59 +49,59 @@ class Clips:
     all_listed: bool = True
 
 
-def load(request: Request, layout: Clips) -> Dataset:
-    """The subset asked for, as a list or the folders of a data set give it."""
+def load(request: Request, layout: ClipsLayout) -> Dataset:
+    """Load the requested subset from a list or from the folders of a data set."""
     root = request.root
     tree.check_root(root, layout.title)
     files = tree.small_files(root)
-    place = request.annotations or listed(files, layout, request.subset)
+    place = request.annotations or find_list(files, layout, request.subset)
     if place is None and not layout.by_folder:
-        raise tree.no_annotations(root, layout.title, patterns_of(layout, request.subset, shortest=True))
-    videos = Videos(root)
+        raise tree.no_annotations(root, layout.title, subset_patterns(layout, request.subset, shortest=True))
+    videos = VideoIndex(root)
     labels = layout.read(place, request.subset) if place else from_folders(videos, request.subset)
     if labels is None:
-        looked_for = (*patterns_of(layout, request.subset, shortest=True), "folders named after classes")
-        raise tree.no_annotations(root, layout.title, looked_for)
-    return finished(request, layout, videos, labels, place)
+        expected = (*subset_patterns(layout, request.subset, shortest=True), "folders named after classes")
+        raise tree.no_annotations(root, layout.title, expected)
+    return build_dataset(request, layout, videos, labels, place)
 
 
 def read_clips(path: Path, subset: str) -> VideoLabels:
-    """The labels in a list of any known format; where it names subsets, those of the subset only."""
+    """Read labels from a list of any known format, restricted to the subset if it names subsets."""
     source = Source(path)
-    _, format, _ = recognised(source, "labels")
+    _, format, _ = recognise_format(source, "labels")
     assert format.read_labels is not None
     words = tree.SUBSET_WORDS.get(subset, (subset,))
-    named = subsets_of(source)
+    named = read_subsets(source)
     fitting = next((name for name in named if name.casefold() in words), subset)
     return format.read_labels(source, fitting if named else None)
 
 
-def subsets_of(source: Source) -> tuple[str, ...]:
-    """The subsets that a list of labels names, as it spells them."""
+def read_subsets(source: Source) -> tuple[str, ...]:
+    """Return the subsets that a list of labels names, as it spells them."""
     if source.is_json:
         entries = source.plain_document.get("database")
-        found = [entry.get("subset") for entry in entries.values() if isinstance(entry, dict)] if entries else []
+        names = [entry.get("subset") for entry in entries.values() if isinstance(entry, dict)] if entries else []
     else:
         place = source.header.index("split") if "split" in source.header else None
-        found = [] if place is None else [fields[place] for _, fields in csv_rows(source)]
-    return tuple(dict.fromkeys(name for name in found if isinstance(name, str) and name))
+        names = [] if place is None else [fields[place] for _, fields in read_csv_rows(source)]
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
-def finished(
+def build_dataset(
     request: Request,
-    layout: Clips,
-    videos: Videos,
+    layout: ClipsLayout,
+    videos: VideoIndex,
     labels: VideoLabels,
     place: Path | None,
     known: Sequence[str] = (),
     names: Sequence[str] | None = None,
 ) -> Dataset:
-    """The data set: classes in order, and the file of each clip.
+    """Build the data set: classes in order, and the file of each clip.
 
     Args:
-        place: where the labels were read, or None for folders.
+        place: path of the labels, or None for folders.
         known: ids of the other subsets.
-        names: the classes in their order, where they are known; otherwise a list of them is looked for.
+        names: the classes in their order, where they are known; otherwise a list of them is searched for.
     """
     root, where = request.root, place or request.root
     if names is None and (labels.numbered or layout.classes is None):
@@ -136,43 +136,43 @@ def finished(
     )
 
 
-def patterns_of(layout: Clips, subset: str, *, shortest: bool = False) -> tuple[str, ...]:
-    """The patterns of a subset, one for each word for it, or for the shortest only."""
+def subset_patterns(layout: ClipsLayout, subset: str, *, shortest: bool = False) -> tuple[str, ...]:
+    """Return the patterns of a subset, one for each synonym, or for the shortest only."""
     words = tree.SUBSET_WORDS.get(subset, (subset,))
     words = (min(words, key=len),) if shortest else words
     return tuple(dict.fromkeys(pattern.replace("{s}", word) for pattern in layout.patterns for word in words))
 
 
-def listed(files: Sequence[Path], layout: Clips, subset: str) -> Path | None:
-    """The list of a subset, or None; of several that are as good, nothing is guessed."""
-    for pattern in patterns_of(layout, subset):
-        found = [file for file in tree.named(files, [pattern]) if tree.subset_named(file.name) in ("", subset)]
-        if place := tree.only_one(found, layout.title):
+def find_list(files: Sequence[Path], layout: ClipsLayout, subset: str) -> Path | None:
+    """Find the list of a subset, or None; several equally good ones are an error."""
+    for pattern in subset_patterns(layout, subset):
+        candidates = [file for file in tree.named(files, [pattern]) if tree.subset_named(file.name) in ("", subset)]
+        if place := tree.only_one(candidates, layout.title):
             return place
     return None
 
 
-def class_names(files: Sequence[Path], layout: Clips) -> tuple[str, ...] | None:
-    """The classes that a list in the folder gives, in their order, or None if there is no such list."""
-    found = tree.named(files, layout.class_lists)
-    return read_names(found[0]) if found else None
+def class_names(files: Sequence[Path], layout: ClipsLayout) -> tuple[str, ...] | None:
+    """Read the class list in the folder, or return None if there is none."""
+    lists = tree.named(files, layout.class_lists)
+    return read_names(lists[0]) if lists else None
 
 
-def from_folders(videos: Videos, subset: str) -> VideoLabels | None:
-    """The class of each clip by the folder it lies in, or None if no video lies in one.
+def from_folders(videos: VideoIndex, subset: str) -> VideoLabels | None:
+    """Label each clip by its folder; None if no video lies in a folder.
 
-    If some folder is named after a subset, only clips below that of the subset asked for count.
+    If some folder is named after a subset, only clips below that of the requested subset count.
     """
     root = videos.root
     parts = {path: tree.subset_of_path(path, root) for path in videos.paths}
-    there = sorted({part for part in parts.values() if part})
-    if there and subset not in there:
+    subsets = sorted({part for part in parts.values() if part})
+    if subsets and subset not in subsets:
         raise DataError(
-            f"{root}: no videos of the subset {subset!r}; there are folders of {', '.join(there)}", fault="F29"
+            f"{root}: no videos of the subset {subset!r}; there are folders of {', '.join(subsets)}", fault="F29"
         )
-    made, count = LabelList(root), 0
+    labels, count = LabelList(root), 0
     for path, part in parts.items():
-        if path.parent != root and part == (subset if there else "") and not tree.is_plain_folder(path.parent.name):
-            made.add(path.relative_to(root).as_posix(), [path.parent.name])
+        if path.parent != root and part == (subset if subsets else "") and not tree.is_plain_folder(path.parent.name):
+            labels.add(path.relative_to(root).as_posix(), [path.parent.name])
             count += 1
-    return made.finish(are_paths=True) if count else None
+    return labels.finish(are_paths=True) if count else None

@@ -1,4 +1,4 @@
-"""Diving48: dives that only their order of movements tells apart, 48 classes.
+"""Diving48: competitive dives of 48 classes that differ only in the order of movements.
 
 `Diving48_V2_train.json` and `Diving48_V2_test.json`, lists of `{"vid_name", "label", "start_frame", "end_frame"}`;
 `Diving48_vocab.json`, a list in the order of the classes, names them where it is there. Dives are `<vid_name>.mp4`, or
@@ -13,7 +13,7 @@ from typing import Any
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
-from jostle.datasets.layouts.clips import Clips, load
+from jostle.datasets.layouts.clips import ClipsLayout, load
 from jostle.errors import DataError
 from jostle.io.files.label_list import LabelList
 from jostle.io.files.text import describe, parse_json, read_text
@@ -24,21 +24,21 @@ _MOST = 1000
 
 def _list(path: Path) -> list[Any]:
     # The reader of JSON takes objects only, so that the list is handed to it inside one.
-    found = parse_json(f'{{"list": {read_text(path)}}}', path)["list"]
-    if not isinstance(found, list):
-        raise DataError(f"{path}: holds {describe(found)}, not a list", fault="F28")
-    return found
+    files = parse_json(f'{{"list": {read_text(path)}}}', path)["list"]
+    if not isinstance(files, list):
+        raise DataError(f"{path}: holds {describe(files)}, not a list", fault="F28")
+    return files
 
 
 def read_dives(path: Path, subset: str) -> VideoLabels:
-    """The class of each dive; names come from the vocabulary beside the list."""
+    """Read the class of each dive; names come from the vocabulary beside the list."""
     vocabulary = tree.named(tree.small_files(path.parent, 0), [_VOCABULARY])
     names = (
         ["-".join(entry) if isinstance(entry, list) else str(entry) for entry in _list(vocabulary[0])]
         if (vocabulary)
         else []
     )
-    made = LabelList(path, numbered=not names)
+    labels = LabelList(path, numbered=not names)
     for place, entry in enumerate(_list(path)):
         video, label = (entry.get("vid_name"), entry.get("label")) if isinstance(entry, dict) else (None, None)
         if not isinstance(video, str) or type(label) is not int or not 0 <= label < (len(names) or _MOST):
@@ -46,11 +46,11 @@ def read_dives(path: Path, subset: str) -> VideoLabels:
                 f"{path}: entry {place} is {describe(entry)}, without a 'vid_name' and a 'label' of the vocabulary",
                 fault="F28",
             )
-        made.add(video, [names[label] if names else str(label)])
-    return made.finish(are_paths=False)
+        labels.add(video, [names[label] if names else str(label)])
+    return labels.finish(are_paths=False)
 
 
-LAYOUT = Clips(
+LAYOUT = ClipsLayout(
     name="diving48",
     title="Diving48",
     patterns=("diving48_v2_{s}.json", "diving48_{s}.json", "diving48*{s}*.json"),

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.layouts.segments import Segments, load
+from jostle.datasets.layouts.segments import SegmentsLayout, load
 
-LAYOUT = Segments(
+LAYOUT = SegmentsLayout(
     name="ego4d-moments",
     title="Ego4D Moments Queries",
     patterns=("moments_train.json", "moments_val.json", "moments_*.json", "ego4d*moments*.json"),

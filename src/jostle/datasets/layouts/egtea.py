@@ -13,8 +13,8 @@ from pathlib import Path
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
-from jostle.datasets.layouts.clips import Clips, finished
-from jostle.datasets.layouts.matching import Videos
+from jostle.datasets.layouts.clips import ClipsLayout, build_dataset
+from jostle.datasets.layouts.matching import VideoIndex
 from jostle.datasets.layouts.ucf101 import SUBSETS, part_and_split
 from jostle.errors import DataError
 from jostle.io.files.label_list import LabelList
@@ -22,32 +22,32 @@ from jostle.io.files.source import Source
 
 _LINE = re.compile(r"(\S+)\s+(\d{1,4})(\s+\d{1,4})+", re.ASCII)
 _NAMED = re.compile(r"(\S.*?)\s+(\d{1,4})", re.ASCII)
-_LAYOUT = Clips(name="egtea", title="EGTEA Gaze+", patterns=(), class_lists=(), by_folder=False, all_listed=False)
+_LAYOUT = ClipsLayout(name="egtea", title="EGTEA Gaze+", patterns=(), class_lists=(), by_folder=False, all_listed=False)
 
 
 def read_split(path: Path, names: dict[int, str]) -> VideoLabels:
-    """The clips of a split and their actions, by name where the names are known."""
-    made = LabelList(path, numbered=not names)
+    """Read the clips of a split and their actions, by name if the names are known."""
+    labels = LabelList(path, numbered=not names)
     for line, text in enumerate(Source(path).lines, 1):
         if not text.strip():
             continue
-        found = _LINE.fullmatch(text.strip())
-        if found is None or int(found[2]) < 1:
+        match = _LINE.fullmatch(text.strip())
+        if match is None or int(match[2]) < 1:
             raise DataError(f"{path}: line {line} is {text[:60]!r}, not a clip and numbers of its action", fault="F39")
-        number = int(found[2])
+        number = int(match[2])
         if names and number not in names:
             raise DataError(f"{path}: line {line}: action {number} is not in the list of {len(names)}", fault="F36")
-        made.add(found[1], [names[number] if names else str(number - 1)])
-    return made.finish(are_paths=False)
+        labels.add(match[1], [names[number] if names else str(number - 1)])
+    return labels.finish(are_paths=False)
 
 
 def _actions(files: list[Path]) -> dict[int, str]:
-    found = tree.named(files, ["action_idx.txt"])
+    matches = tree.named(files, ["action_idx.txt"])
     names = {}
-    for line, text in enumerate(Source(found[0]).lines if found else [], 1):
+    for line, text in enumerate(Source(matches[0]).lines if matches else [], 1):
         match = _NAMED.fullmatch(text.strip())
         if match is None:
-            raise DataError(f"{found[0]}: line {line} is {text[:60]!r}, not an action and its number", fault="F39")
+            raise DataError(f"{matches[0]}: line {line} is {text[:60]!r}, not an action and its number", fault="F39")
         names[int(match[2])] = match[1]
     return names
 
@@ -62,4 +62,4 @@ def egtea(request: Request) -> Dataset:
     place = request.annotations or next(iter(tree.named(files, [name])), None)
     if place is None:
         raise tree.no_annotations(request.root, _LAYOUT.title, (name,))
-    return finished(request, _LAYOUT, Videos(request.root), read_split(place, _actions(files)), place)
+    return build_dataset(request, _LAYOUT, VideoIndex(request.root), read_split(place, _actions(files)), place)

@@ -17,11 +17,11 @@ import numpy as np
 from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
-from jostle.datasets.layouts.segments import Segments, load
+from jostle.datasets.layouts.segments import SegmentsLayout, load
 from jostle.errors import DataError
 from jostle.io.files.format import formats
 from jostle.io.files.source import Source
-from jostle.io.files.tabular import csv_rows, needed_number
+from jostle.io.files.tabular import read_csv_rows, require_number
 
 SUBSETS = ("training", "validation")
 Word = Literal["verb", "noun"]
@@ -49,14 +49,14 @@ def _columns(path: Path, first: str, second: str) -> list[tuple[str, str]]:
     if not {first, second} <= set(source.header):
         raise DataError(f"{path}: line 1: no columns {first!r} and {second!r}; fetch it again", fault="F28")
     a, b = source.header.index(first), source.header.index(second)
-    rows = [(line, fields[a].strip(), fields[b].strip()) for line, fields in csv_rows(source)]
+    rows = [(line, fields[a].strip(), fields[b].strip()) for line, fields in read_csv_rows(source)]
     for line, key, value in rows:
-        needed_number(source, line, first if second == "key" else second, key if second == "key" else value)
+        require_number(source, line, first if second == "key" else second, key if second == "key" else value)
     return [(key, value) for _, key, value in rows]
 
 
-def _layout(word: Word) -> Segments:
-    return Segments(
+def _layout(word: Word) -> SegmentsLayout:
+    return SegmentsLayout(
         name=f"epic-kitchens-{word}s",
         title="EPIC-KITCHENS-100",
         patterns=("epic_100_train.csv", "epic_100_validation.csv", "epic*100*.csv"),

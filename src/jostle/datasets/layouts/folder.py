@@ -1,6 +1,6 @@
-"""Anyone's own folder, with no code: videos, and beside them whatever says what is in them.
+"""Data set from a user's own folder: videos, and annotations in any known format.
 
-What is there decides, the first found being taken:
+The first of these that exists is used:
 
 - `pmsets.json` and `labels.json`: sets of frames, see `similar_frames`;
 - one file of annotations in any format jostle reads: segments make the folder a set for detection, classes of whole
@@ -22,31 +22,31 @@ from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Annotations, Dataset, Request, dataset
 from jostle.datasets.layouts import tree
-from jostle.datasets.layouts.clips import Clips, finished, from_folders, subsets_of
-from jostle.datasets.layouts.matching import Videos
+from jostle.datasets.layouts.clips import ClipsLayout, build_dataset, from_folders, read_subsets
+from jostle.datasets.layouts.matching import VideoIndex
 from jostle.datasets.layouts.similar_frames import SETS, load_frames
 from jostle.errors import DataError
-from jostle.io.files.format import recognised
+from jostle.io.files.format import recognise_format
 from jostle.io.files.label_list import LabelList
 from jostle.io.files.source import Source
-from jostle.io.files.tabular import csv_rows
+from jostle.io.files.tabular import read_csv_rows
 from jostle.io.files.text import describe, parse_json
-from jostle.io.files.truth_table import Wanted
-from jostle.io.files.video_ids import normal_id
+from jostle.io.files.truth_table import TruthOptions
+from jostle.io.files.video_ids import normalize_id
 
 TITLE = "your own videos"
 EVERYTHING = "all"
 _VIDEO = ("file_name", "filename", "path", "video", "video_id", "video_name", "id")
 _LABEL = ("label", "class", "category", "action", "class_name")
 _SUBSET = ("split", "subset")
-_DEPTH = 1  # folders below the root in which annotations are looked for
+_DEPTH = 1  # depth of folders below the root to search for annotations
 _NO_ANNOTATIONS = ("class*.txt", "*label_map*", "readme*", "licen?e*", "requirements*", "jostle*.json")
-_LAYOUT = Clips(name="folder", title=TITLE, patterns=(), class_lists=("class*.txt", "*label_map*.txt"))
+_LAYOUT = ClipsLayout(name="folder", title=TITLE, patterns=(), class_lists=("class*.txt", "*label_map*.txt"))
 
 
 @dataclass(frozen=True)
-class _Own:
-    """A file of annotations that can be read: its subsets, and a function that reads one, or all if None."""
+class _AnnotationFile:
+    """A readable annotation file: its subsets, and a function that reads one, or all if None."""
 
     path: Path
     subsets: tuple[str, ...]
@@ -62,18 +62,18 @@ def folder(request: Request) -> Dataset:
     if request.annotations is None and tree.named(files, SETS):
         return load_frames(_for(request, EVERYTHING), "folder", TITLE)
     if request.annotations is not None:
-        own = [_needed(request.annotations)]
+        own = [_require_annotations(request.annotations)]
     else:
         known = set(tree.named(files, _NO_ANNOTATIONS))
-        own = [found for file in files if file not in known and (found := _opened(file))]
+        own = [annotations for file in files if file not in known and (annotations := _open_annotations(file))]
     if not own:
         return _by_folders(request)
-    chosen, asked, spelled = _chosen(request, own)
-    annotated = chosen.read(asked)
-    videos = Videos(root)
-    wanted = _for(request, spelled)
+    chosen, subset_name, spelled = _choose(request, own)
+    annotated = chosen.read(subset_name)
+    videos = VideoIndex(root)
+    resolved = _for(request, spelled)
     if isinstance(annotated, VideoLabels):
-        return finished(wanted, _LAYOUT, videos, annotated, chosen.path, _ids(chosen.read(None)))
+        return build_dataset(resolved, _LAYOUT, videos, annotated, chosen.path, _ids(chosen.read(None)))
     assert isinstance(annotated, Truth)
     subset = tree.subset_named(spelled)
     matched = videos.match(annotated.videos, subset=subset, known=_ids(chosen.read(None)))
@@ -99,32 +99,32 @@ def _ids(annotated: Annotations) -> list[str]:
 
 
 def _by_folders(request: Request) -> Dataset:
-    videos = Videos(request.root)
+    videos = VideoIndex(request.root)
     there = sorted({part for path in videos.paths if (part := tree.subset_of_path(path, request.root))})
-    subset = _pick(request, there, request.root) if there else _undivided(request, request.root)
+    subset = _pick(request, there, request.root) if there else _whole_subset(request, request.root)
     labels = from_folders(videos, subset)
     if labels is None:
         raise tree.no_annotations(request.root, TITLE, ("one JSON or CSV file", "folders named after classes"))
-    return finished(_for(request, subset), _LAYOUT, videos, labels, None)
+    return build_dataset(_for(request, subset), _LAYOUT, videos, labels, None)
 
 
-def _chosen(request: Request, own: list[_Own]) -> tuple[_Own, str | None, str]:
-    """The file, the subset to read from it, and what that subset is called."""
+def _choose(request: Request, own: list[_AnnotationFile]) -> tuple[_AnnotationFile, str | None, str]:
+    """Return the file, the subset to read from it, and the name of that subset."""
     by_name = {tree.subset_named(one.path.name): one for one in own}
     if len(own) > 1 and (len(by_name) < len(own) or "" in by_name):
         tree.only_one([one.path for one in own], TITLE)
-        return _chosen(request, own[:1])
+        return _choose(request, own[:1])
     if len(own) == 1 and own[0].subsets:
         subset = _pick(request, own[0].subsets, own[0].path)
         return own[0], subset, subset
     if "" not in by_name:
         subset = _pick(request, sorted(by_name), request.root)
         return by_name[subset], None, subset
-    return own[0], None, _undivided(request, own[0].path)
+    return own[0], None, _whole_subset(request, own[0].path)
 
 
-def _undivided(request: Request, where: Path) -> str:
-    """What the whole is called, where nothing says which subset a video is in."""
+def _whole_subset(request: Request, where: Path) -> str:
+    """Return the name of the whole set, for annotations without subsets."""
     if request.subset not in ("", EVERYTHING):
         raise DataError(
             f"{where}: it has no subsets, so there is no {request.subset!r}; leave the subset out, or add a column "
@@ -135,59 +135,59 @@ def _undivided(request: Request, where: Path) -> str:
 
 
 def _pick(request: Request, there: list[str] | tuple[str, ...], where: Path) -> str:
-    """The subset asked for, in whatever word for it; if none is, the one that results are given for."""
+    """Return the requested subset by any of its names; the default is test, then validation."""
     meant = {tree.subset_named(name) or name.casefold(): name for name in there}
-    asked = [request.subset] if request.subset else ["test", "validation"]
-    for name in asked:
+    names = [request.subset] if request.subset else ["test", "validation"]
+    for name in names:
         exact = next((one for one in there if one.casefold() == name.casefold()), None)
-        found = exact or meant.get(tree.subset_named(name) or name.casefold())
-        if found is not None:
-            return found
+        match = exact or meant.get(tree.subset_named(name) or name.casefold())
+        if match is not None:
+            return match
     raise DataError(
         f"{where}: no subset {request.subset or 'test or validation'!r}; it has {', '.join(there)}; name one of them",
         fault="F29",
     )
 
 
-def _needed(path: Path) -> _Own:
-    found = _opened(path)
-    if found is None:
+def _require_annotations(path: Path) -> _AnnotationFile:
+    annotations = _open_annotations(path)
+    if annotations is None:
         raise DataError(
             f"{path}: not annotations: neither segments nor classes of videos; a table needs a header such as "
             "file_name,label or video_id,t_start,t_end,label",
             fault="F28",
         )
-    return found
+    return annotations
 
 
-def _opened(path: Path) -> _Own | None:
-    """The file as annotations, or None if it is something else; a broken one is an error."""
+def _open_annotations(path: Path) -> _AnnotationFile | None:
+    """Open a file as annotations, or return None if it is something else; a broken one is an error."""
     source = Source(path)
     rows = _table(source)
     if rows is not None:
         table = list(rows)
         subsets = tuple(dict.fromkeys(subset for _, _, subset in table if subset))
-        return _Own(path, subsets, lambda subset: _labelled(path, table, subset))
+        return _AnnotationFile(path, subsets, lambda subset: _labelled(path, table, subset))
     try:
-        name, format, likeness = recognised(source)
+        name, format, match = recognise_format(source)
     except DataError as error:
         if error.fault == "F28":
             return None
         raise
-    if likeness.kind == "predictions" or name == "activitynet-labels":
-        return None  # what a model said of the videos
-    if likeness.kind == "labels":
+    if match.kind == "predictions" or name == "activitynet-labels":
+        return None  # predictions of a model
+    if match.kind == "labels":
         read_labels = format.read_labels
         assert read_labels is not None
-        return _Own(path, subsets_of(source), lambda subset: read_labels(source, subset))
+        return _AnnotationFile(path, read_subsets(source), lambda subset: read_labels(source, subset))
     read = format.read_truth
     assert read is not None
-    named = tuple(dict.fromkeys(name for name in read(source, Wanted()).subsets if name))
-    return _Own(path, named, lambda subset: read(source, Wanted(subset=subset)))
+    named = tuple(dict.fromkeys(name for name in read(source, TruthOptions()).subsets if name))
+    return _AnnotationFile(path, named, lambda subset: read(source, TruthOptions(subset=subset)))
 
 
 def _table(source: Source) -> Iterator[tuple[str, str, str]] | None:
-    """(video, class, subset) of each row, or None if the file is no table of classes."""
+    """Return (video, class, subset) of each row, or None if the file is not a table of classes."""
     if source.is_folder:
         return None
     if source.path.name.lower().removesuffix(".gz").endswith(".jsonl"):
@@ -205,7 +205,7 @@ def _table(source: Source) -> Iterator[tuple[str, str, str]] | None:
     times = {"t_start", "start", "begin", "t-start", "time_start"} & set(header)
     if video is None or label is None or times:
         return None
-    return ((row[video], row[label], row[subset] if subset is not None else "") for _, row in csv_rows(source))
+    return ((row[video], row[label], row[subset] if subset is not None else "") for _, row in read_csv_rows(source))
 
 
 def _rows_of_objects(path: Path, objects: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
@@ -219,10 +219,10 @@ def _rows_of_objects(path: Path, objects: list[dict[str, Any]]) -> Iterator[tupl
 
 
 def _labelled(path: Path, table: list[tuple[str, str, str]], subset: str | None) -> VideoLabels:
-    made = LabelList(path)
+    labels = LabelList(path)
     for video, label, own in table:
         if not video.strip() or not label.strip():
             raise DataError(f"{path}: the row of {video!r} has no video or no class; fill it in", fault="F45")
         if subset is None or own.casefold() == subset.casefold():
-            made.add(normal_id(video.strip()), [label.strip()])
-    return made.finish(are_paths=True)
+            labels.add(normalize_id(video.strip()), [label.strip()])
+    return labels.finish(are_paths=True)

@@ -10,26 +10,26 @@ from pathlib import Path
 
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.layouts.clips import Clips, load
+from jostle.datasets.layouts.clips import ClipsLayout, load
 from jostle.errors import DataError
 from jostle.io.files.label_list import LabelList
 from jostle.io.files.source import Source
 
 
 def read_gestures(path: Path, subset: str) -> VideoLabels:
-    """The class of each video in a list `id;class`."""
-    made = LabelList(path)
+    """Read the class of each video from a list `id;class`."""
+    labels = LabelList(path)
     for line, text in enumerate(Source(path).lines, 1):
         if not text.strip():
             continue
         video, _, label = (part.strip() for part in text.partition(";"))
         if not video or not label:
             raise DataError(f"{path}: line {line} is {text[:60]!r}, not 'id;class'; the test set has none", fault="F39")
-        made.add(video, [label])
-    return made.finish(are_paths=False)
+        labels.add(video, [label])
+    return labels.finish(are_paths=False)
 
 
-LAYOUT = Clips(
+LAYOUT = ClipsLayout(
     name="jester",
     title="Jester",
     patterns=("jester-v1-{s}.csv", "jester*{s}*.csv"),

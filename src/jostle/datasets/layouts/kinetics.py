@@ -1,6 +1,6 @@
 """Kinetics-400 and its half, Mini Kinetics of 200 classes: clips of ten seconds from YouTube, one action each.
 
-Layouts, told by what is there, the first found being taken:
+Layouts, of which the first that exists is used:
 
 - the official CSV `label,youtube_id,time_start,time_end,split` (`kinetics-400_val.csv`, `val.csv`, `validate.csv`);
 - a list `path number` of mmaction2, SlowFast or TimeSformer (`kinetics400_val_list_videos.txt`, `val.csv`), with a
@@ -18,14 +18,14 @@ from dataclasses import replace
 
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts.classes import shipped_names
-from jostle.datasets.layouts.clips import Clips, load
+from jostle.datasets.layouts.clips import ClipsLayout, load
 
 _TIMES = re.compile(r"_\d{6}_\d{6}\Z", re.ASCII)
 SUBSETS = ("training", "validation", "test")
 
 
 def youtube_id(clip: str) -> str:
-    """The id of the video that a clip was cut from.
+    """Return the id of the video that a clip was cut from.
 
     >>> youtube_id("-3B32lodo2M_000059_000069")
     '-3B32lodo2M'
@@ -33,7 +33,7 @@ def youtube_id(clip: str) -> str:
     return _TIMES.sub("", clip)
 
 
-LAYOUT = Clips(
+LAYOUT = ClipsLayout(
     name="kinetics400",
     title="Kinetics-400",
     patterns=(

@@ -1,4 +1,4 @@
-"""Which file belongs to which annotated video, and what is left over on either side."""
+"""Matching of annotated videos with files on disk."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pathlib import Path, PurePosixPath
 from jostle.datasets.layouts.tree import folders_of, linked_folders, subset_of_path
 from jostle.datasets.videos import VideoFiles, every_video
 from jostle.errors import DataError
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, listing, normal_id, shown
+from jostle.io.files.video_ids import VIDEO_SUFFIXES, join_names, normalize_id, quote_name
 
 
 @dataclass(frozen=True)
-class Matched:
-    """What matching found; see `Dataset`."""
+class VideoMatch:
+    """Result of matching; see `Dataset`."""
 
     videos: dict[str, Path]
     missing: tuple[str, ...]
     unlisted: tuple[Path, ...]
 
 
-class Videos:
-    """Every video of a data set's folder, a file or a folder of images, found once.
+class VideoIndex:
+    """Index of all videos in a data set's folder, files and folders of images.
 
     Links to folders are followed if they lie in the root itself, as people put a root together from disks; deeper
     ones must stay inside, and so must links to files.
@@ -42,12 +42,12 @@ class Videos:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out of the search, a line for each reason."""
+        """Notes about skipped files, one line for each reason."""
         return VideoFiles({}, self._skipped).warnings
 
     @cached_property
     def paths(self) -> list[Path]:
-        """All of them, in the order of their names."""
+        """All videos, sorted by name."""
         return sorted((path for paths in self.by_id.values() for path in paths), key=os.fsencode)
 
     def match(
@@ -59,16 +59,16 @@ class Videos:
         subset: str = "",
         known: Collection[str] | None = None,
         core: Callable[[str], str] = str,
-    ) -> Matched:
-        """The file of each id.
+    ) -> VideoMatch:
+        """Find the file of each id.
 
         Of several files with one id, one is chosen by the folder its path in the list names, then by the folder of
-        the subset; if that does not tell them apart, nothing is guessed.
+        the subset; if that is still ambiguous, nothing is guessed.
 
         Args:
             paths: where a list says that each video lies.
             images: whether the list says that videos lie as folders of images.
-            subset: the subset asked for; a file below the folder of another one is not called unlisted.
+            subset: the requested subset; a file below the folder of another one is not called unlisted.
             known: ids of the other subsets; if None, nothing is called unlisted.
             core: the part of an id that its spellings share, for files whose id is not spelled as annotated.
 
@@ -76,38 +76,42 @@ class Videos:
             DataError: F20 if files remain that one id could mean.
         """
         by_core = self._by_core(ids, core)
-        found: dict[str, Path] = {}
+        matches: dict[str, Path] = {}
         doubles = []
         for place, video_id in enumerate(ids):
             path = PurePosixPath(paths[place]) if paths else PurePosixPath(video_id)
             files = self.by_id.get(video_id) or by_core.get(core(video_id)) or self._in_folder(video_id, path)
             files = self._nearest(files, path.parent.name, subset)
             if len(files) == 1:
-                found[video_id] = files[0]
+                matches[video_id] = files[0]
             elif files:
-                doubles.append(f"{shown(video_id)} ({' and '.join(shown(self._short(file)) for file in files)})")
+                doubles.append(
+                    f"{quote_name(video_id)} ({' and '.join(quote_name(self._short(file)) for file in files)})"
+                )
             elif images and (folder := self._image_folder(path)):
-                found[video_id] = folder
+                matches[video_id] = folder
         if doubles:
             raise DataError(
-                f"{self.root}: {len(doubles)} video(s) have more than one file: {listing(doubles, separator='; ')}; "
+                f"{self.root}: {len(doubles)} video(s) have more than one file: {join_names(doubles, separator='; ')}; "
                 "move one of each away, or give the folder of one copy",
                 fault="F20",
             )
-        return Matched(found, tuple(i for i in ids if i not in found), self._unlisted(found, known, core, subset))
+        return VideoMatch(
+            matches, tuple(i for i in ids if i not in matches), self._unlisted(matches, known, core, subset)
+        )
 
     def _by_core(self, ids: Sequence[str], core: Callable[[str], str]) -> dict[str, list[Path]]:
-        """Files by what the spellings of their ids share, unless two annotated ids share it."""
+        """Return files by the common part of their ids' spellings, unless two annotated ids share it."""
         shared = Counter(map(core, ids))
-        made: dict[str, list[Path]] = {}
+        by_core: dict[str, list[Path]] = {}
         for video_id, files in self.by_id.items():
             if shared[core(video_id)] == 1:
-                made.setdefault(core(video_id), []).extend(files)
-        return made
+                by_core.setdefault(core(video_id), []).extend(files)
+        return by_core
 
     def _in_folder(self, video_id: str, path: PurePosixPath) -> list[Path]:
-        """The files of an id that is a path, because names repeat: they must lie in a folder of the same name."""
-        name = normal_id(path.stem if path.suffix.lower() in VIDEO_SUFFIXES else path.name)
+        """Return the files of an id that is a path; they must lie in a folder of the same name."""
+        name = normalize_id(path.stem if path.suffix.lower() in VIDEO_SUFFIXES else path.name)
         return [file for file in self.by_id.get(name, []) if "/" in video_id and file.parent.name == path.parent.name]
 
     def _nearest(self, files: list[Path], folder: str, subset: str) -> list[Path]:
@@ -121,21 +125,21 @@ class Videos:
         return files
 
     def _unlisted(
-        self, found: dict[str, Path], known: Collection[str] | None, core: Callable[[str], str], subset: str
+        self, unlisted: dict[str, Path], known: Collection[str] | None, core: Callable[[str], str], subset: str
     ) -> tuple[Path, ...]:
         if known is None:
             return ()
-        taken, others = set(found.values()), {core(video_id) for video_id in known}
+        used, others = set(unlisted.values()), {core(video_id) for video_id in known}
         left = [
             path
             for video_id, files in self.by_id.items()
             for path in files
-            if path not in taken and core(video_id) not in others and subset_of_path(path, self.root) in ("", subset)
+            if path not in used and core(video_id) not in others and subset_of_path(path, self.root) in ("", subset)
         ]
         return tuple(sorted(left, key=os.fsencode))
 
     def _image_folder(self, path: PurePosixPath) -> Path | None:
-        """The folder of images that a list names, looked for in the root and one folder below."""
+        """Find the folder of images that a list names, in the root and one folder below."""
         if path.is_absolute() or ".." in path.parts:
             return None
         return next((base / path for base in self._bases if (base / path).is_dir()), None)

@@ -12,8 +12,8 @@ from pathlib import Path
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
-from jostle.datasets.layouts.clips import Clips, finished, listed
-from jostle.datasets.layouts.matching import Videos
+from jostle.datasets.layouts.clips import ClipsLayout, build_dataset, find_list
+from jostle.datasets.layouts.matching import VideoIndex
 from jostle.errors import DataError
 from jostle.io.files.label_list import LabelList
 from jostle.io.files.source import Source
@@ -22,35 +22,35 @@ _CATEGORIES = "moments_categories.txt"
 
 
 def read_moments(path: Path, subset: str) -> VideoLabels:
-    """The class of each clip in a list `file,class,...`."""
-    made = LabelList(path)
+    """Read the class of each clip from a list `file,class,...`."""
+    labels = LabelList(path)
     for line, fields in enumerate(csv.reader(Source(path).lines), 1):
         if not fields:
             continue
         if len(fields) < 2 or not fields[0].strip() or not fields[1].strip():
             raise DataError(f"{path}: line {line} is {','.join(fields)[:60]!r}, not 'file,class,...'", fault="F39")
-        made.add(fields[0].strip(), [fields[1].strip()])
-    return made.finish(are_paths=True)
+        labels.add(fields[0].strip(), [fields[1].strip()])
+    return labels.finish(are_paths=True)
 
 
 def _categories(files: list[Path]) -> tuple[str, ...] | None:
-    found = tree.named(files, [_CATEGORIES])
-    if not found:
+    matches = tree.named(files, [_CATEGORIES])
+    if not matches:
         return None
     numbers: dict[int, str] = {}
-    for line, text in enumerate(Source(found[0]).lines, 1):
+    for line, text in enumerate(Source(matches[0]).lines, 1):
         name, _, number = text.strip().rpartition(",")
         if not text.strip():
             continue
         if not name or not (number.isascii() and number.isdigit()) or int(number) in numbers:
-            raise DataError(f"{found[0]}: line {line} is {text[:60]!r}, not 'class,number', each once", fault="F36")
+            raise DataError(f"{matches[0]}: line {line} is {text[:60]!r}, not 'class,number', each once", fault="F36")
         numbers[int(number)] = name
     if sorted(numbers) != list(range(len(numbers))):
-        raise DataError(f"{found[0]}: numbers of classes do not go from 0 to {len(numbers) - 1}", fault="F36")
+        raise DataError(f"{matches[0]}: numbers of classes do not go from 0 to {len(numbers) - 1}", fault="F36")
     return tuple(numbers[number] for number in range(len(numbers)))
 
 
-LAYOUT = Clips(
+LAYOUT = ClipsLayout(
     name="moments-in-time",
     title="Moments in Time",
     patterns=("{s}set.csv", "moments*{s}*.csv"),
@@ -66,8 +66,8 @@ def moments_in_time(request: Request) -> Dataset:
     """Moments in Time: clips of three seconds, one event each, about 300 classes."""
     tree.check_root(request.root, LAYOUT.title)
     files = tree.small_files(request.root)
-    place = request.annotations or listed(files, LAYOUT, request.subset)
+    place = request.annotations or find_list(files, LAYOUT, request.subset)
     if place is None:
         raise tree.no_annotations(request.root, LAYOUT.title, (f"{request.subset}Set.csv",))
     labels = read_moments(place, request.subset)
-    return finished(request, LAYOUT, Videos(request.root), labels, place, names=_categories(files))
+    return build_dataset(request, LAYOUT, VideoIndex(request.root), labels, place, names=_categories(files))

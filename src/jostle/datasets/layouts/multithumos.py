@@ -17,10 +17,10 @@ from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
 from jostle.datasets.layouts.classes import read_numbers
-from jostle.datasets.layouts.segments import Segments, load
+from jostle.datasets.layouts.segments import SegmentsLayout, load
 from jostle.io.files.source import Source
-from jostle.io.files.tabular import number_in
-from jostle.io.files.truth_table import TruthTable, Wanted
+from jostle.io.files.tabular import parse_number
+from jostle.io.files.truth_table import TruthOptions, TruthTable
 
 _CLASS_FILE = re.compile(r"[A-Z][A-Za-z]+\.txt")
 _LINE = re.compile(r"video_(test|validation)_\d{7}\s+[\d.]+\s+[\d.]+\s*")
@@ -30,15 +30,15 @@ _LIST = "class_list.txt"
 
 
 def is_official_text(folder: Path) -> bool:
-    """Whether a folder holds a file for each class, of lines `video start end`."""
+    """Return whether a folder holds a file for each class, of lines `video start end`."""
     return any(
         _LINE.fullmatch(Source(path).head.decode("utf-8", "replace").partition("\n")[0]) for path in _files(folder)[:1]
     )
 
 
-def read_official_text(folder: Path, wanted: Wanted) -> Truth:
-    """The segments of all class files; the id of a video says which subset it is in."""
-    table = TruthTable(folder, wanted)
+def read_official_text(folder: Path, subset_videos: TruthOptions) -> Truth:
+    """Read the segments of all class files; the id of a video determines its subset."""
+    table = TruthTable(folder, subset_videos)
     for path in _files(folder):
         for line, text in enumerate(Source(path).lines, 1):
             words = text.split()
@@ -46,7 +46,7 @@ def read_official_text(folder: Path, wanted: Wanted) -> Truth:
                 continue
             subset = _SUBSETS.get(words[0].split("_")[1] if "_" in words[0] else "", "")
             video = table.row_video(words[0], subset=subset)
-            table.add(video, path.stem, [number_in(word) for word in words[1:]], where=f"line {line} of {path.name}")
+            table.add(video, path.stem, [parse_number(word) for word in words[1:]], where=f"line {line} of {path.name}")
     return table.finish()
 
 
@@ -55,7 +55,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def name_classes(truth: Truth, root: Path) -> Truth:
-    """Ground truth whose class numbers have become names, if the official list is in `root`."""
+    """Replace class numbers by names, if the official list is in `root`."""
     lists = tree.named(tree.small_files(root), [_LIST])
     if truth.label_ids is None or not lists or not all(map(_NUMBER.fullmatch, truth.classes)):
         return truth
@@ -63,7 +63,7 @@ def name_classes(truth: Truth, root: Path) -> Truth:
     return replace(truth, classes=tuple(names.get(int(number), number) for number in truth.classes))
 
 
-LAYOUT = Segments(
+LAYOUT = SegmentsLayout(
     name="multithumos",
     title="MultiTHUMOS",
     patterns=("multithumos.json", "multithumos*.json", "multithumos*.csv"),

@@ -1,4 +1,4 @@
-"""Something-Something v2 and its half of 87 classes: what hands do with things, in an order that matters.
+"""Something-Something v2 and its half of 87 classes: hands acting on objects, where order matters.
 
 Layouts:
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts.classes import shipped_names
-from jostle.datasets.layouts.clips import Clips, load, read_clips
+from jostle.datasets.layouts.clips import ClipsLayout, load, read_clips
 from jostle.errors import DataError
 from jostle.io.files.format import formats
 from jostle.io.files.label_list import LabelList
@@ -31,7 +31,7 @@ _WORDS_OF_VIDEO = 2  # in a line of a list of videos; a list of image folders ha
 
 
 def read_ssv2(path: Path, subset: str) -> VideoLabels:
-    """The official JSON, or any other list of labels."""
+    """Read the official JSON, or any other list of labels."""
     source = Source(path)
     if source.words and all(word.isdigit() for word in source.words):  # videos are numbers here, and nowhere else
         listed = formats["video-list" if len(source.words) == _WORDS_OF_VIDEO else "frames-list"].read_labels
@@ -41,7 +41,7 @@ def read_ssv2(path: Path, subset: str) -> VideoLabels:
         return read_clips(path, subset)
     # The reader of JSON takes objects only, so that the list is handed to it inside one.
     entries = parse_json(f'{{"list": {read_text(path)}}}', path)["list"]
-    made = LabelList(path)
+    labels = LabelList(path)
     for place, entry in enumerate(entries):
         video, template = (entry.get("id"), entry.get("template")) if isinstance(entry, dict) else (None, None)
         if not isinstance(video, str | int) or not isinstance(template, str):
@@ -49,11 +49,11 @@ def read_ssv2(path: Path, subset: str) -> VideoLabels:
                 f"{path}: entry {place} is {describe(entry)}, without 'id' and 'template'; the test set has no labels",
                 fault="F28",
             )
-        made.add(str(video), [template.replace("[", "").replace("]", "")])
-    return made.finish(are_paths=False)
+        labels.add(str(video), [template.replace("[", "").replace("]", "")])
+    return labels.finish(are_paths=False)
 
 
-LAYOUT = Clips(
+LAYOUT = ClipsLayout(
     name="ssv2",
     title="Something-Something v2",
     patterns=(

@@ -1,6 +1,6 @@
 """THUMOS14, temporal action detection: 20 classes, 200 validation videos to train on, 213 test videos.
 
-Layouts, told by what is there, the first found being taken:
+Layouts, of which the first that exists is used:
 
 - `thumos14.json` as ActionFormer, TriDet and TemporalMaxer have it, or OpenTAD's `thumos_14_anno.json`;
 - DETAD's `thumos14_test_extra_characteristics.json` and its twin for validation;
@@ -17,18 +17,18 @@ from pathlib import Path
 
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
-from jostle.datasets.layouts.segments import Segments, load
+from jostle.datasets.layouts.segments import SegmentsLayout, load
 
 _CLASS_FILE = re.compile(r"[A-Z][A-Za-z]+_(test|val|validation)\.txt")
 SPELLED = {"validation": ("validation", "val", "training"), "test": ("test", "testing")}
 
 
 def is_official_text(folder: Path) -> bool:
-    """Whether a folder holds a file for each class."""
+    """Return whether a folder holds a file for each class."""
     return any(_CLASS_FILE.fullmatch(name) for name in tree.entries(folder))
 
 
-LAYOUT = Segments(
+LAYOUT = SegmentsLayout(
     name="thumos14",
     title="THUMOS14",
     patterns=(

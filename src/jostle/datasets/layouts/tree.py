@@ -1,4 +1,4 @@
-"""Looking around in a folder of data: small files that may be annotations, and words for subsets in names."""
+"""Search of data folders for annotation files, and names of subsets in paths."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from jostle.errors import DataError
-from jostle.io.files.video_ids import listing, shown
+from jostle.io.files.video_ids import join_names, quote_name
 
-DEPTH = 3  # folders below the root in which annotations are looked for
-MOST_FOLDERS = 80  # a folder with more in it holds videos or classes, and is not looked into for annotations
+DEPTH = 3  # depth of folders below the root to search for annotations
+MOST_FOLDERS = 80  # a folder with more entries holds videos or classes, and is not searched for annotations
 
 SUBSET_WORDS = {
     "training": ("training", "train"),
@@ -36,37 +36,37 @@ _SUFFIXES = frozenset((".json", ".jsonl", ".csv", ".txt"))
 
 
 def check_root(root: Path, what: str) -> None:
-    """Raise unless there is a folder to look in."""
+    """Raise if the root is not a folder."""
     if not root.is_dir():
         raise DataError(f"{root}: no such folder; give the one that holds the annotations and videos of {what}")
 
 
 def folders_of(root: Path, depth: int = DEPTH) -> Iterator[Path]:
-    """`root` and the folders below it, nearest first; a link to a folder is followed in `root` itself only."""
+    """Yield `root` and the folders below it, nearest first; links to folders are followed in `root` only."""
     level = [root]
     for below in range(depth + 1):
         yield from level
         inside: list[Path] = []
         for folder in level:
-            found = [
+            folders = [
                 path for name in entries(folder) if (path := Path(folder, name)).is_dir() and not path.is_symlink()
             ]
-            if len(found) <= MOST_FOLDERS:
-                inside += found
+            if len(folders) <= MOST_FOLDERS:
+                inside += folders
         if below == 0:
             inside += linked_folders(root)
         level = inside
 
 
 def linked_folders(root: Path) -> list[Path]:
-    """Links in `root` to folders elsewhere, but not to one around it: people put a root together from disks."""
+    """Return links in `root` to folders elsewhere, but not to a parent of it."""
     home = root.resolve()
     links = [path for name in entries(root) if (path := Path(root, name)).is_symlink() and path.is_dir()]
     return [p for p in links if not p.resolve().is_relative_to(home) and not home.is_relative_to(p.resolve())]
 
 
 def small_files(root: Path, depth: int = DEPTH) -> list[Path]:
-    """The files that may be annotations or lists, by their suffix, gzipped or not; nearest first."""
+    """Return files that may be annotations or lists, by suffix, gzipped or not; nearest first."""
     return [
         Path(folder, name)
         for folder in folders_of(root, depth)
@@ -76,14 +76,14 @@ def small_files(root: Path, depth: int = DEPTH) -> list[Path]:
 
 
 def named(files: Iterable[Path], patterns: Sequence[str]) -> list[Path]:
-    """The files whose name matches a pattern; those of an earlier pattern come first."""
+    """Return the files whose name matches a pattern; those of an earlier pattern come first."""
     every = list(files)
-    found = [file for pattern in patterns for file in every if fnmatchcase(plain_name(file.name), pattern)]
-    return list(dict.fromkeys(found))
+    matches = [file for pattern in patterns for file in every if fnmatchcase(plain_name(file.name), pattern)]
+    return list(dict.fromkeys(matches))
 
 
 def plain_name(name: str) -> str:
-    """A name as patterns see it.
+    """Return a name as patterns are matched against it.
 
     >>> plain_name("Val.CSV.gz")
     'val.csv'
@@ -92,7 +92,7 @@ def plain_name(name: str) -> str:
 
 
 def subset_named(name: str) -> str:
-    """The subset that a name speaks of, or nothing if it speaks of none or of several.
+    """Return the subset that a name contains, or "" if it contains none or several.
 
     >>> subset_named("thumos14_test_extra"), subset_named("kinetics400_val_list"), subset_named("train_val")
     ('test', 'validation', '')
@@ -103,7 +103,7 @@ def subset_named(name: str) -> str:
 
 
 def subset_of_path(path: Path, root: Path) -> str:
-    """The subset that the nearest folder of a file is named after, below the root, or nothing.
+    """Return the subset of the nearest folder of a file that is named after one, or "".
 
     >>> [subset_of_path(Path(path), Path("d")) for path in ("d/TH14_test_set_mp4/v.mp4", "d/val/training dog/v.mp4")]
     ['test', 'validation']
@@ -114,12 +114,12 @@ def subset_of_path(path: Path, root: Path) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _subset_folder(name: str) -> str:
-    """The subset that a folder is named after: no word of its name may be one that only a class has."""
+    """Return the subset that a folder is named after, if all words of its name allow it."""
     return subset_named(name) if is_plain_folder(name) else ""
 
 
 def is_plain_folder(name: str) -> bool:
-    """Whether a folder's name only says that it holds videos, or a subset of them, so that it is no class.
+    """Return whether a folder's name denotes videos or a subset rather than a class.
 
     >>> is_plain_folder("videos_val"), is_plain_folder("training dog"), is_plain_folder("k400_256")
     (True, False, False)
@@ -129,23 +129,23 @@ def is_plain_folder(name: str) -> bool:
 
 
 def _words(name: str) -> set[str]:
-    """The words of a name; short ones with a number, such as `k400` or `th14`, are left out."""
+    """Return the words of a name, without short ones with a number, such as `k400` or `th14`."""
     parts = {part: re.sub(r"\d+", "", part) for part in re.split(r"[^a-z0-9]+", name.lower())}
     return {word for part, word in parts.items() if word and (word == part or len(word) > _SHORT or word in _SPELLED)}
 
 
 def no_annotations(root: Path, what: str, patterns: Sequence[str]) -> DataError:
-    """The error for a folder in which no annotations were found; it says what was looked for and what is there."""
-    there = listing([shown(name) for name in entries(root)], limit=5) or "nothing"
+    """Return the error for a folder without annotations; it lists what was expected and what is there."""
+    there = join_names([quote_name(name) for name in entries(root)], limit=5) or "nothing"
     return DataError(
-        f"{root}: no annotations of {what}: looked for {', '.join(patterns)} there and in folders below; "
+        f"{root}: no annotations of {what}: searched for {', '.join(patterns)} there and in folders below; "
         f"the folder holds {there}; put the annotations there, or name their file (annotations=...); "
         "docs/how-to/get-the-data.md lists the layouts; videos of your own are the data set 'folder'"
     )
 
 
 def only_one(places: Sequence[Path], what: str) -> Path | None:
-    """The one place, or None if there is none; copies of a file count once.
+    """Return the single path, or None if there is none; copies of a file count once.
 
     Raises:
         DataError: F20 if there are several, of which none is guessed.
@@ -153,7 +153,7 @@ def only_one(places: Sequence[Path], what: str) -> Path | None:
     own = [p for i, p in enumerate(places) if not any(_same(p, other) for other in places[:i])]
     if len(own) > 1:
         raise DataError(
-            f"{len(own)} places could be the annotations of {what}: {listing([str(p) for p in own], limit=5)}; "
+            f"{len(own)} places could be the annotations of {what}: {join_names([str(p) for p in own], limit=5)}; "
             "keep one, or name it (annotations=...)",
             fault="F20",
         )
@@ -165,7 +165,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def entries(folder: Path) -> list[str]:
-    """The names in a folder, sorted, without hidden ones; none if it cannot be read."""
+    """Return the names in a folder, sorted, without hidden ones; none if it cannot be read."""
     try:
         return sorted((name for name in os.listdir(folder) if name[0] not in "._"), key=os.fsencode)
     except OSError:

@@ -19,8 +19,8 @@ from pathlib import Path
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.layouts import tree
-from jostle.datasets.layouts.clips import Clips, finished
-from jostle.datasets.layouts.matching import Videos
+from jostle.datasets.layouts.clips import ClipsLayout, build_dataset
+from jostle.datasets.layouts.matching import VideoIndex
 from jostle.errors import DataError
 from jostle.io.files.label_list import LabelList
 from jostle.io.files.source import Source
@@ -35,7 +35,7 @@ _HMDB_MARK = {"1": "training", "2": "test", "0": ""}
 
 
 def part_and_split(subset: str) -> tuple[str, int]:
-    """`training` or `test`, and the number of the split.
+    """Return `training` or `test`, and the number of the split.
 
     >>> part_and_split("test"), part_and_split("training-3")
     (('test', 1), ('training', 3))
@@ -44,14 +44,14 @@ def part_and_split(subset: str) -> tuple[str, int]:
     return part, int(number or 1)
 
 
-def _listed(root: Path, layout: Clips) -> Path | None:
+def _listed(root: Path, layout: ClipsLayout) -> Path | None:
     return next(iter(tree.named(tree.small_files(root), layout.patterns)), None)
 
 
-def _layout(name: str, title: str, subset: str, *official: str) -> Clips:
+def _layout(name: str, title: str, subset: str, *official: str) -> ClipsLayout:
     part, split = part_and_split(subset)
     word = {"training": "train", "test": "val"}[part]  # mmaction2's
-    return Clips(
+    return ClipsLayout(
         name=name,
         title=title,
         patterns=(*official, *(f"{name}_{w}_split_{split}_*.txt" for w in dict.fromkeys((word, part)))),
@@ -68,24 +68,24 @@ def ucf101(request: Request) -> Dataset:
     layout = _layout("ucf101", "UCF101", request.subset, list_name)
     tree.check_root(request.root, layout.title)
     place = request.annotations or _listed(request.root, layout)
-    videos = Videos(request.root)
+    videos = VideoIndex(request.root)
     labels = layout.read(place, part) if place else _by_group(videos, part, split)
     if labels is None:
         raise tree.no_annotations(request.root, layout.title, (*layout.patterns, "v_<Class>_g01_c01.avi"))
-    return finished(
+    return build_dataset(
         request, layout, videos, labels, place, [name for name in videos.by_id if _UCF_CLIP.fullmatch(name)]
     )
 
 
-def _by_group(videos: Videos, part: str, split: int) -> VideoLabels | None:
+def _by_group(videos: VideoIndex, part: str, split: int) -> VideoLabels | None:
     tested = range((split - 1) * _GROUPS + 1, split * _GROUPS + 1)
-    made, count = LabelList(videos.root), 0
+    labels, count = LabelList(videos.root), 0
     for video in sorted(videos.by_id):
-        found = _UCF_CLIP.fullmatch(video)
-        if found and (int(found[2]) in tested) == (part == "test"):
-            made.add(video, [found[1]])
+        match = _UCF_CLIP.fullmatch(video)
+        if match and (int(match[2]) in tested) == (part == "test"):
+            labels.add(video, [match[1]])
             count += 1
-    return made.finish(are_paths=False) if count else None
+    return labels.finish(are_paths=False) if count else None
 
 
 @dataset("hmdb51", subsets=SUBSETS, task="recognition", on_disk=True, videos=_HMDB_CLIPS, classes=51)
@@ -94,25 +94,33 @@ def hmdb51(request: Request) -> Dataset:
     part, split = part_and_split(request.subset)
     layout = _layout("hmdb51", "HMDB51", request.subset)
     tree.check_root(request.root, layout.title)
-    given = request.annotations
-    files = tree.small_files(request.root) if given is None else sorted(given.iterdir()) if given.is_dir() else []
-    official = [file for file in files if (found := _HMDB_FILE.fullmatch(file.name)) and int(found[2]) == split]
+    annotations = request.annotations
+    files = (
+        tree.small_files(request.root)
+        if annotations is None
+        else sorted(annotations.iterdir())
+        if annotations.is_dir()
+        else []
+    )
+    official = [file for file in files if (splits := _HMDB_FILE.fullmatch(file.name)) and int(splits[2]) == split]
     if official:
         labels, others = _hmdb_splits(official, part)
-        return finished(request, layout, Videos(request.root), labels, official[0].parent, others)
-    place = given or _listed(request.root, layout)
+        return build_dataset(request, layout, VideoIndex(request.root), labels, official[0].parent, others)
+    place = annotations or _listed(request.root, layout)
     if place is None:
         raise tree.no_annotations(request.root, layout.title, (f"<class>_test_split{split}.txt", *layout.patterns))
     # A list of one part names nothing of the others, which lie in the same folders.
-    return finished(request, replace(layout, all_listed=False), Videos(request.root), layout.read(place, part), place)
+    return build_dataset(
+        request, replace(layout, all_listed=False), VideoIndex(request.root), layout.read(place, part), place
+    )
 
 
 def _hmdb_splits(files: Sequence[Path], part: str) -> tuple[VideoLabels, list[str]]:
-    """The clips of one part, and the ids of all others; the name of a file is the class."""
-    made, others = LabelList(files[0].parent), []
+    """Read the clips of one part, and the ids of all others; the file name is the class."""
+    labels, others = LabelList(files[0].parent), []
     for file in sorted(files):
-        found = _HMDB_FILE.fullmatch(file.name)
-        assert found is not None
+        lists = _HMDB_FILE.fullmatch(file.name)
+        assert lists is not None
         for line, text in enumerate(Source(file).lines, 1):
             name, _, mark = text.strip().rpartition(" ")
             if not text.strip():
@@ -120,7 +128,7 @@ def _hmdb_splits(files: Sequence[Path], part: str) -> tuple[VideoLabels, list[st
             if not name or mark not in _HMDB_MARK:
                 raise DataError(f"{file}: line {line} is {text[:60]!r}, not 'clip.avi' and 0, 1 or 2", fault="F39")
             if _HMDB_MARK[mark] == part:
-                made.add(f"{found[1]}/{name.strip()}", [found[1]])
+                labels.add(f"{lists[1]}/{name.strip()}", [lists[1]])
             else:
                 others.append(Path(name.strip()).stem)
-    return made.finish(are_paths=True), others
+    return labels.finish(are_paths=True), others

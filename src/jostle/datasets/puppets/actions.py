@@ -1,7 +1,7 @@
 """The sixteen actions as curves of pose over time.
 
 Five pairs differ only in the arrow of time: the second of a pair is the first one's curve run backwards, number for
-number, so no single frame tells them apart. Others begin alike (wave and salute, sit down, squat and jump, bow and
+number, so no single frame distinguishes them. Others begin alike (wave and salute, sit down, squat and jump, bow and
 pick up) and part only later.
 """
 
@@ -33,8 +33,8 @@ SWING_S = 0.5  # how long the arm takes to fling a ball
 
 
 @dataclass(frozen=True)
-class Style:
-    """How one instance is done.
+class ActionStyle:
+    """Style of one instance of an action.
 
     Attributes:
         seconds: its length.
@@ -55,7 +55,7 @@ class Style:
     travel: float = 1.0
 
 
-Curve = Callable[[Reals, Style, Pose, Pose, int], Pose]
+Curve = Callable[[Reals, ActionStyle, Pose, Pose, int], Pose]
 _CURVES: dict[str, Curve] = {}
 
 
@@ -67,8 +67,8 @@ def _curve(label: str) -> Callable[[Curve], Curve]:
     return put
 
 
-def pose_curve(label: str, phase: Reals, style: Style, rest: Rest, hand: int) -> Pose:
-    """The poses (T, C) of an action begun at `rest`, at phases from 0 (leaves rest) to 1 (reaches it again)."""
+def pose_curve(label: str, phase: Reals, style: ActionStyle, rest: Rest, hand: int) -> Pose:
+    """Return the poses (T, C) of an action from `rest`, at phases from 0 (leaves rest) to 1 (returns)."""
     if label in REVERSED:
         return pose_curve(REVERSED[label], 1.0 - phase, style, before(REVERSED[label], rest), hand)
     warped = phase + 0.8 * style.warp * np.sin(2 * np.pi * phase) / (2 * np.pi)
@@ -76,20 +76,20 @@ def pose_curve(label: str, phase: Reals, style: Style, rest: Rest, hand: int) ->
     return _CURVES[label](warped, style, start, end, hand)
 
 
-def release(label: str, style: Style) -> float:
-    """The share of a throw (or catch) after which the ball is out of the hand (or in it)."""
+def release(label: str, style: ActionStyle) -> float:
+    """Return the share of a throw (or catch) after which the ball is out of the hand (or in it)."""
     moment = _unwarped(_throw_phases(style)[2], style.warp)
     return 1.0 - moment if label in REVERSED else moment
 
 
-def grasp(label: str, style: Style) -> float:
-    """The share of picking up (or putting down) after which the prop is off (or on) the floor."""
+def grasp(label: str, style: ActionStyle) -> float:
+    """Return the share of picking up (or putting down) after which the prop is off (or on) the floor."""
     moment = _unwarped(GRASP, style.warp)
     return 1.0 - moment if label in REVERSED else moment
 
 
 def after(label: str, rest: Rest, prop: int) -> Rest:
-    """The state an action leads to; `prop` is the one that comes to hand, if one does."""
+    """Return the state an action leads to; `prop` is the one that is then held, if any."""
     match label:
         case "sit_down" | "stand_up":
             return replace(rest, seated=label == "sit_down")
@@ -104,19 +104,19 @@ def after(label: str, rest: Rest, prop: int) -> Rest:
 
 
 def before(label: str, rest: Rest) -> Rest:
-    """The state from which an action leads to `rest`."""
+    """Return the state from which an action leads to `rest`."""
     backwards = {one: other for pair in REVERSED.items() for one, other in (pair, pair[::-1])}
     return after(backwards.get(label, label), rest, EMPTY + 1)
 
 
 def smooth(phase: Reals, start: float, end: float) -> Reals:
-    """0 up to `start`, 1 from `end` on, and an easy rise between."""
+    """Return a smooth step: 0 up to `start`, 1 from `end` on."""
     x = np.clip((phase - start) / (end - start), 0.0, 1.0)
     return x * x * x * (x * (x * 6.0 - 15.0) + 10.0)
 
 
 def _unwarped(phase: float, warp: float) -> float:
-    """The time at which a warped phase is reached, by bisection."""
+    """Return the time at which a warped phase is reached, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = (low + high) / 2
@@ -152,7 +152,7 @@ def gait(pose: Pose, travelled: Reals, share: Reals, stride: float = STRIDE, arm
 
 
 @_curve("sit_down")
-def _sit_down(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
+def _sit_down(u: Reals, style: ActionStyle, start: Pose, end: Pose, hand: int) -> Pose:
     pose = _blend(start, end, smooth(u, 0.1, 0.95))
     bend = np.sin(np.pi * smooth(u, 0.0, 1.0))
     pose[:, Joint.LEAN] += (0.55 * style.amplitude + style.lean) * bend
@@ -163,7 +163,7 @@ def _sit_down(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose
 
 
 @_curve("squat")
-def _squat(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
+def _squat(u: Reals, style: ActionStyle, start: Pose, end: Pose, hand: int) -> Pose:
     pose = _blend(start, end, u)
     down = 0.5 - 0.5 * np.cos(2 * np.pi * style.cycles * u)
     _crouch(pose, down, style)
@@ -173,14 +173,14 @@ def _squat(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
     return pose
 
 
-def _crouch(pose: Pose, down: Reals, style: Style) -> None:
+def _crouch(pose: Pose, down: Reals, style: ActionStyle) -> None:
     pose[:, Joint.HIP_Y] -= 0.46 * style.amplitude * down
     pose[:, Joint.HIP_X] -= 0.17 * style.amplitude * down
     pose[:, Joint.LEAN] += (0.42 * style.amplitude + style.lean) * down
 
 
 @_curve("jump")
-def _jump(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
+def _jump(u: Reals, style: ActionStyle, start: Pose, end: Pose, hand: int) -> Pose:
     pose = _blend(start, end, u)
     turn = u * style.cycles
     part = np.where(u >= 1.0, 1.0, turn - np.floor(turn))
@@ -201,7 +201,7 @@ def _jump(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
 
 
 @_curve("bow")
-def _bow(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
+def _bow(u: Reals, style: ActionStyle, start: Pose, end: Pose, hand: int) -> Pose:
     pose = _blend(start, end, u)
     down = smooth(u, 0.0, 0.4) * (1 - smooth(u, 0.6, 1.0))
     pose[:, Joint.LEAN] += (1.15 * style.amplitude + style.lean) * down
@@ -211,7 +211,7 @@ def _bow(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
 
 
 @_curve("pick_up")
-def _pick_up(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
+def _pick_up(u: Reals, style: ActionStyle, start: Pose, end: Pose, hand: int) -> Pose:
     pose = _blend(start, end, smooth(u, GRASP, 1.0))
     down = smooth(u, 0.0, 0.42) * (1 - smooth(u, 0.58, 1.0))
     pose[:, Joint.LEAN] += (1.2 + style.lean) * down
@@ -225,7 +225,7 @@ def _pick_up(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
 
 
 @_curve("raise")
-def _raise(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
+def _raise(u: Reals, style: ActionStyle, start: Pose, end: Pose, hand: int) -> Pose:
     pose = _blend(start, end, smooth(u, 0.25, 0.95))
     lift = smooth(u, 0.0, 0.3) * (1 - smooth(u, 0.35, 0.9))
     for arm, elbow in ARMS:
@@ -238,15 +238,15 @@ def _raise(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
     return pose
 
 
-def _throw_phases(style: Style) -> tuple[float, float, float, float]:
-    """When the arm is drawn back, when it starts to swing, when it lets go, and when it has followed through."""
+def _throw_phases(style: ActionStyle) -> tuple[float, float, float, float]:
+    """Return the phases of a throw: drawn back, start of the swing, release, and follow-through."""
     swing = min(0.3, SWING_S / style.seconds)
     go = 0.72 - swing
     return 0.6 * go, go, go + 0.6 * swing, go + 1.2 * swing
 
 
 @_curve("throw")
-def _throw(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
+def _throw(u: Reals, style: ActionStyle, start: Pose, end: Pose, hand: int) -> Pose:
     back, go, _, through = _throw_phases(style)
     drawn = smooth(u, 0.0, back)
     flung = smooth(u, go, through)
@@ -267,7 +267,7 @@ def _throw(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
 
 
 @_curve("push")
-def _push(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
+def _push(u: Reals, style: ActionStyle, start: Pose, end: Pose, hand: int) -> Pose:
     pose = _blend(start, end, u)
     hold = smooth(u, 0.0, 0.2) * (1 - smooth(u, 0.8, 1.0))
     way = style.travel * smooth(u, 0.14, 0.86)
@@ -287,7 +287,7 @@ def _arm_up(u: Reals) -> Reals:
 
 
 @_curve("wave")
-def _wave(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
+def _wave(u: Reals, style: ActionStyle, start: Pose, end: Pose, hand: int) -> Pose:
     pose = _blend(start, end, u)
     up = _arm_up(u)
     swing = np.sin(2 * np.pi * style.cycles * np.clip((u - 0.15) / 0.7, 0.0, 1.0))
@@ -301,7 +301,7 @@ def _wave(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
 
 
 @_curve("salute")
-def _salute(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
+def _salute(u: Reals, style: ActionStyle, start: Pose, end: Pose, hand: int) -> Pose:
     pose = _blend(start, end, u)
     up = _arm_up(u)
     arm, elbow = ARMS[style.arm]
@@ -313,7 +313,7 @@ def _salute(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
 
 
 @_curve("kick")
-def _kick(u: Reals, style: Style, start: Pose, end: Pose, hand: int) -> Pose:
+def _kick(u: Reals, style: ActionStyle, start: Pose, end: Pose, hand: int) -> Pose:
     pose = _blend(start, end, u)
     turn = u * style.cycles
     part = np.where(u >= 1.0, 1.0, turn - np.floor(turn))

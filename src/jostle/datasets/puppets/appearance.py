@@ -1,4 +1,4 @@
-"""What a puppet looks like: a body and a wardrobe, drawn once for each member of the cast."""
+"""Appearance of puppets: a body and clothes, drawn once for each member of the cast."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ HAIR_COLOURS: tuple[Colour, ...] = (
 
 
 @dataclass(frozen=True)
-class Look:
-    """One member of the cast. Lengths are shares of the whole height."""
+class Appearance:
+    """Appearance of one member of the cast. Lengths are shares of the whole height."""
 
     leg: float
     torso: float
@@ -48,23 +48,23 @@ class Look:
 
 
 def bright(rng: np.random.Generator, low: float = 0.45, high: float = 0.95) -> Colour:
-    """A clothes colour: any hue, saturated enough to be told from a wall."""
+    """Draw a colour of clothes: any hue, saturated enough to stand out from a wall."""
     red, green, blue = colorsys.hsv_to_rgb(rng.random(), rng.uniform(0.35, 0.9), rng.uniform(low, high))
     return round(red * 255), round(green * 255), round(blue * 255)
 
 
 def shaded(colour: Colour, share: float) -> Colour:
-    """The colour made darker (below 1) or paler (above 1)."""
+    """Return the colour made darker (below 1) or paler (above 1)."""
     red, green, blue = (round(value * share if share <= 1 else 255 - (255 - value) * (2 - share)) for value in colour)
     return red, green, blue
 
 
-def look_of(seed: int, puppet: int) -> Look:
-    """The look of cast member `puppet`: the same in every film of a seed."""
+def look_of(seed: int, puppet: int) -> Appearance:
+    """Return the appearance of cast member `puppet`: the same in every film of a seed."""
     rng = rng_for(seed, "look", puppet)
     leg = rng.uniform(0.40, 0.48)
     head = rng.uniform(0.10, 0.135)
-    return Look(
+    return Appearance(
         leg=leg,
         torso=1.0 - leg - 2 * head - 0.03,
         head=head,

@@ -1,4 +1,4 @@
-"""How a film is seen: where the camera looks, how it zooms and shakes, and what the light does."""
+"""Camera and light of a film: direction, zoom, shake and brightness."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLLOWING_S = 1.6  # how slowly the camera follows the main puppet
 
 @dataclass(frozen=True, eq=False)
 class Lens:
-    """Where the camera looks in every frame, its zoom, how far the wall has drifted, and the light (T, 4)."""
+    """Camera centre in every frame, its zoom, the drift of the wall, and the light (T, 4)."""
 
     centre: Points
     zoom: Reals
@@ -26,7 +26,7 @@ class Lens:
     light: Ints
 
     def windows(self, size: tuple[int, int]) -> Ints:
-        """What the backdrop needs: left edge of wall and floor, top edge (256ths), texels a pixel (65536ths)."""
+        """Return the backdrop's left edges of wall and floor, top edge (256ths), texels a pixel (65536ths)."""
         height, width = size
         step = np.rint(65536 / self.zoom)
         left = (self.centre.real * 256) - (width - 1) / 512 * step
@@ -38,7 +38,7 @@ class Lens:
 
 
 def lens_of(seed: int, name: str, difficulty: Difficulty, main: Reals, frames: int) -> Lens:
-    """The camera and the light of a film; `main` is where the main puppet is."""
+    """Create the camera and the light of a film; `main` is the position of the main puppet."""
     rng = rng_for(seed, name, "camera")
     size = difficulty.camera
     follows = rng.uniform(0.25, 0.85)

@@ -1,4 +1,4 @@
-"""Setting up: who is in a film, how tall, what stands about, and the script they follow."""
+"""Casting of a film: its puppets, their size, furniture and script."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jostle.datasets.puppets.appearance import bright, look_of, shaded
 from jostle.datasets.puppets.difficulty import Difficulty
 from jostle.datasets.puppets.props import BALL, PROPS
 from jostle.datasets.puppets.rest import EMPTY, SEAT_Y, Rest
-from jostle.datasets.puppets.script import GONE, RATE, ROAM, Part, Planner, Prop, styled
+from jostle.datasets.puppets.script import GONE, RATE, ROAM, Planner, Prop, PuppetPart, styled
 from jostle.datasets.puppets.shapes import Colour, Pile
 
 LENGTH_S = (40.0, 90.0)
@@ -21,8 +21,8 @@ FLOOR = 121.0  # where the main puppet stands, in world rows
 
 
 @dataclass(frozen=True)
-class Stage:
-    """Everything a film is made of, before it moves. The main puppet's part is the first.
+class FilmStage:
+    """Everything a film consists of before it moves. The main puppet's part is the first.
 
     Attributes:
         stool: where the main puppet's stool stands, if there is one; likewise the crate.
@@ -31,7 +31,7 @@ class Stage:
         plants: in front of the lens: place, size and colour.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[PuppetPart, ...]
     props: tuple[Prop, ...]
     prop_colours: tuple[Colour, ...]
     stool: float | None
@@ -45,7 +45,7 @@ class Stage:
     plants: tuple[tuple[float, float, Colour], ...]
 
     def draw_foreground(self, pile: Pile) -> None:
-        """Add what stands between the camera and the puppets."""
+        """Add the objects between the camera and the puppets."""
         for x, width, colour in self.plants:
             foot = complex(x, 140)
             for lean in (-1.6, 1.6, -1.1, 1.1, -0.5, 0.6, 0.0):
@@ -56,8 +56,8 @@ class Stage:
                 pile.capsule(middle, tip, 0.85 * width, 0.15 * width, leaf)
 
 
-def stage_for_film(seed: int, name: str, cast: Sequence[int], difficulty: Difficulty) -> tuple[Stage, int]:
-    """A film of 40 to 90 s: the stage with its scripts, and the number of frames."""
+def stage_for_film(seed: int, name: str, cast: Sequence[int], difficulty: Difficulty) -> tuple[FilmStage, int]:
+    """Create a film of 40 to 90 s: the stage with its scripts, and the number of frames."""
     rng = rng_for(seed, name, "stage")
     frames = round(rng.uniform(*LENGTH_S) * RATE)
     count = 1 + int(rng.random() < difficulty.others)
@@ -73,7 +73,7 @@ def stage_for_film(seed: int, name: str, cast: Sequence[int], difficulty: Diffic
         rests[0] = replace(rests[0], seated=True)
     if rests[0].prop != EMPTY and rng.random() < 0.25:
         rests[0] = replace(rests[0], raised=True)
-    played: list[Part] = []
+    played: list[PuppetPart] = []
     for owner, part in enumerate(parts):
         main = owner == 0
         acts = main or rng.random() < difficulty.others_act
@@ -86,8 +86,8 @@ def stage_for_film(seed: int, name: str, cast: Sequence[int], difficulty: Diffic
     return replace(stage, parts=tuple(played)), frames
 
 
-def stage_for_action(seed: int, name: str, label: str, puppet: int, difficulty: Difficulty) -> tuple[Stage, int]:
-    """A trimmed clip: one action of one puppet alone, and the number of frames."""
+def stage_for_action(seed: int, name: str, label: str, puppet: int, difficulty: Difficulty) -> tuple[FilmStage, int]:
+    """Create a trimmed clip: one action of one puppet, and the number of frames."""
     rng = rng_for(seed, name, "stage")
     parts = [_part(rng, seed, puppet, difficulty, main=True)]
     props: list[Prop] = []
@@ -113,14 +113,14 @@ def stage_for_action(seed: int, name: str, label: str, puppet: int, difficulty: 
     return replace(stage, parts=(replace(parts[0], events=events),)), events[-1].stop
 
 
-def _part(rng: np.random.Generator, seed: int, puppet: int, difficulty: Difficulty, *, main: bool) -> Part:
+def _part(rng: np.random.Generator, seed: int, puppet: int, difficulty: Difficulty, *, main: bool) -> PuppetPart:
     height = rng.uniform(*difficulty.size)
     floor = FLOOR + rng.uniform(-2.0, 2.0)
     if not main:
         depth = -rng.uniform(5.0, 12.0) if rng.random() < 0.75 else rng.uniform(4.0, 8.0)
         floor += depth
         height *= 1.0 + 0.012 * depth
-    return Part(puppet, look_of(seed, puppet), float(height), float(floor), int(rng.integers(2)), ())
+    return PuppetPart(puppet, look_of(seed, puppet), float(height), float(floor), int(rng.integers(2)), ())
 
 
 def _kind(rng: np.random.Generator) -> str:
@@ -129,7 +129,7 @@ def _kind(rng: np.random.Generator) -> str:
 
 
 def _give_props(rng: np.random.Generator, props: list[Prop], owner: int, difficulty: Difficulty, *, rich: bool) -> Rest:
-    """Give a puppet its props and say what it holds at first."""
+    """Give a puppet its props, and return what it holds at first."""
     rest = Rest()
     if rng.random() < 0.55:
         rest = Rest(prop=len(props))
@@ -143,8 +143,13 @@ def _give_props(rng: np.random.Generator, props: list[Prop], owner: int, difficu
 
 
 def _furnished(
-    rng: np.random.Generator, parts: list[Part], props: list[Prop], difficulty: Difficulty, stool: bool, crate: bool
-) -> Stage:
+    rng: np.random.Generator,
+    parts: list[PuppetPart],
+    props: list[Prop],
+    difficulty: Difficulty,
+    stool: bool,
+    crate: bool,
+) -> FilmStage:
     main = parts[0]
     low, high = ROAM
     plants = []
@@ -156,11 +161,11 @@ def _furnished(
     places = [float((low + high) / 2 + way * rng.uniform(0.15, 0.65) * (high - low) / 2) for way in (side, -side)]
     colours = []
     for prop in props:
-        usual = PROPS[prop.kind][0]
+        base = PROPS[prop.kind][0]
         mix = rng.uniform(0.0, 0.45)
         other = bright(rng)
-        colours.append(tuple(round(a * (1 - mix) + b * mix) for a, b in zip(usual, other, strict=True)))
-    return Stage(
+        colours.append(tuple(round(a * (1 - mix) + b * mix) for a, b in zip(base, other, strict=True)))
+    return FilmStage(
         parts=tuple(parts),
         props=tuple(props),
         prop_colours=tuple((r, g, b) for r, g, b in colours),

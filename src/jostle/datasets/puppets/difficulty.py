@@ -1,4 +1,4 @@
-"""How hard the films are to read: the one place to turn the screws."""
+"""Parameters that make the films harder to recognise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jostle.errors import BadValue
 
 @dataclass(frozen=True)
 class Difficulty:
-    """What stands between a viewer and the action.
+    """Difficulty parameters of the films.
 
     Attributes:
         near_miss_rate: unlabelled beginnings of an action, for each real one of the main puppet.

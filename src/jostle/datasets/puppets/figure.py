@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from jostle.datasets.puppets.appearance import Look, shaded
+from jostle.datasets.puppets.appearance import Appearance, shaded
 from jostle.datasets.puppets.rig import Skeleton
 from jostle.datasets.puppets.shapes import Colour, Pile, Points
 
@@ -18,21 +18,21 @@ FAR_SHADE = 0.8  # limbs behind the body are darker
 def draw_figure(
     pile: Pile,
     body: Skeleton,
-    look: Look,
+    look: Appearance,
     height: float,
     floor: Points,
     gaze: Points,
     between: Callable[[], None],
     behind: bool,
 ) -> None:
-    """Add a puppet to the pile.
+    """Add a puppet to the pile of shapes.
 
     Args:
         floor: the point on the floor below the hip, for the shadow.
         gaze: where the eye looks, as an offset in head radii.
         between: draws what the puppet holds, when it is that prop's turn.
         behind: the far hand holds it, so the body hides it.
-    """  # fmt: skip
+    """
     lift = np.clip((floor.imag - body.hip.imag) / height, 0.0, 1.0)
     feet = np.maximum(body.ankles[0].imag, body.ankles[1].imag)
     off = np.clip((floor.imag - feet) / (0.25 * height), 0.0, 1.0)
@@ -49,7 +49,7 @@ def draw_figure(
     _arm(pile, body, look, height, 0, 1.06)
 
 
-def _arm(pile: Pile, body: Skeleton, look: Look, height: float, side: int, shade: float) -> None:
+def _arm(pile: Pile, body: Skeleton, look: Appearance, height: float, side: int, shade: float) -> None:
     thick = 0.86 * look.girth * height
     sleeve, skin = shaded(look.shirt, shade), shaded(look.skin, min(shade, 1.0))
     shoulder, elbow, hand = body.shoulders[side], body.elbows[side], body.hands[side]
@@ -58,7 +58,7 @@ def _arm(pile: Pile, body: Skeleton, look: Look, height: float, side: int, shade
     pile.disc(hand, 1.05 * thick, skin)
 
 
-def _leg(pile: Pile, body: Skeleton, look: Look, height: float, side: int, shade: float) -> None:
+def _leg(pile: Pile, body: Skeleton, look: Appearance, height: float, side: int, shade: float) -> None:
     thick = look.girth * height
     cloth, skin = shaded(look.trousers, shade), shaded(look.skin, shade)
     hip, knee, ankle = body.hips[side], body.knees[side], body.ankles[side]
@@ -70,7 +70,7 @@ def _leg(pile: Pile, body: Skeleton, look: Look, height: float, side: int, shade
                  shaded(look.shoes, shade))  # fmt: skip
 
 
-def _torso(pile: Pile, body: Skeleton, look: Look, height: float) -> None:
+def _torso(pile: Pile, body: Skeleton, look: Appearance, height: float) -> None:
     wide = 1.75 * look.girth * height
     chest = body.neck - 1.05 * wide * body.up
     if look.skirt:
@@ -84,7 +84,7 @@ def _torso(pile: Pile, body: Skeleton, look: Look, height: float) -> None:
         pile.capsule(belly - side, belly + side, 0.36 * wide, 0.36 * wide, look.stripe)
 
 
-def _head(pile: Pile, body: Skeleton, look: Look, height: float, gaze: Points) -> None:
+def _head(pile: Pile, body: Skeleton, look: Appearance, height: float, gaze: Points) -> None:
     radius = look.head * height
     tilt = body.tilt
     front = body.facing * 1j * tilt  # ahead of the face, whichever way it looks
@@ -116,7 +116,7 @@ def _head(pile: Pile, body: Skeleton, look: Look, height: float, gaze: Points) -
     _hat(pile, look, radius, spot)
 
 
-def _hat(pile: Pile, look: Look, radius: float, spot: Callable[[float, float], Points]) -> None:
+def _hat(pile: Pile, look: Appearance, radius: float, spot: Callable[[float, float], Points]) -> None:
     colour, dark = look.hat_colour, shaded(look.hat_colour, 0.72)
     match look.hat:
         case "cap":

@@ -1,4 +1,4 @@
-"""The films of the data set inside the box: puppets that act, fully planned before a single frame is drawn."""
+"""Films of the bundled data set, fully planned before a single frame is drawn."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from jostle.core.random import key_for, rng_for
 from jostle.datasets.puppets.actions import CLASSES
-from jostle.datasets.puppets.casting import Stage, stage_for_action, stage_for_film
+from jostle.datasets.puppets.casting import FilmStage, stage_for_action, stage_for_film
 from jostle.datasets.puppets.difficulty import Difficulty
 from jostle.datasets.puppets.rasterize import Bytes, outlines, render, visible
-from jostle.datasets.puppets.scene import Scene, scene_of
+from jostle.datasets.puppets.scene import FilmScene, scene_of
 from jostle.datasets.puppets.scenery import HORIZON
 from jostle.datasets.puppets.splits import VERSION
 from jostle.errors import BadValue
@@ -31,7 +31,7 @@ PUPPET = "puppet"  # the name of a puppet among the things to be seen
 
 @dataclass(frozen=True)
 class Action:
-    """One labelled action, in seconds; `puppet` is the cast member who does it."""
+    """One labelled action, in seconds; `puppet` is the cast member who performs it."""
 
     start: float
     end: float
@@ -41,7 +41,7 @@ class Action:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What the main puppet holds in each frame ("" for nothing), and how many pixels of it are to be seen."""
+    """Prop that the main puppet holds in each frame ("" for none), and its number of visible pixels."""
 
     names: tuple[str, ...]
     area: npt.NDArray[np.float64]
@@ -49,7 +49,7 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class Things:
-    """The things to be seen in frames of a film: its puppets, and their props.
+    """Visible objects in frames of a film: its puppets, and their props.
 
     Attributes:
         names: of each thing, `puppet` or the kind of a prop.
@@ -64,7 +64,7 @@ class Things:
 
 @dataclass(frozen=True)
 class Film:
-    """A planned film; nothing is drawn until asked for.
+    """A planned film, whose frames are drawn on demand.
 
     Attributes:
         actions: what is labelled, in order of time.
@@ -77,10 +77,10 @@ class Film:
     frames: int
     seed: int
     difficulty: Difficulty
-    stage: Stage
+    stage: FilmStage
 
     def draw(self, lo: int, hi: int) -> Bytes:
-        """Frames `lo` up to `hi` as (T, 112, 112, 3); the same bytes however a film is cut into pieces."""
+        """Draw frames `lo` to `hi` (exclusive) as (T, 112, 112, 3), with the same bytes for any chunking."""
         if not 0 <= lo <= hi <= self.frames:
             raise BadValue(f"{self.name}: frames {lo} to {hi} are not within its {self.frames}")
         out = np.empty((hi - lo, *SIZE, 3), np.uint8)
@@ -91,7 +91,7 @@ class Film:
         return out
 
     def held(self) -> Held:
-        """What the main puppet holds, frame by frame, and how much of it shows."""
+        """Return the prop that the main puppet holds, frame by frame, and its visible area."""
         scene = self.scene
         names = np.full(self.frames, "", dtype=object)
         watched = np.zeros((self.frames, len(scene.drawing.kinds)), np.int32)
@@ -104,20 +104,20 @@ class Film:
         return Held(tuple(names), area)
 
     def things(self, lo: int, hi: int) -> Things:
-        """What is to be seen in frames `lo` up to `hi`, and where."""
+        """Return the visible objects of frames `lo` to `hi` (exclusive), and their boxes."""
         drawing = self.scene.drawing
         puppets, props = self.scene.figures, self.scene.owned
         owners = np.full(len(drawing.kinds), -1, np.int32)
         for number, (first, last) in enumerate((*puppets, *props)):  # a prop's shapes lie among its puppet's
             owners[first:last] = number
-        found = np.empty((hi - lo, len(puppets) + len(props), 5), np.int32)
-        outlines(drawing.kinds, drawing.shapes[lo:hi], owners, *SIZE, found)
+        outlines_of = np.empty((hi - lo, len(puppets) + len(props), 5), np.int32)
+        outlines(drawing.kinds, drawing.shapes[lo:hi], owners, *SIZE, outlines_of)
         names = (*(PUPPET for _ in puppets), *(prop.kind for prop in self.stage.props))
-        return Things(names, found[:, :, 0], found[:, :, 1:])
+        return Things(names, outlines_of[:, :, 0], outlines_of[:, :, 1:])
 
     @cached_property
-    def scene(self) -> Scene:
-        """The film acted out; it takes some megabytes and stays until the film is let go."""
+    def scene(self) -> FilmScene:
+        """The film as shapes in all frames; some megabytes, cached with the film."""
         return scene_of(self.seed, self.name, self.difficulty, self.stage, self.frames, SIZE)
 
 
@@ -144,7 +144,7 @@ def trimmed(seed: int, name: str, *, label: str, puppet: int, difficulty: Diffic
     return _film(seed, name, difficulty, stage, frames)
 
 
-def _film(seed: int, name: str, difficulty: Difficulty, stage: Stage, frames: int) -> Film:
+def _film(seed: int, name: str, difficulty: Difficulty, stage: FilmStage, frames: int) -> Film:
     rng = rng_for(seed, name, "annotator")
     actions = []
     for part in stage.parts:
@@ -163,7 +163,7 @@ FRAMES_AT_ONCE = 120
 
 
 def write_film(film: Film, path: Path) -> None:
-    """Draw a film and write it; the file appears when it is whole."""
+    """Draw a film and write it; the file appears when it is complete."""
     with Writer(path, size=SIZE, fps=FPS, quality=QUALITY) as writer:
         for first in range(0, film.frames, FRAMES_AT_ONCE):
             for frame in film.draw(first, min(first + FRAMES_AT_ONCE, film.frames)):
@@ -171,7 +171,7 @@ def write_film(film: Film, path: Path) -> None:
 
 
 class Keyed:
-    """A recipe whose key is made of all that decides the file: the recipe's own data, and how films are made."""
+    """A recipe whose key covers its own data and the version of film generation."""
 
     @property
     def key(self) -> str:

@@ -1,4 +1,4 @@
-"""From script to motion: each puppet's pose in every frame, and where every prop is meanwhile."""
+"""Motion of a film: each puppet's pose in every frame, and the positions of props."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jostle.datasets.puppets.actions import ARM_LENGTH, REACH, gait, grasp, pose
 from jostle.datasets.puppets.props import PROPS, UNIT
 from jostle.datasets.puppets.rest import EMPTY, rest_pose
 from jostle.datasets.puppets.rig import ARMS, JOINTS, Joint, Pose, Skeleton, skeleton
-from jostle.datasets.puppets.script import GONE, RATE, Event, Part, Prop
+from jostle.datasets.puppets.script import GONE, RATE, Event, Prop, PuppetPart
 from jostle.datasets.puppets.shapes import Points, Reals
 
 TURN = 6  # frames to turn round
@@ -24,7 +24,7 @@ Mask = npt.NDArray[np.bool_]  # (T,)
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """Where a prop is, over time.
+    """Position of a prop over time.
 
     Attributes:
         held: frames in which it is in a hand.
@@ -39,15 +39,15 @@ class Track:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """A part acted out."""
+    """Poses of a puppet's part over time."""
 
     pose: Pose
     body: Skeleton
     floor: Points
 
 
-def act_out(part: Part, frames: int, fidget: float, rng: np.random.Generator) -> Motion:
-    """Every pose of a part, with the restlessness of a living thing laid over it."""
+def act_out(part: PuppetPart, frames: int, fidget: float, rng: np.random.Generator) -> Motion:
+    """Compute every pose of a part, with small involuntary movements added."""
     pose = np.zeros((frames, JOINTS))
     place = np.zeros(frames)
     facing = np.zeros(frames)
@@ -65,7 +65,7 @@ def act_out(part: Part, frames: int, fidget: float, rng: np.random.Generator) ->
 
 
 def _phases(event: Event) -> Reals:
-    """How far each frame of an event is into its action."""
+    """Return the phase of an event's action in each frame."""
     count = event.stop - event.start
     time = (np.arange(count) + 0.5) / count
     if event.kind == "miss":
@@ -74,8 +74,8 @@ def _phases(event: Event) -> Reals:
     return time
 
 
-def _poses(event: Event, part: Part) -> tuple[Pose, Reals]:
-    """The poses of one event, and where its place is."""
+def _poses(event: Event, part: PuppetPart) -> tuple[Pose, Reals]:
+    """Return the poses of one event, and its position."""
     count = event.stop - event.start
     x = np.full(count, event.x)
     if event.kind in ("act", "miss"):
@@ -100,7 +100,7 @@ def _poses(event: Event, part: Part) -> tuple[Pose, Reals]:
 
 
 def _gesture(pose: Pose, event: Event) -> None:
-    """What people do when they do nothing."""
+    """Add an idle gesture to poses."""
     count = len(pose)
     time = (np.arange(count) + 0.5) / count
     on = smooth(time, 0.1, 0.35) * (1 - smooth(time, 0.65, 0.9))
@@ -132,7 +132,7 @@ def _gesture(pose: Pose, event: Event) -> None:
 
 
 def wander(rng: np.random.Generator, frames: int, slow: float, quick: float, waves: int = 4) -> Reals:
-    """A smooth random walk about 0 with spread about 1, made of a few waves between two frequencies in Hz."""
+    """Return a smooth random walk around 0 with spread about 1, of waves between two frequencies in Hz."""
     time = np.arange(frames) / RATE
     rate = rng.uniform(slow, quick, waves)
     phase = rng.uniform(0.0, 2 * np.pi, waves)
@@ -149,8 +149,8 @@ def _fidgets(rng: np.random.Generator, frames: int, fidget: float) -> Pose:
     return sway
 
 
-def follow(number: int, prop: Prop, part: Part, motion: Motion, frames: int) -> Track:
-    """Where a prop of a part is: on the floor, in a hand, between two hands, or in the air."""
+def follow(number: int, prop: Prop, part: PuppetPart, motion: Motion, frames: int) -> Track:
+    """Return the track of a prop: on the floor, in a hand, between two hands, or in the air."""
     unit = UNIT * part.height
     below = PROPS[prop.kind][1] * unit
     hands = motion.body.hands
@@ -192,7 +192,7 @@ def follow(number: int, prop: Prop, part: Part, motion: Motion, frames: int) -> 
 
 
 def _fly(event: Event, frame: int, at: Points, held: Mask, gone: Mask) -> None:
-    """Let a ball leave the hand after `frame` or come to it, along the same arc either way."""
+    """Move a ball out of the hand after `frame` or into it, along the same arc either way."""
     count = round(FLIGHT_S * RATE)
     away = np.arange(1, count + 1)
     frames = frame + away if event.label == "throw" else frame - away
@@ -207,8 +207,8 @@ def _fly(event: Event, frame: int, at: Points, held: Mask, gone: Mask) -> None:
     gone[late], held[late] = True, False
 
 
-def crate_track(part: Part, x: float, half: float, motion: Motion, frames: int) -> Reals:
-    """Where the crate's middle is: it only moves while it is pushed or pulled."""
+def crate_track(part: PuppetPart, x: float, half: float, motion: Motion, frames: int) -> Reals:
+    """Return the centre of the crate over time: it only moves while it is pushed or pulled."""
     track = np.full(frames, x)
     for event in part.events:
         if event.kind == "act" and event.label in ("push", "pull"):

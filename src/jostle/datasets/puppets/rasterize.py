@@ -33,7 +33,7 @@ def fixed(values: npt.NDArray[Any]) -> Ints:
 
 @inlined
 def _capsule(x: float, y: float, shape: Ints) -> float:
-    """How much of the pixel at (x, y) a tapered capsule covers: x1, y1, r1, x2, y2, r2."""
+    """Return the coverage of the pixel at (x, y) by a tapered capsule: x1, y1, r1, x2, y2, r2."""
     dx = float(shape[3] - shape[0])
     dy = float(shape[4] - shape[1])
     px = x - shape[0]
@@ -88,7 +88,7 @@ def _edges(shape: Ints, corners: int, edges: npt.NDArray[np.float64]) -> None:
 
 @inlined
 def _polygon(x: float, y: float, rounding: float, corners: int, edges: npt.NDArray[np.float64]) -> float:
-    """How much of the pixel at (x, y) a convex polygon covers."""
+    """Return the coverage of the pixel at (x, y) by a convex polygon."""
     depth = -1e9
     for i in range(corners):
         depth = max(depth, edges[i, 0] * x + edges[i, 1] * y - edges[i, 2])
@@ -97,7 +97,7 @@ def _polygon(x: float, y: float, rounding: float, corners: int, edges: npt.NDArr
 
 @kernel
 def _box(kind: int, corners: int, shape: Ints, height: int, width: int, box: Ints) -> None:
-    """The pixels a shape can touch, as half-open rows and columns inside the picture."""
+    """Return the pixels a shape can touch, as half-open rows and columns inside the picture."""
     if kind == POLYGON:
         left = right = shape[0]
         top = bottom = shape[1]
@@ -157,7 +157,7 @@ def paint(canvas: Ints, kinds: Ints, colours: Ints, shapes: Ints) -> None:
 
 @kernel
 def _backdrop(texture: Bytes, camera: Ints, horizon: int, canvas: Ints) -> None:
-    """Fill the canvas with the texture as the camera sees it; above the horizon the wall has its own place."""
+    """Fill the canvas with the texture under the camera; above the horizon the wall has its own offset."""
     rows, columns = texture.shape[0], texture.shape[1]
     height, width = canvas.shape[0], canvas.shape[1]
     for row in range(height):
@@ -208,8 +208,8 @@ def render(
 
 
 @kernel
-def outlines(kinds: Ints, shapes: Ints, owners: Ints, height: int, width: int, found: Ints) -> None:
-    """What is to be seen of each thing, frame by frame: the pixels that show it, and the box around them.
+def outlines(kinds: Ints, shapes: Ints, owners: Ints, height: int, width: int, result: Ints) -> None:
+    """Compute the visible pixels of each object, frame by frame, and their bounding box.
 
     Args:
         owners: (S,): the thing that a shape is a part of, or -1.
@@ -217,11 +217,11 @@ def outlines(kinds: Ints, shapes: Ints, owners: Ints, height: int, width: int, f
     """
     edges = np.zeros((CORNERS, 3), np.float64)
     box = np.zeros(4, np.int32)
-    shown = np.empty((height, width), np.int32)
-    for t in range(len(found)):
+    owner = np.empty((height, width), np.int32)
+    for t in range(len(result)):
         for row in range(height):
             for column in range(width):
-                shown[row, column] = -1
+                owner[row, column] = -1
         for s in range(len(kinds)):
             kind, corners, shape = kinds[s, 0], kinds[s, 1], shapes[t, s]
             if kind == GLOW:
@@ -237,23 +237,23 @@ def outlines(kinds: Ints, shapes: Ints, owners: Ints, height: int, width: int, f
                     else:
                         cover = _polygon(x, y, float(shape[12]), corners, edges)
                     if cover >= 0.5:
-                        shown[row, column] = owners[s]
-        for k in range(found.shape[1]):
-            found[t, k, 0], found[t, k, 1], found[t, k, 2], found[t, k, 3], found[t, k, 4] = 0, width, height, 0, 0
+                        owner[row, column] = owners[s]
+        for k in range(result.shape[1]):
+            result[t, k, 0], result[t, k, 1], result[t, k, 2], result[t, k, 3], result[t, k, 4] = 0, width, height, 0, 0
         for row in range(height):
             for column in range(width):
-                k = shown[row, column]
+                k = owner[row, column]
                 if k >= 0:
-                    found[t, k, 0] += 1
-                    found[t, k, 1] = min(found[t, k, 1], column)
-                    found[t, k, 2] = min(found[t, k, 2], row)
-                    found[t, k, 3] = max(found[t, k, 3], column + 1)
-                    found[t, k, 4] = max(found[t, k, 4], row + 1)
+                    result[t, k, 0] += 1
+                    result[t, k, 1] = min(result[t, k, 1], column)
+                    result[t, k, 2] = min(result[t, k, 2], row)
+                    result[t, k, 3] = max(result[t, k, 3], column + 1)
+                    result[t, k, 4] = max(result[t, k, 4], row + 1)
 
 
 @kernel
 def visible(kinds: Ints, shapes: Ints, watched: Ints, height: int, width: int, area: npt.NDArray[np.float64]) -> None:
-    """How many pixels of the watched shapes are left to see under all that is painted later, frame by frame.
+    """Count the visible pixels of the watched shapes, frame by frame.
 
     Args:
         watched: (T, S): 1 for a shape that is watched in that frame.
@@ -261,9 +261,9 @@ def visible(kinds: Ints, shapes: Ints, watched: Ints, height: int, width: int, a
     """
     edges = np.zeros((CORNERS, 3), np.float64)
     box = np.zeros(4, np.int32)
-    seen = np.empty((height, width), np.float64)
+    counts = np.empty((height, width), np.float64)
     for t in range(len(area)):
-        seen[:] = 0.0
+        counts[:] = 0.0
         begun = False
         for s in range(len(kinds)):
             begun = begun or watched[t, s] == 1
@@ -280,5 +280,5 @@ def visible(kinds: Ints, shapes: Ints, watched: Ints, height: int, width: int, a
                         cover = _capsule(x, y, shape)
                     else:
                         cover = _polygon(x, y, float(shape[12]), corners, edges)
-                    seen[row, column] += (watched[t, s] - seen[row, column]) * cover
-        area[t] = seen.sum()
+                    counts[row, column] += (watched[t, s] - counts[row, column]) * cover
+        area[t] = counts.sum()

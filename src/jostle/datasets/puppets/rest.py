@@ -1,4 +1,4 @@
-"""How a puppet rests between actions: on its feet or seated, with empty hands, a prop in one, or held overhead."""
+"""Resting states of puppets: standing or seated, with empty hands, a prop in one, or held overhead."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Rest:
 
 
 def rest_pose(rest: Rest, hand: int) -> Pose:
-    """The pose of a state; `hand` (0 near, 1 far) is the one that holds."""
+    """Return the pose of a state; `hand` (0 near, 1 far) is the one that holds."""
     pose = np.zeros(JOINTS)
     pose[Joint.HIP_Y] = STAND
     pose[Joint.NEAR_FOOT_X], pose[Joint.FAR_FOOT_X] = -STANCE, STANCE

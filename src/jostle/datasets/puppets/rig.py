@@ -8,7 +8,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from jostle.datasets.puppets.appearance import Look
+from jostle.datasets.puppets.appearance import Appearance
 from jostle.datasets.puppets.shapes import Points, Reals
 
 Pose = npt.NDArray[np.float64]  # (C,) one pose, or (T, C)
@@ -64,8 +64,8 @@ class Skeleton:
     tilt: Points  # from the neck to the crown, length one
 
 
-def skeleton(pose: Pose, look: Look, height: float, place: Points, facing: Reals) -> Skeleton:
-    """Forward kinematics over all frames at once.
+def skeleton(pose: Pose, look: Appearance, height: float, place: Points, facing: Reals) -> Skeleton:
+    """Compute the joints by forward kinematics over all frames at once.
 
     Args:
         pose: (T, C).
@@ -120,7 +120,7 @@ def skeleton(pose: Pose, look: Look, height: float, place: Points, facing: Reals
 
 
 def _direction(angle: Reals) -> Points:
-    """A unit step at an angle from straight down, towards the front."""
+    """Return a unit step at an angle from straight down, towards the front."""
     return np.sin(angle) + 1j * np.cos(angle)
 
 
@@ -130,7 +130,7 @@ def _mirrored(way: Points, facing: Reals) -> Points:
 
 
 def _leg(hip: Points, foot: Points, bone: float) -> tuple[Points, Points]:
-    """The knee that joins hip and foot with two equal bones, bent forwards; a foot out of reach comes closer."""
+    """Return the knee between hip and foot for two equal bones, bent forwards; a foot out of reach moves closer."""
     reach = foot - hip
     length = np.abs(reach)
     ankle = hip + reach * np.minimum(1.0, 1.999 * bone / np.maximum(length, 1e-9))

@@ -1,4 +1,4 @@
-"""A film acted out: all of its shapes in all of its frames, as its camera sees them."""
+"""Scene of a film: all of its shapes in all of its frames, as its camera sees them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from jostle.core.random import rng_for
 from jostle.datasets.puppets.camera import Lens, lens_of
-from jostle.datasets.puppets.casting import Stage
+from jostle.datasets.puppets.casting import FilmStage
 from jostle.datasets.puppets.difficulty import Difficulty
 from jostle.datasets.puppets.figure import draw_figure
 from jostle.datasets.puppets.motion import Motion, Track, act_out, crate_track, follow
@@ -16,12 +16,12 @@ from jostle.datasets.puppets.props import UNIT, draw_crate, draw_prop, draw_stoo
 from jostle.datasets.puppets.rasterize import Bytes, Ints
 from jostle.datasets.puppets.rig import Joint
 from jostle.datasets.puppets.scenery import texture_of
-from jostle.datasets.puppets.shapes import Drawing, Pile, Points
+from jostle.datasets.puppets.shapes import Pile, Points, ShapeArrays
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
-    """What the kernels need, and what it was made from.
+class FilmScene:
+    """Input of the drawing kernels, and the stage it was made from.
 
     Attributes:
         windows: the part of the texture that each frame shows.
@@ -31,7 +31,7 @@ class Scene:
 
     texture: Bytes
     windows: Ints
-    drawing: Drawing
+    drawing: ShapeArrays
     lens: Lens
     motions: tuple[Motion, ...]
     tracks: tuple[Track, ...]
@@ -39,8 +39,10 @@ class Scene:
     figures: tuple[tuple[int, int], ...]
 
 
-def scene_of(seed: int, name: str, difficulty: Difficulty, stage: Stage, frames: int, size: tuple[int, int]) -> Scene:
-    """Act out a stage. Always the whole film at once: poses are cheap, and no cut can then change a frame."""
+def scene_of(
+    seed: int, name: str, difficulty: Difficulty, stage: FilmStage, frames: int, size: tuple[int, int]
+) -> FilmScene:
+    """Compute the scene of a stage, always for the whole film: poses are cheap, and chunking cannot change a frame."""
     motions = tuple(
         act_out(part, frames, difficulty.fidget, rng_for(seed, name, "fidget", number))
         for number, part in enumerate(stage.parts)
@@ -60,7 +62,7 @@ def scene_of(seed: int, name: str, difficulty: Difficulty, stage: Stage, frames:
         _add_part(pile, stage, number, motions[number], tracks, owned)
         figures[number] = (first, len(pile))
     stage.draw_foreground(pile)
-    return Scene(
+    return FilmScene(
         texture=texture_of(seed, name, difficulty.clutter),
         windows=lens.windows(size),
         drawing=pile.seen_by(lens.centre, lens.zoom, complex(size[1], size[0]) / 2),
@@ -72,7 +74,7 @@ def scene_of(seed: int, name: str, difficulty: Difficulty, stage: Stage, frames:
     )
 
 
-def _add_furniture(pile: Pile, stage: Stage, motion: Motion) -> None:
+def _add_furniture(pile: Pile, stage: FilmStage, motion: Motion) -> None:
     main = stage.parts[0]
     floor = 1j * (main.floor - 1.0)  # a little behind the puppet
     if stage.stool is not None:
@@ -84,7 +86,12 @@ def _add_furniture(pile: Pile, stage: Stage, motion: Motion) -> None:
 
 
 def _add_part(
-    pile: Pile, stage: Stage, number: int, motion: Motion, tracks: tuple[Track, ...], owned: dict[int, tuple[int, int]]
+    pile: Pile,
+    stage: FilmStage,
+    number: int,
+    motion: Motion,
+    tracks: tuple[Track, ...],
+    owned: dict[int, tuple[int, int]],
 ) -> None:
     part = stage.parts[number]
 

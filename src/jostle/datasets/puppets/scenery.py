@@ -16,7 +16,7 @@ ROWS, COLUMNS = 160, 256
 HORIZON = 100  # the row where the floor begins
 
 Rng = np.random.Generator
-Place = Callable[[Rng, "Board", float], None]
+Place = Callable[[Rng, "TextureBoard", float], None]
 _PLACES: dict[str, Place] = {}
 
 
@@ -25,15 +25,15 @@ def _place(function: Place) -> Place:
     return function
 
 
-class Board:
-    """A texture under the brush."""
+class TextureBoard:
+    """A texture in progress, painted step by step."""
 
     def __init__(self, rng: Rng) -> None:
         self.canvas = np.zeros((ROWS, COLUMNS, 3), np.int32)
         self._rng = rng
 
     def wash(self, top: int, bottom: int, upper: Colour, lower: Colour) -> None:
-        """Fill rows with a gradient."""
+        """Fill rows with a colour gradient."""
         share = np.linspace(0.0, 1.0, bottom - top)[:, None]
         rows = np.array(upper) * (1 - share) + np.array(lower) * share
         self.canvas[top:bottom] = np.rint(rows * DEPTH).astype(np.int32)[:, None]
@@ -51,14 +51,14 @@ class Board:
         self.canvas[top:bottom] += np.rint(noise[:, :, None] * DEPTH).astype(np.int32)
 
     def texture(self) -> Bytes:
-        """The finished picture."""
+        """Return the finished texture as bytes."""
         return np.clip((self.canvas + DEPTH // 2) // DEPTH, 0, 255).astype(np.uint8)
 
 
 def texture_of(seed: int, name: str, clutter: float) -> Bytes:
-    """The texture (160, 256, 3) of a film's place."""
+    """Return the texture (160, 256, 3) of a film's location."""
     rng = rng_for(seed, name, "scenery")
-    board = Board(rng)
+    board = TextureBoard(rng)
     kinds = sorted(_PLACES)
     _PLACES[kinds[rng.integers(len(kinds))]](rng, board, clutter)
     board.grain(0, ROWS, 1.2)
@@ -71,7 +71,7 @@ def _pale(rng: Rng, low: float = 0.7, high: float = 0.95, full: float = 0.35) ->
 
 
 def _spots(rng: Rng, count: float, spread: float = 0.5) -> list[float]:
-    """Places across the width, roughly even."""
+    """Return roughly even positions across the width."""
     number = max(0, round(count))
     return [float((k + rng.uniform(-spread, spread) * 0.8) * COLUMNS / number) for k in range(number)]
 
@@ -80,7 +80,7 @@ def _plank(x: float, y: float, width: float, height: float) -> list[complex]:
     return [complex(x, y), complex(x + width, y), complex(x + width, y + height), complex(x, y + height)]
 
 
-def _planks(rng: Rng, board: Board, colour: Colour) -> None:
+def _planks(rng: Rng, board: TextureBoard, colour: Colour) -> None:
     """A wooden floor whose boards widen towards the viewer."""
     board.wash(HORIZON, ROWS, shaded(colour, 0.82), colour)
     board.grain(HORIZON, ROWS, 3.0, 12)
@@ -94,7 +94,7 @@ def _planks(rng: Rng, board: Board, colour: Colour) -> None:
 
 
 @_place
-def _room(rng: Rng, board: Board, clutter: float) -> None:
+def _room(rng: Rng, board: TextureBoard, clutter: float) -> None:
     wall = _pale(rng)
     board.wash(0, HORIZON, shaded(wall, 0.94), wall)
     pile = Pile(1)
@@ -131,7 +131,7 @@ def _plant(rng: Rng, pile: Pile, x: float, floor: float) -> None:
 
 
 @_place
-def _street(rng: Rng, board: Board, clutter: float) -> None:
+def _street(rng: Rng, board: TextureBoard, clutter: float) -> None:
     sky = _pale(rng, 0.8, 0.98)
     board.wash(0, HORIZON, sky, shaded(sky, 1.3))
     pile, x = Pile(1), 0.0
@@ -164,7 +164,7 @@ def _street(rng: Rng, board: Board, clutter: float) -> None:
 
 
 @_place
-def _meadow(rng: Rng, board: Board, clutter: float) -> None:
+def _meadow(rng: Rng, board: TextureBoard, clutter: float) -> None:
     board.wash(
         0, HORIZON, shaded((112, 178, 226), rng.uniform(0.9, 1.3)), shaded((206, 232, 240), rng.uniform(0.9, 1.2))
     )
@@ -202,7 +202,7 @@ def _tree(rng: Rng, pile: Pile, x: float, floor: float) -> None:
 
 
 @_place
-def _gym(rng: Rng, board: Board, clutter: float) -> None:
+def _gym(rng: Rng, board: TextureBoard, clutter: float) -> None:
     wall = _pale(rng, 0.65, 0.9, 0.25)
     lower = bright(rng, 0.4, 0.75)
     board.wash(0, HORIZON, wall, shaded(wall, 0.92))
@@ -229,7 +229,7 @@ def _gym(rng: Rng, board: Board, clutter: float) -> None:
 
 
 @_place
-def _beach(rng: Rng, board: Board, clutter: float) -> None:
+def _beach(rng: Rng, board: TextureBoard, clutter: float) -> None:
     dusk = rng.random() < 0.4
     board.wash(0, 62, (246, 178, 130) if dusk else (120, 190, 232), (252, 222, 170) if dusk else (208, 236, 244))
     board.wash(62, HORIZON, (60, 120, 160), (96, 176, 190))
@@ -268,7 +268,7 @@ def _parasol(rng: Rng, pile: Pile, x: float, floor: float) -> None:
 
 
 @_place
-def _library(rng: Rng, board: Board, clutter: float) -> None:
+def _library(rng: Rng, board: TextureBoard, clutter: float) -> None:
     wall = _pale(rng, 0.5, 0.85, 0.4)
     board.wash(0, HORIZON, wall, shaded(wall, 0.9))
     pile = Pile(1)
@@ -276,8 +276,8 @@ def _library(rng: Rng, board: Board, clutter: float) -> None:
     for x in _spots(rng, 2 + 2 * clutter, 0.3):
         width = rng.uniform(34, 52)
         pile.polygon(_plank(x, 18, width, HORIZON - 18), 1.0, wood)
-        for shelf in range(4):
-            y = 22 + shelf * 19
+        for level in range(4):
+            y = 22 + level * 19
             pile.polygon(_plank(x + 2, y, width - 4, 15), 0.0, shaded(wood, 0.6))
             at = x + 3.0
             while at < x + width - 7:

@@ -1,4 +1,4 @@
-"""What happens in a film: for each puppet an unbroken row of events, from its first frame to its last."""
+"""Script of a film: for each puppet a gapless series of events, from its first frame to its last."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from jostle.datasets.puppets.actions import APPROACH, ARM_LENGTH, REACH, Style, after
-from jostle.datasets.puppets.appearance import Look
+from jostle.datasets.puppets.actions import APPROACH, ARM_LENGTH, REACH, ActionStyle, after
+from jostle.datasets.puppets.appearance import Appearance
 from jostle.datasets.puppets.difficulty import Difficulty
 from jostle.datasets.puppets.props import BALL
 from jostle.datasets.puppets.rest import EMPTY, SEAT_X, Rest
@@ -48,7 +48,7 @@ class Prop:
 
 @dataclass(frozen=True)
 class Event:
-    """What one puppet does from frame `start` up to `stop`.
+    """Event of one puppet from frame `start` up to `stop`.
 
     Attributes:
         label: of an action, or of the action that a near-miss begins.
@@ -69,7 +69,7 @@ class Event:
     end_x: float
     facing: int
     label: str = ""
-    style: Style = field(default_factory=Style)
+    style: ActionStyle = field(default_factory=ActionStyle)
     prop: int = EMPTY
     reach: float = 0.0
     peak: float = 0.5
@@ -77,8 +77,8 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Part:
-    """One puppet's part in the film.
+class PuppetPart:
+    """Part of one puppet in a film.
 
     Attributes:
         height: in pixels.
@@ -87,7 +87,7 @@ class Part:
     """
 
     puppet: int
-    look: Look
+    look: Appearance
     height: float
     floor: float
     hand: int
@@ -95,17 +95,17 @@ class Part:
 
     @property
     def leg(self) -> float:
-        """Leg length in pixels."""
+        """Length of the legs in pixels."""
         return self.look.leg * self.height
 
     def x_at(self, frame: int) -> float:
-        """About where the puppet is in a frame."""
+        """Return the approximate position of the puppet in a frame."""
         event = next(event for event in self.events if frame < event.stop)
         return event.x + (event.end_x - event.x) * (frame - event.start) / (event.stop - event.start)
 
 
 class Planner:
-    """Writes one puppet's part, event by event, keeping track of where everything is.
+    """Planner of one puppet's part, event by event, which tracks positions and props.
 
     Args:
         props: all props of the film, which others may own too.
@@ -114,8 +114,8 @@ class Planner:
     """
 
     def __init__(
-        self, rng: np.random.Generator, difficulty: Difficulty, part: Part, owner: int, props: list[Prop],
-        stool: float | None, crate: float | None, crate_half: float, rest: Rest, others: Sequence[Part],
+        self, rng: np.random.Generator, difficulty: Difficulty, part: PuppetPart, owner: int, props: list[Prop],
+        stool: float | None, crate: float | None, crate_half: float, rest: Rest, others: Sequence[PuppetPart],
     ) -> None:  # fmt: skip
         self.rng, self.difficulty, self.part, self.others = rng, difficulty, part, others
         self.lies = {number: prop.x for number, prop in enumerate(props) if prop.owner == owner}
@@ -141,7 +141,7 @@ class Planner:
                 self._idle(min(self.now + RATE, frames))
         return tuple(self.events)
 
-    def only(self, label: str, style: Style, before: int, behind: int) -> tuple[Event, ...]:
+    def only(self, label: str, style: ActionStyle, before: int, behind: int) -> tuple[Event, ...]:
         """Idle for `before` frames, do one action, idle for `behind` frames."""
         facing, x, prop = self._where(label, style)
         self.facing, self.x = facing, x
@@ -153,7 +153,7 @@ class Planner:
     # What can be done now
 
     def feasible(self) -> list[str]:
-        """The actions that make sense in the present state."""
+        """Return the actions that are possible in the present state."""
         if self.rest.raised:
             return ["lower"]
         holds = self.rest.prop != EMPTY
@@ -179,8 +179,8 @@ class Planner:
         weights = np.array([WEIGHTS.get(label, 1.0) for label in can])
         return can[int(self.rng.choice(len(can), p=weights / weights.sum()))]
 
-    def _where(self, label: str, style: Style) -> tuple[int, float, int]:
-        """Which way to face, where to stand and what to take for an action."""
+    def _where(self, label: str, style: ActionStyle) -> tuple[int, float, int]:
+        """Return the direction, position and prop for an action."""
         facing, x, prop, leg = self.facing, self.x, self.rest.prop, self.part.leg
         match label:
             case "sit_down" if self.stool is not None:
@@ -220,7 +220,7 @@ class Planner:
             self._idle(min(self.now + round(self.rng.uniform(0.8, 3.5) * RATE), until))
 
     def _still(self, stop: int, kind: Kind) -> Event:
-        """An event that begins now and leads nowhere else."""
+        """Create an event that begins now and leads nowhere else."""
         return Event(kind, self.now, stop, self.rest, self.x, self.x, self.facing)
 
     def _add(self, event: Event) -> None:
@@ -231,7 +231,7 @@ class Planner:
         if stop > self.now:
             fits = stop - self.now > 1.5 * RATE and not self.rest.raised
             gesture = GESTURES[self.rng.integers(len(GESTURES))] if fits else ""
-            style = Style((stop - self.now) / RATE, arm=int(self.rng.integers(2)))
+            style = ActionStyle((stop - self.now) / RATE, arm=int(self.rng.integers(2)))
             if self.rest.prop != EMPTY:
                 style = replace(style, arm=1 - self.part.hand)
             self._add(replace(self._still(stop, "idle"), gesture=gesture, style=style))
@@ -248,7 +248,7 @@ class Planner:
         self._add(replace(self._still(stop, "walk"), end_x=x))
 
     def _go(self, facing: int, x: float, frames: int) -> bool:
-        """Walk to where something is done and turn to face it; False if the film ends on the way."""
+        """Walk to a position and turn; return False if the film ends on the way."""
         self._walk(x, frames)
         if facing != self.facing:
             self.facing = facing
@@ -268,7 +268,7 @@ class Planner:
         return True
 
     def _upstaged(self, stop: int) -> bool:
-        """Whether another puppet acts before `stop`, or is where it would hide what this one does."""
+        """Return whether another puppet acts before `stop`, or would hide this one."""
         for part in self.others:
             if any(event.kind == "act" and self.now < event.stop and stop > event.start for event in part.events):
                 return True
@@ -288,10 +288,10 @@ class Planner:
         self._do(label, replace(self._with_arm(style), seconds=seconds, cycles=1), prop, "miss")
         return True
 
-    def _with_arm(self, style: Style) -> Style:
+    def _with_arm(self, style: ActionStyle) -> ActionStyle:
         return style if self.rest.prop == EMPTY else replace(style, arm=1 - self.part.hand)
 
-    def _do(self, label: str, style: Style, prop: int, kind: Kind) -> None:
+    def _do(self, label: str, style: ActionStyle, prop: int, kind: Kind) -> None:
         event = self._still(self.now + round(style.seconds * RATE), kind)
         event = replace(event, label=label, style=style, prop=prop)
         if kind == "miss":
@@ -311,14 +311,14 @@ class Planner:
             self.lies[held] = self.x + self.facing * REACH * self.part.leg
 
 
-def styled(rng: np.random.Generator, difficulty: Difficulty, label: str, seconds: float | None = None) -> Style:
-    """How an instance is done: its length is log-normal, the rest spreads with the difficulty's style."""
+def styled(rng: np.random.Generator, difficulty: Difficulty, label: str, seconds: float | None = None) -> ActionStyle:
+    """Draw the style of an instance: its length is log-normal, the rest spreads with the difficulty's style."""
     spread = difficulty.style
     if seconds is None:
         seconds = float(np.exp(rng.normal(np.log(MEDIAN_S * TEMPO.get(label, 1.0)), SPREAD)))
         seconds = float(np.clip(seconds, *LENGTH_S))
     cycle = CYCLE_S.get(label, seconds) * float(np.exp(rng.normal(0.0, 0.25 * spread)))
-    return Style(
+    return ActionStyle(
         seconds=round(seconds * RATE) / RATE,
         amplitude=float(1.0 - spread * rng.uniform(-0.15, 0.5)),
         warp=float(spread * rng.uniform(-0.9, 0.9)),

@@ -19,7 +19,7 @@ Point = complex | Points
 
 
 @dataclass(frozen=True, eq=False)
-class Drawing:
+class ShapeArrays:
     """Shapes ready for the kernels: kinds (S, 2), colours (S, 3), shapes (T, S, 13)."""
 
     kinds: Ints
@@ -56,29 +56,29 @@ class Pile:
         self._shapes.append(shape)
 
     def capsule(self, start: Point, end: Point, radius: Real, end_radius: Real, colour: Colour) -> None:
-        """A limb: two discs and what lies between."""
+        """Add a limb: two discs and the area between them."""
         self._add(CAPSULE, colour, [start, end], [radius, end_radius])
 
     def disc(self, centre: Point, radius: Real, colour: Colour) -> None:
-        """A filled circle."""
+        """Add a filled circle to the pile."""
         self.capsule(centre, centre, radius, radius, colour)
 
     def polygon(self, corners: Sequence[Point], rounding: Real, colour: Colour) -> None:
-        """A convex polygon of at most six corners, grown by `rounding`."""
+        """Add a convex polygon of at most six corners, grown by `rounding`."""
         self._add(POLYGON, colour, corners, [rounding])
 
     def glow(self, centre: Point, half_width: Real, half_height: Real, strength: Real, colour: Colour) -> None:
-        """A soft spot; strength 1 hides what is below its middle."""
+        """Add a soft spot; strength 1 hides what is below its centre."""
         self._add(GLOW, colour, [centre], [half_width, half_height, strength])
 
     def hide(self, first: int, gone: npt.NDArray[np.bool_]) -> None:
-        """Take the shapes from `first` on out of the frames where `gone`."""
+        """Hide the shapes from `first` on in the frames where `gone`."""
         for kind, shape in zip(self._kinds[first:], self._shapes[first:], strict=True):
             for column in _columns(kind[0])[0]:
                 shape[gone, column] = FAR
 
-    def seen_by(self, centre: Points, zoom: Reals, middle: complex) -> Drawing:
-        """The pile as a camera sees it that looks at `centre`, shown at `middle` of the picture."""
+    def seen_by(self, centre: Points, zoom: Reals, middle: complex) -> ShapeArrays:
+        """Return the pile in the coordinates of a camera at `centre`, displayed at `middle` of the picture."""
         shapes = np.zeros((self.frames, len(self), WIDTH))
         offset = middle - centre * zoom
         for number, (kind, shape) in enumerate(zip(self._kinds, self._shapes, strict=True)):
@@ -89,11 +89,11 @@ class Pile:
             if kind[0] == GLOW:  # nearer is not stronger
                 shapes[:, number, others[-1]] = shape[:, others[-1]]
         kinds = np.array(self._kinds, np.int32).reshape(-1, 2)
-        return Drawing(kinds, np.array(self._colours, np.int32).reshape(-1, 3), fixed(shapes))
+        return ShapeArrays(kinds, np.array(self._colours, np.int32).reshape(-1, 3), fixed(shapes))
 
 
 def _columns(kind: int) -> tuple[list[int], list[int], list[int]]:
-    """Which numbers of a shape are places across and along the picture, and which are sizes."""
+    """Return which numbers of a shape are horizontal and vertical positions, and which are sizes."""
     if kind == CAPSULE:
         return [0, 3], [1, 4], [2, 5]
     if kind == GLOW:

@@ -27,14 +27,14 @@ from jostle.core.types.boxes import Boxes
 from jostle.core.types.clip import Frame, Frames
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.frame_sets import BoxSets, FrameSets
-from jostle.datasets.generated_files import Recipe, fill
+from jostle.datasets.generated_files import FileRecipe, fill
 from jostle.datasets.puppets.film import PUPPET, Film, Held, Keyed
 from jostle.datasets.puppets.props import PROPS
 from jostle.datasets.puppets.splits import VIDEOS, folder_name
 from jostle.datasets.puppets.untrimmed import Video, puppets, videos_of
 from jostle.io.files.atomic import write_text
 from jostle.io.files.text import read_json
-from jostle.io.formats.boxes import plain_boxes, read_true_boxes
+from jostle.io.formats.boxes import boxes_to_lists, read_true_boxes
 from jostle.io.formats.frame_scores import read_frame_labels, read_frame_sets
 
 K = 10  # neighbours on either side
@@ -51,7 +51,7 @@ Grey = npt.NDArray[np.uint8]
 
 
 def difference(frame: Grey, other: Grey) -> float:
-    """Grey levels by which two frames differ in the worst tile, after the best shift of one.
+    """Return the difference of two frames in grey levels in the worst tile, after the best shift of one.
 
     >>> frame = np.random.default_rng(0).integers(0, 256, (112, 112), np.uint8)
     >>> difference(frame, np.roll(frame, 3, axis=1)), difference(frame, frame[::-1]) > 50
@@ -62,32 +62,32 @@ def difference(frame: Grey, other: Grey) -> float:
     shifted = [
         other[top : top + height, left : left + width] for top in range(2 * SHIFT + 1) for left in range(2 * SHIFT + 1)
     ]
-    best = min(shifted, key=lambda seen: cv2.norm(middle, seen, cv2.NORM_L1))
+    best = min(shifted, key=lambda overlap: cv2.norm(middle, overlap, cv2.NORM_L1))
     tiles = cv2.absdiff(middle, best)[: height // TILES * TILES, : width // TILES * TILES]
     sums = tiles.reshape(TILES, height // TILES, TILES, width // TILES).sum((1, 3), dtype=np.int64)
     return float(sums.max() / (height // TILES * (width // TILES)))
 
 
 def anchors(seed: int, film: str, held: Held) -> Iterator[tuple[int, list[int]]]:
-    """The anchors of a film, each with the frames within `K` that show the same prop, in the order of time."""
-    names, shown = held.names, held.area >= LEAST_AREA
+    """Yield the anchors of a film, each with the frames within `K` that show the same prop."""
+    names, visible = held.names, held.area >= LEAST_AREA
     for first in range(0, len(names) - EVERY + 1, EVERY):
-        able = [t for t in range(first + K, first + EVERY - K) if names[t] and shown[t]]
+        able = [t for t in range(first + K, first + EVERY - K) if names[t] and visible[t]]
         if not able:
             continue
         anchor = able[int(rng_for(seed, "puppets", "anchor", film, first).integers(len(able)))]
         near = range(anchor - K, anchor + K + 1)
-        yield anchor, [t for t in near if t != anchor and names[t] == names[anchor] and shown[t]]
+        yield anchor, [t for t in near if t != anchor and names[t] == names[anchor] and visible[t]]
 
 
 def similar_frames(frames: Frames, anchor: int, candidates: Sequence[int]) -> list[int]:
-    """The candidates that look like the anchor; all are places in `frames`."""
+    """Return the candidates similar to the anchor; all are indices into `frames`."""
     grey = {t: _grey(frames[t]) for t in (anchor, *candidates)}
     return [t for t in candidates if difference(grey[anchor], grey[t]) <= MOST_DIFFERENT]
 
 
 def kept_frames(film: Film, held: Held) -> Iterator[tuple[int, list[int]]]:
-    """The anchors of a film, each with the frames around it that look like it."""
+    """Return the anchors of a film, each with the similar frames around it."""
     for anchor, candidates in anchors(film.seed, film.name, held):
         first = anchor - K
         frames = film.draw(first, anchor + K + 1)
@@ -95,7 +95,7 @@ def kept_frames(film: Film, held: Held) -> Iterator[tuple[int, list[int]]]:
 
 
 def frame_name(video: Video, number: int) -> str:
-    """What a frame goes by."""
+    """Return the name of a frame in annotations."""
     return f"{video.id}/{number:06d}"
 
 
@@ -119,9 +119,9 @@ class VideoSets(Keyed):
         film = self.video.film()
         held = film.held()
         sets, labels = {}, {}
-        for anchor, kept in kept_frames(film, held):
-            sets[frame_name(self.video, anchor)] = [frame_name(self.video, t) for t in kept]
-            for t in sorted((anchor, *kept)):
+        for anchor, anchor_sets in kept_frames(film, held):
+            sets[frame_name(self.video, anchor)] = [frame_name(self.video, t) for t in anchor_sets]
+            for t in sorted((anchor, *anchor_sets)):
                 labels[frame_name(self.video, t)] = [LABELS.index(held.names[t])]
         write_text(path, [json.dumps({"sets": sets, "labels": labels}, indent=0), "\n"])
 
@@ -133,18 +133,18 @@ class Gathered(Keyed):
     name: str
     part: str
     folder: Path = field(repr=False)  # a cache may be moved
-    sets: tuple[Recipe, ...]
+    sets: tuple[FileRecipe, ...]
 
     def write(self, path: Path) -> None:
-        """Join what there is of each video."""
+        """Merge the files of all videos."""
         write_text(path, [json.dumps(self.joined(), indent=0), "\n"])
 
     def joined(self) -> dict[str, Any]:
-        """What there is of all videos, by frame."""
-        made: dict[str, Any] = {}
+        """Return the merged content of all videos, by frame."""
+        merged: dict[str, Any] = {}
         for one in self.sets:
-            made |= read_json(self.folder / one.name)[self.part]
-        return made
+            merged |= read_json(self.folder / one.name)[self.part]
+        return merged
 
 
 @dataclass(frozen=True)
@@ -154,21 +154,21 @@ class PropList(Keyed):
     name: str = "classes.txt"
 
     def write(self, path: Path) -> None:
-        """Write the names."""
+        """Write the names of the props, one a line."""
         write_text(path, (f"{prop}\n" for prop in LABELS))
 
 
 @dataset("puppets-frames", subsets=tuple(VIDEOS), task="frames")
 def puppets_frames(request: Request, *, counts: Mapping[str, int] = VIDEOS) -> Dataset:
     """Frames of the untrimmed puppets for pm-k: which prop is held, at anchors and in similar frames around them."""
-    shown = puppets(request, counts=counts)
+    videos = puppets(request, counts=counts)
     folder = request.root / folder_name(request.seed) / FOLDER / request.subset
     sets = tuple(VideoSets(video) for video in videos_of(request.seed, request.subset, counts[request.subset]))
-    done = shown.files + fill(folder, sets, jobs=request.jobs, verify=request.verify, progress=request.progress)
+    done = videos.files + fill(folder, sets, jobs=request.jobs, verify=request.verify, progress=request.progress)
     lists = [Gathered("pmsets.json", "sets", folder, sets), Gathered("labels.json", "labels", folder, sets)]
     done += fill(folder, [PropList(), *lists], verify=request.verify)
     frames = FrameSets(read_frame_sets(folder / "pmsets.json"), read_frame_labels(folder / "labels.json"))
-    return Dataset("puppets-frames", request.subset, folder, (frames, shown.truth), shown.videos, done)
+    return Dataset("puppets-frames", request.subset, folder, (frames, videos.truth), videos.videos, done)
 
 
 BOX_FOLDER = "boxes"
@@ -176,14 +176,14 @@ CLASSES = (*sorted(PROPS), PUPPET)  # their places are the class numbers
 
 
 def boxes_of(film: Film, numbers: Sequence[int]) -> dict[int, Boxes]:
-    """The boxes in some frames of a film."""
-    made = {}
+    """Return the boxes in some frames of a film."""
+    boxes = {}
     for t in numbers:
-        seen = film.things(t, t + 1)
-        there = seen.area[0] >= LEAST_AREA
-        labels = np.array([CLASSES.index(name) for name in seen.names], np.int64)
-        made[t] = Boxes(seen.box[0][there].astype(np.float64), labels[there])
-    return made
+        things = film.things(t, t + 1)
+        there = things.area[0] >= LEAST_AREA
+        labels = np.array([CLASSES.index(name) for name in things.names], np.int64)
+        boxes[t] = Boxes(things.box[0][there].astype(np.float64), labels[there])
+    return boxes
 
 
 @dataclass(frozen=True)
@@ -191,12 +191,12 @@ class VideoBoxes(VideoSets):
     """The recipe of the sets in one video, and of the boxes in their frames."""
 
     def write(self, path: Path) -> None:
-        """Draw the frames around each anchor, compare them with it, and look where things are."""
+        """Draw the frames around each anchor, compare them with it, and locate their objects."""
         film, sets, boxes = self.video.film(), {}, {}
-        for anchor, kept in kept_frames(film, film.held()):
-            sets[frame_name(self.video, anchor)] = [frame_name(self.video, t) for t in kept]
-            for t, found in boxes_of(film, sorted((anchor, *kept))).items():
-                boxes[frame_name(self.video, t)] = plain_boxes(found)
+        for anchor, anchor_sets in kept_frames(film, film.held()):
+            sets[frame_name(self.video, anchor)] = [frame_name(self.video, t) for t in anchor_sets]
+            for t, boxes_by_frame in boxes_of(film, sorted((anchor, *anchor_sets))).items():
+                boxes[frame_name(self.video, t)] = boxes_to_lists(boxes_by_frame)
         write_text(path, [json.dumps({"sets": sets, "boxes": boxes}, indent=0), "\n"])
 
 
@@ -207,19 +207,19 @@ class AllBoxes(Gathered):
     classes: tuple[str, ...] = CLASSES
 
     def write(self, path: Path) -> None:
-        """Join what there is of each video, under the names of the classes."""
+        """Merge the boxes of all videos, under the names of the classes."""
         write_text(path, [json.dumps({"classes": self.classes, "boxes": self.joined()}, indent=0), "\n"])
 
 
 @dataset("puppets-boxes", subsets=tuple(VIDEOS), task="objects")
 def puppets_boxes(request: Request, *, counts: Mapping[str, int] = VIDEOS) -> Dataset:
     """Frames of the untrimmed puppets for pm-k of object detectors: boxes of puppets and props in similar frames."""
-    shown = puppets(request, counts=counts)
+    videos = puppets(request, counts=counts)
     folder = request.root / folder_name(request.seed) / BOX_FOLDER / request.subset
     sets = tuple(VideoBoxes(video) for video in videos_of(request.seed, request.subset, counts[request.subset]))
-    done = shown.files + fill(folder, sets, jobs=request.jobs, verify=request.verify, progress=request.progress)
+    done = videos.files + fill(folder, sets, jobs=request.jobs, verify=request.verify, progress=request.progress)
     lists = [Gathered("pmsets.json", "sets", folder, sets), AllBoxes("boxes.json", "boxes", folder, sets)]
     done += fill(folder, lists, verify=request.verify)
     classes, boxes = read_true_boxes(folder / "boxes.json")
-    found = BoxSets(classes, read_frame_sets(folder / "pmsets.json"), boxes)
-    return Dataset("puppets-boxes", request.subset, folder, (found, shown.truth), shown.videos, done)
+    box_sets = BoxSets(classes, read_frame_sets(folder / "pmsets.json"), boxes)
+    return Dataset("puppets-boxes", request.subset, folder, (box_sets, videos.truth), videos.videos, done)

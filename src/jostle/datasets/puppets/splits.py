@@ -1,4 +1,4 @@
-"""Who plays in what: how many videos each subset has, and which puppets may appear in them.
+"""Splits of the puppet data set: videos of each subset, and the puppets that may appear in them.
 
 A puppet plays in one split only, trimmed or not, so nobody who is tested on has been seen before. The feature network
 has a cast of its own, as networks are trained on Kinetics before they see THUMOS14.
@@ -24,7 +24,7 @@ CLIP_CASTS = {"train": CASTS["training"], "val": CASTS["validation"], "test": CA
 
 
 def folder_name(seed: int) -> str:
-    """The folder of a seed; films of another version or seed never lie in it.
+    """Return the folder name of a seed and version.
 
     >>> folder_name(0)
     'puppets-v1-seed0'
@@ -33,7 +33,7 @@ def folder_name(seed: int) -> str:
 
 
 def video_id(subset: str, number: int) -> str:
-    """The id of an untrimmed video, counted from 1.
+    """Return the id of an untrimmed video, counted from 1.
 
     >>> video_id("test", 1)
     'puppet_test_0001'
@@ -42,7 +42,7 @@ def video_id(subset: str, number: int) -> str:
 
 
 def clip_id(subset: str, label: str, number: int) -> str:
-    """The id of a trimmed clip, counted from 1 in each class.
+    """Return the id of a trimmed clip, counted from 1 in each class.
 
     >>> clip_id("train", "sit_down", 12)
     'puppet_train_sit_down_0012'
@@ -51,6 +51,6 @@ def clip_id(subset: str, label: str, number: int) -> str:
 
 
 def puppet_of(seed: int, subset: str, clip: str) -> int:
-    """The puppet that plays in a trimmed clip."""
+    """Return the puppet that acts in a trimmed clip."""
     cast = CLIP_CASTS[subset]
     return cast[key_for(seed, "puppets", "clip", clip) % len(cast)]

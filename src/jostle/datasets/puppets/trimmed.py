@@ -22,7 +22,7 @@ FOLDER = "trimmed"
 
 @dataclass(frozen=True)
 class TrimmedClip(Keyed):
-    """The recipe of one clip."""
+    """The recipe of one trimmed clip."""
 
     seed: int
     subset: str
@@ -31,7 +31,7 @@ class TrimmedClip(Keyed):
 
     @property
     def id(self) -> str:
-        """The name that annotations have for it."""
+        """Id of the clip in annotations."""
         return clip_id(self.subset, self.label, self.number)
 
     @property
@@ -39,12 +39,12 @@ class TrimmedClip(Keyed):
         return f"{self.subset}/{self.label}/{self.id}.mp4"
 
     def film(self) -> Film:
-        """What happens in it; nothing is drawn yet."""
+        """Plan the film; nothing is drawn yet."""
         puppet = puppet_of(self.seed, self.subset, self.id)
         return trimmed(self.seed, self.id, label=self.label, puppet=puppet)
 
     def write(self, path: Path) -> None:
-        """Draw it."""
+        """Draw the film and write it."""
         write_film(self.film(), path)
 
 
@@ -78,7 +78,7 @@ class ClipList(Keyed):
         return f"{self.subset}.txt"
 
     def write(self, path: Path) -> None:
-        """Write a line for each clip."""
+        """Write one line a clip."""
         clips = clips_of(self.seed, self.subset, self.clips)
         labels = VideoLabels(
             videos=tuple(clip.id for clip in clips),
@@ -98,12 +98,12 @@ class ClassList(Keyed):
     name: str = "classes.txt"
 
     def write(self, path: Path) -> None:
-        """Write the names."""
+        """Write the names of the classes, one a line."""
         write_text(path, (f"{label}\n" for label in CLASSES))
 
 
 def clips_of(seed: int, subset: str, count: int) -> list[TrimmedClip]:
-    """The recipes of the first `count` clips of every class."""
+    """Return the recipes of the first `count` clips of every class."""
     return [TrimmedClip(seed, subset, label, number) for label in CLASSES for number in range(1, count + 1)]
 
 

@@ -1,4 +1,4 @@
-"""The untrimmed videos: films of 40 to 90 seconds in which actions are to be found, and their annotations."""
+"""Untrimmed videos of the puppet data set, films of 40 to 90 seconds, and their annotations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ANNOTATIONS = "annotations.json"
 
 @dataclass(frozen=True)
 class Video(Keyed):
-    """The recipe of one video."""
+    """The recipe of one untrimmed video."""
 
     seed: int
     subset: str
@@ -28,7 +28,7 @@ class Video(Keyed):
 
     @property
     def id(self) -> str:
-        """The name that annotations have for it."""
+        """Id of the video in annotations."""
         return video_id(self.subset, self.number)
 
     @property
@@ -36,11 +36,11 @@ class Video(Keyed):
         return f"{self.subset}/{self.id}.mp4"
 
     def film(self) -> Film:
-        """What happens in it; nothing is drawn yet."""
+        """Plan the film; nothing is drawn yet."""
         return untrimmed(self.seed, self.id, cast=CASTS[self.subset])
 
     def write(self, path: Path) -> None:
-        """Draw it."""
+        """Draw the film and write it."""
         write_film(self.film(), path)
 
 
@@ -56,18 +56,18 @@ class Annotations(Keyed):
         return ANNOTATIONS
 
     def write(self, path: Path) -> None:
-        """Plan every film and write what happens when."""
+        """Plan every film and write its actions."""
         videos = [video for subset, count in self.videos for video in videos_of(self.seed, subset, count)]
         write_truth(truth_of({v.id: v.film() for v in videos}, [v.subset for v in videos]), path, format="thumos14")
 
 
 def videos_of(seed: int, subset: str, count: int) -> list[Video]:
-    """The recipes of the first `count` videos of a subset."""
+    """Return the recipes of the first `count` videos of a subset."""
     return [Video(seed, subset, number) for number in range(1, count + 1)]
 
 
 def truth_of(films: Mapping[str, Film], subsets: list[str]) -> Truth:
-    """What happens in films, as annotations: classes are numbered by the alphabet."""
+    """Return the actions of films as annotations, with classes numbered alphabetically."""
     actions = [(i, action) for i, film in enumerate(films.values()) for action in film.actions]
     return Truth(
         videos=tuple(films),

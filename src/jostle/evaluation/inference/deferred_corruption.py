@@ -1,4 +1,4 @@
-"""Frames struck where the model is; see `jostle.features.deferred_corruption` for why."""
+"""Corruption of frames on the model's device; see `jostle.features.deferred_corruption` for why."""
 
 from __future__ import annotations
 
@@ -8,45 +8,48 @@ from typing import Any
 import numpy as np
 
 from jostle.core.types.clip import Frames
-from jostle.corruptions.engine.context import Scene
+from jostle.corruptions.engine.context import ClipContext
 from jostle.corruptions.engine.spec import Spec
-from jostle.features.deferred_corruption import Strike
+from jostle.features.deferred_corruption import DeferredCorruption
 
 
-def strikes(model: Any, spec: str) -> bool:
-    """Whether a model's device corrupts faster than the cores do: a GPU with programs for it."""
+def can_corrupt_on_device(model: Any, spec: str) -> bool:
+    """Whether a model's device is a GPU with kernels for this corruption, which is faster than the CPU cores."""
     device = getattr(model, "device", None)
     if device is None or device.type != "cuda":
         return False
     if not hasattr(model, "together") and not hasattr(model, "see_together"):
-        return False  # one from elsewhere, which may take arrays alone
-    from jostle.core.triton import builds
-    from jostle.corruptions.gpu.batch import form_of
+        return False  # a user's model, which may accept arrays only
+    from jostle.core.triton import can_compile
+    from jostle.corruptions.gpu.batch import gpu_kernel
 
-    return form_of(Spec.parse(spec)) is not None and builds()
+    return gpu_kernel(Spec.parse(spec)) is not None and can_compile()
 
 
-def struck(frames: Any, strike: Strike) -> Any:
-    """A tensor of frames (N, H, W, 3), or of clips of them, struck."""
-    from jostle.corruptions.gpu.batch import struck_frames
+def corrupt_on_device(frames: Any, deferred: DeferredCorruption) -> Any:
+    """Corrupt a tensor of frames (N, H, W, 3), or of clips of them."""
+    from jostle.corruptions.gpu.batch import corrupt_frames
 
-    spec, numbers = Spec.parse(strike.spec), strike.numbers.ravel()
-    # A video of which nothing is known but these frames.
+    spec, numbers = Spec.parse(deferred.spec), deferred.numbers.ravel()
+    # A video of which only these frames are known.
     times, mask = np.zeros(numbers.max() + 1), np.zeros(numbers.max() + 1, np.bool_)
-    times[numbers], mask[numbers] = strike.times.ravel(), strike.struck.ravel()
+    times[numbers], mask[numbers] = deferred.times.ravel(), deferred.affected.ravel()
     size = (int(frames.shape[-3]), int(frames.shape[-2]))
-    scene = Scene(spec.corruption.name, size, times, strike.fps, mask, seed=strike.seed, video_id=strike.video_id)
-    return struck_frames(frames.reshape(-1, *frames.shape[-3:]), numbers, spec, scene).view_as(frames)
+    scene = ClipContext(
+        spec.corruption.name, size, times, deferred.fps, mask, seed=deferred.seed, video_id=deferred.video_id
+    )
+    return corrupt_frames(frames.reshape(-1, *frames.shape[-3:]), numbers, spec, scene).view_as(frames)
 
 
-def struck_parts(model: Any, questions: Sequence[tuple[Frames, Strike]]) -> list[Any]:
-    """Frames or clips as the model is to see them, on its device where any of them are struck there."""
-    if not any(strike.spec for _, strike in questions):
-        return [shown for shown, _ in questions]
-    from jostle.core.cuda import on_device, turn
+def corrupt_inputs(model: Any, requests: Sequence[tuple[Frames, DeferredCorruption]]) -> list[Any]:
+    """Corrupt the frames or clips of requests that ask for it, on the model's device."""
+    if not any(deferred.spec for _, deferred in requests):
+        return [frames for frames, _ in requests]
+    from jostle.core.cuda import launch_turn, to_device
 
-    with turn(model.device):
-        there = [on_device(shown, model.device) for shown, _ in questions]
+    with launch_turn(model.device):
+        inputs = [to_device(frames, model.device) for frames, _ in requests]
         return [
-            struck(shown, strike) if strike.spec else shown for shown, (_, strike) in zip(there, questions, strict=True)
+            corrupt_on_device(frames, deferred) if deferred.spec else frames
+            for frames, (_, deferred) in zip(inputs, requests, strict=True)
         ]

@@ -1,4 +1,4 @@
-"""What looks at a video for one detector of a run: through features, or at the frames themselves."""
+"""Predictors of one detector in a run: from features, or from the frames themselves."""
 
 from __future__ import annotations
 
@@ -12,124 +12,137 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.types.segments import Segments
-from jostle.corruptions.engine.stages import MADE, Source, origins
+from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
 from jostle.errors import DataError
 from jostle.evaluation.inference.clip_detection import ClipDetector, VideoClips
-from jostle.evaluation.inference.feature_detection import FeatureDetector, checked_segments
-from jostle.evaluation.inference.footage import footage_of
-from jostle.evaluation.inference.jobs import Looked, Order, asked
-from jostle.evaluation.inference.sweep import Detecting, Models
+from jostle.evaluation.inference.feature_detection import DetectsInFeatures, check_segments
+from jostle.evaluation.inference.footage import open_footage
+from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
+from jostle.evaluation.inference.sweep import DetectorGroup, MultiDetectorPredictor
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.features.interpolation import Mended, nearest_sound
+from jostle.features.interpolation import MendingResult, nearest_undamaged
 from jostle.features.result import Cost
-from jostle.features.windows import ReleasedFault, Rule
-from jostle.mending.damage import Mending, struck_in
+from jostle.features.windows import ReleasedBug, Rule
+from jostle.mending.damage import Mending, find_damaged
 from jostle.models.extractors.protocol import FeatureExtractor
 
 Indices = npt.NDArray[np.int64]
 
-MOST_BYTES = 8 * 2**30  # of the frames of a video, all of which such a model is handed at once
+MOST_BYTES = 8 * 2**30  # of all frames of a video, which such a model receives at once
 
 
 @dataclass(frozen=True)
-class DetectingByFeatures:
-    """Looks at a video through an extractor; features are computed where a cell changed something.
+class FeatureDetectionPredictor:
+    """Predictor of a feature detector; features are recomputed only where a cell changes frames.
 
     Attributes:
-        rule, released_faults: see `jostle.features.windows.WindowGrid`.
-        mending: tells which frames were struck, and what these touch is replaced; None to let it be.
+        rule, reproduce_bugs: see `jostle.features.windows.WindowGrid`.
+        mending: finds corrupted frames, whose features are replaced; None to leave them.
     """
 
     extractor: FeatureExtractor
-    detector: FeatureDetector
+    detector: DetectsInFeatures
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     rule: Rule = "all"
-    released_faults: tuple[ReleasedFault, ...] = ()
+    reproduce_bugs: tuple[ReleasedBug, ...] = ()
     mending: Mending | None = None
 
-    def __call__(self, order: Order) -> Looked[Segments]:
-        windows = (self.rule, self.released_faults)
+    def __call__(self, job: VideoJob) -> VideoResult[Segments]:
+        windows = (self.rule, self.reproduce_bugs)
         mending = {} if self.mending is None else {"": self.mending}
-        return Detecting(Models(self.extractor, {"": self.detector}, self.guard, *windows, mending))(order).of("")
+        return MultiDetectorPredictor(
+            DetectorGroup(self.extractor, {"": self.detector}, self.guard, *windows, mending)
+        )(job).of("")
 
 
 @dataclass(frozen=True)
-class DetectingByClips:
-    """Looks at a video with a detector of frames; clips are looked at anew where a cell changed something.
+class ClipDetectionPredictor:
+    """Predictor of a frame detector; clips are recomputed only where a cell changes frames.
 
     Attributes:
-        mending: tells which frames were struck; in their clips, what was seen around them stands in.
+        mending: finds corrupted frames, whose encodings are interpolated from the frames around them.
     """
 
     detector: ClipDetector
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     mending: Mending | None = None
 
-    def __call__(self, order: Order) -> Looked[Segments]:
-        with self.guard(), footage_of(order) as footage:
+    def __call__(self, job: VideoJob) -> VideoResult[Segments]:
+        with self.guard(), open_footage(job) as footage:
             video = VideoClips(footage.clean, self.detector, duration=footage.end_s)
-            states = {cell.name: footage.under(cell) for cell in order.cells}
-            struck = None if self.mending is None else struck_in(self.mending, footage.clean, states)
-            made = asked(order.name, lambda: video.found(states, struck), "detector")
+            states = {cell.name: footage.under(cell) for cell in job.cells}
+            corrupted = None if self.mending is None else find_damaged(self.mending, footage.clean, states)
+            detections = call_model(job.name, lambda: video.detect(states, corrupted), "detector")
             once = min(footage.decoded, len(footage.clean))
             clean, others = Cost(once), Cost(footage.decoded - once)
-        mended = None if struck is None else {name: Mended(struck[name], name in made.left) for name in states}
-        return Looked(made.segments, clean + made.clean, others + made.others, mended=mended)
+        mended = (
+            None
+            if corrupted is None
+            else {name: MendingResult(corrupted[name], name in detections.left) for name in states}
+        )
+        return VideoResult(detections.segments, clean + detections.clean, others + detections.others, mended=mended)
 
 
 @dataclass(frozen=True)
-class DetectingByFrames:
-    """Looks at a video with a callable from (T, H, W, 3) uint8 frames to scored Segments, in seconds.
+class FrameDetectionPredictor:
+    """Predictor of a callable from (T, H, W, 3) uint8 frames to scored Segments, in seconds.
 
-    It may also take `fps`, `duration` and `pts`, by name.
+    The callable may also accept `fps`, `duration` and `pts` as keyword arguments.
 
     Attributes:
-        mending: tells which frames were struck; the nearest sound ones are shown instead.
+        mending: finds corrupted frames, which are replaced by the nearest intact ones.
     """
 
     model: Callable[..., Any]
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     mending: Mending | None = None
 
-    def __call__(self, order: Order) -> Looked[Segments]:
-        found: dict[str, Segments] = {}
-        with self.guard(), footage_of(order) as footage:
+    def __call__(self, job: VideoJob) -> VideoResult[Segments]:
+        outputs: dict[str, Segments] = {}
+        with self.guard(), open_footage(job) as footage:
             facts = {"fps": float(footage.clean.fps), "duration": footage.end_s, "pts": footage.clean.pts}
-            clean, looks = Cost(), 0
+            clean, calls = Cost(), 0
             known: dict[bytes, Segments] = {}
-            states = {cell.name: footage.under(cell) for cell in order.cells}
-            struck = None if self.mending is None else struck_in(self.mending, footage.clean, states)
-            for cell in order.cells:
+            states = {cell.name: footage.under(cell) for cell in job.cells}
+            corrupted = None if self.mending is None else find_damaged(self.mending, footage.clean, states)
+            for cell in job.cells:
                 top = states[cell.name]
-                shown = np.arange(len(top)) if struck is None else nearest_sound(struck[cell.name])
-                came_from = origins(top)[shown]
+                indices = np.arange(len(top)) if corrupted is None else nearest_undamaged(corrupted[cell.name])
+                came_from = origins(top)[indices]
                 key = came_from.tobytes()
                 if key in known and (came_from != MADE).all():
-                    found[cell.name] = known[key]
+                    outputs[cell.name] = known[key]
                     continue
-                found[cell.name] = known[key] = self._found(order.name, top, shown, facts)
-                looks += 1
+                outputs[cell.name] = known[key] = self._detect(job.name, top, indices, facts)
+                calls += 1
                 if cell.name == CLEAN:
                     clean = Cost(footage.decoded, len(top), 1)
             length = len(footage.clean)
-            others = Cost(footage.decoded - clean.decoded, looks * length - clean.seen, looks - clean.joined)
-        mended = None if struck is None else {name: Mended(one, bool(one.all())) for name, one in struck.items()}
-        return Looked(found, clean, others, mended=mended)
+            others = Cost(footage.decoded - clean.decoded, calls * length - clean.seen, calls - clean.joined)
+        mended = (
+            None
+            if corrupted is None
+            else {name: MendingResult(one, bool(one.all())) for name, one in corrupted.items()}
+        )
+        return VideoResult(outputs, clean, others, mended=mended)
 
-    def _found(self, name: str, top: Source, shown: Indices, facts: dict[str, Any]) -> Segments:
+    def _detect(self, name: str, top: PipelineSource, indices: Indices, facts: dict[str, Any]) -> Segments:
         size = len(top) * top.size[0] * top.size[1] * 3
         if size > MOST_BYTES:
             raise DataError(
-                f"video {name}: its {len(top)} frames are too many to be handed over at once ({size / 2**30:.1f} GiB); "
-                "give the model an extractor, and it gets features"
+                f"video {name}: its {len(top)} frames are too many to be passed at once ({size / 2**30:.1f} GiB); "
+                "name an extractor, and the model gets features"
             )
-        frames = top.block(0, len(top))[shown]  # a copy: a model that writes into its input would spoil the next cell's
-        return asked(name, lambda: checked_segments(accepting(self.model, facts)(frames)))
+        frames = top.block(0, len(top))[indices]  # a copy: a model may write into its input
+        return call_model(name, lambda: check_segments(bind_supported_arguments(self.model, facts)(frames)))
 
 
 @dataclass(frozen=True)
-class CalledDetector:
-    """A callable from (T, C) features to scored Segments; it may also take `fps`, `duration`, `stride`, `window`."""
+class CallableDetector:
+    """Detector that wraps a callable from (T, C) features to scored Segments.
+
+    The callable may also accept `fps`, `duration`, `stride` and `window` as keyword arguments.
+    """
 
     model: Callable[..., Any]
 
@@ -143,24 +156,24 @@ class CalledDetector:
         window: float = 16,
         video_scores: npt.ArrayLike | None = None,
     ) -> Segments:
-        """What the callable finds."""
+        """Call the model on the features of a video."""
         facts = {"fps": fps, "duration": duration, "stride": stride, "window": window}
-        found: Segments = accepting(self.model, facts)(features)
-        return found
+        segments: Segments = bind_supported_arguments(self.model, facts)(features)
+        return segments
 
 
-def accepting(function: Callable[..., Any], facts: dict[str, Any]) -> Callable[[Any], Any]:
-    """The function of one argument, given those of the facts by name that it has arguments for.
+def bind_supported_arguments(function: Callable[..., Any], facts: dict[str, Any]) -> Callable[[Any], Any]:
+    """Return a function of one argument that also passes those facts that the function has parameters for.
 
-    >>> accepting(lambda frames, fps: (frames, fps), {"fps": 25.0, "duration": 2.0})("frames")
+    >>> bind_supported_arguments(lambda frames, fps: (frames, fps), {"fps": 25.0, "duration": 2.0})("frames")
     ('frames', 25.0)
     """
     try:
         known = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # some compiled functions do not say
+    except (TypeError, ValueError):  # some compiled functions have no signature
         return function
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in known):
-        taken = set(facts)
+        supported = set(facts)
     else:
-        taken = {one.name for one in list(known)[1:] if one.kind is not inspect.Parameter.POSITIONAL_ONLY}
-    return lambda first: function(first, **{name: value for name, value in facts.items() if name in taken})
+        supported = {one.name for one in list(known)[1:] if one.kind is not inspect.Parameter.POSITIONAL_ONLY}
+    return lambda first: function(first, **{name: value for name, value in facts.items() if name in supported})

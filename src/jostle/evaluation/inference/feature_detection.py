@@ -1,4 +1,4 @@
-"""Detections from feature files: a detector, a file or a folder of them, and what is known about their videos."""
+"""Detection from feature files: a file or a folder of them, with rates and durations of the videos."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, DataError, JostleError
-from jostle.evaluation.inference.jobs import asked
-from jostle.features.store import Entry, read_store
+from jostle.evaluation.inference.jobs import call_model
+from jostle.features.store import VideoEntry, read_store
 from jostle.io.files.arrays import check_length, read_features
 from jostle.io.files.text import describe, read_json
-from jostle.io.files.video_ids import listing, normal_id
+from jostle.io.files.video_ids import join_names, normalize_id
 
 
-class FeatureDetector(Protocol):
-    """What finds segments in features; every detector of jostle does."""
+class DetectsInFeatures(Protocol):
+    """Protocol of detectors that find segments in features; jostle's feature detectors implement it."""
 
     def detect(
         self,
@@ -37,15 +37,15 @@ class FeatureDetector(Protocol):
 
 
 @dataclass(frozen=True)
-class Grid:
-    """How features lie in time.
+class FeatureGrid:
+    """Temporal layout of features, and how their files are named.
 
     Attributes:
         stride: frames between two rows.
-        window: frames a row has seen.
-        fps: rate of videos whose rate the truth does not give.
-        prefix: what stands before the video's id in a file's name.
-        suffix: what stands after it.
+        window: frames that one row covers.
+        fps: rate of videos without a rate in the ground truth.
+        prefix: part of a file name before the video id.
+        suffix: part of a file name after the video id.
     """
 
     stride: int = 4
@@ -68,27 +68,27 @@ class VideoScores:
     classes: tuple[str, ...] = ()
 
     def of(self, video_id: str) -> npt.NDArray[np.float64]:
-        """The scores of one video, whether or not its id starts with `v_`."""
-        found = self.scores.get(video_id.removeprefix("v_"))
-        if found is None:
+        """Return the scores of one video, whether or not its id starts with `v_`."""
+        scores = self.scores.get(video_id.removeprefix("v_"))
+        if scores is None:
             raise DataError(
-                f"no video scores for {video_id}; the file has those of {listing(self.scores)}", fault="F21"
+                f"no video scores for {video_id}; the file has those of {join_names(self.scores)}", fault="F21"
             )
-        return found
+        return scores
 
 
-def grid_of(source: Path) -> Grid:
-    """How the features in a folder, or in a file of it, lie in time: what `jostle extract` noted there, or THUMOS14's.
+def read_grid(source: Path) -> FeatureGrid:
+    """Read the grid that `jostle extract` recorded beside features; by default that of THUMOS14.
 
     Raises:
-        DataError: if the note is damaged.
+        DataError: if the record is damaged.
     """
-    noted = read_store(source if source.is_dir() else source.parent)
-    return Grid() if noted is None else Grid(noted[0].stride, noted[0].window)
+    recorded = read_store(source if source.is_dir() else source.parent)
+    return FeatureGrid() if recorded is None else FeatureGrid(recorded[0].stride, recorded[0].window)
 
 
-def feature_files(source: Path, grid: Grid) -> dict[str, Path]:
-    """The files of a folder, or one file, by video id in the order of their names.
+def feature_files(source: Path, grid: FeatureGrid) -> dict[str, Path]:
+    """Return the feature files of a folder, or one file, by video id in the order of their names.
 
     Raises:
         DataError: if there are none.
@@ -96,18 +96,18 @@ def feature_files(source: Path, grid: Grid) -> dict[str, Path]:
     if not source.exists():
         raise DataError(f"{source}: no such file or folder; give a .npy file of features or a folder of them")
     paths = [source] if source.is_file() else sorted(source.glob(f"{grid.prefix}*{grid.suffix}"))
-    noted = {entry.file: name for name, entry in _noted(source).items()}
-    found = {
-        noted.get(path.name) or normal_id(path.name.removeprefix(grid.prefix).removesuffix(grid.suffix)): path
+    recorded = {entry.file: name for name, entry in _read_entries(source).items()}
+    files = {
+        recorded.get(path.name) or normalize_id(path.name.removeprefix(grid.prefix).removesuffix(grid.suffix)): path
         for path in paths
     }
-    if not found:
+    if not files:
         raise DataError(f"{source}: no file is called {grid.prefix}<video id>{grid.suffix}; check prefix and suffix")
-    return found
+    return files
 
 
 def read_video_scores(path: str | Path) -> VideoScores:
-    """Video scores as ActivityNet's classifiers publish them: `{"results": {id: [scores]}, "class": [names]?}`.
+    """Read video scores in the format of ActivityNet's classifiers: `{"results": {id: [scores]}, "class": [names]?}`.
 
     Raises:
         DataError: if the file holds something else.
@@ -122,7 +122,7 @@ def read_video_scores(path: str | Path) -> VideoScores:
         row = np.array(values if plain else [], np.float64)
         if not len(row) or not np.isfinite(row).all():
             raise DataError(f"{path}: video {name} has {describe(values)}, not a list of scores", fault="F40")
-        scores[normal_id(name).removeprefix("v_")] = row
+        scores[normalize_id(name).removeprefix("v_")] = row
     if len({len(row) for row in scores.values()}) > 1:
         raise DataError(f"{path}: videos have different numbers of scores; each class needs one", fault="F36")
     names = content.get("class", [])
@@ -132,22 +132,22 @@ def read_video_scores(path: str | Path) -> VideoScores:
 
 
 def detect_features(
-    detector: FeatureDetector,
+    detector: DetectsInFeatures,
     source: Path,
-    grid: Grid,
+    grid: FeatureGrid,
     *,
     truth: Truth | None = None,
     duration: float | None = None,
     video_scores: VideoScores | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Predictions:
-    """What a detector finds in each feature file.
+    """Run a detector on each feature file.
 
-    Rate and duration of a video are those that `jostle extract` noted beside its features, where it did.
+    Rate and duration of a video are those that `jostle extract` recorded beside its features, if it did.
 
     Args:
-        truth: gives rate and duration of other videos; only its videos are looked at.
-        duration: of a single video, in seconds; by default what is known of it, or as far as the features reach.
+        truth: rate and duration of other videos; files of videos it does not contain are skipped.
+        duration: of a single video, in seconds; by default the recorded one, or the extent of the features.
         video_scores: for class-agnostic detectors.
 
     Raises:
@@ -155,82 +155,87 @@ def detect_features(
     """
     files = feature_files(source, grid)
     if truth is not None:
-        wanted = {name: files[name] for name in truth.videos if name in files}
-        if not wanted:
+        matched = {name: files[name] for name in truth.videos if name in files}
+        if not matched:
             raise DataError(
                 f"{source}: none of its {len(files)} files belongs to a video of the truth; they are "
-                f"{listing(files)}, the videos {listing(truth.videos)}; check prefix and suffix",
+                f"{join_names(files)}, the videos {join_names(truth.videos)}; check prefix and suffix",
                 fault="F21",
             )
-        files = wanted
-    place = {name: i for i, name in enumerate(truth.videos)} if truth is not None else {}
-    noted = _noted(source)
-    found: dict[str, Segments] = {}
+        files = matched
+    rows = {name: i for i, name in enumerate(truth.videos)} if truth is not None else {}
+    recorded = _read_entries(source)
+    segments: dict[str, Segments] = {}
     for done, (name, path) in enumerate(files.items(), 1):
-        fps, length = _facts(truth, place.get(name), noted.get(name), grid, duration, name)
+        fps, length = _facts(truth, rows.get(name), recorded.get(name), grid, duration, name)
         features = read_features(path)
         try:
             if length is not None:
                 check_length(features, length, fps, grid.stride, grid.window)
-            finish = segments_later(
+            finish = submit_detection(
                 detector, features, grid, name=name, fps=fps, duration=length, video_scores=video_scores
             )
-            found[name] = finish()
+            segments[name] = finish()
         except JostleError as error:
             error.add_note(f"in {path}")
             raise
         if progress is not None:
             progress(done, len(files))
-    return Predictions.from_segments(found)
+    return Predictions.from_segments(segments)
 
 
-def segments_later(
-    detector: FeatureDetector,
+def submit_detection(
+    detector: DetectsInFeatures,
     features: npt.NDArray[np.float32],
-    grid: Grid,
+    grid: FeatureGrid,
     *,
     name: str,
     fps: float,
     duration: float | None,
     video_scores: VideoScores | None = None,
 ) -> Callable[[], Segments]:
-    """What a detector finds in the features of one video: found here and now, or elsewhere, and then to be waited for.
+    """Run a detector on the features of one video; the returned function waits for its segments.
 
     Args:
-        duration: seconds; None for as far as the features reach.
+        duration: seconds; None for the extent of the features.
 
     Raises:
-        DataError: F78 if the detector fails or gives something else.
+        DataError: F78 if the detector fails or returns something else.
         ResourceError: if memory ran out.
     """
     reach = ((len(features) - 1) * grid.stride + grid.window) / fps
     extra: dict[str, Any] = {} if video_scores is None else {"video_scores": video_scores.of(name)}
-    features.flags.writeable = False  # a detector that writes into its input would spoil the next one's
+    features.flags.writeable = False  # other detectors share this array
     facts = {"fps": fps, "duration": duration or reach, "stride": grid.stride, "window": grid.window}
-    if hasattr(detector, "later"):
-        later = detector.later(features, **facts, **extra)
-        return lambda: asked(name, lambda: checked_segments(later()), "detector")
-    found = asked(name, lambda: checked_segments(detector.detect(features, **facts, **extra)), "detector")
-    return lambda: found
+    if hasattr(detector, "submit"):
+        pending = detector.submit(features, **facts, **extra)
+        return lambda: call_model(name, lambda: check_segments(pending()), "detector")
+    segments = call_model(name, lambda: check_segments(detector.detect(features, **facts, **extra)), "detector")
+    return lambda: segments
 
 
-def _noted(source: Path) -> dict[str, Entry]:
-    """What `jostle extract` noted of the videos of a folder, or of the folder of a file."""
-    noted = read_store(source if source.is_dir() else source.parent)
-    return {} if noted is None else noted[1]
+def _read_entries(source: Path) -> dict[str, VideoEntry]:
+    """Read the entries that `jostle extract` recorded for the videos of a folder, or of a file's folder."""
+    recorded = read_store(source if source.is_dir() else source.parent)
+    return {} if recorded is None else recorded[1]
 
 
-def checked_segments(found: object) -> Segments:
-    """What a detector gave back, if it is scored segments."""
-    if not isinstance(found, Segments):
-        raise TypeError(f"it gave {type(found).__name__}, not Segments")
-    if found.score is None:
+def check_segments(output: object) -> Segments:
+    """Return a detector's output if it is scored segments, else raise TypeError."""
+    if not isinstance(output, Segments):
+        raise TypeError(f"it returned {type(output).__name__}, not Segments")
+    if output.score is None:
         raise TypeError("its segments have no scores")
-    return found
+    return output
 
 
 def _facts(
-    truth: Truth | None, row: int | None, noted: Entry | None, grid: Grid, duration: float | None, name: str
+    truth: Truth | None,
+    row: int | None,
+    recorded: VideoEntry | None,
+    grid: FeatureGrid,
+    duration: float | None,
+    name: str,
 ) -> tuple[float, float | None]:
     fps, length = grid.fps, duration
     if truth is not None and row is not None:
@@ -238,8 +243,8 @@ def _facts(
             fps = float(truth.fps[row])
         if length is None and np.isfinite(truth.duration[row]):
             length = float(truth.duration[row])
-    if noted is not None:  # the rate of the features themselves, whatever that of the video is
-        fps, length = noted.fps, length or noted.duration
+    if recorded is not None:  # the rate of the features, which may differ from the video's
+        fps, length = recorded.fps, length or recorded.duration
     if fps is None:
-        raise BadValue(f"video {name}: its rate is not known; give --fps, or --truth with 'fps' for each video")
+        raise BadValue(f"video {name}: its frame rate is not known; give --fps, or --truth with 'fps' for each video")
     return fps, length

@@ -1,4 +1,4 @@
-"""Videos as work: what is told of one to whoever looks at it, what comes back, and how the work is shared out."""
+"""Jobs of a run: one video for one worker, its result, and the protocol of engines that distribute jobs."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from jostle.core.timing import Spent, spent_on, spent_so_far
+from jostle.core.timing import StageTimes, elapsed_stage_times, measure_stage
 from jostle.core.types.segments import Segments
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.evaluation.recipes.recipe import Cell
-from jostle.features.interpolation import Mended
+from jostle.features.interpolation import MendingResult
 from jostle.features.result import Cost
 from jostle.io.files.fingerprint import source_state
 from jostle.io.video.source import fingerprint_of
 
-Found = TypeVar("Found")  # in one video in one cell
+Output = TypeVar("Output")  # prediction for one video in one cell
 
 
 @dataclass(frozen=True)
-class Order:
-    """One video for one worker, and the cells it is to be looked at in.
+class VideoJob:
+    """One video for one worker, with the cells to process it in.
 
     Attributes:
-        segments: its actions, for placements to strike; None where nothing is annotated in time.
-        frames: names of the frames that are looked at, where not all are.
-        fps: the rate of a folder of images, where the folder does not say it.
-        portion: which of its frames these are, where results are kept by portions; None for all.
+        segments: its actions, for placements; None where nothing is annotated in time.
+        frames: names of the frames to process, where not all are.
+        fps: the rate of a folder of images that does not record one.
+        portion: number of this portion of the frames, where results are stored by portions; None for all.
     """
 
     name: str
@@ -46,8 +46,8 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Source:
-    """What a video is known by: size, time of change, and checksum."""
+class SourceFingerprint:
+    """Identity of a video file: size, modification time and checksum."""
 
     size: int
     changed_ns: int
@@ -55,34 +55,34 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Looked(Generic[Found]):
-    """What was found in one video.
+class VideoResult(Generic[Output]):
+    """Predictions for one video in its cells.
 
     Attributes:
-        found: by cell.
-        clean: what the clean video cost.
-        cells: what all other cells cost on top.
-        source: the file or folder of images that was looked at.
-        shown: numbers of the frames that the model was shown, where not all were.
-        spent: what the time went to.
-        mended: what became of struck frames, by cell; None where they are let be.
+        outputs: prediction by cell.
+        clean: cost of the clean video.
+        cells: additional cost of all other cells.
+        source: identity of the file or folder of images.
+        frame_indices: indices of the frames that the model processed, where not all were.
+        spent: time by kind of work.
+        mended: corrupted frames found, by cell; None without mending.
     """
 
-    found: dict[str, Found]
+    outputs: dict[str, Output]
     clean: Cost
     cells: Cost
-    source: Source | None = None
-    shown: tuple[int, ...] | None = None
-    spent: Spent = Spent()  # noqa: RUF009
-    mended: dict[str, Mended] | None = None
+    source: SourceFingerprint | None = None
+    frame_indices: tuple[int, ...] | None = None
+    spent: StageTimes = StageTimes()  # noqa: RUF009
+    mended: dict[str, MendingResult] | None = None
 
 
-Look = Callable[[Order], Looked[Found]]
-Result = Looked[Found] | JostleError  # what is wrong, of a video that cannot be used
+Predictor = Callable[[VideoJob], VideoResult[Output]]
+JobResult = VideoResult[Output] | JostleError  # an error stands for a video that cannot be used
 
 
-class Engine(Protocol):
-    """Shares work out; `jostle.parallel.workers.worked` does it among processes of this machine."""
+class JobEngine(Protocol):
+    """Protocol of engines that distribute jobs; `jostle.parallel.workers.map_unordered` uses local processes."""
 
     def __call__(
         self,
@@ -93,29 +93,29 @@ class Engine(Protocol):
         *,
         lost: Callable[[Any, ResourceError], Any] | None = None,
     ) -> Generator[tuple[Any, Any], None, None]:
-        """Results of items as they are done; `start` is called once by each worker, and gives what does the work.
+        """Yield items with their results as they finish; each worker calls `start` once to get its work function.
 
         Args:
-            lost: gives what stands for the result of an item that workers died of, instead of the error.
+            lost: returns the result of an item that killed its workers, instead of raising the error.
         """
 
 
 @dataclass(frozen=True)
-class Attempting(Generic[Found]):
-    """Starts a worker: loads there what looks at videos, and has one bad video set aside instead of ending all."""
+class WorkerFactory(Generic[Output]):
+    """Worker start function: loads the predictor, and returns errors of single videos instead of raising them."""
 
-    load: Callable[[], Look[Found]]
+    load: Callable[[], Predictor[Output]]
 
-    def __call__(self) -> Callable[[Order], Result[Found]]:
-        look = self.load()
+    def __call__(self) -> Callable[[VideoJob], JobResult[Output]]:
+        predict = self.load()
 
-        def attempt(order: Order) -> Result[Found]:
+        def attempt(job: VideoJob) -> JobResult[Output]:
             try:
-                before, spent = _state(order.path), spent_so_far()
-                with spent_on("corrupting"):
-                    looked = look(order)
-                source = None if before is None else _source(order.path, before)
-                return replace(looked, source=source, spent=spent_so_far() - spent)
+                before, spent = _state(job.path), elapsed_stage_times()
+                with measure_stage("corrupting"):
+                    result = predict(job)
+                source = None if before is None else _source(job.path, before)
+                return replace(result, source=source, spent=elapsed_stage_times() - spent)
             except ResourceError:
                 raise
             except JostleError as error:
@@ -127,39 +127,39 @@ class Attempting(Generic[Found]):
 def _state(path: Path) -> tuple[int, int] | None:
     try:
         return source_state(path)
-    except JostleError:  # whoever looks at it says what is wrong with it
+    except JostleError:  # the predictor reports what is wrong with it
         return None
 
 
-def _source(path: Path, before: tuple[int, int]) -> Source:
-    """The file as it was from before it was opened until now: what was found is of this one and no other."""
+def _source(path: Path, before: tuple[int, int]) -> SourceFingerprint:
+    """Return the identity of a file, and raise if it changed since `before`."""
     checksum = _checksum(path, before)
     if source_state(path) != before:
         raise SourceChanged(
-            f"{path}: changed while it was being looked at; run again with --retry-failed when nothing writes to it",
+            f"{path}: changed while it was being processed; run again with --retry-failed when nothing writes to it",
             fault="F19",
         )
-    return Source(*before, checksum)
+    return SourceFingerprint(*before, checksum)
 
 
 @lru_cache(maxsize=1)
 def _checksum(path: Path, state: tuple[int, int]) -> str:
-    """Of a file or folder in a state: portions of one video come one after another."""
+    """Checksum of a file or folder, cached by its state: portions of one video come one after another."""
     return fingerprint_of(path)
 
 
-def asked(name: str, model: Callable[[], Found], what: str = "model") -> Found:
-    """What somebody's model gives for a video, or an error of ours that says that it failed.
+def call_model(name: str, model: Callable[[], Output], what: str = "model") -> Output:
+    """Call a user's model on a video, and turn its exceptions into jostle errors.
 
     Args:
-        what: the word for it in the message.
+        what: word for the model in messages.
 
     Raises:
-        ResourceError: if memory ran out, which the next video will not mend.
+        ResourceError: if memory ran out, which ends the run.
         DataError: F78 for anything else.
     """
     try:
-        with spent_on("model"):
+        with measure_stage("model"):
             return model()
     except JostleError:
         raise

@@ -1,4 +1,4 @@
-"""Objects in single frames: those of the sets that pm-k is computed from, each looked at once in every cell."""
+"""Object detection in single frames: those of the sets that pm-k is computed from, once per cell."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from jostle.core.types.boxes import Boxes
 from jostle.core.types.clip import Frames
 from jostle.datasets.object_classes import ObjectMatch
 from jostle.errors import BadValue
-from jostle.evaluation.inference.jobs import Looked, Order
-from jostle.evaluation.inference.recognition import Later, later
-from jostle.evaluation.inference.single_frames import look_at_frames
+from jostle.evaluation.inference.jobs import VideoJob, VideoResult
+from jostle.evaluation.inference.recognition import Pending, submit_frames
+from jostle.evaluation.inference.single_frames import predict_frames
 
 
 class ObjectModel(Protocol):
-    """Frames in, boxes out; every `jostle.models.ObjectDetector` does that."""
+    """Protocol of models from frames to boxes; every `jostle.models.ObjectDetector` implements it."""
 
     @property
     def name(self) -> str: ...
 
     def __call__(self, frames: Frames) -> Sequence[Boxes]:
-        """The objects in each of (N, H, W, 3) uint8, with scores; the same for a frame in any company."""
+        """Return scored boxes for each of (N, H, W, 3) uint8 frames, independent of the batch."""
 
 
 @dataclass(frozen=True)
-class NamedModel:
-    """Somebody's callable with a name."""
+class NamedObjectModel:
+    """User's callable with a name."""
 
     find: Callable[[Frames], Sequence[Boxes]]
     name: str
 
     def __call__(self, frames: Frames) -> Sequence[Boxes]:
-        """The objects in each frame."""
+        """Return the boxes of each frame."""
         return self.find(frames)
 
 
 @dataclass(frozen=True)
-class FoundObjects:
-    """What was found in the frames of a video.
+class ObjectPredictions:
+    """Boxes detected in the frames of a video.
 
     Attributes:
-        boxes: of each frame, in the data set's numbers of classes.
-        known: the data set's classes that the detector can find.
+        boxes: of each frame, with class indices of the data set.
+        known: the data set's classes that the detector knows.
     """
 
     boxes: tuple[Boxes, ...]
@@ -52,18 +52,18 @@ class FoundObjects:
 
     @property
     def nbytes(self) -> int:
-        """What it takes up."""
+        """Size of the boxes in bytes."""
         return 7 * 8 * sum(len(boxes) for boxes in self.boxes)
 
 
 @dataclass(frozen=True)
-class SeeingObjects:
-    """Looks at the frames of a video that an order names.
+class ObjectPredictor:
+    """Predictor of an object detector for the frames that a job names.
 
     Attributes:
-        match: makes labels of the data set of the model's.
-        batch: frames given at once.
-        guard: a context to work in, such as one that keeps a library to one thread.
+        match: maps the model's classes to the data set's.
+        batch: frames per call.
+        guard: context manager for model calls, such as one that limits threads.
     """
 
     model: ObjectModel
@@ -71,21 +71,21 @@ class SeeingObjects:
     batch: int = 1
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
 
-    def __call__(self, order: Order) -> Looked[FoundObjects]:
-        """Boxes in each cell, in the order of the order's frames."""
+    def __call__(self, job: VideoJob) -> VideoResult[ObjectPredictions]:
+        """Return boxes for each cell, in the order of the job's frames."""
         with self.guard():
-            return look_at_frames(order, self._boxes, self.batch, self._found)
+            return predict_frames(job, self._boxes, self.batch, self._collect)
 
-    def _found(self, boxes: Sequence[Boxes]) -> FoundObjects:
-        return FoundObjects(tuple(boxes), self.match.known)
+    def _collect(self, boxes: Sequence[Boxes]) -> ObjectPredictions:
+        return ObjectPredictions(tuple(boxes), self.match.known)
 
-    def _boxes(self, clips: Frames) -> Later[Boxes]:
-        """The objects in clips of one frame."""
-        answer = later(self.model, clips[:, 0])
-        return lambda: self._checked(answer(), len(clips))
+    def _boxes(self, clips: Frames) -> Pending[Boxes]:
+        """Submit clips of one frame to the detector."""
+        pending = submit_frames(self.model, clips[:, 0])
+        return lambda: self._match(pending(), len(clips))
 
-    def _checked(self, given: Sequence[Boxes], count: int) -> Sequence[Boxes]:
-        if len(given) != count or not all(isinstance(one, Boxes) and one.score is not None for one in given):
-            gave = repr(given)[:100]
-            raise BadValue(f"{self.model.name} has to give Boxes with scores for each of {count} frames, not {gave}")
-        return [self.match.apply(one) for one in given]
+    def _match(self, outputs: Sequence[Boxes], count: int) -> Sequence[Boxes]:
+        if len(outputs) != count or not all(isinstance(one, Boxes) and one.score is not None for one in outputs):
+            text = repr(outputs)[:100]
+            raise BadValue(f"{self.model.name} must return Boxes with scores for each of {count} frames, not {text}")
+        return [self.match.apply(one) for one in outputs]

@@ -1,4 +1,4 @@
-"""Scores of whole videos in many cells: each is decoded once, and only the frames that are shown are corrupted."""
+"""Recognition of whole videos in many cells: decoded once, and only the sampled frames are corrupted."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ import numpy.typing as npt
 
 from jostle.core.random import rng_for
 from jostle.core.types.clip import Frames
-from jostle.corruptions.engine.stages import MADE, Source, origins
+from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
 from jostle.datasets.class_matching import ClassMatch, Scores
-from jostle.evaluation.inference.footage import Footage, footage_of
-from jostle.evaluation.inference.frame_sampling import ClipSpec, shown_frames
-from jostle.evaluation.inference.jobs import Looked, Order, asked
+from jostle.evaluation.inference.footage import Footage, open_footage
+from jostle.evaluation.inference.frame_sampling import ClipSpec, sample_frames
+from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
 from jostle.evaluation.recipes.recipe import CLEAN, Cell
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.features.deferred_corruption import UNTOUCHED, Strike, Striking
-from jostle.features.frames import Belt, KeptFrames
-from jostle.features.interpolation import Mended, nearest_sound
+from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption, DeferredCorruptionFactory
+from jostle.features.frames import CachedFrames, SlidingFrames
+from jostle.features.interpolation import MendingResult, nearest_undamaged
 from jostle.features.result import Cost
 from jostle.mending.damage import Mending
 
 Indices = npt.NDArray[np.int64]
-Answer = TypeVar("Answer")  # of a model on one clip
-Later = Callable[[], Sequence[Answer]]
-BATCH_BYTES = 64 * 2**20  # of clips that wait to be looked at together
+Answer = TypeVar("Answer")  # output of a model for one clip
+Pending = Callable[[], Sequence[Answer]]
+BATCH_BYTES = 64 * 2**20  # of clips queued for one model call
 
 
 class ClipModel(Protocol):
-    """Clips in, scores of classes out; every `jostle.models.Recogniser` does that."""
+    """Protocol of models from clips to class scores; every `jostle.models.Recogniser` implements it."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def spec(self) -> ClipSpec | None:
-        """None for a model that says nothing about what it wants."""
+        """Clip settings; None for a model without any."""
 
     def __call__(self, clip_frames: Frames) -> Scores:
-        """(B, classes) from (B, T, H, W, 3) uint8, the same bits for a clip in any company."""
+        """Return (B, classes) scores of (B, T, H, W, 3) uint8 clips, bit-identical in any batch."""
 
 
 @dataclass(frozen=True)
-class Recognising:
-    """Looks at a video: shows clips of it to a model, in every cell the same ones, and averages the scores.
+class RecognitionPredictor:
+    """Predictor of a recogniser: averages the scores of the same clips in every cell.
 
     Attributes:
-        sampling: which frames are shown.
-        match: makes scores of the data set's classes of the model's.
-        batch: clips given at once.
-        guard: a context to work in, such as one that keeps a library to one thread.
-        mending: tells which frames were struck; the nearest sound ones are shown instead.
+        sampling: selects the frames.
+        match: maps the model's classes to the data set's.
+        batch: clips per call.
+        guard: context manager for model calls, such as one that limits threads.
+        mending: finds corrupted frames, which are replaced by the nearest intact ones.
     """
 
     model: ClipModel
@@ -65,138 +65,144 @@ class Recognising:
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     mending: Mending | None = None
 
-    def __call__(self, order: Order) -> Looked[Scores]:
-        with self.guard(), footage_of(order) as footage:
-            rows = self._rows(footage, order)
-            scoring = Scoring(order.name, partial(scored, self.model, self.match), self.batch)
-            clean, mended = Cost(), dict[str, Mended]()
-            finding = None if self.mending is None else self.mending.of(footage.clean)
-            for cell in order.cells:
-                top: Source = footage.under(cell)
-                every, taken = origins(top), rows
+    def __call__(self, job: VideoJob) -> VideoResult[Scores]:
+        with self.guard(), open_footage(job) as footage:
+            rows = self._rows(footage, job)
+            scorer = ClipScorer(job.name, partial(submit_clips, self.model, self.match), self.batch)
+            clean, mended = Cost(), dict[str, MendingResult]()
+            finding = None if self.mending is None else self.mending.finder_for(footage.clean)
+            for cell in job.cells:
+                top: PipelineSource = footage.under(cell)
+                every, indices = origins(top), rows
                 if finding is not None:
-                    top = KeptFrames(top)  # the inspector and the model look at the same frames
-                    struck = finding.struck(top, every)
-                    taken = nearest_sound(struck)[rows]
-                    mended[cell.name] = Mended(struck, bool(struck.all()))
-                striking = footage.striking(cell) if finding is None and self._struck_there(cell) else None
-                came_from, belt = every[taken], Belt(top if striking is None else footage.clean, taken)
-                for number, row in enumerate(taken):
-                    scoring.want((cell.name, number), came_from[number], row, belt, striking)
+                    top = CachedFrames(top)  # the inspector and the model read the same frames
+                    corrupted = finding.find_damaged(top, every)
+                    indices = nearest_undamaged(corrupted)[rows]
+                    mended[cell.name] = MendingResult(corrupted, bool(corrupted.all()))
+                deferred = footage.deferred(cell) if finding is None and self._corrupts_on_device(cell) else None
+                came_from, belt = every[indices], SlidingFrames(top if deferred is None else footage.clean, indices)
+                for number, row in enumerate(indices):
+                    scorer.request((cell.name, number), came_from[number], row, belt, deferred)
                 if cell.name == CLEAN:
-                    scoring.finish()
-                    clean = scoring.cost(footage.decoded)
-            scoring.answered()
-            found = {
+                    scorer.flush()
+                    clean = scorer.cost(footage.decoded)
+            scorer.wait()
+            outputs = {
                 cell.name: np.asarray(
-                    np.mean([scoring[cell.name, i] for i in range(len(rows))], axis=0, dtype=np.float64), np.float32
+                    np.mean([scorer[cell.name, i] for i in range(len(rows))], axis=0, dtype=np.float64), np.float32
                 )
-                for cell in order.cells
+                for cell in job.cells
             }
-            shown = tuple(np.unique(rows).tolist())
-            cells = scoring.cost(footage.decoded, clean)
-            return Looked(found, clean, cells, shown=shown, mended=None if finding is None else mended)
+            frame_indices = tuple(np.unique(rows).tolist())
+            cells = scorer.cost(footage.decoded, clean)
+            return VideoResult(
+                outputs, clean, cells, frame_indices=frame_indices, mended=None if finding is None else mended
+            )
 
-    def _struck_there(self, cell: Cell) -> bool:
-        """Whether a cell is one corruption, and clips are struck by it where the model is."""
-        there = getattr(self.model, "strikes", None)
-        if there is None or len(cell.specs) != 1 or not cell.parsed[0].severity:
+    def _corrupts_on_device(self, cell: Cell) -> bool:
+        """Whether a cell is one corruption that the model's device applies to clips."""
+        can_corrupt = getattr(self.model, "can_corrupt", None)
+        if can_corrupt is None or len(cell.specs) != 1 or not cell.parsed[0].severity:
             return False
-        return bool(there(cell.specs[0]))
+        return bool(can_corrupt(cell.specs[0]))
 
-    def _rows(self, footage: Footage, order: Order) -> Indices:
-        """(clips, frames) numbers of the frames shown."""
-        rng = rng_for(order.seed, "clips", order.name)
-        return shown_frames(self.sampling, self.model.spec, footage.clean.pts, footage.clean.fps, rng)
+    def _rows(self, footage: Footage, job: VideoJob) -> Indices:
+        """Return the (clips, frames) indices of the sampled frames."""
+        rng = rng_for(job.seed, "clips", job.name)
+        return sample_frames(self.sampling, self.model.spec, footage.clean.pts, footage.clean.fps, rng)
 
 
-class Scoring(Generic[Answer]):
-    """What a model says of the clips of one video; clips that are known to have the same pixels are looked at once.
+class ClipScorer(Generic[Answer]):
+    """Batched scoring of the clips of one video; clips known to have the same pixels are scored once.
 
     Args:
-        look: has a model look at some clips, (B, T, H, W, 3); what it gives waits for an answer for each.
-        batch: clips given at once.
+        submit: starts scoring of (B, T, H, W, 3) clips; the function it returns waits for one answer per clip.
+        batch: clips per call.
     """
 
-    def __init__(self, video: str, look: Callable[[Frames, Strike], Later[Answer]], batch: int) -> None:
-        self._video, self._look, self._batch = video, look, batch
+    def __init__(self, video: str, submit: Callable[[Frames, DeferredCorruption], Pending[Answer]], batch: int) -> None:
+        self._video, self._submit, self._batch = video, submit, batch
         self._slot: dict[tuple[str, int], int] = {}
         self._known: dict[bytes, int] = {}
         self._answers: list[Answer | None] = []
-        self._waiting: list[tuple[int, Frames, Indices]] = []
-        self._striking: Striking | None = None  # of all that wait
-        self._looking: list[tuple[list[int], Later[Answer]]] = []
+        self._queue: list[tuple[int, Frames, Indices]] = []
+        self._deferred: DeferredCorruptionFactory | None = None  # of all queued clips
+        self._pending: list[tuple[list[int], Pending[Answer]]] = []
         self._clips = self._frames = 0
 
-    def want(
+    def request(
         self,
-        place: tuple[str, int],
+        slot_key: tuple[str, int],
         came_from: Indices,
         row: Indices,
-        belt: Belt,
-        striking: Striking | None = None,
+        belt: SlidingFrames,
+        deferred: DeferredCorruptionFactory | None = None,
     ) -> None:
-        """Have the clip of frames `row` scored; `came_from` says which untouched frames they are.
+        """Queue the clip of frames `row` for scoring; `came_from` gives the clean frames they equal.
 
         Args:
-            striking: what is done to it where the model is; the belt's frames are untouched then.
+            deferred: corruption to apply on the model's device; the belt's frames are clean then.
         """
         key = came_from.tobytes() if (came_from != MADE).all() else None
         if key is not None and key in self._known:
-            self._slot[place] = self._known[key]
+            self._slot[slot_key] = self._known[key]
             return
-        slot = self._slot[place] = len(self._answers)
+        slot = self._slot[slot_key] = len(self._answers)
         self._answers.append(None)
         if key is not None:
             self._known[key] = slot
         clip = belt.take(row)
-        if striking is not self._striking:
-            self.finish()
-            self._striking = striking
-        self._waiting.append((slot, clip, row))
-        if len(self._waiting) >= self._batch or len(self._waiting) * clip.nbytes >= BATCH_BYTES:
-            self.finish()
+        if deferred is not self._deferred:
+            self.flush()
+            self._deferred = deferred
+        self._queue.append((slot, clip, row))
+        if len(self._queue) >= self._batch or len(self._queue) * clip.nbytes >= BATCH_BYTES:
+            self.flush()
 
-    def finish(self) -> None:
-        """Have what waits looked at."""
-        if not self._waiting:
+    def flush(self) -> None:
+        """Submit the queued clips to the model."""
+        if not self._queue:
             return
-        slots, some, rows = zip(*self._waiting, strict=True)
+        slots, some, rows = zip(*self._queue, strict=True)
         clips = np.stack(some) if len(some) > 1 else some[0][None]
-        strike = UNTOUCHED if self._striking is None else self._striking(np.stack(rows))
-        self._looking.append((list(slots), asked(self._video, lambda: self._look(clips, strike))))
+        deferred = NO_CORRUPTION if self._deferred is None else self._deferred(np.stack(rows))
+        self._pending.append((list(slots), call_model(self._video, lambda: self._submit(clips, deferred))))
         self._clips += len(clips)
         self._frames += clips.shape[0] * clips.shape[1]
-        self._waiting.clear()
+        self._queue.clear()
 
-    def answered(self) -> None:
-        """Wait for what is being looked at, after the last of it."""
-        self.finish()
-        for slots, answers in self._looking:
-            for slot, answer in zip(slots, asked(self._video, answers), strict=True):
+    def wait(self) -> None:
+        """Submit what is queued, and wait for all answers."""
+        self.flush()
+        for slots, answers in self._pending:
+            for slot, answer in zip(slots, call_model(self._video, answers), strict=True):
                 self._answers[slot] = answer
-        self._looking.clear()
+        self._pending.clear()
 
     def cost(self, decoded: int, before: Cost = Cost()) -> Cost:  # noqa: B008
-        """What was computed, besides what had been before."""
+        """Return the cost so far, minus `before`."""
         return Cost(decoded, self._frames, self._clips) - before
 
-    def __getitem__(self, place: tuple[str, int]) -> Answer:
-        found = self._answers[self._slot[place]]
-        assert found is not None
-        return found
-
-
-def later(model: Callable[[Frames], Any], frames: Frames, strike: Strike = UNTOUCHED) -> Callable[[], Any]:
-    """What a model gives for frames, to be waited for where the model is elsewhere, and struck there."""
-    if hasattr(model, "later"):
-        answer: Callable[[], Any] = model.later(frames, strike)
+    def __getitem__(self, key: tuple[str, int]) -> Answer:
+        answer = self._answers[self._slot[key]]
+        assert answer is not None
         return answer
-    given = model(frames)
-    return lambda: given
 
 
-def scored(model: ClipModel, match: ClassMatch, clips: Frames, strike: Strike = UNTOUCHED) -> Later[Scores]:
-    """Scores of the data set's classes for each clip."""
-    answer = later(model, clips, strike)
-    return lambda: list(match.apply(answer(), model.name))
+def submit_frames(
+    model: Callable[[Frames], Any], frames: Frames, deferred: DeferredCorruption = NO_CORRUPTION
+) -> Callable[[], Any]:
+    """Submit frames to a model, which a remote one corrupts first; the returned function waits for the output."""
+    if hasattr(model, "submit"):
+        pending: Callable[[], Any] = model.submit(frames, deferred)
+        return pending
+    output = model(frames)
+    return lambda: output
+
+
+def submit_clips(
+    model: ClipModel, match: ClassMatch, clips: Frames, deferred: DeferredCorruption = NO_CORRUPTION
+) -> Pending[Scores]:
+    """Submit clips to a model; the returned function waits for scores of the data set's classes."""
+    pending = submit_frames(model, clips, deferred)
+    return lambda: list(match.apply(pending(), model.name))

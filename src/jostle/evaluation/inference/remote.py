@@ -1,7 +1,7 @@
-"""Models that are loaded elsewhere, such as on a GPU of a cluster, while videos are decoded and corrupted here.
+"""Proxies for models loaded in another process, such as on a GPU of a cluster, while videos are decoded here.
 
-A stand-in has the face of the model and sends on what it is given: frames as bytes, features, scores back. The model
-works in the same batches as if it were here, so results have the same bits.
+A proxy has the interface of the model and forwards its arguments: frames as bytes, features, scores back. The model
+works in the same batches as if it were local, so results are bit-identical.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ import numpy.typing as npt
 
 from jostle.core.types.clip import Frames
 from jostle.core.types.segments import Segments
-from jostle.evaluation.inference.deferred_corruption import strikes, struck_parts
+from jostle.evaluation.inference.deferred_corruption import can_corrupt_on_device, corrupt_inputs
 from jostle.evaluation.inference.frame_sampling import Spread, Starts
-from jostle.features.deferred_corruption import UNTOUCHED, Strike
+from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption
 from jostle.models.extractors.protocol import Features
 
-TOGETHER = 4  # clips of a worker in one question: they are struck in one go, and few questions fill a batch
+TOGETHER = 4  # clips of a worker per request: they are corrupted together, and few requests fill a batch
 
 
-class Ask(Protocol):
-    """Has something done where a look with its models was loaded.
+class RemoteCall(Protocol):
+    """Protocol of calls to the process that holds a predictor with its models.
 
     `serving.client.Served` does that on this machine, `cluster.model_actors.Served` on a cluster.
     """
 
     def __hash__(self) -> int:
-        """What it answers is kept."""
+        """Return a hash: answers are cached by it."""
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
-        """What `function(look, *arguments)` gives there."""
+        """Return `function(predictor, *arguments)`, computed there."""
 
-    def later(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
-        """Ask, and go on; what is given back waits for the answer.
+    def submit(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
+        """Send a request without waiting; the returned function waits for the answer.
 
         Args:
-            together: rows of the first argument that `function.together` may answer at once, of this and of other
-                questions like it.
+            together: rows of the first argument that `function.together` may process in one call, of this and of
+                similar requests.
         """
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What a model wants to see, as far as those have to know who show it."""
+class RemoteInputSpec:
+    """Clip settings of a remote model, as far as decoding and sampling need them."""
 
     frames: int
     stride: int = 1
@@ -59,75 +59,80 @@ class Shown:
     starts: Starts = "ends"
 
     @classmethod
-    def of(cls, spec: Any) -> Shown | None:
-        """Of the spec that a model has, if it has one."""
+    def of(cls, spec: Any) -> RemoteInputSpec | None:
+        """Copy the fields of a model's spec, if it has one."""
         if spec is None:
             return None
         return cls(**{one.name: getattr(spec, one.name) for one in fields(cls) if hasattr(spec, one.name)})
 
 
 @dataclass(frozen=True)
-class Extracting:
-    """An extractor where it was loaded, for those who make features elsewhere."""
+class LoadedExtractor:
+    """Extractor in the process that loaded it, called by workers in other processes."""
 
     extractor: Any
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
-def extracting(load: Callable[[], Any], guard: Callable[[], AbstractContextManager[None]]) -> Extracting:
-    """Load an extractor where it is to be asked."""
-    return Extracting(load(), guard)
+def load_extractor_predictor(
+    load: Callable[[], Any], guard: Callable[[], AbstractContextManager[None]]
+) -> LoadedExtractor:
+    """Load an extractor in the process that serves it."""
+    return LoadedExtractor(load(), guard)
 
 
-def extractor_from_afar(ask: Ask) -> DistantExtractor:
-    """What makes features here with an extractor that is there."""
-    extractor: DistantExtractor = look_from_afar(ask).extractor
+def connect_extractor(ask: RemoteCall) -> RemoteExtractor:
+    """Return a proxy for the extractor that a remote process holds."""
+    extractor: RemoteExtractor = connect_predictor(ask).extractor
     return extractor
 
 
-def look_from_afar(ask: Ask) -> Any:
-    """What looks at videos here with models that are there: the same look with stand-ins for them."""
-    return ask(_with_stand_ins, ask)
+def connect_predictor(ask: RemoteCall) -> Any:
+    """Return the remote predictor with proxies in place of its models."""
+    return ask(_replace_models_by_proxies, ask)
 
 
-def _with_stand_ins(look: Any, ask: Ask) -> Any:
-    """Called where the models are: what it gives may travel, as only their faces are in it."""
-    new: dict[str, Any] = {"guard": nullcontext}  # the context to work in is where the models are
-    for part in (one.name for one in fields(look)):
-        model = getattr(look, part)
+def _replace_models_by_proxies(predictor: Any, ask: RemoteCall) -> Any:
+    """Return a picklable copy of a predictor with proxies for its models; runs where the models are."""
+    changes: dict[str, Any] = {"guard": nullcontext}  # the guard is entered where the models are
+    for part in (one.name for one in fields(predictor)):
+        model = getattr(predictor, part)
         if part == "extractor":
-            spec = Shown.of(model.spec)
+            spec = RemoteInputSpec.of(model.spec)
             assert spec is not None
             at_once = getattr(model, "at_once", (1, 1))
             flow = getattr(model, "sees_flow", False)
-            maker = getattr(model, "flow_maker", None) if flow else None  # it knows torch, which others do without
-            new[part] = DistantExtractor(ask, spec, model.dim, model.frame_dim, at_once, flow, maker)
-        elif part == "detector" and hasattr(model, "seen_of"):
-            new[part] = DistantClipDetector(ask, ClipLength(model.config.max_length))
+            # It imports torch, which workers otherwise avoid.
+            maker = getattr(model, "flow_maker", None) if flow else None
+            changes[part] = RemoteExtractor(ask, spec, model.dim, model.frame_dim, at_once, flow, maker)
+        elif part == "detector" and hasattr(model, "encode_frames"):
+            changes[part] = RemoteClipDetector(ask, ClipLength(model.config.max_length))
         elif part == "detector":
-            new[part] = DistantDetector(ask, getattr(model, "at_once", 1))
+            changes[part] = RemoteDetector(ask, getattr(model, "at_once", 1))
         elif part == "mending" and model is not None:
-            new[part] = model.on("cpu")  # it looks at frames where they are corrupted
+            changes[part] = model.to("cpu")  # it runs where frames are corrupted
         elif part == "model":
-            most = getattr(look, "batch", 1)
-            new[part] = DistantModel(ask, getattr(model, "name", ""), Shown.of(getattr(model, "spec", None)), most)
+            most = getattr(predictor, "batch", 1)
+            changes[part] = RemoteModel(
+                ask, getattr(model, "name", ""), RemoteInputSpec.of(getattr(model, "spec", None)), most
+            )
         elif part == "batch":
-            new[part] = min(model, TOGETHER)
-    return replace(look, **new)
+            changes[part] = min(model, TOGETHER)
+    return replace(predictor, **changes)
 
 
 @dataclass(frozen=True)
-class DistantExtractor:
-    """Stands in for an extractor.
+class RemoteExtractor:
+    """Proxy for a remote extractor.
 
     Attributes:
-        at_once: frames and windows that it looks at together.
-        sees_flow: whether it is shown optical flow too.
-        flow_maker: makes that here; None for an extractor whose own way does not travel.
+        at_once: frames and windows per batch.
+        sees_flow: whether it also takes optical flow.
+        flow_maker: computes the flow locally; None for an extractor whose method cannot be pickled.
     """
 
-    ask: Ask
-    spec: Shown
+    ask: RemoteCall
+    spec: RemoteInputSpec
     dim: int
     frame_dim: int | None
     at_once: tuple[int, int] = (1, 1)
@@ -135,53 +140,55 @@ class DistantExtractor:
     flow_maker: Callable[[Frames, Frames], Frames] | None = None
 
     def __call__(self, clip_frames: Frames, *flow: Frames) -> Features:
-        """(B, dim) from (B, T, H, W, 3) uint8, and for a network that sees it the flow (B, T, H', W', 2)."""
-        return self.later("", clip_frames, *flow)()
+        """Return (B, dim) features of (B, T, H, W, 3) uint8 clips, with flow (B, T, H', W', 2) where it is used."""
+        return self.submit("", clip_frames, *flow)()
 
     def flow(self, first: Frames, second: Frames) -> Frames:
-        """(N, H', W', 2) uint8: optical flow from each of the first frames to the second."""
+        """Return (N, H', W', 2) uint8 optical flow from each of the first frames to the second."""
         if self.flow_maker is not None:
             return self.flow_maker(first, second)
-        made: Frames = self.ask(_flow, first, second)
-        return made
+        flow: Frames = self.ask(_flow, first, second)
+        return flow
 
     def see(self, frames: Frames) -> Features:
-        """(N, frame_dim) from (N, H, W, 3) uint8."""
-        return self.later("see", frames)()
+        """Return (N, frame_dim) encodings of (N, H, W, 3) uint8 frames."""
+        return self.submit("see", frames)()
 
-    def join(self, seen: Features) -> Features:
-        """(B, dim) from (B, T, frame_dim)."""
-        joined: Features = self.ask.later(_join, seen, together=self.at_once[1])()
+    def join(self, encodings: Features) -> Features:
+        """Return (B, dim) features of (B, T, frame_dim) encodings."""
+        joined: Features = self.ask.submit(_join, encodings, together=self.at_once[1])()
         return joined
 
-    def later(self, what: str, *shown: Frames, strike: Strike = UNTOUCHED) -> Callable[[], Features]:
-        """What is made of windows, or with `see` of frames that are struck there first, to be waited for."""
+    def submit(
+        self, what: str, *inputs: Frames, deferred: DeferredCorruption = NO_CORRUPTION
+    ) -> Callable[[], Features]:
+        """Submit windows, or with `see` frames to corrupt there first; the returned function waits."""
         if what == "see":
-            return self.ask.later(_see, *shown, strike, together=self.at_once[0])
-        return self.ask.later(_extract, *shown)
+            return self.ask.submit(_see, *inputs, deferred, together=self.at_once[0])
+        return self.ask.submit(_extract, *inputs)
 
-    def strikes(self, spec: str) -> bool:
-        """Whether frames are struck by this corruption where the extractor is, and are to go there untouched."""
-        return _strikes_there(self.ask, "extractor", spec)
+    def can_corrupt(self, spec: str) -> bool:
+        """Whether this corruption is applied where the extractor is, so that frames are sent clean."""
+        return _corrupts_remotely(self.ask, "extractor", spec)
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What a detector is told of a video beside its features; it need not be the same of those it looks at together."""
+class DetectionOptions:
+    """Keyword arguments of a detector call; they may differ between requests of one batch."""
 
-    told: dict[str, Any]
+    options: dict[str, Any]
     kind: ClassVar[str] = ""
 
 
 @dataclass(frozen=True)
-class DistantDetector:
-    """Stands in for a detector.
+class RemoteDetector:
+    """Proxy for a remote feature detector.
 
     Attributes:
-        at_once: videos that it looks at together.
+        at_once: videos per batch.
     """
 
-    ask: Ask
+    ask: RemoteCall
     at_once: int = 1
 
     def detect(
@@ -194,125 +201,125 @@ class DistantDetector:
         window: float = 16,
         video_scores: npt.ArrayLike | None = None,
     ) -> Segments:
-        """What it finds."""
+        """Return the segments of a video."""
         facts = {"fps": fps, "duration": duration, "stride": stride, "window": window, "video_scores": video_scores}
-        return self.later(features, **facts)()
+        return self.submit(features, **facts)()
 
-    def later(self, features: npt.ArrayLike, **facts: Any) -> Callable[[], Segments]:
-        """What it finds, to be waited for."""
-        return self.ask.later(_detect, np.asarray(features)[None], Facts(facts), together=self.at_once)
+    def submit(self, features: npt.ArrayLike, **facts: Any) -> Callable[[], Segments]:
+        """Submit the features of a video; the returned function waits for its segments."""
+        return self.ask.submit(_detect, np.asarray(features)[None], DetectionOptions(facts), together=self.at_once)
 
 
 @dataclass(frozen=True)
 class ClipLength:
-    """What of a detector's settings those have to know who show it frames."""
+    """Settings of a detector that workers need to send it frames."""
 
     max_length: int
 
 
 @dataclass(frozen=True)
-class DistantClipDetector:
-    """Stands in for a detector of frames. What it has seen of a frame is kept here, as bytes."""
+class RemoteClipDetector:
+    """Proxy for a remote frame detector; frame encodings are kept by the worker, as bytes."""
 
-    ask: Ask
+    ask: RemoteCall
     config: Any
 
-    def wanted(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
-        """Which frames are looked at, and how many those are a second."""
-        wanted: tuple[npt.NDArray[np.int64], float] = self.ask(_of_detector, "wanted", (count, fps))
-        return wanted
+    def sample_indices(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
+        """Return the indices of the frames to process, and their rate."""
+        sampled: tuple[npt.NDArray[np.int64], float] = self.ask(_call_detector, "sample_indices", (count, fps))
+        return sampled
 
     def clips(self, count: int) -> list[int]:
-        """First frames of the clips."""
-        firsts: list[int] = self.ask(_of_detector, "clips", (count,))
+        """Return the first frame of each clip."""
+        firsts: list[int] = self.ask(_call_detector, "clips", (count,))
         return firsts
 
-    def seen_of(self, frames: npt.ArrayLike) -> list[Any]:
-        """What is seen of each frame: bytes, and of what numbers."""
-        seen, numbers = self.ask(_seen_of, np.asarray(frames))
-        return [(row, numbers) for row in seen]
+    def encode_frames(self, frames: npt.ArrayLike) -> list[Any]:
+        """Encode each frame, as bytes with their dtype."""
+        encodings, numbers = self.ask(_encode_frames, np.asarray(frames))
+        return [(row, numbers) for row in encodings]
 
-    def deepened(self, seen: Sequence[Any], beside: Any = None) -> Sequence[Any]:
-        """What was seen of a clip; deeper layers look at it where the detector is, at all of it."""
-        return list(seen)
+    def encode_clip(self, encodings: Sequence[Any], beside: Any = None) -> Sequence[Any]:
+        """Return the encodings unchanged; the remaining layers run where the detector is."""
+        return list(encodings)
 
-    def found_in(self, deep: Sequence[Any]) -> Any:
-        """The candidates of a clip."""
-        return self.ask(_found_in, np.stack([row for row, _ in deep]), deep[0][1])
+    def detect_clip(self, deep: Sequence[Any]) -> Any:
+        """Return the candidates of a clip."""
+        return self.ask(_detect_clip, np.stack([row for row, _ in deep]), deep[0][1])
 
-    def gathered(self, parts: Sequence[tuple[int, Any]], count: int) -> Any:
-        """The candidates of a video."""
-        return self.ask(_of_detector, "gathered", (list(parts), count))
+    def merge_clips(self, parts: Sequence[tuple[int, Any]], count: int) -> Any:
+        """Merge the candidates of clips into those of the video."""
+        return self.ask(_call_detector, "merge_clips", (list(parts), count))
 
-    def seconds_of(
-        self, found: Any, rate: float, duration: float, video_scores: npt.ArrayLike | None = None
+    def to_seconds(
+        self, candidates: Any, rate: float, duration: float, video_scores: npt.ArrayLike | None = None
     ) -> Segments:
-        """What suppression leaves."""
-        segments: Segments = self.ask(_of_detector, "seconds_of", (found, rate, duration, video_scores))
+        """Apply suppression, and return segments in seconds."""
+        segments: Segments = self.ask(_call_detector, "to_seconds", (candidates, rate, duration, video_scores))
         return segments
 
 
 @dataclass(frozen=True)
-class DistantModel:
-    """Stands in for what scores clips, or finds something in frames.
+class RemoteModel:
+    """Proxy for a remote recogniser or object detector.
 
     Attributes:
-        most: clips that it looks at together.
+        most: clips per batch.
     """
 
-    ask: Ask
+    ask: RemoteCall
     name: str
-    spec: Shown | None
+    spec: RemoteInputSpec | None
     most: int = 1
 
     def __call__(self, frames: Frames, **facts: Any) -> Any:
-        """What it gives for these frames."""
+        """Return the model's output for frames."""
         return self.ask(_call, frames, facts)
 
-    def strikes(self, spec: str) -> bool:
-        """Whether clips are struck by this corruption where the model is, and are to go there untouched."""
-        return _strikes_there(self.ask, "model", spec)
+    def can_corrupt(self, spec: str) -> bool:
+        """Whether this corruption is applied where the model is, so that clips are sent clean."""
+        return _corrupts_remotely(self.ask, "model", spec)
 
-    def later(self, frames: Frames, strike: Strike = UNTOUCHED) -> Callable[[], Any]:
-        """What it gives for frames that are struck there first, to be waited for."""
-        return self.ask.later(_show, frames, strike, together=self.most)
+    def submit(self, frames: Frames, deferred: DeferredCorruption = NO_CORRUPTION) -> Callable[[], Any]:
+        """Submit frames to corrupt there first; the returned function waits for the output."""
+        return self.ask.submit(_predict, frames, deferred, together=self.most)
 
 
-def _extract(look: Any, clip_frames: Frames, *flow: Frames) -> Features:
-    with look.guard():
-        features: Features = look.extractor(clip_frames, *flow)
+def _extract(predictor: Any, clip_frames: Frames, *flow: Frames) -> Features:
+    with predictor.guard():
+        features: Features = predictor.extractor(clip_frames, *flow)
         return features
 
 
-def _flow(look: Any, first: Frames, second: Frames) -> Frames:
-    with look.guard():
-        made: Frames = look.extractor.flow(first, second)
-        return made
+def _flow(predictor: Any, first: Frames, second: Frames) -> Frames:
+    with predictor.guard():
+        flow: Frames = predictor.extractor.flow(first, second)
+        return flow
 
 
-def _see(look: Any, frames: Frames, strike: Strike) -> Features:
-    if strike.spec:
-        return _see_together(look, [(frames, strike)])[0]
-    with look.guard():
-        seen: Features = look.extractor.see(frames)  # all that one from elsewhere has
-        return seen
+def _see(predictor: Any, frames: Frames, deferred: DeferredCorruption) -> Features:
+    if deferred.spec:
+        return _see_together(predictor, [(frames, deferred)])[0]
+    with predictor.guard():
+        encodings: Features = predictor.extractor.see(frames)  # the only method that a user's extractor has
+        return encodings
 
 
-def _join(look: Any, seen: Features) -> Features:
-    with look.guard():
-        joined: Features = look.extractor.join(seen)
+def _join(predictor: Any, encodings: Features) -> Features:
+    with predictor.guard():
+        joined: Features = predictor.extractor.join(encodings)
         return joined
 
 
-def _see_together(look: Any, questions: Sequence[tuple[Frames, Strike]]) -> list[Features]:
-    with look.guard():
-        seen: list[Features] = look.extractor.see_together(struck_parts(look.extractor, questions))
-        return seen
+def _see_together(predictor: Any, requests: Sequence[tuple[Frames, DeferredCorruption]]) -> list[Features]:
+    with predictor.guard():
+        encodings: list[Features] = predictor.extractor.see_together(corrupt_inputs(predictor.extractor, requests))
+        return encodings
 
 
-def _join_together(look: Any, questions: Sequence[tuple[Features]]) -> list[Features]:
-    with look.guard():
-        joined: list[Features] = look.extractor.join_together([seen for (seen,) in questions])
+def _join_together(predictor: Any, requests: Sequence[tuple[Features]]) -> list[Features]:
+    with predictor.guard():
+        joined: list[Features] = predictor.extractor.join_together([encodings for (encodings,) in requests])
         return joined
 
 
@@ -320,68 +327,72 @@ _see.together = _see_together  # type: ignore[attr-defined]
 _join.together = _join_together  # type: ignore[attr-defined]
 
 
-def _detect(look: Any, features: Features, facts: Facts) -> Segments:
-    with look.guard():
-        found: Segments = look.detector.detect(features[0], **facts.told)
-        return found
+def _detect(predictor: Any, features: Features, facts: DetectionOptions) -> Segments:
+    with predictor.guard():
+        segments: Segments = predictor.detector.detect(features[0], **facts.options)
+        return segments
 
 
-def _detect_together(look: Any, questions: Sequence[tuple[Features, Facts]]) -> list[Segments]:
-    with look.guard():
-        videos, facts = zip(*((features[0], facts.told) for features, facts in questions), strict=True)
-        found: list[Segments] = look.detector.detect_together(videos, facts)
-        return found
+def _detect_together(predictor: Any, requests: Sequence[tuple[Features, DetectionOptions]]) -> list[Segments]:
+    with predictor.guard():
+        videos, facts = zip(*((features[0], facts.options) for features, facts in requests), strict=True)
+        segments: list[Segments] = predictor.detector.detect_together(videos, facts)
+        return segments
 
 
 _detect.together = _detect_together  # type: ignore[attr-defined]
 
 
-def _of_detector(look: Any, method: str, arguments: tuple[Any, ...]) -> Any:
-    with look.guard():
-        return getattr(look.detector, method)(*arguments)
+def _call_detector(predictor: Any, method: str, arguments: tuple[Any, ...]) -> Any:
+    with predictor.guard():
+        return getattr(predictor.detector, method)(*arguments)
 
 
-def _seen_of(look: Any, frames: Frames) -> tuple[npt.NDArray[np.uint8], str]:
-    with look.guard():
-        carried: tuple[npt.NDArray[np.uint8], str] = look.detector.carried(look.detector.seen_of(frames))
-        return carried
+def _encode_frames(predictor: Any, frames: Frames) -> tuple[npt.NDArray[np.uint8], str]:
+    with predictor.guard():
+        encoded: tuple[npt.NDArray[np.uint8], str] = predictor.detector.to_bytes(
+            predictor.detector.encode_frames(frames)
+        )
+        return encoded
 
 
-def _found_in(look: Any, seen: npt.NDArray[np.uint8], numbers: str) -> Any:
-    with look.guard():
-        return look.detector.found_in(look.detector.deepened([*look.detector.brought_back(seen, numbers)]))
+def _detect_clip(predictor: Any, encodings: npt.NDArray[np.uint8], numbers: str) -> Any:
+    with predictor.guard():
+        return predictor.detector.detect_clip(
+            predictor.detector.encode_clip([*predictor.detector.from_bytes(encodings, numbers)])
+        )
 
 
-def _call(look: Any, frames: Frames, facts: dict[str, Any]) -> Any:
-    from jostle.evaluation.inference.detection import accepting
+def _call(predictor: Any, frames: Frames, facts: dict[str, Any]) -> Any:
+    from jostle.evaluation.inference.detection import bind_supported_arguments
 
-    with look.guard():
-        return accepting(look.model, facts)(frames)
+    with predictor.guard():
+        return bind_supported_arguments(predictor.model, facts)(frames)
 
 
 @lru_cache(1024)
-def _strikes_there(ask: Ask, part: str, spec: str) -> bool:
-    """Asked once for each corruption."""
-    answer: bool = ask(_strikes, part, spec)
+def _corrupts_remotely(ask: RemoteCall, part: str, spec: str) -> bool:
+    """Whether a remote model applies a corruption; asked once per corruption."""
+    answer: bool = ask(_can_corrupt, part, spec)
     return answer
 
 
-def _strikes(look: Any, part: str, spec: str) -> bool:
-    return strikes(getattr(look, part), spec)
+def _can_corrupt(predictor: Any, part: str, spec: str) -> bool:
+    return can_corrupt_on_device(getattr(predictor, part), spec)
 
 
-def _show(look: Any, frames: Frames, strike: Strike) -> Any:
-    return _show_together(look, [(frames, strike)])[0]
+def _predict(predictor: Any, frames: Frames, deferred: DeferredCorruption) -> Any:
+    return _predict_together(predictor, [(frames, deferred)])[0]
 
 
-def _show_together(look: Any, questions: Sequence[tuple[Frames, Strike]]) -> list[Any]:
-    with look.guard():
-        parts = struck_parts(look.model, questions)
-        if hasattr(look.model, "together"):
-            answers: list[Any] = look.model.together(parts)
+def _predict_together(predictor: Any, requests: Sequence[tuple[Frames, DeferredCorruption]]) -> list[Any]:
+    with predictor.guard():
+        parts = corrupt_inputs(predictor.model, requests)
+        if hasattr(predictor.model, "together"):
+            answers: list[Any] = predictor.model.together(parts)
             return answers
-        given, ends = look.model(np.concatenate(parts)), np.cumsum([len(part) for part in parts]).tolist()
-        return [given[begin:end] for begin, end in zip((0, *ends), ends, strict=False)]
+        outputs, ends = predictor.model(np.concatenate(parts)), np.cumsum([len(part) for part in parts]).tolist()
+        return [outputs[begin:end] for begin, end in zip((0, *ends), ends, strict=False)]
 
 
-_show.together = _show_together  # type: ignore[attr-defined]
+_predict.together = _predict_together  # type: ignore[attr-defined]

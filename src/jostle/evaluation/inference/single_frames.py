@@ -1,4 +1,4 @@
-"""Single frames of a video: those that an order names, each looked at once in every cell."""
+"""Prediction for single frames of a video: those that a job names, once per cell."""
 
 from __future__ import annotations
 
@@ -13,57 +13,57 @@ import numpy as np
 from jostle.core.types.clip import Frames
 from jostle.corruptions.engine.stages import origins
 from jostle.datasets.class_matching import ClassMatch, Scores
-from jostle.evaluation.inference.footage import footage_of
-from jostle.evaluation.inference.jobs import Looked, Order
-from jostle.evaluation.inference.recognition import ClipModel, Later, Scoring, scored
+from jostle.evaluation.inference.footage import open_footage
+from jostle.evaluation.inference.jobs import VideoJob, VideoResult
+from jostle.evaluation.inference.recognition import ClipModel, ClipScorer, Pending, submit_clips
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.features.frames import Belt
+from jostle.features.frames import SlidingFrames
 from jostle.features.result import Cost
 
-Answer = TypeVar("Answer")  # of a model on one frame
-Found = TypeVar("Found")
+Answer = TypeVar("Answer")  # output of a model for one frame
+Output = TypeVar("Output")
 
 
-def look_at_frames(
-    order: Order,
-    look: Callable[[Frames], Later[Answer]],
+def predict_frames(
+    job: VideoJob,
+    submit: Callable[[Frames], Pending[Answer]],
     batch: int,
-    together: Callable[[Sequence[Answer]], Found],
-) -> Looked[Found]:
-    """What a model finds in the frames of an order, in their order there.
+    together: Callable[[Sequence[Answer]], Output],
+) -> VideoResult[Output]:
+    """Run a model on the frames of a job, and return its outputs in the same order.
 
     Args:
-        look: has a model look at some clips of one frame, (B, 1, H, W, 3); what it gives waits for an answer for each.
-        batch: frames given at once.
-        together: makes one thing of the answers in a cell.
+        submit: starts a model on clips of one frame, (B, 1, H, W, 3); what it returns waits for one answer per clip.
+        batch: frames per call.
+        together: combines the answers of a cell.
     """
-    with footage_of(order) as footage:
-        numbers = np.array([footage.number_of(frame) for frame in order.frames], np.int64)
-        in_time = np.argsort(numbers, kind="stable")  # codecs go forwards only
-        scoring = Scoring(order.name, lambda frames, _: look(frames), batch)
+    with open_footage(job) as footage:
+        numbers = np.array([footage.number_of(frame) for frame in job.frames], np.int64)
+        in_time = np.argsort(numbers, kind="stable")  # codecs decode forwards only
+        scorer = ClipScorer(job.name, lambda frames, _: submit(frames), batch)
         clean = Cost()
-        for cell in order.cells:
+        for cell in job.cells:
             top = footage.under(cell)
-            came_from, belt = origins(top)[numbers], Belt(top, numbers[:, None])
+            came_from, belt = origins(top)[numbers], SlidingFrames(top, numbers[:, None])
             for i in in_time.tolist():
-                scoring.want((cell.name, i), came_from[i : i + 1], numbers[i : i + 1], belt)
+                scorer.request((cell.name, i), came_from[i : i + 1], numbers[i : i + 1], belt)
             if cell.name == CLEAN:
-                scoring.finish()
-                clean = scoring.cost(footage.decoded)
-        scoring.answered()
-        found = {cell.name: together([scoring[cell.name, i] for i in range(len(numbers))]) for cell in order.cells}
-        shown = tuple(np.unique(numbers).tolist())
-        return Looked(found, clean, scoring.cost(footage.decoded, clean), shown=shown)
+                scorer.flush()
+                clean = scorer.cost(footage.decoded)
+        scorer.wait()
+        outputs = {cell.name: together([scorer[cell.name, i] for i in range(len(numbers))]) for cell in job.cells}
+        frame_indices = tuple(np.unique(numbers).tolist())
+        return VideoResult(outputs, clean, scorer.cost(footage.decoded, clean), frame_indices=frame_indices)
 
 
 @dataclass(frozen=True)
-class SeeingFrames:
-    """Looks at the frames of a video that an order names; a frame is a clip of one.
+class FramePredictor:
+    """Predictor of a frame classifier for the frames that a job names; a frame is a clip of length one.
 
     Attributes:
-        match: makes scores of the data set's classes of the model's.
-        batch: frames given at once.
-        guard: a context to work in, such as one that keeps a library to one thread.
+        match: maps the model's classes to the data set's.
+        batch: frames per call.
+        guard: context manager for model calls, such as one that limits threads.
     """
 
     model: ClipModel
@@ -71,7 +71,7 @@ class SeeingFrames:
     batch: int = 1
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
 
-    def __call__(self, order: Order) -> Looked[Scores]:
-        """(frames, classes) in each cell, in the order of the order's frames."""
+    def __call__(self, job: VideoJob) -> VideoResult[Scores]:
+        """Return (frames, classes) scores for each cell, in the sequence of the job's frames."""
         with self.guard():
-            return look_at_frames(order, partial(scored, self.model, self.match), self.batch, np.stack)
+            return predict_frames(job, partial(submit_clips, self.model, self.match), self.batch, np.stack)

@@ -1,4 +1,4 @@
-"""Detections under many corruptions: each video is decoded once, and features are computed where something changed."""
+"""Feature detection under many corruptions: decoded once, features recomputed only where frames change."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from jostle.core.types.segments import Segments
-from jostle.evaluation.inference.feature_detection import FeatureDetector, Grid, segments_later
-from jostle.evaluation.inference.footage import opened
-from jostle.evaluation.inference.jobs import Looked, Order
+from jostle.evaluation.inference.feature_detection import DetectsInFeatures, FeatureGrid, submit_detection
+from jostle.evaluation.inference.footage import open_video
+from jostle.evaluation.inference.jobs import VideoJob, VideoResult
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.features.engine import VideoFeatures
-from jostle.features.frames import KeptFrames
-from jostle.features.interpolation import Mended
+from jostle.features.frames import CachedFrames
+from jostle.features.interpolation import MendingResult
 from jostle.features.result import Cost
-from jostle.features.windows import ReleasedFault, Rule
+from jostle.features.windows import ReleasedBug, Rule
 from jostle.mending.damage import Mending
 from jostle.models.extractors.protocol import FeatureExtractor
 
@@ -25,88 +25,88 @@ ByDetector = dict[str, Segments]
 
 
 @dataclass(frozen=True)
-class Models:
-    """What looks at the videos.
+class DetectorGroup:
+    """Detectors that share an extractor.
 
     Attributes:
-        extractor: makes features.
-        detectors: by name; each looks at the same features.
-        guard: a context to work in, such as one that keeps a library to one thread.
-        rule, released_faults: see `jostle.features.windows.WindowGrid`.
-        mending: by detector, what tells which frames were struck: it looks at features in which what these touch is
-            replaced. The others look at features as they are.
+        extractor: computes the features.
+        detectors: by name; all process the same features.
+        guard: context manager for model calls, such as one that limits threads.
+        rule, reproduce_bugs: see `jostle.features.windows.WindowGrid`.
+        mending: by detector, what finds corrupted frames, whose features are replaced for it. Other detectors process
+            the features unchanged.
     """
 
     extractor: FeatureExtractor
-    detectors: Mapping[str, FeatureDetector]
+    detectors: Mapping[str, DetectsInFeatures]
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     rule: Rule = "all"
-    released_faults: tuple[ReleasedFault, ...] = ()
+    reproduce_bugs: tuple[ReleasedBug, ...] = ()
     mending: Mapping[str, Mending] = field(default_factory=dict)
 
     @property
     def groups(self) -> dict[Mending | None, list[str]]:
-        """Detectors that look at the same features."""
-        made: dict[Mending | None, list[str]] = {}
+        """Names of the detectors that process the same features, by mending."""
+        groups: dict[Mending | None, list[str]] = {}
         for name in self.detectors:
-            made.setdefault(self.mending.get(name), []).append(name)
-        return made
+            groups.setdefault(self.mending.get(name), []).append(name)
+        return groups
 
 
 @dataclass(frozen=True)
-class LookedTogether(Looked[ByDetector]):
-    """What several detectors found in one video.
+class MultiDetectorResult(VideoResult[ByDetector]):
+    """Detections of several detectors in one video.
 
     Attributes:
-        mended_for: what became of struck frames, by detector and cell; none of those that look at features as they are.
+        mended_for: corrupted frames found, by detector and cell; without the detectors that have no mending.
     """
 
-    mended_for: dict[str, dict[str, Mended]] = field(default_factory=dict)
+    mended_for: dict[str, dict[str, MendingResult]] = field(default_factory=dict)
 
-    def of(self, model: str) -> Looked[Segments]:
-        """What one of them found."""
-        own = {cell: found[model] for cell, found in self.found.items()}
-        return Looked(own, self.clean, self.cells, self.source, mended=self.mended_for.get(model))
+    def of(self, model: str) -> VideoResult[Segments]:
+        """Return the result of one detector."""
+        outputs = {cell: segments[model] for cell, segments in self.outputs.items()}
+        return VideoResult(outputs, self.clean, self.cells, self.source, mended=self.mended_for.get(model))
 
 
 @dataclass(frozen=True)
-class Detecting:
-    """Looks at a video with several detectors at once."""
+class MultiDetectorPredictor:
+    """Predictor that runs several detectors on the same features."""
 
-    models: Models
+    models: DetectorGroup
 
-    def __call__(self, order: Order) -> LookedTogether:
+    def __call__(self, job: VideoJob) -> MultiDetectorResult:
         with self.models.guard():
-            return _look(order, self.models)
+            return _predict(job, self.models)
 
 
 @dataclass(frozen=True)
-class Loading:
-    """Loads the models where they are to work, and gives what looks at videos with them."""
+class MultiDetectorLoader:
+    """Factory that loads the models in the process that uses them, and returns their predictor."""
 
-    load: Callable[[], Models]
+    load: Callable[[], DetectorGroup]
 
-    def __call__(self) -> Detecting:
-        return Detecting(self.load())
+    def __call__(self) -> MultiDetectorPredictor:
+        return MultiDetectorPredictor(self.load())
 
 
-def _look(order: Order, models: Models) -> LookedTogether:
-    grid = Grid(models.extractor.spec.stride, models.extractor.spec.frames)
-    found: dict[str, ByDetector] = {cell.name: {} for cell in order.cells}
-    later: dict[tuple[str, str], Callable[[], Segments]] = {}
-    mended: dict[str, dict[str, Mended]] = {}
+def _predict(job: VideoJob, models: DetectorGroup) -> MultiDetectorResult:
+    grid = FeatureGrid(models.extractor.spec.stride, models.extractor.spec.frames)
+    outputs: dict[str, ByDetector] = {cell.name: {} for cell in job.cells}
+    pending: dict[tuple[str, str], Callable[[], Segments]] = {}
+    mended: dict[str, dict[str, MendingResult]] = {}
     clean, others = Cost(), Cost()
-    with opened(order) as reader:
-        frames, plain = KeptFrames(reader), None
+    with open_video(job) as reader:
+        frames, plain = CachedFrames(reader), None
         for mending, names in models.groups.items():
             video = VideoFeatures(
                 frames,
                 models.extractor,
                 rule=models.rule,
-                released_faults=models.released_faults,
-                seed=order.seed,
-                video_id=order.name,
-                segments=order.segments,
+                reproduce_bugs=models.reproduce_bugs,
+                seed=job.seed,
+                video_id=job.name,
+                segments=job.segments,
                 path=None if reader.damage else reader.coded_path,
                 bit_rate=reader.facts.bit_rate,
                 clean=plain,
@@ -115,18 +115,18 @@ def _look(order: Order, models: Models) -> LookedTogether:
             begun = video.cost
             own = video.clean()
             clean, plain = clean + (video.cost - begun), video.plain()
-            for cell in order.cells:
+            for cell in job.cells:
                 done = own
                 if cell.name != CLEAN:
                     done = video.under(cell.parsed, cell.placement)
                     others += done.cost
                 for name in names:
                     features = np.array(done.features)
-                    later[cell.name, name] = segments_later(
-                        models.detectors[name], features, grid, name=order.name, fps=video.fps, duration=reader.end_s
+                    pending[cell.name, name] = submit_detection(
+                        models.detectors[name], features, grid, name=job.name, fps=video.fps, duration=reader.end_s
                     )
                     if done.mended is not None:
                         mended.setdefault(name, {})[cell.name] = done.mended
-    for (cell_name, name), finish in later.items():
-        found[cell_name][name] = finish()
-    return LookedTogether(found, clean, others, mended_for=mended)
+    for (cell_name, name), finish in pending.items():
+        outputs[cell_name][name] = finish()
+    return MultiDetectorResult(outputs, clean, others, mended_for=mended)

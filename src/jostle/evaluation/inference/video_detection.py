@@ -1,4 +1,4 @@
-"""Detections from video itself: features are made on the way and thrown away after, or frames are looked at."""
+"""Detection in videos without feature files: features are computed on the fly, or frames are processed directly."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.errors import DataError, JostleError, ResourceError
 from jostle.evaluation.inference.clip_detection import ClipDetector, VideoClips
-from jostle.evaluation.inference.feature_detection import FeatureDetector, Grid, VideoScores, segments_later
-from jostle.evaluation.inference.footage import footage_of
-from jostle.evaluation.inference.jobs import Order, asked
+from jostle.evaluation.inference.feature_detection import DetectsInFeatures, FeatureGrid, VideoScores, submit_detection
+from jostle.evaluation.inference.footage import open_footage
+from jostle.evaluation.inference.jobs import VideoJob, call_model
 from jostle.evaluation.recipes.recipe import Cell
-from jostle.features.folder import Corrupting, features_of, single_threaded
-from jostle.features.interpolation import Mended
-from jostle.io.files.video_ids import listing
-from jostle.mending.damage import Mending, struck_in
+from jostle.features.folder import CorruptionOptions, extract_video, single_threaded
+from jostle.features.interpolation import MendingResult
+from jostle.io.files.video_ids import join_names
+from jostle.mending.damage import Mending, find_damaged
 from jostle.models.extractors.protocol import FeatureExtractor
-from jostle.parallel.workers import worked
+from jostle.parallel.workers import map_unordered
 
 Progress = Callable[[int, int], None]
-OnMended = Callable[[str, Mended], None]
-Find = Callable[[str, Path, Fraction | None, Progress | None], Segments]  # in a video of this id and rate
+OnMended = Callable[[str, MendingResult], None]
+Find = Callable[[str, Path, Fraction | None, Progress | None], Segments]  # id, path, rate and progress of a video
 
 
 @dataclass(frozen=True)
 class ByFeatures:
-    """What finds segments in a video through an extractor; see `detect_videos`.
+    """Detection in a video through an extractor; see `detect_videos`.
 
     Attributes:
-        corrupting: what befalls a video first.
+        corrupting: corruptions to apply to the video first.
         video_scores: of whole videos, for class-agnostic detectors.
-        mending: tells which frames were struck; what these touch is replaced.
-        on_mended: told of each video what became of its struck frames.
+        mending: finds corrupted frames, whose features are replaced.
+        on_mended: called with each video's id and the corrupted frames found in it.
     """
 
-    detector: FeatureDetector
+    detector: DetectsInFeatures
     extractor: FeatureExtractor
-    corrupting: Corrupting = Corrupting()  # noqa: RUF009
+    corrupting: CorruptionOptions = CorruptionOptions()  # noqa: RUF009
     video_scores: VideoScores | None = None
     mending: Mending | None = None
     on_mended: OnMended | None = None
 
     def __call__(self, name: str, path: Path, fps: Fraction | None, progress: Progress | None) -> Segments:
-        grid = Grid(self.extractor.spec.stride, self.extractor.spec.frames)
-        made, reader, rate = features_of(
+        grid = FeatureGrid(self.extractor.spec.stride, self.extractor.spec.frames)
+        result, reader, rate = extract_video(
             path,
             self.extractor,
             video_id=name,
@@ -58,38 +58,38 @@ class ByFeatures:
             fps=fps,
             progress=progress,
         )
-        if self.on_mended is not None and made.mended is not None:
-            self.on_mended(name, made.mended)
+        if self.on_mended is not None and result.mended is not None:
+            self.on_mended(name, result.mended)
         scores, end_s = self.video_scores, reader.end_s
-        finish = segments_later(
-            self.detector, made.features, grid, name=name, fps=rate, duration=end_s, video_scores=scores
+        finish = submit_detection(
+            self.detector, result.features, grid, name=name, fps=rate, duration=end_s, video_scores=scores
         )
         return finish()
 
 
 @dataclass(frozen=True)
 class ByClips:
-    """What finds segments in the frames of a video, clip by clip; see `ByFeatures`."""
+    """Detection in the frames of a video, clip by clip; see `ByFeatures`."""
 
     detector: ClipDetector
-    corrupting: Corrupting = Corrupting()  # noqa: RUF009
+    corrupting: CorruptionOptions = CorruptionOptions()  # noqa: RUF009
     video_scores: VideoScores | None = None
     mending: Mending | None = None
     on_mended: OnMended | None = None
 
     def __call__(self, name: str, path: Path, fps: Fraction | None, progress: Progress | None) -> Segments:
-        told = self.corrupting
-        state = Cell("", told.specs, told.placement, "", False)
+        corrupting = self.corrupting
+        state = Cell("", corrupting.specs, corrupting.placement, "", False)
         scores = None if self.video_scores is None else self.video_scores.of(name)
-        order = Order(name, path, (state,), told.seed, told.segments.get(name), fps=fps)
-        with footage_of(order) as footage, single_threaded():
+        job = VideoJob(name, path, (state,), corrupting.seed, corrupting.segments.get(name), fps=fps)
+        with open_footage(job) as footage, single_threaded():
             clean, top = footage.clean, footage.under(state)
             video = VideoClips(clean, self.detector, duration=footage.end_s, video_scores=scores, progress=progress)
-            struck = None if self.mending is None else struck_in(self.mending, clean, {"": top})
-            found = asked(name, lambda: video.found({"": top}, struck), "detector")
-        if self.on_mended is not None and struck is not None:
-            self.on_mended(name, Mended(struck[""], bool(found.left)))
-        return found.segments[""]
+            corrupted = None if self.mending is None else find_damaged(self.mending, clean, {"": top})
+            detections = call_model(name, lambda: video.detect({"": top}, corrupted), "detector")
+        if self.on_mended is not None and corrupted is not None:
+            self.on_mended(name, MendingResult(corrupted[""], bool(detections.left)))
+        return detections.segments[""]
 
 
 def detect_videos(
@@ -101,40 +101,39 @@ def detect_videos(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Predictions:
-    """What a detector finds in each video.
+    """Run a detector on each video.
 
     Args:
-        find: what looks at one, `ByFeatures` or `ByClips`: with what befalls the videos first, and the scores of
-            whole videos for class-agnostic detectors.
-        rates: of folders of images that do not say it themselves.
-        on_bad: told of a video that cannot be used, which is then left out; without it the first one ends it all.
-        jobs: videos at once; for several, `find` has to be picklable.
-        progress: told of videos, or of the frames or clips of a single one.
+        find: detection in one video, `ByFeatures` or `ByClips`.
+        rates: frame rates of folders of images that do not record one.
+        on_bad: called with a video that cannot be used, which is then left out; without it the first error is raised.
+        jobs: number of parallel workers; for several, `find` has to be picklable.
+        progress: called with the videos done and in all, or with the frames or clips of a single one.
 
     Raises:
         DataError: if none of several videos could be used.
     """
     items = [_Item(name, path, (rates or {}).get(name)) for name, path in videos.items()]
-    found: dict[str, Segments] = {}
-    start = partial(_attempting, find, progress if len(videos) == 1 else None)
-    with closing(worked(start, items, jobs)) as results:
+    segments: dict[str, Segments] = {}
+    start = partial(_start_worker, find, progress if len(videos) == 1 else None)
+    with closing(map_unordered(start, items, jobs)) as results:
         for done, (item, result) in enumerate(results, 1):
             if not isinstance(result, JostleError):
-                found[item.name] = result
+                segments[item.name] = result
             elif on_bad is None or len(videos) == 1:
                 raise result
             else:
                 on_bad(item.name, result)
             if progress is not None and len(videos) > 1:
                 progress(done, len(videos))
-    if not found:
-        raise DataError(f"none of {len(videos)} videos could be used: {listing(videos)}")
-    return Predictions.from_segments({name: found[name] for name in videos if name in found})
+    if not segments:
+        raise DataError(f"none of {len(videos)} videos could be used: {join_names(videos)}")
+    return Predictions.from_segments({name: segments[name] for name in videos if name in segments})
 
 
 @dataclass(frozen=True)
 class _Item:
-    """A video for a worker."""
+    """Video to process in a worker."""
 
     name: str
     path: Path
@@ -144,8 +143,8 @@ class _Item:
         return str(self.path)
 
 
-def _attempting(find: Find, progress: Progress | None) -> Callable[[_Item], Segments | JostleError]:
-    """Starts a worker: what is wrong with one video is its result."""
+def _start_worker(find: Find, progress: Progress | None) -> Callable[[_Item], Segments | JostleError]:
+    """Return the work function of a worker, which returns errors of single videos instead of raising them."""
 
     def attempt(item: _Item) -> Segments | JostleError:
         try:

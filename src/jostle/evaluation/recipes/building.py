@@ -1,4 +1,4 @@
-"""Where the corrupted copies of a benchmark lie: `<corruption>/<severity>/<path of the source>`, as -C sets have it."""
+"""Corrupted copies of a benchmark on disk: `<corruption>/<severity>/<path of the source>`, as in -C data sets."""
 
 from __future__ import annotations
 
@@ -18,72 +18,73 @@ import numpy as np
 
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
-from jostle.core.versions import builds
+from jostle.core.versions import library_versions
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.video import corrupt_video
-from jostle.datasets.dataset import Dataset, Files
-from jostle.datasets.generated_files import Recipe as FileRecipe
-from jostle.datasets.generated_files import fill, recorded, sha256_of
+from jostle.datasets.dataset import Dataset, FileCounts
+from jostle.datasets.generated_files import FileRecipe as FileRecipe
+from jostle.datasets.generated_files import fill, read_hashes, sha256_of
 from jostle.errors import BadValue, DataError, JostleError, SourceChanged
-from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe, safe
+from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe, slugify
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import read_record
-from jostle.io.files.video_ids import refuse_collisions, shown
+from jostle.io.files.video_ids import quote_name, refuse_collisions
 from jostle.io.video.source import identity_of
 
 
 def cell_folders(recipe: Recipe) -> dict[str, PurePosixPath]:
-    """The folder of every cell, by its name, under the root of the written set.
+    """Return the folder of every cell by name, relative to the root of the set.
 
     The first part is the corruption, without its profile unless two profiles of the recipe share the name; the second
-    is the severity, a whole number that loaders can read. A placement that the recipe asks for stands with the
-    corruption. The clean videos are at severity 0.
+    is the severity, a whole number that loaders can read. A placement of the recipe is appended to the corruption. The
+    clean videos are at severity 0.
 
     >>> from jostle.evaluation.recipes.recipe import benchmarks
     >>> folders = cell_folders(benchmarks["thumos14-c"])
     >>> str(folders["thumos14-c/packet_loss:3"]), str(folders["thumos14-c/black_frame:1@at:10%x5"])
     ('packet_loss/3', 'black_frame@at-10pct-x5/1')
     """
-    homes: dict[str, set[str | None]] = defaultdict(set)
+    profiles: dict[str, set[str | None]] = defaultdict(set)
     for cell in recipe.cells:
         for spec in cell.parsed:
-            homes[spec.name].add(spec.profile)
+            profiles[spec.name].add(spec.profile)
     return {
-        cell.name: _folder(cell, {name for name, found in homes.items() if len(found) > 1}) for cell in recipe.cells
+        cell.name: _cell_folder(cell, {name for name, names in profiles.items() if len(names) > 1})
+        for cell in recipe.cells
     }
 
 
-def _folder(cell: Cell, shared: set[str]) -> PurePosixPath:
+def _cell_folder(cell: Cell, shared: set[str]) -> PurePosixPath:
     if cell.name == CLEAN:
         return PurePosixPath(CLEAN, "0")
-    place = cell.name.partition("@")[2]
-    names = [_word(spec, shared) for spec in cell.parsed]
+    placement = cell.name.partition("@")[2]
+    names = [_folder_word(spec, shared) for spec in cell.parsed]
     severities = [str(spec.severity) for spec in cell.parsed]
     if len(set(severities)) == 1:
         severities = severities[:1]
-    return PurePosixPath("+".join(names) + (f"@{safe(place)}" if place else ""), "+".join(severities))
+    return PurePosixPath("+".join(names) + (f"@{slugify(placement)}" if placement else ""), "+".join(severities))
 
 
-def _word(spec: Spec, shared: set[str]) -> str:
+def _folder_word(spec: Spec, shared: set[str]) -> str:
     return f"{spec.profile}-{spec.name}" if spec.profile and spec.name in shared else spec.name
 
 
 FORMAT = 1
 ABOUT = "jostle.json"
-LOSSLESS_GROWS = 30  # times the size of an H.264 source: about what films of puppets take
+LOSSLESS_GROWS = 30  # times the size of an H.264 source, about right for puppet videos
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Copy:
-    """One video in one cell, as it is to lie on the disk.
+    """One video in one cell, to be written to disk.
 
     Attributes:
         name: path under the root of the set.
         source: the clean file, or folder of images.
-        video_id: what random draws are keyed by.
-        segments: its actions, for cells that strike them.
+        video_id: key of random draws.
+        segments: its actions, for placements.
     """
 
     name: str
@@ -97,21 +98,21 @@ class Copy:
 
     @cached_property
     def key(self) -> str:
-        """All that decides the bytes, but for the versions of libraries; a source is known by its size and time."""
+        """Hash of all that decides the bytes, except library versions; sources count by size and time."""
         try:
-            _, found = identity_of(self.source)
+            _, identity = identity_of(self.source)
         except JostleError:
             return ""
         specs = [[spec.entry.corruption, spec.value, dict(spec.entry.options)] for spec in self.cell.parsed]
         where = [] if self.segments is None else np.stack([self.segments.start, self.segments.end]).tolist()
-        facts = [specs, self.cell.placement, self.video_id, where, self.seed, found.size, found.mtime_ns]
+        facts = [specs, self.cell.placement, self.video_id, where, self.seed, identity.size, identity.mtime_ns]
         facts += [] if self.fps is None else [str(self.fps)]
         return hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()
 
     def write(self, path: Path) -> None:
-        """Corrupt the video; the file appears when it is whole."""
+        """Write the corrupted video; the file appears when it is complete."""
         specs = [Spec.parse(spec) for spec in self.cell.specs]
-        if path.is_dir():  # images that are damaged, or of another recipe
+        if path.is_dir():  # damaged images, or those of another recipe
             shutil.rmtree(path)
         corrupt_video(
             self.source,
@@ -131,67 +132,67 @@ class Copy:
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """What is to be written.
+    """Copies that a build will write.
 
     Attributes:
-        copies: every video in every cell, cell after cell.
-        bytes: about how many they will take, by the size of the sources.
+        copies: every video in every cell, cell by cell.
+        bytes: estimated size, from the size of the sources.
     """
 
     copies: tuple[Copy, ...]
     bytes: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the plan as a JSON-serializable dictionary."""
         cells = list(dict.fromkeys(copy.cell.name for copy in self.copies))
         videos = len({copy.video_id for copy in self.copies})
         return {"format": FORMAT, "cells": cells, "videos": videos, "files": len(self.copies), "bytes": self.bytes}
 
 
 @dataclass(frozen=True)
-class Built:
-    """What became of a set of copies.
+class BuildResult:
+    """Result of writing a set of copies.
 
     Attributes:
-        folder: its root.
-        files: how many were made, kept and made again.
-        failures: copies that could not be made, by path, and why.
+        folder: root of the set.
+        files: number of files written, kept and rewritten.
+        failures: copies that could not be written, by path, with the error.
     """
 
     folder: Path
-    files: Files
+    files: FileCounts
     failures: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the result as a JSON-serializable dictionary."""
         counts = {"made": self.files.made, "kept": self.files.kept, "rebuilt": self.files.rebuilt}
         return {"format": FORMAT, "folder": str(self.folder), **counts, "failures": dict(self.failures)}
 
 
-def corrupted_cells(recipe: Recipe, cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """Those of the cells that have something to write; raises BadValue if none has."""
+def require_corrupted_cells(recipe: Recipe, cells: Sequence[Cell]) -> tuple[Cell, ...]:
+    """Return the corrupted ones of some cells; raise BadValue if there are none."""
     chosen = tuple(cell for cell in cells if cell.name != CLEAN)
     if not chosen:
-        raise BadValue(f"{recipe.name}: there are no corrupted cells among those asked for, so nothing to write")
+        raise BadValue(f"{recipe.name}: none of the requested cells is corrupted, so there is nothing to write")
     return chosen
 
 
 def plan_build(recipe: Recipe, data: Dataset, cells: Sequence[Cell], *, seed: int, lossless: bool) -> BuildPlan:
-    """Which files a set of copies of `corrupted_cells` consists of.
+    """Plan the files of a set of copies.
 
     Raises:
-        DataError: if no video is there, or two copies would have one name.
+        DataError: if there is no video, or two copies would have the same name.
     """
     if not data.videos:
-        raise DataError(f"{data}: no video is there, so there is nothing to corrupt")
+        raise DataError(f"{data}: there is no video to corrupt")
     folders = cell_folders(recipe)
     truth = next((part for part in data.annotations if isinstance(part, Truth)), None)
     actions = {} if truth is None else truth.actions
-    places = {name: _relative(data, name, path, lossless=lossless) for name, path in data.videos.items()}
-    refuse_collisions([str(place) for place in places.values()], data.name)
+    paths = {name: _copy_path(data, name, path, lossless=lossless) for name, path in data.videos.items()}
+    refuse_collisions([str(path) for path in paths.values()], data.name)
     copies = [
         Copy(
-            str(folders[cell.name] / places[name]),
+            str(folders[cell.name] / paths[name]),
             cell,
             path,
             name,
@@ -203,14 +204,14 @@ def plan_build(recipe: Recipe, data: Dataset, cells: Sequence[Cell], *, seed: in
         for cell in cells
         for name, path in data.videos.items()
     ]
-    sources = sum(_bytes(path) for path in data.videos.values())
+    sources = sum(_source_bytes(path) for path in data.videos.values())
     return BuildPlan(tuple(copies), sources * len(cells) * (LOSSLESS_GROWS if lossless else 1))
 
 
-def _bytes(path: Path) -> int:
+def _source_bytes(path: Path) -> int:
     try:
         return identity_of(path)[1].size
-    except JostleError:  # whoever corrupts it says what is wrong with it
+    except JostleError:  # the corruption reports what is wrong with it
         return 0
 
 
@@ -223,18 +224,18 @@ def build(
     seed: int,
     jobs: int = 1,
     progress: Progress | None = None,
-) -> Built:
-    """Write what is planned; what is there and whole is kept, so work that was stopped goes on.
+) -> BuildResult:
+    """Write the planned copies; complete ones are kept, so an interrupted build resumes.
 
-    `jostle.json` at the root says what the set is, and has the hash of every file; it is written last.
+    `jostle.json` at the root describes the set and has the hash of every file; it is written last.
 
     Raises:
-        SourceChanged: if the folder holds another set.
-        ResourceError: if the disk is full; finished copies stay.
+        SourceChanged: if the folder contains another set.
+        ResourceError: if the disk is full; finished copies are kept.
         DataError: if none of the videos could be used.
     """
-    about = _about(recipe, data, plan, seed)
-    _check(out, about)
+    about = _describe_set(recipe, data, plan, seed)
+    _check_same_set(out, about)
     failures: dict[str, str] = {}
 
     def note(copy: FileRecipe, error: JostleError) -> None:
@@ -242,22 +243,22 @@ def build(
 
     files = fill(out, plan.copies, jobs=jobs, on_bad=note, progress=progress)
     if len(failures) == len(plan.copies):
-        raise DataError(f"none of {len(plan.copies)} copies could be made: {next(iter(failures.values()))}")
-    known = recorded(out)
+        raise DataError(f"none of {len(plan.copies)} copies could be written: {next(iter(failures.values()))}")
+    known = read_hashes(out)
     hashes = {copy.name: known[copy.name] for copy in plan.copies if copy.name not in failures}
-    before = _read(out).files if is_built(out) else {}  # of cells that were built earlier
-    about |= {"versions": builds(), "files": dict(sorted((before | hashes).items())), "failures": failures}
+    before = _read_set(out).files if is_built(out) else {}  # of cells built earlier
+    about |= {"versions": library_versions(), "files": dict(sorted((before | hashes).items())), "failures": failures}
     write_text(out / ABOUT, [json.dumps(about, indent=1), "\n"])
-    return Built(out, files, failures)
+    return BuildResult(out, files, failures)
 
 
 @dataclass(frozen=True)
 class _Set:
-    """What jostle.json says of a set of copies, as far as anything reads it.
+    """Fields of jostle.json that are read.
 
     Attributes:
-        files: the hash of every copy.
-        failures: copies that could not be made, and why.
+        files: hash of every copy.
+        failures: copies that could not be written, with the error.
     """
 
     format: Literal[1]
@@ -273,14 +274,14 @@ class _Set:
 
 
 @dataclass(frozen=True)
-class CheckedCopies:
-    """What a check of a set of copies found.
+class BuildCheck:
+    """Result of checking a set of copies.
 
     Attributes:
-        whole: how many are as they were written.
-        of: how many were written.
-        altered: those that are not.
-        lacking: those that could not be made.
+        whole: number of unchanged copies.
+        of: number of copies written.
+        altered: copies that changed.
+        lacking: copies that could not be written.
     """
 
     folder: Path
@@ -291,33 +292,33 @@ class CheckedCopies:
 
     @property
     def summary(self) -> str:
-        """What is there, in a line."""
-        return f"{self.whole} of {self.of} copies are as they were written"
+        """One-line summary of the copies."""
+        return f"{self.whole} of {self.of} copies are unchanged"
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the check as a JSON-serializable dictionary."""
         counts = {"whole": self.whole, "of": self.of, "altered": list(self.altered), "lacking": list(self.lacking)}
         return {"format": FORMAT, "folder": str(self.folder), **counts}
 
 
-def check_built(folder: Path, progress: Progress | None = None) -> CheckedCopies:
-    """Compare every copy with its hash.
+def check_built(folder: Path, progress: Progress | None = None) -> BuildCheck:
+    """Compare every copy with its recorded hash.
 
     Raises:
-        DataError: if the folder holds no set of copies.
+        DataError: if the folder contains no set of copies.
     """
-    about = _read(folder)
+    about = _read_set(folder)
     files, altered = about.files, []
     for done, (name, sha256) in enumerate(files.items(), 1):
-        if not _is(folder / name, sha256):
-            altered.append(f"{shown(name)} is not what was written")
+        if not _matches_hash(folder / name, sha256):
+            altered.append(f"{quote_name(name)} is not what was written")
         if progress is not None:
             progress(done, len(files))
-    lacking = tuple(f"{shown(name)} could not be made: {why}" for name, why in about.failures.items())
-    return CheckedCopies(folder, len(files) - len(altered), len(files), tuple(altered), lacking)
+    lacking = tuple(f"{quote_name(name)} could not be written: {why}" for name, why in about.failures.items())
+    return BuildCheck(folder, len(files) - len(altered), len(files), tuple(altered), lacking)
 
 
-def _is(path: Path, sha256: str) -> bool:
+def _matches_hash(path: Path, sha256: str) -> bool:
     try:
         if not path.is_file() and not path.is_dir():  # reading a pipe might never end
             return False
@@ -327,11 +328,11 @@ def _is(path: Path, sha256: str) -> bool:
 
 
 def is_built(folder: Path) -> bool:
-    """Whether a folder holds a set of copies."""
+    """Whether a folder contains a set of copies."""
     return os.path.lexists(folder / ABOUT)
 
 
-def _about(recipe: Recipe, data: Dataset, plan: BuildPlan, seed: int) -> dict[str, Any]:
+def _describe_set(recipe: Recipe, data: Dataset, plan: BuildPlan, seed: int) -> dict[str, Any]:
     annotated = data.annotations[0]
     return {
         "format": FORMAT,
@@ -349,31 +350,31 @@ def _about(recipe: Recipe, data: Dataset, plan: BuildPlan, seed: int) -> dict[st
     }
 
 
-def _check(out: Path, about: Mapping[str, Any]) -> None:
+def _check_same_set(out: Path, about: Mapping[str, Any]) -> None:
     if not out.exists():
         return
     if not is_built(out):
         left = [path for path in out.iterdir() if not path.name.startswith(".")]
         if left and not (out / "manifest.jsonl").exists():
-            raise DataError(f"{out}: holds something that is no set of copies; name a new or an empty folder")
+            raise DataError(f"{out}: contains files that are not a set of copies; name a new or an empty folder")
         return
-    before = _read(out)
-    said = [key for key in ("benchmark", "fingerprint", "dataset", "subset", "truth", "seed", "lossless")
+    before = _read_set(out)
+    differing = [key for key in ("benchmark", "fingerprint", "dataset", "subset", "truth", "seed", "lossless")
             if getattr(before, key) != about[key]]  # fmt: skip
-    if said:
-        raise SourceChanged(f"{out}: holds another set: {', '.join(said)} differ; name another folder")
+    if differing:
+        raise SourceChanged(f"{out}: contains another set: {', '.join(differing)} differ; name another folder")
 
 
-def _read(folder: Path) -> _Set:
-    return read_record(_Set, folder / ABOUT, "delete it and build again, which keeps whole copies")
+def _read_set(folder: Path) -> _Set:
+    return read_record(_Set, folder / ABOUT, "delete it and build again, which keeps complete copies")
 
 
-def _relative(data: Dataset, name: str, path: Path, *, lossless: bool) -> PurePosixPath:
-    """Where the copy of a video lies in its cell: as in the source, with an ending that can be written."""
+def _copy_path(data: Dataset, name: str, path: Path, *, lossless: bool) -> PurePosixPath:
+    """Return the path of a copy in its cell: that of the source, with a suffix that can be written."""
     try:
-        place: PurePath = path.relative_to(data.folder)
+        relative: PurePath = path.relative_to(data.folder)
     except ValueError:
-        place = PurePath(path.name)
+        relative = PurePath(path.name)
     if path.is_dir():
-        return PurePosixPath(place.as_posix())
-    return PurePosixPath(place.with_suffix(".mkv" if lossless else ".mp4").as_posix())
+        return PurePosixPath(relative.as_posix())
+    return PurePosixPath(relative.with_suffix(".mkv" if lossless else ".mp4").as_posix())

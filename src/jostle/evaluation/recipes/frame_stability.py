@@ -1,4 +1,4 @@
-"""ImageNet-Vid-Robust and YTBB-Robust (Shankar et al., 2021): frames that look alike, and pm-k over them.
+"""ImageNet-Vid-Robust and YTBB-Robust (Shankar et al., 2021): pm-k over sets of similar frames.
 
 Nothing is corrupted here: the video itself is the perturbation, so the clean cell is the only one.
 """

@@ -1,4 +1,4 @@
-"""Recognition and frame stability on the embedded data set: what the large benchmarks ask, with no download."""
+"""Recognition and frame stability on the embedded data set, without a download."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _P, _C = "ucf101-p", "kinetics-c"
     notes=(
         "The data set is jostle's; names and values are those of UCF101-P and Mini Kinetics-C.",
         "Some actions are others backwards in time, so that the order of frames is worth something.",
-        "Frames are 112 pixels high, so blur of a fixed radius strikes harder than on the papers' 224.",
+        "Frames are 112 pixels high, so blur of a fixed radius has a stronger effect than on the papers' 224.",
     ),
 )
 def puppets_p() -> tuple[Group, ...]:

@@ -1,4 +1,4 @@
-"""A recipe: a benchmark as data. Which videos, struck how and where, looked at how, and scored by which rules."""
+"""Recipes: benchmarks as data, with videos, corruptions, placements, sampling and metric."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 from jostle.core.registry import Registry
 from jostle.corruptions.engine.placement import Rules
-from jostle.corruptions.engine.placement import parse as parse_placement
+from jostle.corruptions.engine.placement import parse_placement as parse_placement
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.sampling import Sampling
 from jostle.metrics.metric import metrics
-from jostle.metrics.protocol import checked_tious, protocols
+from jostle.metrics.protocol import check_tious, protocols
 from jostle.metrics.robustness import split_cell
 
 CLEAN = "clean"  # the first cell of every benchmark
@@ -28,13 +28,13 @@ Task = Literal["detection", "recognition", "frames", "objects"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One square of a benchmark.
+    """One cell of a benchmark: corruptions at severities and a placement.
 
     Attributes:
-        name: as it is written: the specs joined by `+`, then `@` and the placement where the recipe asks for one.
-        specs: what is done to a video, in order; nothing for the clean cell.
-        placement: which frames are struck; None leaves that to the specs.
-        group: the group of the recipe that it stands in; empty for the clean cell.
+        name: the specs joined by `+`, then `@` and the placement if the recipe sets one.
+        specs: corruptions applied to a video, in order; empty for the clean cell.
+        placement: which frames are corrupted; None for the default of the specs.
+        group: its group in the recipe; empty for the clean cell.
         counted: whether the means over all cells include it.
     """
 
@@ -46,7 +46,7 @@ class Cell:
 
     @property
     def parsed(self) -> list[Spec]:
-        """The specs, ready to be applied."""
+        """The specs of the cell, parsed."""
         return [Spec.parse(spec) for spec in self.specs]
 
     @property
@@ -56,11 +56,11 @@ class Cell:
         >>> benchmarks["thumos14-c"]["thumos14-c/black_frame:1@at:10%x5"].slug
         'thumos14-c-black_frame-1@at-10pct-x5'
         """
-        return safe(self.name)
+        return slugify(self.name)
 
 
-def safe(text: str) -> str:
-    """Text of specs and placements without what some file systems refuse."""
+def slugify(text: str) -> str:
+    """Replace characters in specs and placements that some file systems refuse."""
     return text.replace("%x", "pct-x").replace("%", "pct").replace("/", "-").replace(":", "-")
 
 
@@ -69,15 +69,15 @@ CLEAN_CELL = Cell(CLEAN, (), None, "", False)
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that belong together: what is named, at every severity asked for, at every placement asked for.
+    """Group of cells: the product of corruptions, severities and placements.
 
     Attributes:
-        name: what `--cells group:NAME` is given.
-        corruptions: written without severity, as `kinetics-c/fog`; each stands for its severities.
-        severities: which; empty for all there are.
-        cells: single ones, written out: `fog:3`, or `fog:3+shot_noise:2` for one after the other.
-        placements: where all of them strike, each a cell of its own; empty where the specs say it themselves.
-        beside: a study beside the benchmark: run only when it is asked for, and in no mean over all cells.
+        name: name for `--cells group:NAME`.
+        corruptions: specs without severity, as `kinetics-c/fog`; each expands to its severities.
+        severities: which severities; empty for all.
+        cells: single cells: `fog:3`, or `fog:3+shot_noise:2` for one corruption after the other.
+        placements: placements of all cells, each a cell of its own; empty for the defaults of the specs.
+        beside: an additional study: run only when requested, and excluded from the mean over all cells.
     """
 
     name: str
@@ -87,12 +87,12 @@ class Group:
     placements: tuple[str, ...] = ()
     beside: bool = False
 
-    def made(self, rounding: Rules) -> list[Cell]:
-        """The cells of the group."""
+    def cells_for(self, rounding: Rules) -> list[Cell]:
+        """Return the cells of the group."""
         written = [*self._severities(), *self.cells]
         if not written:
-            raise BadValue(f"group {self.name}: no cells; give corruptions, or cells, or both")
-        return [self._cell(text, place, rounding) for text in written for place in self.placements or (None,)]
+            raise BadValue(f"group {self.name}: it has no cells; give corruptions, or cells, or both")
+        return [self._cell(text, placement, rounding) for text in written for placement in self.placements or (None,)]
 
     def _severities(self) -> Iterable[str]:
         for corruption in self.corruptions:
@@ -103,56 +103,57 @@ class Group:
             for severity in self.severities or range(1, len(spec.entry.values) + 1):
                 yield f"{plain}:{severity}"
 
-    def _cell(self, text: str, place: str | None, rounding: Rules) -> Cell:
+    def _cell(self, text: str, placement: str | None, rounding: Rules) -> Cell:
         if "@" in text:
-            raise BadValue(f"group {self.name}: {text}: where cells strike is said by the group's placements")
+            raise BadValue(
+                f"group {self.name}: {text}: a cell takes its placement from the group; move it to placements"
+            )
         specs = [Spec.parse(part.strip()) for part in text.split("+")]
         if any(spec.severity == 0 for spec in specs):
             raise BadValue(f"group {self.name}: {text}: severity 0 is the clean cell, which is always there")
-        name = "+".join(map(str, specs)) + (f"@{place}" if place else "")
-        if place is None and rounding == "activitynet":
+        name = "+".join(map(str, specs)) + (f"@{placement}" if placement else "")
+        if placement is None and rounding == "activitynet":
             own = {spec.placement for spec in specs}
             if len(own) > 1:
-                raise BadValue(f"group {self.name}: {text}: the specs strike in different places; give a placement")
-            place = own.pop()
-        if place is not None:
-            place = _rounded(place, rounding)
-            parse_placement(place)  # before any work is done
-        return Cell(name, tuple(map(str, specs)), place, self.name, not self.beside)
+                raise BadValue(f"group {self.name}: {text}: the specs have different placements; give one placement")
+            placement = own.pop()
+        if placement is not None:
+            placement = _add_rounding(placement, rounding)
+            parse_placement(placement)  # fails before any work is done
+        return Cell(name, tuple(map(str, specs)), placement, self.name, not self.beside)
 
 
-def _rounded(place: str, rounding: Rules) -> str:
-    """A placement in the middle of actions under the recipe's rule; `thumos14` is what it means by itself."""
-    plain = place.startswith("centre:") and "@" not in place
-    return f"{place}@{rounding}" if plain and rounding != "thumos14" else place
+def _add_rounding(placement: str, rounding: Rules) -> str:
+    """Add the recipe's rounding rule to a placement in the middle of actions; `thumos14` is the default rule."""
+    plain = placement.startswith("centre:") and "@" not in placement
+    return f"{placement}@{rounding}" if plain and rounding != "thumos14" else placement
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """A benchmark.
+    """Definition of a benchmark as data.
 
     Attributes:
-        name: in lower case, as commands and folders have it.
-        version: goes up when the recipe changes, so that numbers can say which one they are of.
+        name: lower-case name for commands and folders.
+        version: incremented when the recipe changes, so that results can cite it.
         dataset: the name of a data set, of `jostle names datasets`.
-        subset: the part of it that is tested on; by default the one that results are given for, of a folder without
-            subsets all.
+        subset: part of it that is evaluated; by default that of the data set; everything in a folder without subsets.
         task: `detection` (of actions in long videos), `recognition` (one label a video), `frames` (one a frame) or
             `objects` (boxes in frames).
-        metric: what a cell is measured by, of `jostle names metrics`.
-        groups: the cells besides the clean one, in the order of the tables.
-        title: the name as papers print it; by default `name`.
-        k: how many guesses a recogniser has, or the radius of pm-k in frames.
-        labels_of: what pm-k holds a neighbour to: its `own` labels, or its `anchor`'s.
-        protocol: whose rules detections are scored by.
-        tious: thresholds of overlap, whose mean is the value of a cell; by default the protocol's own.
-        sampling: which frames a recogniser is shown; None for what the model says.
-        rounding: whose rule turns a share of an action into frames.
-        items: how many videos, or anchors, the publication counts.
+        metric: metric of a cell, of `jostle names metrics`.
+        groups: groups of cells besides the clean one, in the order of the tables.
+        title: name as papers print it; by default `name`.
+        k: number of guesses of a recogniser, or the radius of pm-k in frames.
+        labels_of: labels that pm-k compares a neighbour with: its `own`, or its `anchor`'s.
+        protocol: evaluation protocol of detections.
+        tious: overlap thresholds, over which the value of a cell is averaged; by default the protocol's.
+        sampling: selection of frames for a recogniser; None for the model's own.
+        rounding: rule that converts a share of an action to frames.
+        items: number of videos, or anchors, in the publication.
         cites: keys of the references.
-        notes: what the publication leaves open or does otherwise.
-        summary: in a sentence.
-        base: the recipe that this one puts on other data, if it does; see `on`.
+        notes: what the publication leaves open or does differently.
+        summary: one sentence.
+        base: recipe that this one applies to other data, if any; see `on`.
 
     >>> found = benchmarks["thumos14-c"]
     >>> found.cells[0].name, found.cells[1].name, sum(cell.counted for cell in found.cells)
@@ -196,15 +197,15 @@ class Recipe:
             raise BadValue(f"{self.name}: tious are for detection; the task is {self.task}")
         if self.protocol is not None:
             chosen = self.tious or protocols[self.protocol].tious
-            object.__setattr__(self, "tious", tuple(checked_tious(chosen).tolist()))
+            object.__setattr__(self, "tious", tuple(check_tious(chosen).tolist()))
         if not self.title:
             object.__setattr__(self, "title", self.name)
 
     def on(self, dataset: str, subset: str, called: str) -> Recipe:
-        """The same done to other data; its name says so, and nobody takes it for the benchmark.
+        """Return the recipe applied to other data, under a name that distinguishes it from the benchmark.
 
         Args:
-            called: the other data, in words.
+            called: name of the other data.
 
         >>> moved = benchmarks["thumos14-c"].on("folder", "", "folder kitchen")
         >>> moved.name, moved.title, moved.base
@@ -222,47 +223,45 @@ class Recipe:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """The clean cell, then those of every group; made on first use, as that loads the corruptions.
+        """The clean cell, then those of every group; computed on first use, as that loads the corruptions.
 
         Raises:
-            BadValue: if two are the same, or a group holds none.
+            BadValue: if two cells are equal, or a group has none.
         """
-        made = [CLEAN_CELL]
+        cells = [CLEAN_CELL]
         names = [group.name for group in self.groups]
         for name in names:
             if not _NAME.fullmatch(name) or names.count(name) > 1:
                 raise BadValue(f"{self.name}: groups have different names in a-z, 0-9 and '-', got {name!r}")
         for group in self.groups:
-            made += group.made(self.rounding)
+            cells += group.cells_for(self.rounding)
         for key in ("name", "slug"):
-            seen: dict[str, str] = {}
-            for cell in made:
+            groups: dict[str, str] = {}
+            for cell in cells:
                 value = getattr(cell, key).casefold()
-                if value in seen:
-                    raise BadValue(
-                        f"{self.name}: {cell.name} stands in {seen[value]} and in {cell.group}; take one out"
-                    )
-                seen[value] = cell.group
-        return tuple(made)
+                if value in groups:
+                    raise BadValue(f"{self.name}: {cell.name} is in {groups[value]} and in {cell.group}; remove one")
+                groups[value] = cell.group
+        return tuple(cells)
 
     def __getitem__(self, name: str) -> Cell:
-        """The cell of a name."""
+        """Return the cell of a name."""
         for cell in self.cells:
             if cell.name == name:
                 return cell
         raise UnknownName(f"cell of {self.name}", name, [cell.name for cell in self.cells])
 
     def check(self) -> None:
-        """Raise unless every name it uses exists, and its metric is one for its task."""
+        """Raise unless every name in the recipe exists, and its metric suits its task."""
         known = metrics[self.metric]
         if known.task != self.task:
-            raise BadValue(f"{self.name}: {self.metric} measures {known.task}, and the task is {self.task}")
+            raise BadValue(f"{self.name}: {self.metric} is a metric for {known.task}, and the task is {self.task}")
         if len(self.cells) == 1 and self.task not in ("frames", "objects"):
-            raise BadValue(f"{self.name}: nothing but clean video; give a group of cells")
+            raise BadValue(f"{self.name}: it has only the clean cell; give a group of cells")
 
     @property
     def measure(self) -> str:
-        """What the value of a cell is called, as in `mAP@0.5`."""
+        """Name of the value of a cell, as in `mAP@0.5`."""
         if self.task == "detection":
             ends = sorted({self.tious[0], self.tious[-1]})
             return "mAP@" + ":".join(f"{tiou:g}" for tiou in ends)
@@ -272,28 +271,28 @@ class Recipe:
 
     @property
     def families(self) -> dict[str, str]:
-        """The group of each counted corruption, for `robustness`; one that stands in two groups is in no family."""
+        """Group of each counted corruption, for `robustness`; a corruption in two groups is left out."""
         groups: dict[str, set[str]] = {}
         for cell in self.cells:
             if cell.counted:
                 groups.setdefault(split_cell(cell.name)[0], set()).add(cell.group)
-        return {corruption: found.pop() for corruption, found in groups.items() if len(found) == 1}
+        return {corruption: names.pop() for corruption, names in groups.items() if len(names) == 1}
 
     def content(self) -> dict[str, Any]:
-        """All that decides results, as plain values: also what each spec stands for today."""
+        """Return everything that decides results as plain values, with the parameters of each spec."""
         plain = asdict(replace(self, groups=(), title="", items=None, cites=(), notes=(), summary=""))
         for word in ("groups", "title", "items", "cites", "notes", "summary", "rounding", "base"):
             del plain[word]
-        return {"format": 1, **plain, "cells": [_resolved(cell) for cell in self.cells]}
+        return {"format": 1, **plain, "cells": [_resolve_cell(cell) for cell in self.cells]}
 
     @cached_property
     def fingerprint(self) -> str:
-        """`sha256:` and the hash of `content`: two runs with one fingerprint are runs of one benchmark."""
+        """`sha256:` and the hash of `content`: runs with the same fingerprint are of the same benchmark."""
         text = json.dumps(self.content(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _resolved(cell: Cell) -> dict[str, Any]:
+def _resolve_cell(cell: Cell) -> dict[str, Any]:
     done = [
         {
             "spec": str(spec),
@@ -311,7 +310,7 @@ benchmarks: Registry[Recipe] = Registry("benchmark", "jostle.evaluation.recipes"
 
 
 def benchmark(name: str, **facts: Any) -> Callable[[Callable[[], tuple[Group, ...]]], None]:
-    """Register a recipe: its facts are given to the decorator, and its groups by the decorated function."""
+    """Register a recipe: the decorator takes its fields, the decorated function returns its groups."""
 
     def register(groups: Callable[[], tuple[Group, ...]]) -> None:
         summary = " ".join((groups.__doc__ or "").strip().split("\n\n")[0].split())
@@ -321,7 +320,7 @@ def benchmark(name: str, **facts: Any) -> Callable[[Callable[[], tuple[Group, ..
 
 
 def profile_names(profile: str, *names: str) -> tuple[str, ...]:
-    """Names of a profile as specs without severity.
+    """Return names of a profile as specs without severity.
 
     >>> profile_names("kinetics-c", "rain", "fog")
     ('kinetics-c/rain', 'kinetics-c/fog')

@@ -1,4 +1,4 @@
-"""Which frames of a video a recogniser is shown: the published ways, as data and as arithmetic."""
+"""Frame sampling for recognisers, as publications define it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ Spread = Literal["stride", "even", "drawn"]
 
 @dataclass(frozen=True)
 class Sampling:
-    """How clips are taken from a video. What is None is left to the model.
+    """Sampling of clips from a video; None leaves a setting to the model.
 
-    Length and size are those of the publication's models. A model with an `InputSpec` of its own is shown what that
-    says, unless a run asks for the benchmark's.
+    Length and size are those of the publication's models. A model with an `InputSpec` uses its own, unless the run
+    requests those of the benchmark.
 
     Attributes:
-        frames: of one clip.
+        frames: number of frames in a clip.
         stride: frames of the video from one frame of a clip to the next; only where `spread` is `stride`.
         spread: `stride`: clips begin evenly spaced over the video, a single one in the middle. `even`: one frame from
             the middle of each of as many equal parts of the video. `drawn`: the widest whole stride that fits, from a
             beginning drawn for the video (Yi et al. 2021).
-        clips: how many; their scores are averaged.
+        clips: number of clips; their scores are averaged.
         crops: `centre`, or `ten`: four corners and the centre, each also mirrored.
-        short_side: length that the short side of a frame is brought to.
+        short_side: length that the short side of a frame is resized to.
         size: height and width of a crop.
     """
 
@@ -52,14 +52,14 @@ class Sampling:
             raise BadValue(f"sampling: a crop of {self.size} does not fit into a short side of {self.short_side}")
 
     def indices(self, total: int, *, frames: int, stride: int, rng: np.random.Generator) -> Indices:
-        """(clips, frames) numbers of the frames shown, of a video of `total` frames.
+        """Return the (clips, frames) indices to sample from a video of `total` frames.
 
-        A video too short for a clip shows its last frame until the clip is full; spread evenly, it repeats frames.
+        A video too short for a clip repeats its last frame; with an even spread, it repeats frames in between.
 
         Args:
-            frames: what the model wants, for where the benchmark leaves it to the model.
-            stride: likewise.
-            rng: keyed by the video, so that all its cells show the same frames.
+            frames: the model's clip length, used if the benchmark sets none.
+            stride: the model's stride, used likewise.
+            rng: keyed by the video, so that all its cells use the same frames.
 
         >>> Sampling(frames=4, stride=2, clips=2).indices(20, frames=8, stride=8, rng=np.random.default_rng(0)).tolist()
         [[0, 2, 4, 6], [13, 15, 17, 19]]
@@ -70,15 +70,15 @@ class Sampling:
         if self.spread == "even":
             return ((2 * np.arange(many) + 1) * total // (2 * many))[None]
         if self.spread == "drawn":
-            return _drawn(total, many, rng)[None]
+            return _draw_indices(total, many, rng)[None]
         step = self.stride or stride
-        room = max(total - 1 - (many - 1) * step, 0)  # how far the beginning can move
-        first = np.arange(self.clips) * room // (self.clips - 1) if self.clips > 1 else np.array([room // 2])
-        shown: Indices = np.minimum(first[:, None] + np.arange(many) * step, total - 1)
-        return shown
+        slack = max(total - 1 - (many - 1) * step, 0)  # how far the beginning can move
+        first = np.arange(self.clips) * slack // (self.clips - 1) if self.clips > 1 else np.array([slack // 2])
+        indices: Indices = np.minimum(first[:, None] + np.arange(many) * step, total - 1)
+        return indices
 
 
-def _drawn(total: int, frames: int, rng: np.random.Generator) -> Indices:
+def _draw_indices(total: int, frames: int, rng: np.random.Generator) -> Indices:
     if total <= frames:
         return np.arange(frames) * total // frames
     step = (total - 1) // frames

@@ -49,7 +49,7 @@ def _groups(*more: Group) -> tuple[Group, ...]:
     ),
 )
 def thumos14_c() -> tuple[Group, ...]:
-    """Detection on THUMOS14 with the central 1, 5 and 10 % of each action struck."""
+    """Detection on THUMOS14 with the central 1, 5 and 10 % of each action corrupted."""
     return _groups()
 
 
@@ -61,7 +61,7 @@ def thumos14_c() -> tuple[Group, ...]:
     protocol="activitynet",
     rounding="activitynet",
     notes=(
-        "The rule of rounding leaves short actions without a struck frame: about one in ten at 1 %.",
+        "The rule of rounding leaves short actions without a corrupted frame: about one in ten at 1 %.",
         "The frame rate that the frames were chosen at is not given; here it is the video's own.",
         "One frame, positions, mixes and the extra four are only reported for THUMOS14.",
         "With TSP features every corruption costs as much as any other, already at 1 %: the clean features were "
@@ -70,7 +70,7 @@ def thumos14_c() -> tuple[Group, ...]:
     ),
 )
 def activitynet_c() -> tuple[Group, ...]:
-    """Detection on ActivityNet 1.3 with the central 1, 5 and 10 % of each action struck, rounded by its own rule."""
+    """Detection on ActivityNet 1.3 with the central 1, 5 and 10 % of each action corrupted, rounded by its own rule."""
     return _groups()
 
 
@@ -88,7 +88,7 @@ def activitynet_c() -> tuple[Group, ...]:
     ),
 )
 def multithumos_c() -> tuple[Group, ...]:
-    """Detection on MultiTHUMOS, where actions overlap, with the central 1, 5 and 10 % of each struck."""
+    """Detection on MultiTHUMOS, where actions overlap, with the central 1, 5 and 10 % of each corrupted."""
     return _groups()
 
 
@@ -103,7 +103,7 @@ def multithumos_c() -> tuple[Group, ...]:
 )
 def puppets_c() -> tuple[Group, ...]:
     """THUMOS14-C on the embedded data set: no download, minutes on a laptop."""
-    struck = Group(
+    background = Group(
         "background", cells=(f"{PROFILE}/black_frame:1",), placements=("background:5",), beside=True
-    )  # what frames outside the actions are worth
-    return _groups(struck)
+    )  # measures the effect of frames outside the actions
+    return _groups(background)

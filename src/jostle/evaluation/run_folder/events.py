@@ -1,4 +1,4 @@
-"""What a journal tells: one kind of event a record, its name under `event`."""
+"""Events of a journal, one dataclass per kind, with its name in the field `event`."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.types.clip import checked_rate
+from jostle.core.types.clip import check_rate
 from jostle.errors import BadValue
-from jostle.io.files.records import Count, Misfit, fitted
+from jostle.io.files.records import Count, ValidationError, parse_record
 
 
 @dataclass(frozen=True)
 class StruckFrames:
-    """Frames of a video in a cell that were found to be struck, so that what they touch was replaced.
+    """Corrupted frames that an inspector found in a video in a cell, and that were mended.
 
     Attributes:
-        found: their stretches, each with its first frame and the one after its last.
-        left: whether something stayed as it was, as nothing sound was left to lean on.
+        found: half-open ranges of frames.
+        left: whether something was not mended, as no intact frame was left.
     """
 
     found: tuple[tuple[Count, Count], ...] = ()
     left: bool = False
 
     @classmethod
-    def of(cls, struck: npt.NDArray[np.bool_], *, left: bool) -> StruckFrames:
-        """Of one boolean a frame.
+    def of(cls, mask: npt.NDArray[np.bool_], *, left: bool) -> StruckFrames:
+        """Convert one boolean per frame to ranges.
 
         >>> StruckFrames.of(np.array([False, True, True, False, True]), left=False).found
         ((1, 3), (4, 5))
         """
-        edges = np.flatnonzero(np.diff(np.concatenate([[0], struck.astype(np.int8), [0]]))).tolist()
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]]))).tolist()
         return cls(tuple(zip(edges[::2], edges[1::2], strict=True)), left)
 
 
 @dataclass(frozen=True)
 class VideoKept:
-    """What was found in a video lies in a file of its own.
+    """Results of a video were stored in a file.
 
     Attributes:
         video: its name.
-        path: where it lay.
-        sha256: of the file of results.
-        kept: size and time of change of that file.
-        cells: those that it has results of, as ranges in the benchmark's list.
-        size, changed_ns, source: what the video itself is known by.
-        fps: the rate that a folder of images was shown at, where something outside of it said so.
-        portion: which portion of the video, where its results are kept by portions.
-        shown: numbers of the frames that the model was shown, where not all were, blanks between: journals are long.
-        cost: what it took, as plain numbers.
-        mended: what became of struck frames, by cell; None where they were let be.
+        path: its path.
+        sha256: checksum of the results file.
+        kept: size and modification time of that file.
+        cells: cells with results, as ranges in the benchmark's list.
+        size, changed_ns, source: identity of the video file.
+        fps: frame rate of a folder of images that does not record one.
+        portion: number of the portion, where results are stored by portions.
+        shown: indices of the frames that the model processed, if not all, separated by blanks to keep journals short.
+        cost: cost as plain numbers.
+        mended: corrupted frames found, by cell; None without mending.
     """
 
     video: str
@@ -72,14 +72,14 @@ class VideoKept:
     def __post_init__(self) -> None:
         if self.fps is not None:
             try:
-                checked_rate(self.fps)
+                check_rate(self.fps)
             except BadValue:
-                raise Misfit(f"is {self.fps[:40]!r}, no rate").under("fps") from None
+                raise ValidationError(f"is {self.fps[:40]!r}, no rate").under("fps") from None
 
 
 @dataclass(frozen=True)
 class VideoFailed:
-    """A video could not be used, and why: the kind of error, its message, and its number among the faults."""
+    """A video could not be used: class of the error, its message and its fault code."""
 
     video: str
     error: str
@@ -91,7 +91,7 @@ class VideoFailed:
 
 @dataclass(frozen=True)
 class VideoList:
-    """A list of videos, which cells name by its key: most have the same."""
+    """List of videos that cells refer to by its key, as most have the same."""
 
     key: str
     videos: tuple[str, ...]
@@ -100,7 +100,7 @@ class VideoList:
 
 @dataclass(frozen=True)
 class CellWritten:
-    """The predictions of a cell were written: the file's checksum, and the key of the list of its videos."""
+    """Predictions of a cell were written: checksum of the file, and key of the list of its videos."""
 
     cell: str
     sha256: str
@@ -110,16 +110,16 @@ class CellWritten:
 
 @dataclass(frozen=True)
 class WorkDone:
-    """Videos were looked at, and what the time went to: that on the clock, and seconds of all workers together.
+    """Videos were processed: wall-clock time, and time of all workers by kind of work.
 
     Attributes:
-        videos: or portions of them.
-        workers: how many there were.
-        seconds: on the clock, from the first video to the last.
-        decoding, corrupting, model: of the workers; the last is waiting where the model is in a process of its own.
-        disk: of the one process that writes.
-        limit: what more of would make it faster.
-        apart: whether the model is in a process of its own.
+        videos: number of videos, or portions of them.
+        workers: number of workers.
+        seconds: wall-clock time from the first video to the last.
+        decoding, corrupting, model: seconds of the workers; `model` is waiting where the model has its own process.
+        disk: seconds of the main process for writing.
+        limit: bottleneck.
+        apart: whether the model runs in a process of its own.
     """
 
     videos: Count
@@ -138,20 +138,20 @@ Event = VideoKept | VideoFailed | VideoList | CellWritten | WorkDone
 _KINDS: dict[str, type[Any]] = {kind.event: kind for kind in (VideoKept, VideoFailed, VideoList, CellWritten, WorkDone)}
 
 
-def event_of(plain: Any) -> Event:
-    """The event that a line of a journal tells.
+def parse_event(plain: Any) -> Event:
+    """Convert a decoded line of a journal to an event.
 
     Raises:
-        Misfit: if it tells none.
+        ValidationError: if it is not a valid event.
     """
     kind = plain.get("event") if isinstance(plain, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
-        raise Misfit(f"is none of {', '.join(_KINDS)}").under("event")
-    made: Event = fitted(_KINDS[kind], plain)
-    return made
+        raise ValidationError(f"is none of {', '.join(_KINDS)}").under("event")
+    event: Event = parse_record(_KINDS[kind], plain)
+    return event
 
 
-def plain_event(event: Event) -> dict[str, Any]:
-    """Ready for JSON, its kind first."""
-    told = {"event": event.event} | asdict(event)
-    return {key: value for key, value in told.items() if value is not None}
+def event_to_dict(event: Event) -> dict[str, Any]:
+    """Convert an event to a JSON-serializable dictionary, its kind first."""
+    fields = {"event": event.event} | asdict(event)
+    return {key: value for key, value in fields.items() if value is not None}

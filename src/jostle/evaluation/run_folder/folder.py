@@ -1,4 +1,4 @@
-"""Where the files of a run lie, and the door through which what it is about and its scores are read."""
+"""Paths of the files in a run folder, and readers of its metadata and scores."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from jostle.errors import DataError, SourceChanged
-from jostle.evaluation.run_folder.metadata import About, Origin
+from jostle.evaluation.run_folder.metadata import About, RunOrigin
 from jostle.evaluation.run_folder.scores import Scores
 from jostle.io.files.records import read_record
 
-SHOWN = 80  # characters of a value in a message
+MAX_VALUE_LENGTH = 80  # characters of a value in a message
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The files of a run. Whatever lies under its final name is complete.
+    """Files of a run; a file with its final name is complete.
 
-    `videos/` keeps what was found in each video until nobody needs it: it makes a stopped run go on, and gives a
-    deleted predictions file back. Without it the same is computed again.
+    `videos/` stores the predictions for each video: with it a stopped run resumes, and a deleted predictions file is
+    restored. Without it they are computed again.
 
     Attributes:
-        suffix: of the files of predictions.
+        suffix: suffix of the predictions files.
     """
 
     path: Path
@@ -30,101 +30,102 @@ class RunFolder:
 
     @property
     def about(self) -> Path:
-        """What ran."""
+        """Path of the metadata of the run."""
         return self.path / "run.json"
 
     @property
     def predictions(self) -> Path:
-        """One file a cell."""
+        """Folder of predictions, one file per cell."""
         return self.path / "predictions"
 
     @property
     def videos(self) -> Path:
-        """One file a video, with what was found in it in every cell."""
+        """Folder of results, one file per video with its predictions in every cell."""
         return self.path / "videos"
 
     @property
     def scores(self) -> Path:
-        """What the predictions are worth."""
+        """Path of the scores of the cells."""
         return self.path / "scores.json"
 
     @property
     def truth(self) -> Path:
-        """What is annotated: the run can be read without its data set."""
+        """Path of the annotations, so that the run can be read without its data set."""
         return self.path / "truth.json"
 
     @property
     def diagnosis(self) -> Path:
-        """Why a detector fails, clean and in every cell."""
+        """Path of the diagnosis of a detector, clean and in every cell."""
         return self.path / "diagnosis.json"
 
     @property
     def failures(self) -> Path:
-        """Videos that could not be used."""
+        """Path of the list of videos that could not be used."""
         return self.path / "failures.jsonl"
 
     @property
     def journal(self) -> Path:
-        """What has been done, an event a line."""
+        """Path of the journal, one event per line."""
         return self.path / "journal.jsonl"
 
     def predictions_of(self, slug: str) -> Path:
-        """The predictions of one cell."""
+        """Return the path of the predictions of one cell."""
         return self.predictions / f"{slug}{self.suffix}"
 
     def read_about(self) -> About:
-        """What ran.
+        """Read the metadata of the run.
 
         Raises:
-            DataError: if there is no run, or what it says of itself is damaged.
+            DataError: if there is no run, or its metadata are damaged.
         """
         if not self.about.exists() and not self.about.is_symlink():
             raise DataError(f"{self.path}: no run.json there; give the folder that `jostle run` wrote")
-        return read_record(About, self.about, "give a copy that is whole, or start again in a new folder")
+        return read_record(About, self.about, "restore it from a copy, or start again in a new folder")
 
     def read_scores(self) -> Scores:
-        """What the predictions are worth.
+        """Read the scores of the run.
 
         Raises:
             DataError: if there are no scores yet, or they are damaged.
         """
-        return read_record(Scores, self.scores, "the same `jostle run` goes on and writes it anew")
+        return read_record(Scores, self.scores, "the same `jostle run` resumes and writes it again")
 
-    def check(self, origin: Origin, versions: Mapping[str, str]) -> bool:
-        """Whether a run of this origin, with these versions of libraries, has begun here.
+    def check(self, origin: RunOrigin, versions: Mapping[str, str]) -> bool:
+        """Whether a run of this origin, with these library versions, has begun here.
 
         Raises:
-            SourceChanged: if one of another has; what is different is said.
+            SourceChanged: if a different run has; the message lists the differences.
         """
         if not self.about.exists():
             return False
         before = self.read_about()
-        said = [
+        differences = [
             f"{field.name} was {_short(was)}, now {_short(now)}"
-            for field in fields(Origin)
+            for field in fields(RunOrigin)
             if field.name != "content" and (was := getattr(before, field.name)) != (now := getattr(origin, field.name))
         ]
         used = before.versions
-        said += [
+        differences += [
             f"{package} was {used[package]}, now {version}"
             for package, version in versions.items()
             if package != "python" and used.get(package, version) != version
         ]
-        if said:
+        if differences:
             raise SourceChanged(
-                f"{self.path}: holds another run: {'; '.join(said)}. Name another folder, or give what that one had"
+                f"{self.path}: contains another run: {'; '.join(differences)}. Name another folder, or use "
+                "the options of that run"
             )
         return True
 
     def leftovers(self) -> Iterator[Path]:
-        """Half-written files of a process that was killed."""
+        """Yield partially written files of a killed process."""
         for folder in (self.path, self.predictions, self.videos):
             yield from folder.glob(".*.part-*")
             yield from folder.glob(".*.new.*")
 
 
 def run_folder(path: Path) -> Path:
-    """The folder of the run that a path means: itself, or the one that a file of a run lies in.
+    """Return the run folder of a path: itself, or the run folder that contains the file.
 
     >>> run_folder(Path("no/such/thing"))
     PosixPath('no/such/thing')
@@ -138,4 +139,4 @@ def run_folder(path: Path) -> Path:
 
 def _short(value: object) -> str:
     text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}..."

@@ -1,4 +1,4 @@
-"""What a run is a run of: the content of run.json."""
+"""Metadata of a run: the content of run.json."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from jostle.errors import JostleError
-from jostle.io.files.records import Count, Misfit, Share, fitted
-from jostle.metrics.protocol import checked_tious, protocols
+from jostle.io.files.records import Count, Share, ValidationError, parse_record
+from jostle.metrics.protocol import check_tious, protocols
 from jostle.metrics.robustness import split_cell
 
 FORMAT = 1
-_CLEAN = "clean"  # as in benchmarks, which are above
+_CLEAN = "clean"  # as in recipes, which import this module
 Task = Literal["detection", "recognition", "frames", "objects"]
 
 
@@ -20,11 +20,11 @@ class Step:
     """One corruption of a cell, as it was when the run began.
 
     Attributes:
-        spec: how it was written.
-        corruption: the function that did it.
-        value: what that was given for the severity.
-        options: and besides.
-        placement: which frames were struck.
+        spec: its spec.
+        corruption: name of the function.
+        value: argument for the severity.
+        options: further arguments.
+        placement: which frames were corrupted.
     """
 
     spec: str
@@ -40,9 +40,9 @@ class CellContent:
 
     Attributes:
         cell: its name.
-        group: that it belongs to.
-        counted: whether the means are over it.
-        done: what was done to videos, in order.
+        group: its group.
+        counted: whether the means include it.
+        done: corruptions applied to videos, in order.
     """
 
     cell: str
@@ -55,12 +55,12 @@ class CellContent:
             try:
                 split_cell(self.cell)
             except JostleError as error:
-                raise Misfit(f"is no cell: {error}").under("cell") from None
+                raise ValidationError(f"is not a cell: {error}").under("cell") from None
 
 
 @dataclass(frozen=True)
 class Content:
-    """What the benchmark consisted of; `Recipe.content` gives it, and its fields say what each means."""
+    """Definition of the benchmark, from `Recipe.content`; see `Recipe` for the fields."""
 
     format: Literal[1]
     name: str
@@ -79,34 +79,34 @@ class Content:
     def __post_init__(self) -> None:
         names = [one.cell for one in self.cells]
         if not names or names[0] != _CLEAN or len(set(names)) < len(names):
-            raise Misfit("are not the clean cell and then others, each once").under("cells")
+            raise ValidationError("must be the clean cell, then others, each once").under("cells")
         if self.task == "detection":
             if self.protocol not in protocols:
-                raise Misfit(f"is {self.protocol!r}, not one of {', '.join(protocols)}").under("protocol")
+                raise ValidationError(f"is {self.protocol!r}, not one of {', '.join(protocols)}").under("protocol")
             try:
-                checked_tious(self.tious)
+                check_tious(self.tious)
             except JostleError as error:
-                raise Misfit(f"cannot be: {error}").under("tious") from None
+                raise ValidationError(f"are invalid: {error}").under("tious") from None
         elif not self.k:
-            raise Misfit(f"is {self.k}, and a run of {self.task} has at least 1").under("k")
+            raise ValidationError(f"is {self.k}; a run of {self.task} needs at least 1").under("k")
         if (self.task == "frames") != (self.labels_of is not None):
-            raise Misfit(f"is {self.labels_of!r} in a run of {self.task}").under("labels_of")
+            raise ValidationError(f"is {self.labels_of!r} in a run of {self.task}").under("labels_of")
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> Content:
-        """What a recipe says of itself."""
-        return fitted(cls, plain)
+        """Validate the content of a recipe."""
+        return parse_record(cls, plain)
 
     def cell(self, name: str) -> CellContent | None:
-        """The cell of a name."""
+        """Return the cell of a name, or None."""
         return next((one for one in self.cells if one.cell == name), None)
 
 
-def model_said(model: str, mend: str | None) -> str:
-    """A model as it ran: its name, and whether struck frames were taken out before it looked.
+def format_model(model: str, mend: str | None) -> str:
+    """Format the name of a model, and whether corrupted frames were mended.
 
-    >>> model_said("actionformer", None), model_said("actionformer", "jostle"), model_said("actionformer", "known")
-    ('actionformer', 'actionformer, mended', 'actionformer, mended (known)')
+    >>> [format_model("actionformer", mend) for mend in (None, "jostle", "known")]
+    ['actionformer', 'actionformer, mended', 'actionformer, mended (known)']
     """
     if mend is None:
         return model
@@ -115,7 +115,7 @@ def model_said(model: str, mend: str | None) -> str:
 
 @dataclass(frozen=True, repr=False)
 class UsedPart:
-    """A part of a run that is not jostle's own; `jostle.core.plugins.Origin` says what each field means."""
+    """Part of a run that comes from a plugin; see `jostle.core.plugins.Origin` for the fields."""
 
     shelf: str
     name: str
@@ -132,38 +132,38 @@ class UsedPart:
 
     @property
     def way(self) -> str:
-        """What to do to have it, in words that end a message."""
+        """Command or option that provides the part, for messages."""
         return f"pip install {self.package}=={self.version}" if self.package else f"--import {self.module}"
 
 
 @dataclass(frozen=True)
-class Origin:
-    """What decides the results of a run. A folder holds results of one origin.
+class RunOrigin:
+    """Everything that decides the results of a run; a folder contains results of one origin.
 
     Attributes:
         benchmark: its name.
         fingerprint: of the benchmark.
         content: what the benchmark consists of.
         model: its name.
-        weights: fingerprint of its weights, or None where nothing is known of them.
-        weights_from: what that is the fingerprint of: a file, a folder, tensors, or nothing.
-        extractor: the name of what makes features for a detector; None where nothing does.
+        weights: fingerprint of its weights; None if unknown.
+        weights_from: source of that fingerprint: a file, a folder, tensors, or nothing.
+        extractor: name of a detector's feature extractor; None without one.
         extractor_weights: fingerprint of the extractor's weights.
-        rule: how the windows of features are counted; None where there are none.
-        released_faults: of the THUMOS14-C extractors, which were repeated.
+        rule: rule for feature windows; None without features.
+        reproduce_bugs: of the THUMOS14-C extractors, which were repeated.
         shown: how frames become the input of a recogniser, and how its classes were matched; None for others.
-        device: that the model ran on: another gives other last digits.
+        device: device of the model; results on another differ in the last digits.
         seed: of every random draw.
         dataset: the name of the data set.
-        subset: the part of it that is looked at.
-        truth: fingerprint of what is annotated there.
+        subset: the part of it that is evaluated.
+        truth: fingerprint of its annotations.
         missing: ids that are annotated and have no file.
-        recipe: the recipe that the benchmark puts on these data; its own name, where they are its own.
-        parts: what of all this is not jostle's own, and where it came from.
-        precision: of the numbers that networks computed with.
+        recipe: the recipe that the benchmark applies to these data; its own name, if they are its own.
+        parts: parts that come from plugins.
+        precision: floating-point precision of the networks.
         compiled: whether networks went through torch.compile.
-        mend: what said which frames were struck, so that what they touch was replaced; None where it was let be.
-        mend_weights: fingerprint of that.
+        mend: name of the inspector that found corrupted frames; None without mending.
+        mend_weights: fingerprint of the inspector.
     """
 
     benchmark: str
@@ -175,7 +175,7 @@ class Origin:
     extractor: str | None
     extractor_weights: str | None
     rule: str | None
-    released_faults: tuple[str, ...]
+    reproduce_bugs: tuple[str, ...]
     shown: dict[str, Any] | None
     device: str
     seed: int
@@ -191,23 +191,23 @@ class Origin:
     mend_weights: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if not self.recipe:  # as in runs before recipes could be put on other data
+        if not self.recipe:  # run.json written before recipes could be applied to other data
             object.__setattr__(self, "recipe", self.benchmark)
 
     @property
     def said(self) -> str:
-        """The model as it ran."""
-        return model_said(self.model, self.mend)
+        """Name of the model, and whether corrupted frames were mended."""
+        return format_model(self.model, self.mend)
 
 
 @dataclass(frozen=True)
-class About(Origin):
-    """What run.json holds.
+class About(RunOrigin):
+    """Content of a run's run.json.
 
     Attributes:
-        videos: how many are annotated.
-        classes: of detections; none where the files of predictions name them.
-        versions: of the libraries that decide bits.
+        videos: number of annotated videos.
+        classes: classes of detections; empty where the predictions files name them.
+        versions: versions of the libraries that affect results.
     """
 
     videos: Count
@@ -218,10 +218,10 @@ class About(Origin):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.format != FORMAT:
-            raise Misfit(f"is {self.format}, not {FORMAT}: another version of jostle wrote it").under("format")
+            raise ValidationError(f"is {self.format}, not {FORMAT}: another version of jostle wrote it").under("format")
         if len(set(self.classes)) < len(self.classes):
-            raise Misfit("hold one class twice").under("classes")
+            raise ValidationError("contain a class twice").under("classes")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return the content as a JSON-serializable dictionary."""
         return {"format": self.format} | asdict(self)

@@ -1,18 +1,18 @@
-"""What the predictions of a run are worth: the content of scores.json, as far as anything reads it."""
+"""Scores of a run: the fields of scores.json that are read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from jostle.io.files.records import Count, Interval, Misfit, Share, Within
+from jostle.io.files.records import Bounds, Count, Interval, Share, ValidationError
 
-Ratio = Annotated[float, Within(0)]
+Ratio = Annotated[float, Bounds(0)]
 
 
 @dataclass(frozen=True)
 class PmKScore:
-    """pm-k of one cell; `PmK` says what each number means."""
+    """Value of pm-k in one cell; see `PmK` for the fields."""
 
     k: Count
     anchors: Count
@@ -25,7 +25,7 @@ class PmKScore:
 
 @dataclass(frozen=True)
 class BoxScore:
-    """Mean average precision on anchors, and on the worst frame near each; `PmKDetection` says what numbers mean."""
+    """Mean average precision on anchors, and on the worst frame near each; see `PmKDetection` for the fields."""
 
     k: Count
     iou: Share
@@ -39,11 +39,13 @@ class BoxScore:
 
 @dataclass(frozen=True)
 class ObjectScore:
-    """What an object detector is worth in one cell.
+    """Scores of an object detector in one cell.
 
     Attributes:
-        classes: of the data set's, how many it can find and is measured on, of how many.
-        detection: with the right class; as `localisation` with any.
+        classes: number of the data set's classes that it knows and is evaluated on.
+        of_classes: number of the data set's classes.
+        detection: boxes count with the right class.
+        localisation: boxes count with any class.
     """
 
     classes: Count
@@ -53,8 +55,8 @@ class ObjectScore:
 
 
 @dataclass(frozen=True)
-class MoreOfClean:
-    """What the clean cell is worth besides its value."""
+class CleanDetails:
+    """Scores of the clean cell besides its value."""
 
     interval: Interval | None = None
     pm_k: PmKScore | None = None
@@ -63,7 +65,7 @@ class MoreOfClean:
 
 @dataclass(frozen=True)
 class CellScore:
-    """One cell: its value by the benchmark's metric, and what else is known of it."""
+    """Scores of one cell: its value by the benchmark's metric, and further ones."""
 
     cell: str
     value: Share
@@ -74,7 +76,7 @@ class CellScore:
 
 @dataclass(frozen=True)
 class Coverage:
-    """On how many videos and classes the scores are, and of how many, by the published list if it is known."""
+    """Numbers of videos and classes that the scores cover, and in all (of the published list, if known)."""
 
     videos: Count
     of: Count
@@ -83,7 +85,7 @@ class Coverage:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether all videos and classes are covered."""
         return self.videos >= self.of and (self.classes or 0) >= (self.of_classes or 0)
 
     def __str__(self) -> str:
@@ -95,7 +97,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Counted:
-    """Over how many cells the means are, and of how many."""
+    """Number of cells that the means include, and in all."""
 
     cells: Count
     of: Count
@@ -103,21 +105,21 @@ class Counted:
 
 @dataclass(frozen=True)
 class Scores:
-    """What scores.json holds.
+    """Content of a run's scores.json.
 
     Attributes:
-        metric: what the value of a cell is called.
+        metric: name of the value of a cell.
         clean: the value on clean video, a fraction.
-        clean_more: what else is known of it.
-        cells: those that the means are over.
-        beside: the others.
-        mean_corrupted: the mean over cells; None without any. So are the next ones, which compare it with `clean`.
+        clean_more: further scores of clean video.
+        cells: cells that the means include.
+        beside: other cells.
+        mean_corrupted: mean over `cells`; None without any, as are the following ones, which compare it with `clean`.
     """
 
     format: Literal[1]
     metric: str
     clean: Share
-    clean_more: MoreOfClean
+    clean_more: CleanDetails
     cells: tuple[CellScore, ...]
     beside: tuple[CellScore, ...]
     mean_corrupted: Share | None
@@ -131,11 +133,11 @@ class Scores:
     def __post_init__(self) -> None:
         names = [one.cell for one in self.listed]
         if len(set(names)) < len(names):
-            raise Misfit("hold one cell twice").under("cells")
+            raise ValidationError("contain a cell twice").under("cells")
         if (self.mean_corrupted is None) != (not self.cells):
-            raise Misfit(f"is {self.mean_corrupted}, with {len(self.cells)} cells").under("mean_corrupted")
+            raise ValidationError(f"is {self.mean_corrupted}, with {len(self.cells)} cells").under("mean_corrupted")
 
     @property
     def listed(self) -> tuple[CellScore, ...]:
-        """All cells but the clean one."""
+        """All cells except the clean one."""
         return self.cells + self.beside

@@ -1,4 +1,4 @@
-"""From what a caller calls a model to what looks at videos: loaded by every worker, checked before any work is done."""
+"""Construction of benchmark models from specs: checked before a run starts, loaded by every worker."""
 
 from __future__ import annotations
 
@@ -10,341 +10,364 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.plugins import is_place
+from jostle.core.plugins import is_import_path
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.evaluation.runner.model_spec import AskedModel, ClipsFrom
-from jostle.mending.loading import AskedMending
+from jostle.evaluation.runner.model_spec import ClipsFrom, ModelSpec
+from jostle.mending.loading import MendingOptions
 from jostle.models.loading.detector import load_detector, name_classes
-from jostle.models.loading.extractor import AskedExtractor
+from jostle.models.loading.extractor import ExtractorSpec
 from jostle.models.loading.names import need_torch
-from jostle.models.loading.user_model import Given, Imported, Model, NamedRecogniser
+from jostle.models.loading.user_model import ImportedModel, ModelObject, ModelSource, NamedRecogniser
 from jostle.models.weights.resolve import weights_path
-from jostle.models.weights.shipped import usual_weights
+from jostle.models.weights.shipped import default_weights
 
 if TYPE_CHECKING:
     from jostle.datasets.class_matching import ClassMatch, Projection
     from jostle.datasets.dataset import Dataset
     from jostle.datasets.object_classes import ObjectMatch
-    from jostle.evaluation.inference.detection import DetectingByClips, DetectingByFeatures, DetectingByFrames
-    from jostle.evaluation.inference.feature_detection import FeatureDetector
-    from jostle.evaluation.inference.object_detection import SeeingObjects
-    from jostle.evaluation.inference.recognition import Recognising
-    from jostle.evaluation.inference.single_frames import SeeingFrames
-    from jostle.evaluation.runner.runner import Contestant
-    from jostle.features.windows import ReleasedFault, Rule
+    from jostle.evaluation.inference.detection import (
+        ClipDetectionPredictor,
+        FeatureDetectionPredictor,
+        FrameDetectionPredictor,
+    )
+    from jostle.evaluation.inference.feature_detection import DetectsInFeatures
+    from jostle.evaluation.inference.object_detection import ObjectPredictor
+    from jostle.evaluation.inference.recognition import RecognitionPredictor
+    from jostle.evaluation.inference.single_frames import FramePredictor
+    from jostle.evaluation.runner.runner import BenchmarkModel
+    from jostle.features.windows import ReleasedBug, Rule
     from jostle.models.input_spec import InputSpec
     from jostle.models.recognition.recogniser import Recogniser
 
 PROJECTED: dict[str, Projection] = {"imagenet-vid-robust": "imagenet-vid", "ytbb-robust": "ytbb"}
 
 
-def contestant_for(recipe: Recipe, data: Dataset, asked: AskedModel, device: str, *, here: bool = True) -> Contestant:
-    """Everything that names stand for.
+def build_benchmark_model(
+    recipe: Recipe, data: Dataset, spec: ModelSpec, device: str, *, here: bool = True
+) -> BenchmarkModel:
+    """Resolve a model spec into a loadable model with its name and fingerprints.
 
     Args:
-        device: that networks run on.
-        here: whether this machine has it, so that what is wrong with a model is found before the work begins.
+        device: device that networks run on.
+        here: whether this machine has the device, so that the model can be loaded and checked before the run starts.
 
     Raises:
-        BadValue: if the model is not one for the benchmark, or its classes are not those of the data set.
+        BadValue: if the model does not suit the benchmark, or its classes are not those of the data set.
         CheckpointError: if the weights do not fit.
     """
-    if asked.weights is None and isinstance(asked.model, str):
-        asked = replace(asked, weights=usual_weights(asked.model))
+    if spec.weights is None and isinstance(spec.model, str):
+        spec = replace(spec, weights=default_weights(spec.model))
     if recipe.task == "detection":
-        made = _detection(data, asked, device, here)
+        model = _build_detection(data, spec, device, here)
     elif recipe.task == "objects":
-        made = _objects(recipe, data, asked, device)
+        model = _build_objects(recipe, data, spec, device)
     else:
-        made = _recognition(recipe, data, asked, device)
-    names = [name for name in (asked.model, asked.extractor or made.extractor) if isinstance(name, str)]
-    made = replace(made, asked=tuple(names))
-    if asked.compiled:
+        model = _build_recognition(recipe, data, spec, device)
+    names = [name for name in (spec.model, spec.extractor or model.extractor) if isinstance(name, str)]
+    model = replace(model, requested=tuple(names))
+    if spec.compiled:
         from jostle.models.compilation import check_compiling
 
         check_compiling(device)
-        made = replace(made, load=partial(_compiled, made.load), compiled=True)
-    if asked.precision != "float32":
+        model = replace(model, load=partial(_load_compiled, model.load), compiled=True)
+    if spec.precision != "float32":
         from jostle.models.precision import check_precision
 
-        check_precision(asked.precision, device)
-        load = partial(_computing, made.load, device, asked.precision)
-        made = replace(made, load=load, precision=asked.precision)
-    return made if asked.mend is None else _mended(made, recipe, AskedMending(asked.mend), device)
+        check_precision(spec.precision, device)
+        load = partial(_load_with_precision, model.load, device, spec.precision)
+        model = replace(model, load=load, precision=spec.precision)
+    return model if spec.mend is None else _add_mending(model, recipe, MendingOptions(spec.mend), device)
 
 
-def _mended(made: Contestant, recipe: Recipe, mend: AskedMending, device: str) -> Contestant:
-    """The contestant with struck frames taken out before it looks."""
+def _add_mending(model: BenchmarkModel, recipe: Recipe, mend: MendingOptions, device: str) -> BenchmarkModel:
+    """Return the model with corrupted frames mended before it processes a video."""
     if recipe.task in ("frames", "objects"):
-        raise BadValue(f"{recipe.name} shows single frames, which have nothing around them to be mended with")
-    known = mend.get("cpu")
-    load = partial(_mending, made.load, mend, device)
-    return replace(made, load=load, mend=known.name, mend_weights=known.fingerprint)
+        raise BadValue(f"{recipe.name} uses single frames, and mending needs the frames around them; leave --mend out")
+    inspector = mend.get("cpu")
+    load = partial(_load_with_mending, model.load, mend, device)
+    return replace(model, load=load, mend=inspector.name, mend_weights=inspector.fingerprint)
 
 
-def _mending(load: Callable[[], Any], mend: AskedMending, device: str) -> Any:
-    """What looks at videos, and what tells it which frames were struck."""
+def _load_with_mending(load: Callable[[], Any], mend: MendingOptions, device: str) -> Any:
+    """Load a predictor and its mending."""
     return replace(load(), mending=mend.get(device))
 
 
-def _compiled(load: Callable[[], Any]) -> Any:
-    """What looks at videos, its networks compiled."""
+def _load_compiled(load: Callable[[], Any]) -> Any:
+    """Load a predictor and compile its networks."""
     from jostle.models.compilation import compile_networks
 
-    look = load()
-    compile_networks(look)
-    return look
+    load = load()
+    compile_networks(load)
+    return load
 
 
-def _computing(load: Callable[[], Any], device: str, precision: str) -> Any:
-    """What looks at videos, with numbers of another precision."""
-    from jostle.models.precision import computing
+def _load_with_precision(load: Callable[[], Any], device: str, precision: str) -> Any:
+    """Load a predictor that computes with another precision."""
+    from jostle.models.precision import compute_context
 
-    return replace(load(), guard=partial(computing, device, precision))
+    return replace(load(), guard=partial(compute_context, device, precision))
 
 
-def _detection(data: Dataset, asked: AskedModel, device: str, here: bool) -> Contestant:
-    from jostle.evaluation.runner.runner import Contestant
+def _build_detection(data: Dataset, spec: ModelSpec, device: str, here: bool) -> BenchmarkModel:
+    from jostle.evaluation.runner.runner import BenchmarkModel
 
-    for name, value in (("spec", asked.spec), ("input", asked.input)):
+    for name, value in (("spec", spec.spec), ("input", spec.input)):
         if value is not None:
-            raise BadValue(f"{name} says what a recogniser wants to see, and this benchmark is of detection")
-    own = _own(asked)
-    if own is None:
-        return _registered_detector(asked, data.truth, device, here)
-    features = None if asked.extractor is None else _features(asked, asked.extractor)
+            raise BadValue(f"{name} is for recognisers, and this benchmark is of detection; leave it out")
+    user_model = _user_model(spec)
+    if user_model is None:
+        return _build_registered_detector(spec, data.truth, device, here)
+    features = None if spec.extractor is None else _build_features(spec, spec.extractor)
     if features is None:
-        _refuse_features(asked, f"{own.name} looks at frames unless an extractor is named, --extractor NAME")
-    load = partial(_own_detector, own, features, device)
+        _refuse_features(spec, f"{user_model.name} processes frames unless an extractor is named, --extractor NAME")
+    load = partial(_load_user_detector, user_model, features, device)
     if here:
         load()
-    return Contestant(load, own.name, *own.identity(), **({} if features is None else features.known))
+    return BenchmarkModel(
+        load, user_model.name, *user_model.identity(), **({} if features is None else features.fields)
+    )
 
 
-def _registered_detector(asked: AskedModel, truth: Truth, device: str, here: bool) -> Contestant:
-    from jostle.evaluation.runner.runner import Contestant
+def _build_registered_detector(spec: ModelSpec, truth: Truth, device: str, here: bool) -> BenchmarkModel:
+    from jostle.evaluation.runner.runner import BenchmarkModel
     from jostle.io.files.fingerprint import file_fingerprint
     from jostle.models.checkpoints import read_metadata
     from jostle.models.detection.detector import detectors
 
-    model = str(asked.model)
-    if asked.weights is None:
-        raise BadValue(f"{model} has to be given weights, by --weights: none come with jostle")
-    found = weights_path("detectors", model, asked.weights)
+    model = str(spec.model)
+    if spec.weights is None:
+        raise BadValue(f"{model} needs weights, and none come with jostle; give --weights")
+    path = weights_path("detectors", model, spec.weights)
     if detectors[model].model.looks_at == "frames":
-        if asked.extractor is not None:
-            raise BadValue(f"{model} looks at frames itself; leave the extractor out")
-        _refuse_features(asked, f"{model} looks at frames")
-        look = partial(_frame_detector, model, found, device, truth)
+        if spec.extractor is not None:
+            raise BadValue(f"{model} processes frames itself; leave the extractor out")
+        _refuse_features(spec, f"{model} processes frames")
+        load_frames = partial(_load_frame_detector, model, path, device, truth)
         if here:
-            look()
-        return Contestant(look, model, file_fingerprint(found), "file")
-    extractor = asked.extractor if asked.extractor is not None else read_metadata(found).get("extractor")
+            load_frames()
+        return BenchmarkModel(load_frames, model, file_fingerprint(path), "file")
+    extractor = spec.extractor if spec.extractor is not None else read_metadata(path).get("extractor")
     if not extractor:
         raise BadValue(
-            f"{found}: does not say whose features it was trained on; name the extractor, --extractor NAME; "
+            f"{path}: does not record the extractor it was trained with; name it with --extractor NAME; "
             "`jostle names extractors` lists them"
         )
-    features = _features(asked, extractor)
-    load = partial(_detector, model, found, features, device, truth)
+    features = _build_features(spec, extractor)
+    load = partial(_load_feature_detector, model, path, features, device, truth)
     if here:
-        load()  # whatever is wrong with the weights is wrong before the first video
-    return Contestant(load, model, file_fingerprint(found), "file", **features.known)
+        load()  # faults of the weights show before the first video
+    return BenchmarkModel(load, model, file_fingerprint(path), "file", **features.fields)
 
 
 @dataclass(frozen=True)
 class _Features:
-    """What makes features for a detector, and of which windows."""
+    """Extractor of a detector, with its window options."""
 
-    extractor: AskedExtractor
+    extractor: ExtractorSpec
     rule: Rule
-    released_faults: tuple[ReleasedFault, ...]
+    reproduce_bugs: tuple[ReleasedBug, ...]
 
     @property
-    def known(self) -> dict[str, Any]:
-        """What a contestant is known by on their account."""
-        windows = {"rule": self.rule, "released_faults": self.released_faults}
+    def fields(self) -> dict[str, Any]:
+        """Fields of the `BenchmarkModel` that describe the features."""
+        windows = {"rule": self.rule, "reproduce_bugs": self.reproduce_bugs}
         return {"extractor": self.extractor.name, "extractor_weights": self.extractor.fingerprint(), **windows}
 
-    def looking(self, detector: FeatureDetector, device: str) -> DetectingByFeatures:
-        """One thread each: the bits then do not depend on the machine or the number of processes."""
-        from jostle.evaluation.inference.detection import DetectingByFeatures
+    def predictor(self, detector: DetectsInFeatures, device: str) -> FeatureDetectionPredictor:
+        """Return the predictor; one thread each, so that results do not depend on the machine or the processes."""
+        from jostle.evaluation.inference.detection import FeatureDetectionPredictor
 
-        return DetectingByFeatures(self.extractor.get(device), detector, _one_thread(), self.rule, self.released_faults)
+        return FeatureDetectionPredictor(
+            self.extractor.get(device), detector, _one_thread(), self.rule, self.reproduce_bugs
+        )
 
 
-def _features(asked: AskedModel, extractor: Any) -> _Features:
+def _build_features(spec: ModelSpec, extractor: Any) -> _Features:
     from jostle.features.windows import WindowGrid
 
-    faults = tuple(sorted(set(asked.released_faults)))
-    WindowGrid(1, 1, asked.rule, faults)  # says what is wrong with them
-    return _Features(AskedExtractor(extractor, asked.extractor_weights), asked.rule, faults)
+    faults = tuple(sorted(set(spec.reproduce_bugs)))
+    WindowGrid(1, 1, spec.rule, faults)  # validates both
+    return _Features(ExtractorSpec(extractor, spec.extractor_weights), spec.rule, faults)
 
 
-def _refuse_features(asked: AskedModel, why: str) -> None:
-    """Raise if somebody says how features are to be made where none are."""
-    if asked.extractor_weights is not None or asked.rule != "all" or asked.released_faults:
-        raise BadValue(f"extractor weights, rule and released faults say how features are made, and {why}")
+def _refuse_features(spec: ModelSpec, why: str) -> None:
+    """Raise if feature options are given where no features are computed."""
+    if spec.extractor_weights is not None or spec.rule != "all" or spec.reproduce_bugs:
+        raise BadValue(f"extractor weights, rule and reproduced bugs are options of feature extraction, and {why}")
 
 
-def _detector(model: str, weights: Path, features: _Features, device: str, truth: Truth) -> DetectingByFeatures:
+def _load_feature_detector(
+    model: str, weights: Path, features: _Features, device: str, truth: Truth
+) -> FeatureDetectionPredictor:
     detector = load_detector(model, weights=weights)
     name_classes(detector, truth)
     detector.to(device)
-    return features.looking(detector, device)
+    return features.predictor(detector, device)
 
 
-def _frame_detector(model: str, weights: Path, device: str, truth: Truth) -> DetectingByClips:
-    from jostle.evaluation.inference.detection import DetectingByClips
+def _load_frame_detector(model: str, weights: Path, device: str, truth: Truth) -> ClipDetectionPredictor:
+    from jostle.evaluation.inference.detection import ClipDetectionPredictor
 
     detector: Any = load_detector(model, weights=weights)
     name_classes(detector, truth)
     detector.to(device)
-    return DetectingByClips(detector, _one_thread())
+    return ClipDetectionPredictor(detector, _one_thread())
 
 
-def _own_detector(own: Model, features: _Features | None, device: str) -> DetectingByFeatures | DetectingByFrames:
-    from jostle.evaluation.inference.detection import CalledDetector, DetectingByFrames
+def _load_user_detector(
+    user_model: ModelSource, features: _Features | None, device: str
+) -> FeatureDetectionPredictor | FrameDetectionPredictor:
+    from jostle.evaluation.inference.detection import CallableDetector, FrameDetectionPredictor
 
-    model = own.get()
+    model = user_model.get()
     detects = hasattr(model, "detect")
     if not detects and not callable(model):
-        raise BadValue(f"{own.name}: a detector is called on frames or features, or has a method detect")
+        raise BadValue(f"{user_model.name}: a detector is a callable on frames or features, or has a method detect")
     if features is None:
         if detects:
-            raise BadValue(f"{own.name}: finds actions in features; name what makes them, --extractor NAME")
-        return DetectingByFrames(model, _one_thread())
+            raise BadValue(f"{user_model.name}: detects actions in features; name an extractor, --extractor NAME")
+        return FrameDetectionPredictor(model, _one_thread())
     if detects and hasattr(model, "to"):
         model.to(device)
-    return features.looking(model if detects else CalledDetector(model), device)
+    return features.predictor(model if detects else CallableDetector(model), device)
 
 
-def _recognition(recipe: Recipe, data: Dataset, asked: AskedModel, device: str) -> Contestant:
-    from jostle.evaluation.runner.runner import Contestant
+def _build_recognition(recipe: Recipe, data: Dataset, spec: ModelSpec, device: str) -> BenchmarkModel:
+    from jostle.evaluation.runner.runner import BenchmarkModel
 
-    if asked.extractor is not None:
-        raise BadValue(f"an extractor makes features for detectors, and {recipe.name} is of {recipe.task}")
-    _refuse_features(asked, f"{recipe.name} is of {recipe.task}, which needs none")
-    own = _own(asked)
-    if own is None:
-        if asked.spec is not None:
-            raise BadValue(f"{asked.model} brings its InputSpec along; change fields of it by input, or --input")
-        own = NamedRecogniser(str(asked.model), asked.weights, asked.changes())
-    spec_changes = {} if isinstance(own, NamedRecogniser) else asked.changes()
+    if spec.extractor is not None:
+        raise BadValue(f"an extractor is for detectors, and {recipe.name} is of {recipe.task}; leave it out")
+    _refuse_features(spec, f"{recipe.name} is of {recipe.task}, which needs none")
+    user_model = _user_model(spec)
+    if user_model is None:
+        if spec.spec is not None:
+            raise BadValue(f"{spec.model} has an InputSpec of its own; change its fields by input, or --input")
+        user_model = NamedRecogniser(str(spec.model), spec.weights, spec.changes())
+    spec_changes = {} if isinstance(user_model, NamedRecogniser) else spec.changes()
     sampling = recipe.sampling or Sampling()
-    get = partial(_recogniser, own, asked.spec, spec_changes, sampling, asked.clips)
+    get = partial(_load_recogniser, user_model, spec.spec, spec_changes, sampling, spec.clips)
     model = get()
-    load: Callable[[], Recognising | SeeingFrames]
+    load: Callable[[], RecognitionPredictor | FramePredictor]
     if recipe.task == "frames":
         if model.spec is not None and model.spec.frames != 1:
             raise BadValue(
-                f"{model.name} takes clips of {model.spec.frames} frames, and {recipe.name} shows single ones"
+                f"{model.name} takes clips of {model.spec.frames} frames, and {recipe.name} uses single frames"
             )
-        match = _frame_classes(recipe, data)
-        load = partial(_seeing_frames, get, match, device)
+        match = _match_frame_classes(recipe, data)
+        load = partial(_load_frame_predictor, get, match, device)
     else:
         from jostle.datasets.class_matching import match_classes
 
         labels = data.labels
         match = match_classes(model.name, model.classes, labels.classes, numbered=labels.numbered)
-        load = partial(_recognising, get, sampling, match, device)
-    shown = {
+        load = partial(_load_recognition_predictor, get, sampling, match, device)
+    input_config = {
         "input": None if model.spec is None else asdict(model.spec),
-        "clips": asked.clips,
+        "clips": spec.clips,
         "outputs": model.outputs,
         "classes": match.how,
-        **({"network": options} if (options := _options(own)) else {}),
+        **({"network": options} if (options := _network_settings(user_model)) else {}),
     }
-    return Contestant(load, own.name, *own.identity(), shown=json.loads(json.dumps(shown)))
+    return BenchmarkModel(
+        load, user_model.name, *user_model.identity(), input_config=json.loads(json.dumps(input_config))
+    )
 
 
-def _objects(recipe: Recipe, data: Dataset, asked: AskedModel, device: str) -> Contestant:
+def _build_objects(recipe: Recipe, data: Dataset, spec: ModelSpec, device: str) -> BenchmarkModel:
     from jostle.datasets.object_classes import match_objects
-    from jostle.evaluation.runner.runner import Contestant
+    from jostle.evaluation.runner.runner import BenchmarkModel
     from jostle.models.loading.object_detector import NamedObjectDetector
     from jostle.models.objects.object_detector import as_object_detector
 
-    given = (("an extractor", asked.extractor), ("spec", asked.spec), ("input", asked.input))
-    for name, value in given:
+    unsupported = (("an extractor", spec.extractor), ("spec", spec.spec), ("input", spec.input))
+    for name, value in unsupported:
         if value is not None:
-            raise BadValue(f"{name} is for other models, and {recipe.name} is of {recipe.task}")
-    _refuse_features(asked, f"{recipe.name} is of {recipe.task}, which needs none")
-    own = _own(asked) or NamedObjectDetector(str(asked.model), asked.weights)
-    model = as_object_detector(own.get(), own.name)
-    match = match_objects(own.name, getattr(model, "classes", ()), data.objects.classes)
-    shown = {"classes": match.how, "known": list(match.known)}
-    return Contestant(partial(_seeing_objects, own, match, device), own.name, *own.identity(), shown=shown)
+            raise BadValue(f"{name} is for other models, and {recipe.name} is of {recipe.task}; leave it out")
+    _refuse_features(spec, f"{recipe.name} is of {recipe.task}, which needs none")
+    user_model = _user_model(spec) or NamedObjectDetector(str(spec.model), spec.weights)
+    model = as_object_detector(user_model.get(), user_model.name)
+    match = match_objects(user_model.name, getattr(model, "classes", ()), data.objects.classes)
+    input_config = {"classes": match.how, "known": list(match.known)}
+    return BenchmarkModel(
+        partial(_load_object_predictor, user_model, match, device),
+        user_model.name,
+        *user_model.identity(),
+        input_config=input_config,
+    )
 
 
-def _seeing_objects(own: Model, match: ObjectMatch, device: str) -> SeeingObjects:
-    from jostle.evaluation.inference.object_detection import NamedModel, SeeingObjects
+def _load_object_predictor(user_model: ModelSource, match: ObjectMatch, device: str) -> ObjectPredictor:
+    from jostle.evaluation.inference.object_detection import NamedObjectModel, ObjectPredictor
     from jostle.models.objects.object_detector import ObjectDetector
 
-    model = own.get()
+    model = user_model.get()
     if isinstance(model, ObjectDetector):
         model.to(device)
-    return SeeingObjects(NamedModel(model, own.name), match, guard=_one_thread())
+    return ObjectPredictor(NamedObjectModel(model, user_model.name), match, guard=_one_thread())
 
 
-def _options(own: Model) -> dict[str, Any]:
-    """Settings of a registered recogniser's network."""
-    from jostle.models.recognition.recogniser import kind_of
+def _network_settings(user_model: ModelSource) -> dict[str, Any]:
+    """Return the settings of a registered recogniser's network."""
+    from jostle.models.recognition.recogniser import find_kind
 
-    return kind_of(own.name).settings(own.changes) if isinstance(own, NamedRecogniser) else {}
+    return find_kind(user_model.name).settings(user_model.changes) if isinstance(user_model, NamedRecogniser) else {}
 
 
-def _recogniser(
-    own: Model, spec: InputSpec | None, changes: Mapping[str, Any], sampling: Sampling, clips: ClipsFrom
+def _load_recogniser(
+    user_model: ModelSource, spec: InputSpec | None, changes: Mapping[str, Any], sampling: Sampling, clips: ClipsFrom
 ) -> Recogniser:
-    """The recogniser as the benchmark uses it."""
+    """Load a recogniser and adapt its spec to the benchmark."""
     from jostle.models.input_spec import InputSpec
     from jostle.models.recognition.recogniser import Recogniser, changed
 
-    model = own.get()
+    model = user_model.get()
     if not isinstance(model, Recogniser):
         beside = getattr(model, "spec", None)
-        model = Recogniser(model, spec or (beside if isinstance(beside, InputSpec) else None), name=own.name)
+        model = Recogniser(model, spec or (beside if isinstance(beside, InputSpec) else None), name=user_model.name)
     elif spec is not None:
-        raise BadValue(f"{own.name}: is a Recogniser, which has its InputSpec already; leave spec out")
+        raise BadValue(f"{user_model.name}: is a Recogniser, which has an InputSpec already; leave spec out")
     if model.spec is None:
         if changes:
-            raise BadValue(f"{own.name}: has no InputSpec whose fields could be changed; give one as spec")
+            raise BadValue(f"{user_model.name}: has no InputSpec whose fields could be changed; give one as spec")
         return model
-    wanted = changed(own.name, model.spec, changes)
+    spec = changed(user_model.name, model.spec, changes)
     if clips == "benchmark":
-        wanted = _as_published(wanted, sampling)
+        spec = _apply_benchmark_sizes(spec, sampling)
     if sampling.crops == "ten":
-        wanted = replace(wanted, crops="ten")
-    return Recogniser(model.network, wanted, outputs=model.outputs, classes=model.classes, name=model.name)
+        spec = replace(spec, crops="ten")
+    return Recogniser(model.network, spec, outputs=model.outputs, classes=model.classes, name=model.name)
 
 
-def _as_published(spec: InputSpec, sampling: Sampling) -> InputSpec:
-    """The spec with frames and sizes of the benchmark."""
+def _apply_benchmark_sizes(spec: InputSpec, sampling: Sampling) -> InputSpec:
+    """Return the spec with the clip length and frame size of the benchmark."""
     size = sampling.size or spec.size
     resize = sampling.short_side or spec.resize_for(size)
     return replace(spec, frames=sampling.frames or spec.frames, resize=resize, size=size)
 
 
-def _recognising(get: Callable[[], Recogniser], sampling: Sampling, match: ClassMatch, device: str) -> Recognising:
-    from jostle.evaluation.inference.recognition import Recognising
+def _load_recognition_predictor(
+    get: Callable[[], Recogniser], sampling: Sampling, match: ClassMatch, device: str
+) -> RecognitionPredictor:
+    from jostle.evaluation.inference.recognition import RecognitionPredictor
 
     model = get().to(device)
-    # Length and size are settled by the model's InputSpec, where it has one.
+    # The model's InputSpec sets clip length and frame size, if it has one.
     chosen = sampling if model.spec is None else replace(sampling, frames=None)
-    return Recognising(model, chosen, match, model.at_once, _one_thread())
+    return RecognitionPredictor(model, chosen, match, model.at_once, _one_thread())
 
 
-def _seeing_frames(get: Callable[[], Recogniser], match: ClassMatch, device: str) -> SeeingFrames:
-    from jostle.evaluation.inference.single_frames import SeeingFrames
+def _load_frame_predictor(get: Callable[[], Recogniser], match: ClassMatch, device: str) -> FramePredictor:
+    from jostle.evaluation.inference.single_frames import FramePredictor
 
     model = get().to(device)
-    return SeeingFrames(model, match, model.at_once, _one_thread())
+    return FramePredictor(model, match, model.at_once, _one_thread())
 
 
-def _frame_classes(recipe: Recipe, data: Dataset) -> ClassMatch:
+def _match_frame_classes(recipe: Recipe, data: Dataset) -> ClassMatch:
     from jostle.datasets.class_matching import ClassMatch
 
     labels = [label if isinstance(label, int) else max(label) for label in data.frames.labels.values()]
@@ -352,15 +375,15 @@ def _frame_classes(recipe: Recipe, data: Dataset) -> ClassMatch:
     return ClassMatch("by number", None, least=max(labels) + 1, project=project)
 
 
-def _own(asked: AskedModel) -> Model | None:
-    """A model of the caller's own; None for a registered name."""
-    if isinstance(asked.model, str) and not is_place(asked.model):
+def _user_model(spec: ModelSpec) -> ModelSource | None:
+    """Return the model that the caller brings along; None for a registered name."""
+    if isinstance(spec.model, str) and not is_import_path(spec.model):
         return None
-    if isinstance(asked.model, str):
-        return Imported(asked.model, asked.weights)
-    if asked.weights is not None:
-        raise BadValue("weights go with the name of a model; one of your own has its weights already")
-    return Given(asked.model)
+    if isinstance(spec.model, str):
+        return ImportedModel(spec.model, spec.weights)
+    if spec.weights is not None:
+        raise BadValue("weights are for named models; a model object has its weights already; leave them out")
+    return ModelObject(spec.model)
 
 
 def _one_thread() -> Callable[[], AbstractContextManager[None]]:

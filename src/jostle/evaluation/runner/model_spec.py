@@ -1,4 +1,4 @@
-"""A model as a caller asks for it: names, files and changes, checked before anything large is loaded."""
+"""Specification of a model by names, files and options, checked before anything large is loaded."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from jostle.core.plugins import is_place
+from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
-from jostle.mending.loading import AskedMending
+from jostle.mending.loading import MendingOptions
 from jostle.models.loading.names import check_extractor, check_weights
 
 if TYPE_CHECKING:
-    from jostle.features.windows import ReleasedFault, Rule
+    from jostle.features.windows import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
     from jostle.models.input_spec import InputSpec
 
@@ -21,21 +21,21 @@ ClipsFrom = Literal["model", "benchmark"]
 
 
 @dataclass(frozen=True)
-class AskedModel:
-    """The model as it was asked for.
+class ModelSpec:
+    """Specification of the model of a run, as the caller gives it.
 
     Attributes:
-        model: a name, `package.module:attribute`, or the thing itself.
-        weights: of a name; by default the `clean` ones, where such come with jostle.
-        extractor: makes features for a detector: a name, `package.module:attribute`, or the thing itself.
+        model: a name, `package.module:attribute`, or the model itself.
+        weights: of a named model; by default the bundled `clean` ones, if there are any.
+        extractor: feature extractor of a detector: a name, `package.module:attribute`, or the extractor itself.
         extractor_weights: its checkpoint.
-        rule, released_faults: see `jostle.features.windows.WindowGrid`.
-        spec: what a `torch.nn.Module` or a callable wants to see.
+        rule, reproduce_bugs: see `jostle.features.windows.WindowGrid`.
+        spec: input of a `torch.nn.Module` or a callable.
         input: fields of the `InputSpec` to change.
         clips: whether frames and sizes of a clip are the model's own or the benchmark's.
-        precision: of the numbers that networks compute with.
+        precision: floating-point precision of the networks.
         compiled: whether networks go through torch.compile.
-        mend: what says which frames were struck, so that what they touch is replaced; None to let it be.
+        mend: inspector that finds corrupted frames, which are replaced; None for no mending.
     """
 
     model: Any
@@ -43,7 +43,7 @@ class AskedModel:
     extractor: Any = None
     extractor_weights: str | Path | None = None
     rule: Rule = "all"
-    released_faults: Sequence[ReleasedFault] = ()
+    reproduce_bugs: Sequence[ReleasedBug] = ()
     spec: InputSpec | None = None
     input: Mapping[str, Any] | None = None
     clips: ClipsFrom = "model"
@@ -52,14 +52,14 @@ class AskedModel:
     mend: str | Path | Inspector | None = None
 
     def check(self) -> None:
-        """Raise where a name, a file or a setting is wrong: before data are drawn, which takes minutes.
+        """Raise if a name, a file or an option is wrong, before data are generated, which takes minutes.
 
         Raises:
-            UnknownName: if the extractor is none.
+            UnknownName: if there is no such extractor.
             CheckpointError: if there are no such weights.
-            BadValue: if the input has no such setting, or mending does not go with the rest.
+            BadValue: if the input has no such setting, or mending cannot be combined with other options.
         """
-        if isinstance(self.extractor, str) and not is_place(self.extractor):
+        if isinstance(self.extractor, str) and not is_import_path(self.extractor):
             check_extractor(self.extractor)
         for name, weights in ((self.model, self.weights), (self.extractor, self.extractor_weights)):
             if isinstance(name, str):
@@ -67,16 +67,16 @@ class AskedModel:
         if self.input:
             self.changes()
         if self.mend is not None:
-            AskedMending(self.mend).check(known=True)
-            if self.released_faults:
-                raise BadValue("released faults are about rows that mending replaces; leave one of the two out")
+            MendingOptions(self.mend).check(known=True)
+            if self.reproduce_bugs:
+                raise BadValue("reproduced bugs affect features that mending replaces; leave one of the two out")
 
     def changes(self) -> dict[str, Any]:
-        """Changes to what the model is shown, each as its setting wants it."""
-        from jostle.core.config import fit_changes
+        """Return the changes to the model's input, each converted to the type of its setting."""
+        from jostle.core.config import convert_settings
         from jostle.models.input_spec import InputSpec
-        from jostle.models.recognition.recogniser import kind_of, recognisers
+        from jostle.models.recognition.recogniser import find_kind, recognisers
 
         if isinstance(self.model, str) and (self.model in recognisers or "/" in self.model):
-            return kind_of(self.model).fit(self.input or {})
-        return fit_changes(InputSpec, self.input or {}, where="what the model is shown")
+            return find_kind(self.model).fit(self.input or {})
+        return convert_settings(InputSpec, self.input or {}, where="the model's input")

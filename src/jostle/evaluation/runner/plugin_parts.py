@@ -1,39 +1,39 @@
-"""What of a run is not jostle's own: recorded, so that whoever goes on with it or reads it knows what to import."""
+"""Plugins that a run uses, recorded so that its readers know what to install or import."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from jostle.core.plugins import Part, is_place, origin_of, part
+from jostle.core.plugins import Part, get_part, is_import_path, origin_of
 from jostle.errors import JostleError
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.metadata import UsedPart
 
 
-def used_parts(recipe: Recipe, dataset: str, models: Iterable[str]) -> tuple[UsedPart, ...]:
-    """The foreign parts that a run of a benchmark uses on these data and models, which are names or places."""
+def find_plugins(recipe: Recipe, dataset: str, models: Iterable[str]) -> tuple[UsedPart, ...]:
+    """Return the plugin parts that a run uses; models are names or import paths."""
     used = {("benchmarks", recipe.name), ("datasets", dataset), ("metrics", recipe.metric)}
     used.add(("protocols", recipe.protocol or ""))
     for cell in recipe.cells:
         for spec in cell.parsed:
             used |= {("corruptions", spec.entry.corruption), ("profiles", spec.profile or "")}
             used.add(("placements", (cell.placement or spec.placement).partition(":")[0]))
-    found = {part(shelf, name) for shelf, name in used}
+    parts = {get_part(registry, name) for registry, name in used}
     for name in models:
-        if is_place(name):
-            found.add(Part("models", name, origin_of(name.partition(":")[0])))
+        if is_import_path(name):
+            parts.add(Part("models", name, origin_of(name.partition(":")[0])))
         else:
-            found |= {part(shelf, name) for shelf in ("models", "detectors", "extractors", "objectdetectors")}
+            parts |= {get_part(registry, name) for registry in ("models", "detectors", "extractors", "objectdetectors")}
     return tuple(
-        UsedPart(one.shelf, one.name, one.origin.module, one.origin.package, one.origin.version, one.origin.checksum)
-        for one in sorted(filter(None, found), key=lambda one: (one.shelf, one.name))
+        UsedPart(one.registry, one.name, one.origin.module, one.origin.package, one.origin.version, one.origin.checksum)
+        for one in sorted(filter(None, parts), key=lambda one: (one.registry, one.name))
     )
 
 
-def parts_of_run(folder: Path) -> str:
-    """What a run in a folder used that is not jostle's own, and how to have it; empty where there is nothing to say."""
+def describe_plugins(folder: Path) -> str:
+    """Describe the plugins that a run used and how to install them; empty if there are none."""
     try:
         about = RunFolder(folder, "").read_about()
     except JostleError:
@@ -41,4 +41,4 @@ def parts_of_run(folder: Path) -> str:
     if not about.parts:
         return ""
     ways = dict.fromkeys(one.way for one in about.parts)
-    return f"the run in {folder} used {', '.join(map(str, about.parts))}; to have that: {', '.join(ways)}"
+    return f"the run in {folder} used {', '.join(map(str, about.parts))}; to install it: {', '.join(ways)}"

@@ -1,4 +1,4 @@
-"""How far a run has come: what a live table shows while cells fill in."""
+"""Progress of a run: the data of the live table."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from jostle.evaluation.tasks.task import Task
 
 
 @dataclass
-class CellSoFar:
-    """One cell while it fills in.
+class CellProgress:
+    """Progress of one cell of a run.
 
     Attributes:
-        videos: how many have been looked at in it.
-        total: sum of numbers of single videos whose mean is the value of the cell.
-        counted: how many videos have such a number.
+        videos: number of videos processed.
+        total: sum of the scores of single videos, whose mean is the value of the cell.
+        counted: number of videos with a score.
     """
 
     videos: int = 0
@@ -25,55 +25,55 @@ class CellSoFar:
 
     @property
     def value(self) -> float | None:
-        """The value over the videos so far, or None."""
+        """Value over the videos so far, or None."""
         return self.total / self.counted if self.counted else None
 
 
 @dataclass(frozen=True)
-class Tick:
-    """The state of a run after a video, or a portion of one where results are kept by those.
+class ProgressUpdate:
+    """Progress of a run after a video, or a portion of one where results are stored by portions.
 
     Attributes:
-        done: of them, looked at this time.
-        total: of them, to look at this time.
-        failed: how many could not be used.
-        cells: by name; of earlier times as well.
-        unit: what is counted.
-        limit: what more of would make it faster, so far.
+        done: items processed in this session.
+        total: items to process in this session.
+        failed: number that could not be used.
+        cells: progress by cell name, including earlier sessions.
+        unit: name of the items.
+        limit: bottleneck so far.
     """
 
     done: int
     total: int
     failed: int
-    cells: Mapping[str, CellSoFar]
+    cells: Mapping[str, CellProgress]
     unit: str = "videos"
     limit: str | None = None
 
 
-Watch = Callable[[Tick], None]
+Watch = Callable[[ProgressUpdate], None]
 
 
-class Watching:
-    """Keeps count for whoever watches."""
+class ProgressTracker:
+    """Counts results per cell and reports them to a callback."""
 
     def __init__(self, task: Task[Any], watch: Watch | None) -> None:
         self._task, self._watch = task, watch
-        self._cells: dict[str, CellSoFar] = {cell.name: CellSoFar() for cell in task.recipe.cells}
+        self._cells: dict[str, CellProgress] = {cell.name: CellProgress() for cell in task.recipe.cells}
         self.failed, self.unit = 0, "videos"
 
-    def take(self, name: str, found: Mapping[str, Any]) -> None:
-        """Count what was found in a video."""
+    def add_result(self, name: str, outputs: Mapping[str, Any]) -> None:
+        """Count the predictions for a video."""
         if self._watch is None:
             return
-        for cell, one in found.items():
-            so_far = self._cells[cell]
-            so_far.videos += 1
-            value = self._task.glance(name, one)
+        for cell, one in outputs.items():
+            progress = self._cells[cell]
+            progress.videos += 1
+            value = self._task.video_score(name, one)
             if value is not None:
-                so_far.total += value
-                so_far.counted += 1
+                progress.total += value
+                progress.counted += 1
 
-    def tell(self, done: int, total: int, limit: str | None = None) -> None:
-        """Tell the watcher."""
+    def update(self, done: int, total: int, limit: str | None = None) -> None:
+        """Call the callback with the current progress."""
         if self._watch is not None:
-            self._watch(Tick(done, total, self.failed, self._cells, self.unit, limit))
+            self._watch(ProgressUpdate(done, total, self.failed, self._cells, self.unit, limit))

@@ -1,4 +1,4 @@
-"""What the time of a run goes to, and what limits it."""
+"""Time of a run by kind of work, and its bottleneck."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from jostle.core.timing import Spent
+from jostle.core.timing import StageTimes
 from jostle.evaluation.run_folder.events import WorkDone
 
 Limit = Literal["decoding", "corrupting", "model", "disk"]
-BUSY = 0.5  # share of its time that the one process spends with the disk when that is what limits
+BUSY = 0.5  # share of the main process's time on disk above which the disk is the bottleneck
 
 
 @dataclass
-class Effort:
-    """Keeps count while a run goes on.
+class WorkTimer:
+    """Time spent so far in a run.
 
     Attributes:
-        workers: how many there are.
-        apart: whether the model is in a process of its own.
+        workers: number of workers.
+        apart: whether the model runs in a process of its own.
     """
 
     workers: int
     apart: bool
-    spent: Spent = Spent()  # noqa: RUF009
+    spent: StageTimes = StageTimes()  # noqa: RUF009
     videos: int = 0
     disk: float = 0.0
     begun: float = field(default_factory=time.perf_counter)
 
-    def add(self, spent: Spent) -> None:
-        """One more video was looked at."""
+    def add(self, spent: StageTimes) -> None:
+        """Add the time of one more video."""
         self.spent += spent
         self.videos += 1
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """What happens inside goes to the disk."""
+        """Count the time in this context as disk time."""
         begin = time.perf_counter()
         try:
             yield
@@ -47,17 +47,17 @@ class Effort:
 
     @property
     def seconds(self) -> float:
-        """On the clock."""
+        """Wall-clock seconds since the start."""
         return time.perf_counter() - self.begun
 
     @property
     def limit(self) -> Limit | None:
-        """What more of would make it faster; None as long as nothing was done."""
-        found = self.spent.limit(waited_for=self.apart)
-        return "disk" if found is not None and self.disk > BUSY * self.seconds else found
+        """Bottleneck of the run; None before the first video."""
+        limit = self.spent.limit(waited_for=self.apart)
+        return "disk" if limit is not None and self.disk > BUSY * self.seconds else limit
 
-    def told(self) -> WorkDone | None:
-        """For the journal; None where nothing was done."""
+    def to_event(self) -> WorkDone | None:
+        """Return the event for the journal; None before the first video."""
         if self.limit is None:
             return None
         return WorkDone(

@@ -1,4 +1,4 @@
-"""Detectors that share an extractor, run together: each has a run folder, and every video is looked at once."""
+"""Runs of several detectors that share an extractor: one run folder each, every video processed once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 from jostle.core.types.segments import Segments
 from jostle.datasets.dataset import Dataset
 from jostle.errors import JostleError, ResourceError
-from jostle.evaluation.inference.jobs import Attempting, Engine, Result
-from jostle.evaluation.inference.sweep import ByDetector, Loading, LookedTogether, Models
+from jostle.evaluation.inference.jobs import JobEngine, JobResult, WorkerFactory
+from jostle.evaluation.inference.sweep import ByDetector, DetectorGroup, MultiDetectorLoader, MultiDetectorResult
 from jostle.evaluation.recipes.recipe import Cell, Recipe
-from jostle.evaluation.runner.runner import Contestant, Run, run_benchmark
-from jostle.parallel.workers import worked
+from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
+from jostle.parallel.workers import map_unordered
 
 
 def run_together(
     recipe: Recipe,
     data: Dataset,
-    contestants: Mapping[str, Contestant],
-    load: Callable[[], Models],
+    models: Mapping[str, BenchmarkModel],
+    load: Callable[[], DetectorGroup],
     folders: Mapping[str, Path],
     *,
     cells: Sequence[Cell],
@@ -29,23 +29,23 @@ def run_together(
     jobs: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Run]:
-    """Run a benchmark on detectors that share an extractor: each has a run folder, and videos are looked at once.
+    """Run a benchmark on detectors that share an extractor: one run folder each, every video processed once.
 
-    The folders end up as if each detector had been run alone. What is found for the others waits in memory, which for
-    segments is little.
+    The folders are the same as if each detector had run alone. Segments of the other detectors are kept in memory,
+    which is little.
 
     Args:
-        contestants: what each detector is known by, by the names that `load` gives them.
-        load: gives the models, in every process once.
-        folders: of the runs, by the same names.
-        progress: told of videos, in the first folder; the others then follow at once.
+        models: benchmark model of each detector, by its name in `load`.
+        load: factory of the detectors, called once per process.
+        folders: run folders, by the same names.
+        progress: called with the videos done and in all in the first folder; the others then follow at once.
     """
-    shared = _Shared(load)
+    shared = _SharedResults(load)
     return {
         name: run_benchmark(
             recipe,
             data,
-            contestant,
+            model,
             folders[name],
             cells=cells,
             seed=seed,
@@ -53,19 +53,19 @@ def run_together(
             engine=shared.engine_for(name),
             progress=progress if number == 0 else None,
         )
-        for number, (name, contestant) in enumerate(contestants.items())
+        for number, (name, model) in enumerate(models.items())
     }
 
 
-class _Shared:
-    """An engine for each of several runs, which remember what they found for one another."""
+class _SharedResults:
+    """Engines of several runs that share their results."""
 
-    def __init__(self, load: Callable[[], Models]) -> None:
-        self._attempting = Attempting(Loading(load))
-        self._kept: dict[tuple[str, tuple[Cell, ...]], Result[ByDetector]] = {}
+    def __init__(self, load: Callable[[], DetectorGroup]) -> None:
+        self._factory = WorkerFactory(MultiDetectorLoader(load))
+        self._results: dict[tuple[str, tuple[Cell, ...]], JobResult[ByDetector]] = {}
 
-    def engine_for(self, model: str) -> Engine:
-        """What shares out the work of one detector's run."""
+    def engine_for(self, model: str) -> JobEngine:
+        """Return the engine of one detector's run."""
 
         def engine(
             start: Callable[[], Callable[[Any], Any]],
@@ -75,20 +75,20 @@ class _Shared:
             *,
             lost: Callable[[Any, ResourceError], Any] | None = None,
         ) -> Generator[tuple[Any, Any], None, None]:
-            left = [order for order in items if (order.name, order.cells) not in self._kept]
-            for order in items:
-                if (order.name, order.cells) in self._kept:
-                    yield order, _part(self._kept[order.name, order.cells], model)
-            with closing(worked(self._attempting, left, jobs, lost=lost)) as results:
-                for order, result in results:
-                    self._kept[order.name, order.cells] = result
-                    yield order, _part(result, model)
+            left = [job for job in items if (job.name, job.cells) not in self._results]
+            for job in items:
+                if (job.name, job.cells) in self._results:
+                    yield job, _select_detector(self._results[job.name, job.cells], model)
+            with closing(map_unordered(self._factory, left, jobs, lost=lost)) as results:
+                for job, result in results:
+                    self._results[job.name, job.cells] = result
+                    yield job, _select_detector(result, model)
 
         return engine
 
 
-def _part(result: Result[ByDetector], model: str) -> Result[Segments]:
+def _select_detector(result: JobResult[ByDetector], model: str) -> JobResult[Segments]:
     if isinstance(result, JostleError):
         return result
-    assert isinstance(result, LookedTogether)
+    assert isinstance(result, MultiDetectorResult)
     return result.of(model)

@@ -1,4 +1,4 @@
-"""Checks a run folder: checksums, coverage, completeness. It needs neither the data nor the model."""
+"""Check of a run folder: checksums, coverage and completeness, without the data or the model."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import DataError, JostleError
-from jostle.evaluation.recipes.recipe import CLEAN, safe
+from jostle.evaluation.recipes.recipe import CLEAN, slugify
 from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.journal import read_events
 from jostle.evaluation.runner.state import State
 from jostle.evaluation.tasks.task import tasks
 from jostle.io.files.fingerprint import file_fingerprint
-from jostle.io.files.video_ids import listing
+from jostle.io.files.video_ids import join_names
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What a check found.
+class RunCheck:
+    """Result of checking a run folder.
 
     Attributes:
-        cells: whose predictions are as they were written.
-        videos: how many are in every one of them.
-        of: how many are annotated.
-        altered: files that are not what the run wrote, or cannot be read.
-        lacking: what the run has not come to, or could not use.
+        cells: cells with unchanged predictions.
+        videos: number of videos in every one of them.
+        of: number of annotated videos.
+        altered: files that changed since the run wrote them, or cannot be read.
+        lacking: what the run has not processed, or could not use.
     """
 
     folder: Path
@@ -37,11 +37,11 @@ class Checked:
 
     @property
     def summary(self) -> str:
-        """What is there, in a line."""
+        """One-line summary of the cells and videos."""
         return f"{len(self.cells)} cells, {self.videos} of {self.of} videos"
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the result as a JSON-serializable dictionary."""
         return {"format": 1} | {
             "folder": str(self.folder),
             "cells": list(self.cells),
@@ -52,11 +52,11 @@ class Checked:
         }
 
 
-def check_run(path: Path) -> Checked:
-    """Look at a run folder.
+def check_run(path: Path) -> RunCheck:
+    """Check the files of a run folder.
 
     Raises:
-        DataError: if it is none.
+        DataError: if it is not a run folder.
     """
     about = RunFolder(path).read_about()
     folder = RunFolder(path, tasks[about.content.task].suffix)
@@ -66,7 +66,7 @@ def check_run(path: Path) -> Checked:
     except JostleError as error:
         state, altered = State(), [str(error)]
     whole: dict[str, frozenset[str]] = {}
-    known = {safe(one.cell): one.cell for one in about.content.cells}
+    known = {slugify(one.cell): one.cell for one in about.content.cells}
     for file in sorted(folder.predictions.glob("[!.]*")):
         written = state.written.get(known.get(file.stem, ""), {})
         event = written.get(file_fingerprint(file)) if file.is_file() else None
@@ -80,7 +80,7 @@ def check_run(path: Path) -> Checked:
     lacking += [f"{video} could not be used: {event.message}" for video, event in state.failed.items()]
     if about.missing:
         what = "frames" if about.content.task in ("frames", "objects") else "videos"
-        lacking.append(f"{len(about.missing)} annotated {what} have no file: {listing(about.missing)}")
+        lacking.append(f"{len(about.missing)} annotated {what} have no file: {join_names(about.missing)}")
     covered = frozenset.intersection(*whole.values()) if whole else frozenset()
     lacking += [f"{cell} lacks {len(videos ^ covered)} videos" for cell, videos in whole.items() if videos != covered]
     try:
@@ -92,4 +92,4 @@ def check_run(path: Path) -> Checked:
         unwritten = [cell for cell in scored if cell not in whole]
         lacking += [f"scores.json lacks {cell}" for cell in unscored]
         lacking += [f"scores.json has {cell}, which has no predictions" for cell in unwritten]
-    return Checked(path, tuple(whole), len(covered), about.videos, tuple(altered), tuple(lacking))
+    return RunCheck(path, tuple(whole), len(covered), about.videos, tuple(altered), tuple(lacking))

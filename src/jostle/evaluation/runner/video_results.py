@@ -1,4 +1,4 @@
-"""What was found in one video in many cells, as a small file: the unit that a killed run does not lose."""
+"""Files with the predictions for one video in many cells, which let a killed run resume."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _META = "about"
 Array = npt.NDArray[Any]
 
 
-def write_results(path: Path, found: Mapping[str, Array], classes: Sequence[str] = ()) -> str:
-    """Write an array a cell, and the names of classes that they count; gives the checksum of the file."""
-    columns: dict[str, Any] = {f"cell{number}": array for number, array in enumerate(found.values())}
-    columns[_META] = np.frombuffer(json.dumps({"cells": list(found), "classes": list(classes)}).encode(), np.uint8)
+def write_results(path: Path, arrays: Mapping[str, Array], classes: Sequence[str] = ()) -> str:
+    """Write one array per cell and the class names they index; return the checksum of the file."""
+    columns: dict[str, Any] = {f"cell{number}": array for number, array in enumerate(arrays.values())}
+    columns[_META] = np.frombuffer(json.dumps({"cells": list(arrays), "classes": list(classes)}).encode(), np.uint8)
     packed = io.BytesIO()
     np.savez(packed, **columns)
     data = packed.getvalue()
@@ -32,7 +32,7 @@ def write_results(path: Path, found: Mapping[str, Array], classes: Sequence[str]
 
 
 def read_results(path: Path, sha256: str) -> tuple[dict[str, Array], list[str]] | None:
-    """The array of each cell and the classes, or None if the file is not there as it was written."""
+    """Return the array of each cell and the classes, or None if the file is missing or changed."""
     if not path.is_file():  # reading a pipe might never end
         return None
     try:

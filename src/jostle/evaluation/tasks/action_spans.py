@@ -1,4 +1,4 @@
-"""Where in a clip its action lies, in runs that are not about that: placements go by it, so a run keeps it."""
+"""Action spans of videos in tasks other than detection: placements need them, so a run stores them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset
 
-Places = dict[str, list[list[float]]]
+ActionPairs = dict[str, list[list[float]]]
 
 
 def known_actions(data: Dataset) -> dict[str, Segments]:
-    """The actions of each video that the data set has beside its labels.
+    """Return the actions of each video that the data set annotates besides its labels.
 
-    A video that is not among them counts as one action from beginning to end.
+    A video without any counts as one action from beginning to end.
     """
     truth = next((part for part in data.annotations if isinstance(part, Truth)), None)
     return {} if truth is None else truth.actions
 
 
-def places_of(actions: Mapping[str, Segments], videos: Iterable[str]) -> Places:
-    """Starts and ends in seconds, by video, ready for JSON; those of `videos` of which they are known."""
-    found = ((name, actions[name]) for name in videos if name in actions)
-    return {name: np.stack([own.start, own.end], 1).tolist() for name, own in found}
+def action_pairs(actions: Mapping[str, Segments], videos: Iterable[str]) -> ActionPairs:
+    """Return starts and ends in seconds by video, JSON-serializable, for those of `videos` with known actions."""
+    known = ((name, actions[name]) for name in videos if name in actions)
+    return {name: np.stack([segments.start, segments.end], 1).tolist() for name, segments in known}
 
 
-def actions_at(places: Mapping[str, Iterable[Sequence[float]]]) -> dict[str, Segments]:
-    """What `places_of` was given, without the labels, which no placement asks for."""
+def segments_from_pairs(places: Mapping[str, Iterable[Sequence[float]]]) -> dict[str, Segments]:
+    """Invert `action_pairs`, without the labels, which placements do not need."""
     return {name: Segments.from_pairs(pairs) for name, pairs in places.items()}

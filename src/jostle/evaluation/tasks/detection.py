@@ -1,4 +1,4 @@
-"""Runs of detection: actions in long videos, kept as segments and written as ActivityNet's JSON."""
+"""Detection task: actions in long videos, stored as segments and written as ActivityNet JSON."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy as np
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.errors import DataError
-from jostle.evaluation.inference.jobs import Order
+from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import Cell, Recipe
-from jostle.evaluation.tasks.task import Array, Measured, Task, task
+from jostle.evaluation.tasks.task import Array, MetricValue, Task, task
 from jostle.io.files.annotations import read_predictions, write_predictions, write_truth
 from jostle.metrics.diagnosis.diagnosis import diagnose
 from jostle.metrics.diagnosis.style import Style, styles
-from jostle.metrics.metric import metrics, own_value
+from jostle.metrics.metric import compute_custom_metric, metrics
 from jostle.metrics.score import score
 
 
 @task("detection")
 class DetectionTask(Task[Segments]):
-    """Segments by video, scored by mean average precision."""
+    """Task with segments per video, scored by mean average precision."""
 
     suffix: ClassVar[str] = ".json"
 
@@ -45,53 +45,55 @@ class DetectionTask(Task[Segments]):
     def write_truth(self, path: Path) -> None:
         write_truth(self.data.truth, path, format="activitynet")
 
-    def diagnosed(self, path: Path, names: Sequence[str]) -> dict[str, Any] | None:
+    def diagnose(self, path: Path, names: Sequence[str]) -> dict[str, Any] | None:
         truth = self.data.truth.of_videos(names)
         try:
             return diagnose(read_predictions(path), truth, style=style_for(self.recipe)).to_dict()
-        except DataError:  # nothing was found, or nothing is annotated in what was looked at
+        except DataError:  # nothing is detected, or nothing is annotated in these videos
             return None
 
-    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None) -> Order:
-        return Order(name, path, cells, seed, self.data.truth.actions[name], fps=self.data.rate_of(name))
+    def make_job(
+        self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None
+    ) -> VideoJob:
+        return VideoJob(name, path, cells, seed, self.data.truth.actions[name], fps=self.data.rate_of(name))
 
-    def packed(self, found: Mapping[str, Segments]) -> tuple[dict[str, Array], list[str]]:
-        classes = list(dict.fromkeys(name for segments in found.values() for name in segments.classes))
+    def pack(self, outputs: Mapping[str, Segments]) -> tuple[dict[str, Array], list[str]]:
+        classes = list(dict.fromkeys(name for segments in outputs.values() for name in segments.classes))
         index = {name: i for i, name in enumerate(classes)}
         arrays = {}
-        for cell, segments in found.items():
+        for cell, segments in outputs.items():
             score = np.ones(len(segments)) if segments.score is None else segments.score
             label = np.array([index[name] for name in segments.classes], np.float64)[segments.label]
             arrays[cell] = np.stack([segments.start, segments.end, label, score])
         return arrays, classes
 
-    def unpacked(self, arrays: Mapping[str, Array], classes: Sequence[str]) -> dict[str, Segments]:
+    def unpack(self, arrays: Mapping[str, Array], classes: Sequence[str]) -> dict[str, Segments]:
         return {
             cell: Segments(start, end, label.astype(np.int64), score, tuple(classes))
             for cell, (start, end, label, score) in arrays.items()
         }
 
-    def write(self, path: Path, found: Mapping[str, Segments]) -> None:
-        write_predictions(Predictions.from_segments(dict(found)), path)
+    def write(self, path: Path, outputs: Mapping[str, Segments]) -> None:
+        write_predictions(Predictions.from_segments(dict(outputs)), path)
 
     def read(self, path: Path) -> dict[str, Segments]:
-        found = read_predictions(path)
+        predictions = read_predictions(path)
         return {
-            name: Segments(found.start[rows], found.end[rows], found.label[rows].astype(np.int64), found.score[rows],
-                           found.classes)
-            for v, name in enumerate(found.videos)
-            for rows in [np.flatnonzero(found.video == v)]
+            name: Segments(predictions.start[rows], predictions.end[rows], predictions.label[rows].astype(np.int64),
+                           predictions.score[rows], predictions.classes)
+            for v, name in enumerate(predictions.videos)
+            for rows in [np.flatnonzero(predictions.video == v)]
         }  # fmt: skip
 
-    def measured(self, path: Path, names: Sequence[str]) -> Measured:
+    def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
         assert self.recipe.protocol is not None
         truth = self.data.truth.of_videos(names)
         if metrics.part(self.recipe.metric) is not None:
-            return Measured(own_value(self.recipe.metric, read_predictions(path), truth))
-        found = score(read_predictions(path), truth, protocol=self.recipe.protocol, tious=self.recipe.tious)
-        return Measured(found.average_map)
+            return MetricValue(compute_custom_metric(self.recipe.metric, read_predictions(path), truth))
+        result = score(read_predictions(path), truth, protocol=self.recipe.protocol, tious=self.recipe.tious)
+        return MetricValue(result.average_map)
 
 
 def style_for(recipe: Recipe) -> Style:
-    """The buckets that a benchmark's detectors are diagnosed by: those of the data set that its protocol is from."""
+    """Return the diagnosis buckets of a benchmark: those of the data set that its protocol is from."""
     return styles["activitynet" if recipe.protocol == "activitynet" else "thumos14"]

@@ -1,4 +1,4 @@
-"""Scores of classes as npz files: one row a video, or one row a frame, the same bytes for the same numbers."""
+"""Class scores as npz files: one row per video or per frame, with deterministic bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.errors import DataError
-from jostle.io.files.arrays import named_rows, read_npz
+from jostle.io.files.arrays import read_named_rows, read_npz
 from jostle.io.files.atomic import write_bytes
 
 Scores = npt.NDArray[np.float32]
@@ -21,30 +21,30 @@ def write_table(path: Path, what: str, names: Sequence[str], scores: Scores, cla
     """Write names and their rows of scores.
 
     Args:
-        what: the word that the array of names has: `videos` or `frames`.
-        classes: names of the columns, where they are known.
+        what: key of the array of names: `videos` or `frames`.
+        classes: names of the columns, if known.
     """
     columns: dict[str, Any] = {what: np.array(names, np.str_), "scores": scores}
     if classes:
         columns["classes"] = np.array(classes, np.str_)
-    packed = io.BytesIO()
-    np.savez(packed, **columns)
-    write_bytes(path, [packed.getvalue()])
+    buffer = io.BytesIO()
+    np.savez(buffer, **columns)
+    write_bytes(path, [buffer.getvalue()])
 
 
 def read_table(path: Path, what: str) -> tuple[list[str], Scores]:
-    """Names and their rows of scores.
+    """Read names and their rows of scores.
 
     Raises:
         DataError: if the file is damaged or something else.
     """
     try:
-        names, scores = named_rows(read_npz(path), what, "scores", path)
+        names, scores = read_named_rows(read_npz(path), what, "scores", path)
         if scores.dtype != np.float32:
-            raise DataError(f"{path}: its scores are {scores.dtype}, and a run writes float32", fault="F101")
+            raise DataError(f"{path}: its scores are {scores.dtype}, not float32", fault="F101")
     except DataError as error:
         why = str(error).removeprefix(f"{path}: ").partition(";")[0]
         raise DataError(
-            f"{path}: no npz of {what} and scores: {why}; delete it, and the cell is done again", fault=error.fault
+            f"{path}: no npz of {what} and scores: {why}; delete it, and the cell is run again", fault=error.fault
         ) from None
     return names, scores

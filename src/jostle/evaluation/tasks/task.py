@@ -1,4 +1,4 @@
-"""What a run is about: what is annotated, what is found in a video, how that is kept, and what it is worth."""
+"""Base class and registry of tasks: annotations, predictions, their storage and their metric."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from jostle.core.registry import Registry
 from jostle.datasets.dataset import Dataset, datasets
-from jostle.evaluation.inference.jobs import Found, Order
+from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.recipes.recipe import Cell, Recipe
 
 Array = npt.NDArray[Any]
@@ -20,22 +20,22 @@ Kind = TypeVar("Kind", bound="Task[Any]")
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What the predictions of a cell are worth.
+class MetricValue:
+    """Metric value of a cell.
 
     Attributes:
-        value: by the benchmark's metric, a fraction.
-        more: further numbers for scores.json.
+        value: value of the benchmark's metric, a fraction.
+        more: further values for scores.json.
     """
 
     value: float
     more: dict[str, Any] = field(default_factory=dict)
 
 
-class Task(ABC, Generic[Found]):
-    """One benchmark on one data set. What the runner does is the same for all tasks; what differs is here."""
+class Task(ABC, Generic[Output]):
+    """One benchmark on one data set: everything in a run that depends on the task."""
 
-    suffix: ClassVar[str]  # of a file of predictions
+    suffix: ClassVar[str]  # of predictions files
 
     def __init__(self, recipe: Recipe, data: Dataset) -> None:
         self.recipe, self.data = recipe, data
@@ -43,79 +43,81 @@ class Task(ABC, Generic[Found]):
     @property
     @abstractmethod
     def videos(self) -> Sequence[str]:
-        """Ids that are annotated, in their order."""
+        """Ids of the annotated videos, in the order of the annotations."""
 
     @property
     def classes(self) -> Sequence[str]:
-        """Classes of detections, also those that do not occur; none where the files of predictions name them."""
+        """All classes of detections; empty where the predictions files name them."""
         return ()
 
     def classes_in(self, names: Sequence[str]) -> int | None:
-        """How many classes occur in these videos; None where that is not asked."""
+        """Return the number of classes that occur in these videos; None if not applicable."""
         return None
 
     def coverage(self, names: Sequence[str]) -> dict[str, int]:
-        """On how many videos and classes results are, and of how many: of those of the publication, if it has more."""
+        """Return the numbers of videos and classes used and in all, or in the publication if it has more."""
         kind = datasets[self.data.name] if self.data.name in datasets else None  # noqa: SIM401
         listed = 0 if kind is None else kind.videos.get(self.data.subset, 0)
-        told = {"videos": len(names), "of": max(len(self.videos), listed)}
+        coverage = {"videos": len(names), "of": max(len(self.videos), listed)}
         used, every = self.classes_in(names), self.classes_in(self.videos)
         if used is not None and every is not None:
-            told |= {"classes": used, "of_classes": max(every, 0 if kind is None else kind.classes)}
-        return told
+            coverage |= {"classes": used, "of_classes": max(every, 0 if kind is None else kind.classes)}
+        return coverage
 
-    def looks_at(self, name: str) -> bool:
-        """Whether there is anything to look at in a video."""
+    def uses_video(self, name: str) -> bool:
+        """Whether the task uses a video."""
         return True
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """`sha256:` and a hash of what is annotated."""
+        """`sha256:` and a hash of the annotations."""
 
     @abstractmethod
     def write_truth(self, path: Path) -> None:
-        """Write what is annotated, as JSON."""
+        """Write the annotations as JSON."""
 
-    def diagnosed(self, path: Path, names: Sequence[str]) -> dict[str, Any] | None:
-        """Why the predictions in a file fail on these videos; None where there is nothing to say."""
+    def diagnose(self, path: Path, names: Sequence[str]) -> dict[str, Any] | None:
+        """Diagnose the errors of the predictions in a file on these videos; None if not applicable."""
         return None
 
     def portions(self, name: str) -> Sequence[int | None]:
-        """What the results of a video are kept by: numbers of portions of it, or None alone for the whole."""
+        """Return the numbers of the portions that results of a video are stored by; (None,) for the whole."""
         return (None,)
 
-    def joined(self, found: Sequence[Found]) -> Found:
-        """What was found in a video, from what was found in its portions."""
-        (whole,) = found
+    def join_portions(self, outputs: Sequence[Output]) -> Output:
+        """Join the predictions for the portions of a video."""
+        (whole,) = outputs
         return whole
 
     @abstractmethod
-    def order(self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None) -> Order:
-        """What is told of a video, or of a portion of it, to whoever looks at it."""
+    def make_job(
+        self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None
+    ) -> VideoJob:
+        """Return the job for a video, or for a portion of it."""
 
     @abstractmethod
-    def packed(self, found: Mapping[str, Found]) -> tuple[dict[str, Array], list[str]]:
-        """What was found in a video, by cell, as arrays and the names of classes that these count."""
+    def pack(self, outputs: Mapping[str, Output]) -> tuple[dict[str, Array], list[str]]:
+        """Convert the predictions for a video, by cell, to arrays and the class names they index."""
 
     @abstractmethod
-    def unpacked(self, arrays: Mapping[str, Array], classes: Sequence[str]) -> dict[str, Found]:
-        """What `packed` was given."""
+    def unpack(self, arrays: Mapping[str, Array], classes: Sequence[str]) -> dict[str, Output]:
+        """Convert the arrays of `pack` back to predictions."""
 
     @abstractmethod
-    def write(self, path: Path, found: Mapping[str, Found]) -> None:
-        """Write the predictions of one cell, given by video."""
+    def write(self, path: Path, outputs: Mapping[str, Output]) -> None:
+        """Write the predictions of one cell, by video."""
 
     @abstractmethod
-    def read(self, path: Path) -> dict[str, Found]:
-        """What `write` was given."""
+    def read(self, path: Path) -> dict[str, Output]:
+        """Read the predictions that `write` wrote, by video."""
 
     @abstractmethod
-    def measured(self, path: Path, names: Sequence[str]) -> Measured:
-        """What the predictions in a file are worth, on these videos."""
+    def measure(self, path: Path, names: Sequence[str]) -> MetricValue:
+        """Compute the metric of the predictions in a file on these videos."""
 
-    def glance(self, name: str, found: Found) -> float | None:
-        """A number for one video whose mean over videos is the value of a cell; None where there is none."""
+    def video_score(self, name: str, output: Output) -> float | None:
+        """Return the score of one video whose mean over videos is the value of a cell; None if there is none."""
         return None
 
 
@@ -123,21 +125,21 @@ tasks: Registry[type[Task[Any]]] = Registry("task", "jostle.evaluation.tasks")
 
 
 def task(name: str) -> Callable[[type[Kind]], type[Kind]]:
-    """Put a kind of benchmark on the shelf, under the name that recipes have for it."""
+    """Register a task class under its name in recipes."""
 
-    def put(kind: type[Kind]) -> type[Kind]:
+    def register(kind: type[Kind]) -> type[Kind]:
         tasks.add(name, kind)
         return kind
 
-    return put
+    return register
 
 
-def task_of(recipe: Recipe, data: Dataset) -> Task[Any]:
-    """What a run of the benchmark on the data set is about.
+def make_task(recipe: Recipe, data: Dataset) -> Task[Any]:
+    """Return the task of a benchmark on a data set.
 
     Raises:
-        BadValue: if the data set is annotated with something else.
+        BadValue: if the data set has other annotations.
     """
-    made = tasks[recipe.task](recipe, data)
-    made.videos  # noqa: B018
-    return made
+    instance = tasks[recipe.task](recipe, data)
+    instance.videos  # noqa: B018
+    return instance

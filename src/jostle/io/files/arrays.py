@@ -1,4 +1,4 @@
-"""NumPy's files as data: a header is believed only as far as there are bytes for what it claims; no pickle is run."""
+"""Safe reading of NumPy files: sizes in headers are checked against the file, and no pickle is executed."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ import numpy.typing as npt
 from jostle.errors import BadValue, DataError
 
 Array = npt.NDArray[Any]
-MAX_BYTES = 1 << 30  # of the arrays in an npz, unpacked: a million rows of scores of 256 classes
+MAX_BYTES = 1 << 30  # of the unpacked arrays in an npz: a million rows of scores of 256 classes
 MAX_ARRAYS = 10_000
 
 _MAX_DIMENSIONS = 8
 _VERSIONS = ((1, 0), (2, 0), (3, 0))
-_PLAIN = "biufU"  # truth values, whole numbers, floats and text
+_PLAIN = "biufU"  # booleans, integers, floats and text
 
 
 class BrokenArray(Exception):
-    """Why bytes are no array, in a few words; whoever opened the file says which it was."""
+    """Bytes that are not a valid array; callers add the file name."""
 
 
-def read_header(opened: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether columns come first, and type of the array that follows in a `.npy` file.
+def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Read the header of a `.npy` file; return shape, Fortran order and type.
 
     Raises:
-        BrokenArray: if the header is none, or no array has such a shape.
+        BrokenArray: if the header or the shape is invalid.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about spellings of types that NumPy is giving up
-            version = np.lib.format.read_magic(opened)
+            warnings.simplefilter("ignore")  # about deprecated type names
+            version = np.lib.format.read_magic(stream)
             if version not in _VERSIONS:
                 raise BrokenArray(f"an unknown version {version}")
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, fortran, dtype = read(opened)
-    # NumPy reads the header as Python, and what that answers to damage is not one kind of error.
+            shape, fortran, dtype = read(stream)
+    # NumPy parses the header as Python, so damage raises several kinds of errors.
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError) as error:
         raise BrokenArray(str(error).split("\n")[0][:80] or type(error).__name__) from None
     if len(shape) > _MAX_DIMENSIONS or not all(0 <= size < 2**63 for size in shape):
@@ -54,65 +54,65 @@ def read_header(opened: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]
 
 
 def read_npz(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> dict[str, Array]:
-    """The arrays in an npz file by name: numbers, truth values and text.
+    """Read the arrays of an npz file by name: numbers, booleans and text.
 
     Raises:
-        DataError: F100 if the file is damaged, claims or unpacks to more than `max_bytes`, or is packed in a way
-            that `np.savez` has not.
+        DataError: F100 if the file is damaged, claims or unpacks to more than `max_bytes`, or is compressed in a way
+            that `np.savez` does not use.
     """
     file = Path(path)
     try:
         if not stat.S_ISREG(file.stat().st_mode):  # a pipe would block
             raise DataError(f"{file}: not a regular file; give an npz file", fault="F18")
         with zipfile.ZipFile(file) as archive:
-            return _arrays(archive, max_bytes)
+            return _read_arrays(archive, max_bytes)
     except BrokenArray as error:
-        why = str(error)
+        reason = str(error)
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-        why = str(error).split("\n")[0][:80] or type(error).__name__
+        reason = str(error).split("\n")[0][:80] or type(error).__name__
     except OSError as error:
         raise DataError(f"{file}: cannot be read ({error.strerror}); check the path and its permissions") from None
-    raise DataError(f"{file}: not an npz of plain arrays ({why}); write it again", fault="F100")
+    raise DataError(f"{file}: not an npz of plain arrays ({reason}); write it again", fault="F100")
 
 
-def _arrays(archive: zipfile.ZipFile, max_bytes: int) -> dict[str, Array]:
+def _read_arrays(archive: zipfile.ZipFile, max_bytes: int) -> dict[str, Array]:
     entries = archive.infolist()
     claimed = sum(entry.file_size for entry in entries)
     if claimed > max_bytes or len(entries) > MAX_ARRAYS:
         raise BrokenArray(f"{len(entries)} arrays of {claimed} bytes, more than the limit of {max_bytes}")
-    found: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
     for entry in entries:
         name = entry.filename.removesuffix(".npy")
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise BrokenArray(f"{name[:40]!r} is packed in another way than np.savez does")
-        if name in found:
-            raise BrokenArray(f"{name[:40]!r} is there twice")
-        with archive.open(entry) as opened:
-            found[name] = _array(opened, entry.file_size, name[:40])
-    return found
+            raise BrokenArray(f"{name[:40]!r} is compressed in another way than by np.savez")
+        if name in arrays:
+            raise BrokenArray(f"{name[:40]!r} appears twice")
+        with archive.open(entry) as stream:
+            arrays[name] = _read_array(stream, entry.file_size, name[:40])
+    return arrays
 
 
-def _array(opened: IO[bytes], size: int, name: str) -> Array:
-    shape, fortran, dtype = read_header(opened)
+def _read_array(stream: IO[bytes], size: int, name: str) -> Array:
+    shape, fortran, dtype = read_header(stream)
     if dtype.kind not in _PLAIN or dtype.subdtype is not None:
         raise BrokenArray(f"{name!r} holds {dtype.str!r} elements, not numbers or text")
     count = math.prod(shape)
-    wanted, there = count * dtype.itemsize, size - opened.tell()
-    if wanted != there or (count and not dtype.itemsize):
-        raise BrokenArray(f"{name!r} claims {wanted} bytes for {shape} of {dtype}, and has {there}")
-    content = opened.read(wanted)
-    if len(content) < wanted:
-        raise BrokenArray(f"{name!r} ends after {len(content)} of {wanted} bytes")
+    expected, actual = count * dtype.itemsize, size - stream.tell()
+    if expected != actual or (count and not dtype.itemsize):
+        raise BrokenArray(f"{name!r} claims {expected} bytes for {shape} of {dtype}, and has {actual}")
+    content = stream.read(expected)
+    if len(content) < expected:
+        raise BrokenArray(f"{name!r} ends after {len(content)} of {expected} bytes")
     return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def named_rows(
+def read_named_rows(
     arrays: Mapping[str, Array], names: str, scores: str, path: str | os.PathLike[str]
 ) -> tuple[list[str], Array]:
-    """The names and the rows of a table: an array of text, and one of numbers with a row for each.
+    """Return row names and scores: an array of text, and one of numbers with a row for each name.
 
     Raises:
-        DataError: F101 if they are something else, do not belong together, or hold NaN.
+        DataError: F101 if they have other types, different lengths, or hold NaN.
     """
     shapes = ", ".join(f"{name} {array.shape} {array.dtype}" for name, array in list(arrays.items())[:8])
     rows, table = arrays.get(names), arrays.get(scores)
@@ -126,19 +126,20 @@ def named_rows(
     if len(rows) != len(table):
         raise DataError(f"{path}: {len(rows)} {names} but {len(table)} rows of scores", fault="F101")
     try:
-        listed: list[str] = rows.tolist()
-    except (ValueError, SystemError):  # numbers that stand for no character
+        row_names: list[str] = rows.tolist()
+    except (ValueError, SystemError):  # invalid code points
         raise DataError(f"{path}: {names!r} is not text", fault="F101") from None
-    if len(set(listed)) < len(listed):
+    if len(set(row_names)) < len(row_names):
         raise DataError(f"{path}: {names!r} names one of them twice; write it again", fault="F101")
-    # A model that does not know a class may give it -inf; nothing else that is not finite can be ranked.
+    # A model may give -inf to a class that it does not know; NaN and +inf cannot be ranked.
     bad = np.flatnonzero((np.isnan(table) | (table == np.inf)).any(axis=1))
     if len(bad):
         raise DataError(
-            f"{path}: {len(bad)} of {len(table)} rows of scores hold NaN or infinity, the first of {listed[bad[0]]!r}",
+            f"{path}: {len(bad)} of {len(table)} rows of scores hold NaN or infinity, the first of "
+            f"{row_names[bad[0]]!r}",
             fault="F101",
         )
-    return listed, table
+    return row_names, table
 
 
 Features = npt.NDArray[np.float32]
@@ -146,10 +147,10 @@ _MAGIC = b"\x93NUMPY"
 
 
 def read_features(path: str | os.PathLike[str], *, channels: int | None = None) -> Features:
-    """The (T, C) float32 features in a `.npy` file.
+    """Read (T, C) float32 features from a `.npy` file.
 
     Args:
-        channels: C. If the file holds (C, T) instead, it is turned round; without `channels` it never is.
+        channels: C. If the file holds (C, T) instead, it is transposed; without `channels` it never is.
 
     Raises:
         DataError: F50 if the file is no array of finite floats in this machine's byte order, is cut off, or has
@@ -159,21 +160,21 @@ def read_features(path: str | os.PathLike[str], *, channels: int | None = None) 
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             raise DataError(f"{file}: not a regular file; give a .npy file", fault="F18")
-        with file.open("rb") as opened:
-            values = _feature_array(file, opened)
+        with file.open("rb") as stream:
+            values = _read_feature_array(file, stream)
     except OSError as error:
         raise DataError(f"{file}: cannot be read ({error.strerror}); check the path and its permissions") from None
-    return _turned(file, values, channels)
+    return _orient(file, values, channels)
 
 
-def _feature_array(file: Path, opened: BinaryIO) -> npt.NDArray[np.float32]:
-    if opened.read(len(_MAGIC)) != _MAGIC:
+def _read_feature_array(file: Path, stream: BinaryIO) -> npt.NDArray[np.float32]:
+    if stream.read(len(_MAGIC)) != _MAGIC:
         raise DataError(
             f"{file}: expected a NumPy array (.npy), found something else; save it with np.save", fault="F50"
         )
-    opened.seek(0)
+    stream.seek(0)
     try:
-        shape, fortran, dtype = read_header(opened)
+        shape, fortran, dtype = read_header(stream)
     except BrokenArray as error:
         raise DataError(f"{file}: broken header ({error}); save it again", fault="F50") from None
     if dtype.kind != "f" or not dtype.isnative:
@@ -187,16 +188,16 @@ def _feature_array(file: Path, opened: BinaryIO) -> npt.NDArray[np.float32]:
         raise DataError(
             f"{file}: expected an array of shape (T, C), found {shape}; save one row a grid step", fault="F50"
         )
-    expected, found = math.prod(shape) * dtype.itemsize, os.fstat(opened.fileno()).st_size - opened.tell()
-    if found != expected:
+    expected, actual = math.prod(shape) * dtype.itemsize, os.fstat(stream.fileno()).st_size - stream.tell()
+    if actual != expected:
         raise DataError(
-            f"{file}: expected {expected} bytes for {shape} of {dtype}, found {found}; fetch the file again",
+            f"{file}: expected {expected} bytes for {shape} of {dtype}, found {actual}; fetch the file again",
             fault="F50",
         )
-    values = np.fromfile(opened, dtype).reshape(shape, order="F" if fortran else "C")
+    values = np.fromfile(stream, dtype).reshape(shape, order="F" if fortran else "C")
     with np.errstate(over="ignore"):
-        made = values.astype(np.float32)
-    bad = ~np.isfinite(made)
+        features = values.astype(np.float32)
+    bad = ~np.isfinite(features)
     if bad.any():
         row, column = np.argwhere(bad)[0].tolist()
         raise DataError(
@@ -204,15 +205,15 @@ def _feature_array(file: Path, opened: BinaryIO) -> npt.NDArray[np.float32]:
             f"{column}; extract the features again",
             fault="F50",
         )
-    return made
+    return features
 
 
-def _turned(file: Path, values: Features, channels: int | None) -> Features:
+def _orient(file: Path, values: Features, channels: int | None) -> Features:
     if channels is None:
         return values
     if values.shape == (channels, channels):
         raise DataError(
-            f"{file}: {values.shape} may be (T, C) or (C, T); make sure of it, then read it without channels",
+            f"{file}: {values.shape} may be (T, C) or (C, T); check it, then read it without channels",
             fault="F50",
         )
     if values.shape[1] == channels:
@@ -226,7 +227,7 @@ def _turned(file: Path, values: Features, channels: int | None) -> Features:
 
 
 def check_length(features: Features, duration: float, fps: float, stride: int, window: int) -> None:
-    """Raise unless features are as many as a video of `duration` seconds has windows, give or take one.
+    """Raise a DataError unless there are as many features as a video has windows, give or take one.
 
     Args:
         fps: frames per second at which the features were extracted.

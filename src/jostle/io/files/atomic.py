@@ -1,4 +1,4 @@
-"""Files that appear under their name only when they are whole."""
+"""Atomic writing: files appear under their name only when they are complete."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from pathlib import Path
 
 from jostle.errors import BadValue, DataError, ResourceError
 
-PASSING = (errno.EBUSY, errno.ESTALE, errno.EAGAIN)
+TRANSIENT_ERRORS = (errno.EBUSY, errno.ESTALE, errno.EAGAIN)
 _counter = itertools.count()
 
 
 def write_text(path: Path, pieces: Iterable[str]) -> None:
-    """Write pieces of text as UTF-8, gzipped if the name ends in `.gz`; the target changes all at once."""
-    write_bytes(path, (_encoded(piece) for piece in pieces))
+    """Write text as UTF-8 atomically, gzipped if the name ends in `.gz`."""
+    write_bytes(path, (_encode(piece) for piece in pieces))
 
 
 def write_bytes(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write pieces of bytes, gzipped if the name ends in `.gz`; the target changes all at once."""
-    with _placed(path) as temporary:
+    """Write bytes atomically, gzipped if the name ends in `.gz`."""
+    with _temporary_path(path) as temporary:
         _write(temporary, pieces, zipped=path.suffix.lower() == ".gz")
 
 
 def write_folder(path: Path, files: dict[str, str]) -> None:
-    """Write a folder of text files that is there only when all of them are.
+    """Write a folder of text files atomically.
 
     Raises:
-        DataError: if the target already holds something.
+        DataError: if the target is not empty.
     """
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise DataError(f"{path}: already holds something; name a new or an empty folder")
-    with _placed(path) as temporary:
+        raise DataError(f"{path}: is not empty; name a new or an empty folder")
+    with _temporary_path(path) as temporary:
         temporary.mkdir()
         for name, text in files.items():
-            _write(temporary / name, [_encoded(text)], zipped=False)
+            _write(temporary / name, [_encode(text)], zipped=False)
         _sync(temporary)
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -54,7 +54,7 @@ def _encoded(text: str) -> bytes:
 
 def _write(path: Path, pieces: Iterable[bytes], *, zipped: bool) -> None:
     with path.open("xb") as plain:
-        # Neither a name nor a time goes into the gzip header: equal content gives equal bytes.
+        # The gzip header holds neither a name nor a time, so that equal content gives equal bytes.
         if zipped:
             with gzip.GzipFile("", "wb", fileobj=plain, mtime=0) as packed:
                 for piece in pieces:
@@ -66,17 +66,17 @@ def _write(path: Path, pieces: Iterable[bytes], *, zipped: bool) -> None:
 
 
 @contextlib.contextmanager
-def _placed(path: Path) -> Iterator[Path]:
-    """A temporary path beside the target, which takes its place at the end, or is removed after an error."""
+def _temporary_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary path that replaces the target at the end, or is removed after an error."""
     temporary = path.parent / f".{path.name[:80]}.part-{os.getpid()}-{next(_counter)}"
     try:
         if not path.parent.is_dir():
             raise DataError(f"{path}: its folder does not exist; create {path.parent}", fault="F65")
         yield temporary
-        put_in_place(temporary, path)
+        replace_and_sync(temporary, path)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise ResourceError(f"no room on the disk for {path}; free some, then run again") from None
+            raise ResourceError(f"no space left on the disk for {path}; free some, then run again") from None
         raise DataError(f"{path}: cannot be written ({error.strerror}); nothing was kept", fault="F65") from None
     finally:
         if temporary.is_dir():
@@ -86,20 +86,20 @@ def _placed(path: Path) -> Iterator[Path]:
                 temporary.unlink()
 
 
-def put_in_place(temporary: Path, path: Path) -> None:
-    """Give what is whole its final name, and see that the name is on the disk."""
-    _put(temporary, path)
+def replace_and_sync(temporary: Path, path: Path) -> None:
+    """Rename a complete file to its final name, and sync the folder."""
+    _replace(temporary, path)
     _sync(path.parent)
 
 
-def _put(temporary: Path, path: Path) -> None:
-    """Network disks sometimes need a moment."""
+def _replace(temporary: Path, path: Path) -> None:
+    """Rename a file, with retries for network disks."""
     for wait_s in (0.05, 0.2, 0.8):
         try:
             os.replace(temporary, path)
             return
         except OSError as error:
-            if error.errno not in PASSING:
+            if error.errno not in TRANSIENT_ERRORS:
                 raise
             time.sleep(wait_s)
     os.replace(temporary, path)

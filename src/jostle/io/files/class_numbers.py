@@ -1,4 +1,4 @@
-"""Class names for class numbers and the reverse, as ground truth knows them."""
+"""Conversion between class names and class numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
-from jostle.io.files.video_ids import listing
+from jostle.io.files.video_ids import join_names
 
 # The twenty detection classes of THUMOS14, by their numbers among the 101 of UCF101.
 THUMOS14_IDS = {
@@ -36,8 +36,8 @@ THUMOS14_IDS = {
 }
 
 
-def named(predictions: Predictions, truth: Truth) -> Predictions:
-    """Predictions with the names that ground truth has for their class numbers; unknown numbers stay as they are.
+def name_classes(predictions: Predictions, truth: Truth) -> Predictions:
+    """Replace class numbers by the names in the ground truth; unknown numbers stay as they are.
 
     Raises:
         BadValue: if the ground truth gives no numbers.
@@ -55,11 +55,11 @@ def named(predictions: Predictions, truth: Truth) -> Predictions:
     )
 
 
-def officially_named(predictions: Predictions) -> Predictions:
-    """Predictions with THUMOS14's names, if most of their class numbers are the official ones.
+def name_official_classes(predictions: Predictions) -> Predictions:
+    """Replace class numbers by THUMOS14's names, if most of them are official numbers.
 
-    Numbers that are not stay as they are: the official kit skips them, and so will a scorer. Fewer than half means
-    that somebody numbered the classes otherwise, and only ground truth can say how.
+    Other numbers stay as they are: the official toolkit skips them, and so do scorers. If fewer than half are official,
+    the classes are numbered differently, and only ground truth can name them.
     """
     names = {str(number): name for name, number in THUMOS14_IDS.items()}
     official = sum(number in names for number in predictions.classes)
@@ -69,7 +69,7 @@ def officially_named(predictions: Predictions) -> Predictions:
 
 
 def class_numbers(predictions: Predictions, known: dict[str, int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The number of each class, for formats that have no names.
+    """Return the number of each class, for formats without names.
 
     Raises:
         BadValue: if a class has none.
@@ -79,13 +79,13 @@ def class_numbers(predictions: Predictions, known: dict[str, int]) -> np.ndarray
     missing = [name for name in predictions.classes if name not in known]
     if missing:
         raise BadValue(
-            f"this format holds class numbers, and {listing(map(repr, missing))} has none; give ground truth with "
+            f"this format holds class numbers, and {join_names(map(repr, missing))} has none; give ground truth with "
             "'label_id', or write a format with names, such as JSON or CSV"
         )
     return np.array([known[name] for name in predictions.classes], np.int64)
 
 
-def numbered(predictions: Predictions, known: dict[str, int]) -> Predictions:
-    """Predictions with class numbers for their names; see `class_numbers`."""
+def number_classes(predictions: Predictions, known: dict[str, int]) -> Predictions:
+    """Replace class names by their numbers; see `class_numbers`."""
     numbers = class_numbers(predictions, known)
     return replace(predictions, classes=tuple(map(str, numbers.tolist())), numbered=True)

@@ -1,4 +1,4 @@
-"""Fingerprints of files and of videos, which tell a changed source from the one that was recorded."""
+"""Fingerprints of files and videos, by which changed sources are detected."""
 
 from __future__ import annotations
 

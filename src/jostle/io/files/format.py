@@ -1,4 +1,4 @@
-"""What a format cannot hold of the things it is given, named so that nothing is lost unsaid."""
+"""File formats: their registry, recognition by content, and what each cannot represent."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import DataError
 from jostle.io.files.source import Source
 from jostle.io.files.text import describe
-from jostle.io.files.truth_table import Wanted
+from jostle.io.files.truth_table import TruthOptions
 
 
-def lost_of_truth(truth: Truth, format: Format) -> tuple[str, ...]:
-    """What `truth` has and the format cannot hold, as messages say it."""
-    known = {
+def find_lost_truth(truth: Truth, format: Format) -> tuple[str, ...]:
+    """Describe what of `truth` the format cannot represent."""
+    contents = {
         "subset": ("the subsets of videos", any(truth.subsets)),
         "duration": ("the durations of videos", bool(np.isfinite(truth.duration).any())),
         "fps": ("the rates of videos", bool(np.isfinite(truth.fps).any())),
@@ -31,35 +31,35 @@ def lost_of_truth(truth: Truth, format: Format) -> tuple[str, ...]:
         "all_segments": ("the segments of several annotators", truth.all_segments is not None),
         "ambiguous": (f"{len(truth.ambiguous)} ambiguous stretches", len(truth.ambiguous) > 0),
     }
-    lost = [said for name, (said, has) in known.items() if has and name not in format.holds]
+    lost = [description for name, (description, has) in contents.items() if has and name not in format.holds]
     mentioned = {*truth.video.tolist(), *(truth.ambiguous.video.tolist() if "ambiguous" in format.holds else ())}
-    return (*lost, *_of_rows(len(truth.videos), mentioned, truth.video, format))
+    return (*lost, *_lost_of_rows(len(truth.videos), mentioned, truth.video, format))
 
 
-def lost_of_predictions(predictions: Predictions, format: Format) -> tuple[str, ...]:
-    """What `predictions` has and the format cannot hold, as messages say it."""
+def find_lost_predictions(predictions: Predictions, format: Format) -> tuple[str, ...]:
+    """Describe what of `predictions` the format cannot represent."""
     lost = []
     if not predictions.numbered and "names" not in format.holds:
         lost.append("the names of classes")
     if predictions.numbered and "numbers" not in format.holds:
         lost.append("that labels are numbers")
     mentioned = set(predictions.video.tolist())
-    return (*lost, *_of_rows(len(predictions.videos), mentioned, predictions.video, format))
+    return (*lost, *_lost_of_rows(len(predictions.videos), mentioned, predictions.video, format))
 
 
-def lost_of_labels(labels: VideoLabels, format: Format) -> tuple[str, ...]:
-    """What `labels` has and the format cannot hold, as messages say it."""
-    known = {
+def find_lost_labels(labels: VideoLabels, format: Format) -> tuple[str, ...]:
+    """Describe what of `labels` the format cannot represent."""
+    contents = {
         "paths": ("the paths of videos", bool(labels.paths)),
         "frames": ("the frames of videos", len(labels.frames) > 0),
         "scores": ("the scores", labels.score is not None),
         "true": ("that labels are true, not scored", labels.score is None),
         "numbers": ("that labels are numbers", labels.numbered),
     }
-    return tuple(said for name, (said, has) in known.items() if has and name not in format.holds)
+    return tuple(description for name, (description, has) in contents.items() if has and name not in format.holds)
 
 
-def _of_rows(videos: int, mentioned: set[int], video: Indices, format: Format) -> list[str]:
+def _lost_of_rows(videos: int, mentioned: set[int], video: Indices, format: Format) -> list[str]:
     lost = []
     empty = videos - len(mentioned)
     if empty and "empty_videos" not in format.holds:
@@ -71,12 +71,12 @@ def _of_rows(videos: int, mentioned: set[int], video: Indices, format: Format) -
 
 Kind = Literal["truth", "predictions", "labels"]
 
-SAID: dict[Kind, str] = {
+KIND_NAMES: dict[Kind, str] = {
     "truth": "ground truth",
     "predictions": "predictions",
     "labels": "labels of whole videos",
 }
-_ASKED: dict[Kind, str] = {
+_REQUESTED: dict[Kind, str] = {
     "truth": "the annotations",
     "predictions": "the predictions",
     "labels": "the labels",
@@ -84,12 +84,12 @@ _ASKED: dict[Kind, str] = {
 
 
 @dataclass(frozen=True)
-class Likeness:
-    """What a file looks like.
+class FormatMatch:
+    """Result of recognising a file.
 
     Attributes:
         kind: what it holds.
-        because: what gives it away, as messages say it: `it has 'results', not 'database'`.
+        because: the evidence, for messages: `it has 'results', not 'database'`.
     """
 
     kind: Kind
@@ -98,18 +98,18 @@ class Likeness:
 
 @dataclass(frozen=True)
 class Format:
-    """One format; a missing function means that it cannot do that.
+    """A file format; functions that it does not support are None.
 
     Attributes:
-        about: what it is, in one line.
-        recognise: what a file looks like if it is of this format, given the kind asked for, or None.
-        writes: the endings that mean this format when a kind is written, in lower case; an empty one is a folder.
-        holds: what it keeps besides segments, labels and scores, by the names in `jostle.io.files.format`.
+        about: description in one line.
+        recognise: returns a match if a file is of this format, given the required kind, or None.
+        writes: lower-case suffixes that select this format by kind; an empty one is a folder.
+        holds: what it stores besides segments, labels and scores, by the names in `jostle.io.files.format`.
     """
 
     about: str
-    recognise: Callable[[Source, Kind | None], Likeness | None]
-    read_truth: Callable[[Source, Wanted], Truth] | None = None
+    recognise: Callable[[Source, Kind | None], FormatMatch | None]
+    read_truth: Callable[[Source, TruthOptions], Truth] | None = None
     read_predictions: Callable[[Source, bool], Predictions] | None = None
     read_labels: Callable[[Source, str | None], VideoLabels] | None = None
     write_truth: Callable[[Truth, Path], None] | None = None
@@ -118,12 +118,12 @@ class Format:
     writes: Mapping[Kind, tuple[str, ...]] = field(default_factory=dict)
     holds: frozenset[str] = frozenset()
 
-    def reads(self, kind: Kind, found: Kind) -> bool:
-        """Whether a file that holds `found` can be read as `kind`: as what it is, or ground truth as its classes."""
-        return found == kind or (kind == "labels" and found == "truth" and self.read_labels is not None)
+    def reads(self, kind: Kind, content: Kind) -> bool:
+        """Return whether a file with this content can be read as `kind`; ground truth may be read as labels."""
+        return content == kind or (kind == "labels" and content == "truth" and self.read_labels is not None)
 
     def can_write(self, kind: Kind) -> bool:
-        """Whether this kind can be written in this format."""
+        """Return whether the format can store this kind."""
         return {"truth": self.write_truth, "predictions": self.write_predictions, "labels": self.write_labels}[
             kind
         ] is not None
@@ -132,38 +132,50 @@ class Format:
 formats: Registry[Format] = Registry("format", "jostle.io.formats")
 
 
-def recognised(source: Source, kind: Kind | None = None) -> tuple[str, Format, Likeness]:
-    """The name of a file's format, the format, and what the file looks like.
+def format(name: str) -> Callable[[Callable[[], Format]], Callable[[], Format]]:
+    """Register the `Format` that the decorated function returns."""
+
+    def register(function: Callable[[], Format]) -> Callable[[], Format]:
+        formats.add(name, function())
+        return function
+
+    return register
+
+
+def recognise_format(source: Source, kind: Kind | None = None) -> tuple[str, Format, FormatMatch]:
+    """Recognise the format of a file; return its name, the format and the match.
 
     Args:
-        kind: what is asked for; any if None.
+        kind: required kind; any if None.
 
     Raises:
         DataError: F28 if no format fits, or if the file holds another kind.
     """
-    names = sorted(formats, key=lambda name: formats.part(name) is not None)  # no plugin claims what is known
-    found = [(name, likeness) for name in names if (likeness := formats[name].recognise(source, kind))]
+    names = sorted(formats, key=lambda name: formats.part(name) is not None)  # plugins come last
+    matches = [(name, match) for name in names if (match := formats[name].recognise(source, kind))]
     if kind is not None:
-        fitting = [(name, likeness) for name, likeness in found if formats[name].reads(kind, likeness.kind)]
-        if found and not fitting:
-            like = found[0][1]
+        fitting = [(name, match) for name, match in matches if formats[name].reads(kind, match.kind)]
+        if matches and not fitting:
+            like = matches[0][1]
             verb = "is" if like.kind == "truth" else "are"
             raise DataError(
-                f"{source.path}: not {SAID[kind]}: it looks like {SAID[like.kind]} ({like.because}); give "
-                f"{_ASKED[kind]} here, and this file where {SAID[like.kind]} {verb} asked for",
+                f"{source.path}: not {KIND_NAMES[kind]}: it looks like {KIND_NAMES[like.kind]} ({like.because}); give "
+                f"{_REQUESTED[kind]} here, and this file where {KIND_NAMES[like.kind]} {verb} asked for",
                 fault="F28",
             )
-        found = fitting
-    if not found:
-        raise DataError(f"{source.path}: not {SAID[kind] if kind else _ANY}: {_likeness(source)}", fault="F28")
-    name, likeness = found[0]
-    return name, formats[name], likeness
+        matches = fitting
+    if not matches:
+        raise DataError(
+            f"{source.path}: not {KIND_NAMES[kind] if kind else _ANY}: {_describe_source(source)}", fault="F28"
+        )
+    name, match = matches[0]
+    return name, formats[name], match
 
 
 _ANY = "ground truth, predictions or labels in any known format"
 
 
-def _likeness(source: Source) -> str:
+def _describe_source(source: Source) -> str:
     if source.is_folder:
         return "it is a folder without files such as 'Diving_test.txt'; give a file, or a folder of THUMOS14's"
     if source.is_json:

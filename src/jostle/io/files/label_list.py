@@ -1,4 +1,4 @@
-"""Classes of whole videos gathered line by line, with the paths and lengths that lists give."""
+"""Lists of video labels, collected row by row."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import DataError
 from jostle.io.files.text import describe, read_text
-from jostle.io.files.video_ids import VIDEO_SUFFIXES, normal_id
+from jostle.io.files.video_ids import VIDEO_SUFFIXES, normalize_id
 
 
 @dataclass
 class LabelList:
-    """Rows of (video, class), in the order of the file; a video is told from others by its path."""
+    """Collects rows of (video, class), in the order of the file; videos are identified by their paths."""
 
     path: str | os.PathLike[str]
     numbered: bool = False
@@ -28,7 +28,7 @@ class LabelList:
     _rows: dict[tuple[int, int], None] = field(default_factory=dict)
 
     def add(self, video: str, labels: Sequence[str], *, frames: int | None = None) -> None:
-        """Take one video, by its path or id, and its classes."""
+        """Add a video, by its path or id, with its classes."""
         index = self._videos.setdefault(video, len(self._videos))
         if frames is not None:
             self._frames[index] = frames
@@ -36,12 +36,12 @@ class LabelList:
             self._rows[index, self._classes.setdefault(label, len(self._classes))] = None
 
     def finish(self, *, are_paths: bool) -> VideoLabels:
-        """The labels; `are_paths` says whether videos were given by path, so that ids are made from their names."""
+        """Return the labels; with `are_paths`, video ids are derived from file names."""
         if not self._videos:
             raise DataError(f"{self.path}: no video is listed; give a list with at least one", fault="F46")
         rows = np.array(list(self._rows), np.int32).reshape(-1, 2)
         return VideoLabels(
-            videos=ids_of(list(self._videos)) if are_paths else tuple(map(normal_id, self._videos)),
+            videos=ids_of(list(self._videos)) if are_paths else tuple(map(normalize_id, self._videos)),
             classes=tuple(self._classes),
             video=rows[:, 0],
             label=rows[:, 1],
@@ -54,35 +54,35 @@ class LabelList:
 
 
 def ids_of(paths: Sequence[str]) -> tuple[str, ...]:
-    """An id for each path: the name of its file, or the whole path without suffix where names repeat.
+    """Return an id for each path: the file name, or the whole path without suffix where names repeat.
 
     >>> ids_of(["run/v_1.mp4", "jump/v_2"]), ids_of(["run/1.mp4", "jump/1.mp4"])
     (('v_1', 'v_2'), ('run/1', 'jump/1'))
     """
     whole = [PurePosixPath(path) for path in paths]
     bare = [path.with_suffix("") if path.suffix.lower() in VIDEO_SUFFIXES else path for path in whole]
-    names = [normal_id(path.name) for path in bare]
+    names = [normalize_id(path.name) for path in bare]
     if len(set(names)) == len(names):
         return tuple(names)
-    long = [normal_id(str(path)) for path in bare]
-    return tuple(long) if len(set(long)) == len(long) else tuple(normal_id(path) for path in paths)
+    long = [normalize_id(str(path)) for path in bare]
+    return tuple(long) if len(set(long)) == len(long) else tuple(normalize_id(path) for path in paths)
 
 
 def read_ids(path: str | Path) -> frozenset[str]:
-    """Video ids in normal form: a JSON list of them, or one a line.
+    """Read video ids in normal form: a JSON list, or one id per line.
 
     Raises:
         DataError: if the file is neither.
     """
     text = read_text(path)
     if text.lstrip()[:1] not in ("[", "{"):
-        return frozenset(normal_id(line.strip()) for line in text.splitlines() if line.strip())
+        return frozenset(normalize_id(line.strip()) for line in text.splitlines() if line.strip())
     try:
-        listed = json.loads(text)
+        ids = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DataError(
             f"{path}: broken JSON ({str(error)[:80]}); a list of video ids is needed", fault="F27"
         ) from None
-    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-        raise DataError(f"{path}: holds {describe(listed)}, not a list of video ids; or write one a line", fault="F28")
-    return frozenset(map(normal_id, listed))
+    if not isinstance(ids, list) or not all(isinstance(name, str) for name in ids):
+        raise DataError(f"{path}: holds {describe(ids)}, not a list of video ids; or write one a line", fault="F28")
+    return frozenset(map(normalize_id, ids))

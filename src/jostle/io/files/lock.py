@@ -1,4 +1,4 @@
-"""One process at a time in a folder. The lock of the system counts; a note beside it says whose it is."""
+"""Exclusive locks on folders; a note beside the lock says which process holds it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from jostle.errors import DataError, ResourceError
 NOTE = ".owner"
 
 
-class Ownership:
-    """A folder that no other process may work in meanwhile, made if it is not there; use it as a context.
+class FolderLock:
+    """Context manager that creates a folder and locks it against other processes.
 
-    The lock is on the folder itself, so that no file has to outlive the work, and the end of the process is the end
-    of the lock.
+    The lock is on the folder itself, so that no lock file remains, and it ends with the process.
 
     Raises:
         ResourceError: if another process works there, or the disk is full.
@@ -34,7 +33,7 @@ class Ownership:
             self._handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise ResourceError(f"no room on the disk for {folder}; free some, then run again") from None
+                raise ResourceError(f"no space left on the disk for {folder}; free some, then run again") from None
             raise DataError(f"{folder}: cannot be used ({error.strerror}); name another folder") from None
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -43,9 +42,9 @@ class Ownership:
             raise ResourceError(
                 f"{folder}: another process works in this folder{self._owner()}; wait for it, or end it", fault="F74"
             ) from None
-        except OSError:  # some network file systems know no locks
+        except OSError:  # some network file systems have no locks
             pass
-        with contextlib.suppress(OSError):  # a note that a killed process left is written over
+        with contextlib.suppress(OSError):  # overwrites the note of a killed process
             self._note.write_text(f"{platform.node()} {os.getpid()} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}\n")
 
     def _owner(self) -> str:
@@ -55,8 +54,8 @@ class Ownership:
             return ""
         return f" (process {process} on {host}, since {since})"
 
-    def give_up(self) -> None:
-        """Let others in."""
+    def release(self) -> None:
+        """Release the lock and remove the note."""
         with contextlib.suppress(OSError):
             self._note.unlink()
         os.close(self._handle)
@@ -65,4 +64,4 @@ class Ownership:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.give_up()
+        self.release()

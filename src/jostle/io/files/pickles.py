@@ -1,4 +1,4 @@
-"""What a pickle may hold besides plain containers: numeric arrays, put together from the names NumPy stores them by."""
+"""Safe reading of pickles that hold plain containers and numeric arrays; no code in them is executed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MAX_DIMENSIONS = 8
 
 
 class Refused(Exception):
-    """Why the pickle is refused."""
+    """The reason that a pickle is refused."""
 
 
 MARK = object()
@@ -27,7 +27,7 @@ MARK = object()
 
 @dataclass(frozen=True)
 class Name:
-    """A name that the pickle wants imported, one of those below; it stays a name."""
+    """An allowed global name in a pickle; it is never imported."""
 
     module: str
     name: str
@@ -38,19 +38,19 @@ class Name:
 
 @dataclass
 class Dtype:
-    """An element type in the making; its byte order comes later than its name."""
+    """An element type under construction; its byte order follows its name."""
 
     code: str
     order: str = "="
 
-    def made(self) -> np.dtype[Any]:
+    def build(self) -> np.dtype[Any]:
         dtype = np.dtype(self.code)
         return dtype if self.order in "=|" else np.dtype(self.order + self.code.lstrip("<>=|"))
 
 
 @dataclass
 class Array:
-    """An array in the making; its content comes later."""
+    """An array under construction; its content follows later."""
 
     values: np.ndarray[Any, np.dtype[Any]] | None = None
 
@@ -66,15 +66,15 @@ ALLOWED = {
 }
 
 
-def finished(made: Any) -> Any:
-    """A finished value, or a refusal of one that only pickles have."""
-    if isinstance(made, Array):
-        if made.values is None:
+def finish_value(value: Any) -> Any:
+    """Return a finished value; refuse values that only pickles have."""
+    if isinstance(value, Array):
+        if value.values is None:
             raise Refused("it holds an array without content")
-        return made.values
-    if made is MARK or isinstance(made, Name | Dtype):
-        raise Refused(f"it holds {made} as a value")
-    return made
+        return value.values
+    if value is MARK or isinstance(value, Name | Dtype):
+        raise Refused(f"it holds {value} as a value")
+    return value
 
 
 def check_plain(keys: list[Any]) -> None:
@@ -83,39 +83,39 @@ def check_plain(keys: list[Any]) -> None:
         raise Refused("it holds a key that is neither text nor a number")
 
 
-def array_of(content: object, dtype: object, shape: object, order: str) -> np.ndarray[Any, np.dtype[Any]]:
-    if isinstance(content, str):  # by Python 2
+def build_array(content: object, dtype: object, shape: object, order: str) -> np.ndarray[Any, np.dtype[Any]]:
+    if isinstance(content, str):  # written by Python 2
         content = content.encode("latin-1")
     if not isinstance(dtype, Dtype) or not isinstance(content, bytes | bytearray):
         raise Refused("it holds an array whose elements are not numbers")
     if type(shape) is not tuple or len(shape) > _MAX_DIMENSIONS or not all(type(n) is int and n >= 0 for n in shape):
         raise Refused("it holds an array without a shape")
-    made = dtype.made()
+    element_type = dtype.build()
     count = 1
     for size in shape:
         count *= size
-    if count * made.itemsize != len(content):
+    if count * element_type.itemsize != len(content):
         raise Refused(f"it holds an array of shape {shape} with {len(content)} bytes")
-    values = np.frombuffer(content, made).reshape(shape, order="F" if order == "F" else "C")
-    return values.astype(made.newbyteorder("="))
+    values = np.frombuffer(content, element_type).reshape(shape, order="F" if order == "F" else "C")
+    return values.astype(element_type.newbyteorder("="))
 
 
-def _dtype(code: object, *_: object) -> Dtype:
+def _make_dtype(code: object, *_: object) -> Dtype:
     if not isinstance(code, str) or not _DTYPE.fullmatch(code):
-        said = code[:40] if isinstance(code, str) else "unknown"
-        raise Refused(f"it holds an array of type {said!r}, whose elements are not numbers")
+        label = code[:40] if isinstance(code, str) else "unknown"
+        raise Refused(f"it holds an array of type {label!r}, whose elements are not numbers")
     return Dtype(code)
 
 
-def _scalar(dtype: object, content: object = b"") -> Any:
-    return array_of(content, dtype, (), "C")[()].item()
+def _make_scalar(dtype: object, content: object = b"") -> Any:
+    return build_array(content, dtype, (), "C")[()].item()
 
 
-def _ordered() -> dict[str, Any]:
+def _make_ordered_dict() -> dict[str, Any]:
     return {}
 
 
-def _set(values: object = ()) -> set[Any]:
+def _make_set(values: object = ()) -> set[Any]:
     if not isinstance(values, list | tuple):
         raise Refused("it calls set")
     check_plain(list(values))
@@ -140,35 +140,35 @@ def _reconstruct(kind: object, *_: object) -> Array:
 
 CALLS: dict[str, Callable[..., Any]] = {
     "_reconstruct": _reconstruct,
-    "_frombuffer": lambda content, dtype, shape, order: Array(array_of(content, dtype, shape, order)),
-    "dtype": _dtype,
-    "scalar": _scalar,
+    "_frombuffer": lambda content, dtype, shape, order: Array(build_array(content, dtype, shape, order)),
+    "dtype": _make_dtype,
+    "scalar": _make_scalar,
     "encode": _encode,
-    "OrderedDict": _ordered,
-    "set": _set,
+    "OrderedDict": _make_ordered_dict,
+    "set": _make_set,
 }
 
 
 _MAX_INTEGER_BYTES = 16
 
 
-class _Cut(Refused):
-    """The pickle ends before its last instruction."""
+class _Truncated(Refused):
+    """A pickle that ends before its last instruction."""
 
 
 def read_pickle(data: bytes | bytearray, path: str | os.PathLike[str]) -> Any:
-    """What a pickle holds: dict, list, tuple, set, str, bytes, int, float, bool, None and numeric arrays.
+    """Read a pickle of containers, text, bytes, numbers, None and numeric arrays.
 
     Raises:
-        DataError: F49 if it asks for anything else, F39 if it is cut off.
+        DataError: F49 if it needs anything else, F39 if it is cut off.
 
     >>> import pickle
     >>> read_pickle(pickle.dumps({"score": [0.5, 1]}), "a.pkl")
     {'score': [0.5, 1]}
     """
     try:
-        return _Machine(data).run()
-    except _Cut:
+        return _Unpickler(data).run()
+    except _Truncated:
         raise DataError(f"{path}: the pickle is cut off; write or fetch it again", fault="F39") from None
     except Refused as error:
         raise DataError(
@@ -180,8 +180,8 @@ def read_pickle(data: bytes | bytearray, path: str | os.PathLike[str]) -> Any:
         raise DataError(f"{path}: broken pickle ({type(error).__name__}); fetch it again", fault="F39") from None
 
 
-class _Machine:
-    """Runs the instructions that build data."""
+class _Unpickler:
+    """Executes the pickle instructions that build data."""
 
     def __init__(self, data: bytes | bytearray) -> None:
         self._bytes = data
@@ -194,11 +194,11 @@ class _Machine:
         steps = _STEPS
         while True:
             if self._at >= len(self._data):
-                raise _Cut
+                raise _Truncated
             code = self._data[self._at]
             self._at += 1
             if code == 0x2E:  # STOP
-                return finished(self._stack.pop())
+                return finish_value(self._stack.pop())
             step = steps.get(code)
             if step is None:
                 raise Refused(f"instruction 0x{code:02x} at byte {self._at - 1} is not one that builds data")
@@ -206,7 +206,7 @@ class _Machine:
 
     def take(self, count: int) -> memoryview:
         if count < 0 or count > len(self._data) - self._at:
-            raise _Cut
+            raise _Truncated
         self._at += count
         return self._data[self._at - count : self._at]
 
@@ -216,7 +216,7 @@ class _Machine:
     def line(self) -> str:
         end = self._bytes.find(b"\n", self._at)
         if end < 0:
-            raise _Cut
+            raise _Truncated
         return str(self.take(end + 1 - self._at), "latin-1")[:-1]
 
     def push(self, value: Any) -> None:
@@ -236,14 +236,14 @@ class _Machine:
                 return values
         raise ValueError("no mark")
 
-    def remember(self, place: int) -> None:
-        self._memo[place] = self._stack[-1]
+    def remember(self, index: int) -> None:
+        self._memo[index] = self._stack[-1]
 
     def remember_next(self) -> None:
         self.remember(len(self._memo))
 
-    def recall(self, place: int) -> None:
-        self._stack.append(self._memo[place])
+    def recall(self, index: int) -> None:
+        self._stack.append(self._memo[index])
 
     def text(self, width: int) -> None:
         self.push(str(self.take(self.number(width)), "utf-8", "surrogatepass"))
@@ -251,7 +251,7 @@ class _Machine:
     def raw(self, width: int) -> None:
         self.push(bytes(self.take(self.number(width))))
 
-    def old_text(self, width: int) -> None:  # text of Python 2, or the bytes of an array it wrote
+    def old_text(self, width: int) -> None:  # text of Python 2, or the bytes of its arrays
         self.push(str(self.take(self.number(width)), "latin-1"))
 
     def long(self, width: int) -> None:
@@ -277,7 +277,7 @@ class _Machine:
         target = self._stack[-1]
         if type(target) is not list:
             raise Refused(f"it appends to a {type(target).__name__}")
-        target.extend(map(finished, values))
+        target.extend(map(finish_value, values))
 
     def set_items(self, values: list[Any]) -> None:
         target = self._stack[-1]
@@ -285,7 +285,7 @@ class _Machine:
             raise Refused(f"it sets items of a {type(target).__name__}")
         keys = values[0::2]
         check_plain(keys)
-        target.update(zip(keys, map(finished, values[1::2]), strict=True))
+        target.update(zip(keys, map(finish_value, values[1::2]), strict=True))
 
     def add_items(self, values: list[Any]) -> None:
         target = self._stack[-1]
@@ -296,9 +296,9 @@ class _Machine:
 
     def name(self, module: object, name: object) -> None:
         if not (isinstance(module, str) and isinstance(name, str)):
-            raise Refused("it asks for something that has no name")
+            raise Refused("it imports something without a name")
         if Name(module, name) not in ALLOWED:
-            raise Refused(f"it asks for {module[:60]}.{name[:60]}")
+            raise Refused(f"it imports {module[:60]}.{name[:60]}")
         self.push(Name(module, name))
 
     def stack_name(self) -> None:
@@ -308,7 +308,7 @@ class _Machine:
     def reduce(self) -> None:
         arguments, name = self.pop(), self.pop()
         if not isinstance(name, Name) or type(arguments) is not tuple:
-            raise Refused("it calls something that is no name")
+            raise Refused("it calls something other than a name")
         self.push(CALLS[ALLOWED[name]](*arguments) if ALLOWED[name] in CALLS else refuse_call(name))
 
     def build(self) -> None:
@@ -319,24 +319,24 @@ class _Machine:
             target.order = state[1]
         elif isinstance(target, Array) and target.values is None and type(state) is tuple and len(state) == 5:
             _, shape, dtype, fortran, content = state
-            target.values = array_of(content, dtype, shape, "F" if fortran else "C")
+            target.values = build_array(content, dtype, shape, "F" if fortran else "C")
         else:
             raise Refused(f"it sets the state of a {type(target).__name__.strip('_')}")
 
 
-def _marked_dict(machine: _Machine) -> None:
+def _push_marked_dict(machine: _Unpickler) -> None:
     values = machine.pop_marked()
     machine.push({})
     machine.set_items(values)
 
 
-def _check_protocol(machine: _Machine) -> None:
+def _check_protocol(machine: _Unpickler) -> None:
     protocol = machine.number(1)
     if protocol > 5:
         raise Refused(f"it is of protocol {protocol}, which is newer than this reader")
 
 
-_STEPS: dict[int, Callable[[_Machine], Any]] = {
+_STEPS: dict[int, Callable[[_Unpickler], Any]] = {
     0x80: _check_protocol,
     0x95: lambda m: m.take(8),  # the length of a frame, for reading ahead
     ord("("): lambda m: m.push(MARK),
@@ -345,8 +345,8 @@ _STEPS: dict[int, Callable[[_Machine], Any]] = {
     ord("N"): lambda m: m.push(None),
     0x88: lambda m: m.push(True),
     0x89: lambda m: m.push(False),
-    ord("I"): _Machine.decimal,
-    ord("L"): _Machine.decimal,
+    ord("I"): _Unpickler.decimal,
+    ord("L"): _Unpickler.decimal,
     ord("J"): lambda m: m.push(int.from_bytes(m.take(4), "little", signed=True)),
     ord("K"): lambda m: m.push(m.number(1)),
     ord("M"): lambda m: m.push(m.number(2)),
@@ -366,11 +366,11 @@ _STEPS: dict[int, Callable[[_Machine], Any]] = {
     0x8E: lambda m: m.raw(8),
     0x96: lambda m: m.raw(8),
     ord("]"): lambda m: m.push([]),
-    ord("l"): lambda m: m.push(list(map(finished, m.pop_marked()))),
+    ord("l"): lambda m: m.push(list(map(finish_value, m.pop_marked()))),
     ord("a"): lambda m: m.append([m.pop()]),
     ord("e"): lambda m: m.append(m.pop_marked()),
     ord("}"): lambda m: m.push({}),
-    ord("d"): _marked_dict,
+    ord("d"): _push_marked_dict,
     ord("s"): lambda m: m.set_items([m.pop(), m.pop()][::-1]),
     ord("u"): lambda m: m.set_items(m.pop_marked()),
     0x8F: lambda m: m.push(set()),
@@ -388,7 +388,7 @@ _STEPS: dict[int, Callable[[_Machine], Any]] = {
     ord("h"): lambda m: m.recall(m.number(1)),
     ord("j"): lambda m: m.recall(m.number(4)),
     ord("c"): lambda m: m.name(m.line(), m.line()),
-    0x93: _Machine.stack_name,
-    ord("R"): _Machine.reduce,
-    ord("b"): _Machine.build,
+    0x93: _Unpickler.stack_name,
+    ord("R"): _Unpickler.reduce,
+    ord("b"): _Unpickler.build,
 }

@@ -1,4 +1,4 @@
-"""Detections in JSON, turned into columns as the parser meets them, so that no file becomes a million objects."""
+"""Columns of detections, filled while JSON is parsed, so that a large file does not become a million objects."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from jostle.core.types.predictions import Predictions
 from jostle.errors import DataError
-from jostle.io.files.text import RepeatedKey, TooMany
-from jostle.io.files.video_ids import normal_id
+from jostle.io.files.text import RepeatedKey, TooManyObjects
+from jostle.io.files.video_ids import normalize_id
 
 
 class _Row:
-    """Stands in the parsed document for a detection that went into the columns."""
+    """Placeholder in the parsed document for a detection that was moved to the columns."""
 
     def __repr__(self) -> str:
         return "a detection"
@@ -26,7 +26,7 @@ class _Row:
 ROW: Final = _Row()
 _NUMBERS = frozenset((int, float))
 _LABELS = frozenset((int, str))
-# Each object that is kept as one takes some four hundred bytes.
+# Each remaining object takes about 400 bytes.
 MAX_OTHERS = 4_000_000
 
 
@@ -36,14 +36,14 @@ class DetectionRows:
     Attributes:
         start: seconds, as the file has them.
         end: seconds.
-        score: any number; NaN and infinities too, for the reader to refuse with the place.
+        score: any number, also NaN and infinities, which the reader refuses with their location.
         code: an index into `labels`.
         labels: labels by index, text or whole numbers.
 
     >>> rows = DetectionRows()
-    >>> rows.take([("label", "Jump"), ("segment", [1.5, 2]), ("score", 0.9)])
+    >>> rows.collect([("label", "Jump"), ("segment", [1.5, 2]), ("score", 0.9)])
     a detection
-    >>> rows.take([("label", "Jump"), ("score", 0.9)])
+    >>> rows.collect([("label", "Jump"), ("score", 0.9)])
     {'label': 'Jump', 'score': 0.9}
     >>> len(rows), rows.end.tolist(), list(rows.labels)
     (1, [2.0], ['Jump'])
@@ -60,20 +60,20 @@ class DetectionRows:
     def __len__(self) -> int:
         return len(self.code)
 
-    def take(self, pairs: list[tuple[str, Any]]) -> Any:
-        """`ROW` for a well-formed detection, and any other object as it is."""
-        made = dict(pairs)
-        if len(made) < len(pairs):
+    def collect(self, pairs: list[tuple[str, Any]]) -> Any:
+        """Move a well-formed detection to the columns and return `ROW`; return any other object as it is."""
+        document = dict(pairs)
+        if len(document) < len(pairs):
             raise RepeatedKey
         try:
-            start, end = made["segment"]
-            score, label = made["score"], made["label"]
+            start, end = document["segment"]
+            score, label = document["score"], document["label"]
         except (KeyError, TypeError, ValueError):
             self._others += 1
             if self._others > MAX_OTHERS:
-                raise TooMany(MAX_OTHERS) from None
-            return made
-        # Types are compared exactly: true is no number, and 1.0 would share the place of 1 among the labels.
+                raise TooManyObjects(MAX_OTHERS) from None
+            return document
+        # Types are compared exactly: true is not a number, and 1.0 would have the same key as 1 among the labels.
         if (
             type(start) in _NUMBERS
             and type(end) in _NUMBERS
@@ -89,36 +89,36 @@ class DetectionRows:
             self.score.append(score)
             self.code.append(code)
             return ROW
-        return made
+        return document
 
 
-_SHOWN = 3
+_MAX_EXAMPLES = 3
 _MAX_DIGITS = 18
 _TYPES = {"video": np.int32, "start": np.float64, "end": np.float64, "label": np.int32, "score": np.float64}
 
 
-class Places:
-    """Indices of names in the order in which they first appear, ids in their normal form.
+class NameIndex:
+    """Indices of names in the order of their first appearance; ids are normalized.
 
-    >>> places = Places()
-    >>> places["b"], places["a"], places["b"], list(places.names)
+    >>> index = NameIndex()
+    >>> index["b"], index["a"], index["b"], list(index.names)
     (0, 1, 0, ['b', 'a'])
     """
 
     def __init__(self, *, ids: bool = False) -> None:
         self.names: dict[str, int] = {}
-        self._spelled: dict[str, int] = {}
+        self._by_spelling: dict[str, int] = {}
         self._ids = ids
 
-    def __getitem__(self, spelled: str) -> int:
-        known = self._spelled.get(spelled)
-        if known is None:
-            name = normal_id(spelled) if self._ids else spelled
-            known = self._spelled[spelled] = self.names.setdefault(name, len(self.names))
-        return known
+    def __getitem__(self, spelling: str) -> int:
+        index = self._by_spelling.get(spelling)
+        if index is None:
+            name = normalize_id(spelling) if self._ids else spelling
+            index = self._by_spelling[spelling] = self.names.setdefault(name, len(self.names))
+        return index
 
 
-def finished_predictions(
+def build_predictions(
     path: str | os.PathLike[str],
     *,
     videos: Sequence[str],
@@ -128,32 +128,34 @@ def finished_predictions(
     fix: bool,
     left_out: dict[str, int] | None = None,
 ) -> Predictions:
-    """Predictions of these columns.
+    """Check columns and build predictions from them.
 
     Args:
-        labels: what column `label` points into: names, or numbers, and not both.
+        labels: table of column `label`: names or numbers, not both.
         columns: `video`, `start`, `end`, `label`, `score`, as arrays or lists.
-        where: which detection a row is, as messages say it.
+        where: describes the detection in a row, for messages.
         fix: drop rows with a number that is not finite instead of refusing the file.
 
     Raises:
-        DataError: F40 with the count and the first places; F45 for labels of two kinds or without a name.
+        DataError: F40 with the count and the first rows; F45 for labels of two kinds or without a name.
     """
     left_out = dict(left_out or {})
-    made: dict[str, npt.NDArray[Any]] = {name: np.asarray(columns[name], dtype) for name, dtype in _TYPES.items()}
-    bad = ~(np.isfinite(made["start"]) & np.isfinite(made["end"]) & np.isfinite(made["score"]))
+    arrays: dict[str, npt.NDArray[Any]] = {name: np.asarray(columns[name], dtype) for name, dtype in _TYPES.items()}
+    bad = ~(np.isfinite(arrays["start"]) & np.isfinite(arrays["end"]) & np.isfinite(arrays["score"]))
     if bad.any():
         rows = np.flatnonzero(bad)
         if not fix:
-            examples = [f"{where(row)} {_spoilt(made, row)}" for row in rows[: _SHOWN + 1].tolist()]
-            more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
+            examples = [
+                f"{where(row)} {_describe_not_finite(arrays, row)}" for row in rows[: _MAX_EXAMPLES + 1].tolist()
+            ]
+            more = f" and {len(rows) - _MAX_EXAMPLES} more" if len(rows) > _MAX_EXAMPLES else ""
             raise DataError(
                 f"{path}: {len(rows)} of {len(bad)} detections hold a number that is not finite: "
-                f"{'; '.join(examples[:_SHOWN])}{more}; correct them, or let fix drop them",
+                f"{'; '.join(examples[:_MAX_EXAMPLES])}{more}; correct them, or drop them with fix",
                 fault="F40",
             )
         left_out["not finite, dropped"] = left_out.get("not finite, dropped", 0) + len(rows)
-        made = {name: values[~bad] for name, values in made.items()}
+        arrays = {name: values[~bad] for name, values in arrays.items()}
     numbers = [label for label in labels if isinstance(label, int)]
     if numbers and len(numbers) < len(labels):
         name = next(label for label in labels if isinstance(label, str))
@@ -164,18 +166,18 @@ def finished_predictions(
     blank = [label for label in labels if isinstance(label, str) and not label.strip()]
     negative = [number for number in numbers if number < 0]
     if blank or negative:
-        raise DataError(f"{path}: {(blank or negative)[0]!r} is no label; name the class", fault="F45")
+        raise DataError(f"{path}: {(blank or negative)[0]!r} is not a label; name the class", fault="F45")
     return Predictions(
         videos=tuple(videos),
         classes=tuple(map(str, labels)),
         numbered=bool(numbers),
         left_out=left_out,
-        **made,
+        **arrays,
     )
 
 
 def class_number(text: str) -> int | None:
-    """The class number a word holds, or None if it holds none, or one too long to be one.
+    """Parse a class number; None if the text is not one or too long.
 
     >>> class_number("7"), class_number("-7"), class_number("9" * 5000)
     (7, None, None)
@@ -184,7 +186,7 @@ def class_number(text: str) -> int | None:
 
 
 def numbers_or_names(labels: Sequence[str]) -> list[str | int]:
-    """Labels from a file without types: whole numbers if all of them are, otherwise names.
+    """Convert labels of a file without types: integers if all of them are, names otherwise.
 
     >>> numbers_or_names(["7", "12"]), numbers_or_names(["7", "Jump"]), numbers_or_names(["007"])
     ([7, 12], ['7', 'Jump'], ['007'])
@@ -194,6 +196,6 @@ def numbers_or_names(labels: Sequence[str]) -> list[str | int]:
     return list(labels)
 
 
-def _spoilt(columns: Mapping[str, npt.NDArray[Any]], row: int) -> str:
+def _describe_not_finite(columns: Mapping[str, npt.NDArray[Any]], row: int) -> str:
     values = {name: float(columns[name][row]) for name in ("start", "end", "score")}
     return "has " + ", ".join(f"{name} {value}" for name, value in values.items() if not np.isfinite(value))

@@ -1,7 +1,6 @@
-"""JSON of a run folder as frozen dataclasses: whatever does not have their shape is refused by its place in the file.
+"""Validated JSON records: dataclasses whose type hints are the schema.
 
-A record is written down once, as a dataclass; its type hints are all there is to say about what a file may hold. Keys
-that no record knows are let through, as a later version may write more.
+Errors name the place in the file. Unknown keys are ignored, because a later version may write more.
 """
 
 from __future__ import annotations
@@ -16,222 +15,233 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union
 
+from jostle.core.config import RENAMED_KEYS, current_key
 from jostle.errors import DataError
 from jostle.io.files.text import describe, read_json
 
 R = TypeVar("R")
-Fit = Callable[[Any], Any]
+Parser = Callable[[Any], Any]
 
-DEEPEST = 20  # of values that nothing is known of
-MOST = 2**63 - 1  # of whole numbers: what an array can hold
+MAX_DEPTH = 20  # of values without a schema
+MAX_INTEGER = 2**63 - 1  # what an array can hold
 
 
 @dataclass(frozen=True)
-class Within:
-    """The ends between which a number lies, both included."""
+class Bounds:
+    """Inclusive bounds of a number."""
 
-    least: float
-    most: float = math.inf
+    minimum: float
+    maximum: float = math.inf
 
 
-Count = Annotated[int, Within(0)]
-Share = Annotated[float, Within(0, 1)]
+Count = Annotated[int, Bounds(0)]
+Share = Annotated[float, Bounds(0, 1)]
 Interval = tuple[Share, Share]
 
 
-class Misfit(Exception):
-    """A value that does not have its shape. A record may raise it of itself when it is made."""
+class ValidationError(Exception):
+    """A value that does not match its schema; a record may raise it from `__post_init__`."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
         self._keys: list[str | int] = []
 
-    def under(self, key: str | int) -> Misfit:
-        """The same, seen from one level further out."""
+    def under(self, key: str | int) -> ValidationError:
+        """Prefix the error's path with a key, and return the error."""
         self._keys.insert(0, key)
         return self
 
     def __str__(self) -> str:
-        place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self._keys).lstrip(".")
-        return f"{place} {self.args[0]}".lstrip()
+        path = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in self._keys).lstrip(".")
+        return f"{path} {self.args[0]}".lstrip()
 
 
 def read_record(kind: type[R], path: Path, remedy: str) -> R:
-    """The record in a JSON file.
+    """Read a record from a JSON file.
 
     Args:
-        remedy: what to do where the file is missing or damaged.
+        remedy: what to do if the file is missing or damaged, for the message.
 
     Raises:
-        DataError: if the file cannot be read, is no JSON, or does not have the record's shape.
+        DataError: if the file cannot be read, is not JSON, or does not match the record's schema.
     """
     if not path.exists() and not path.is_symlink():
-        raise DataError(f"{path}: not there; {remedy}")
+        raise DataError(f"{path}: does not exist; {remedy}")
     try:
-        return fitted(kind, read_json(path))
-    except Misfit as misfit:
-        raise DataError(f"{path}: {misfit}; {remedy}", fault="F110") from None
+        return parse_record(kind, read_json(path))
+    except ValidationError as error:
+        raise DataError(f"{path}: {error}; {remedy}", fault="F110") from None
     except DataError as error:
         raise DataError(f"{error}; {remedy}", fault="F110") from None
 
 
-def fitted(kind: type[R], value: Any) -> R:
-    """A plain value in the shape of a record.
+def parse_record(kind: type[R], value: Any) -> R:
+    """Convert plain JSON values to a record.
 
     Raises:
-        Misfit: if it does not have it.
+        ValidationError: if the value does not match the record's schema.
     """
-    fit: Callable[[Any], R] = _fit_for(typing.cast(Any, kind))
-    return fit(value)
+    parse: Callable[[Any], R] = _parser_for(typing.cast(Any, kind))
+    return parse(value)
 
 
 @cache
-def _fit_for(hint: Any) -> Fit:
-    """What turns a plain value into one of a type; made once a type, as journals are long."""
+def _parser_for(hint: Any) -> Parser:
+    """Return the parser of a type; cached, because journals are long."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return partial(_between, _fit_for(inner[0]), inner[1])
+        return partial(_parse_bounded, _parser_for(inner[0]), inner[1])
     if origin is Literal:
-        return partial(_one_of, inner)
+        return partial(_parse_literal, inner)
     if origin in (Union, types.UnionType):
-        return partial(_any_of, tuple(_fit_for(choice) for choice in inner if choice is not type(None)))
+        return partial(_parse_union, tuple(_parser_for(choice) for choice in inner if choice is not type(None)))
     if origin is tuple:
         if inner[-1] is Ellipsis:
-            return partial(_each, _fit_for(inner[0]))
-        return partial(_row, tuple(map(_fit_for, inner)))
+            return partial(_parse_list, _parser_for(inner[0]))
+        return partial(_parse_tuple, tuple(map(_parser_for, inner)))
     if origin is dict:
-        return partial(_table, _number_in_words if inner[0] is int else _text, _fit_for(inner[1]))
+        return partial(_parse_dict, _parse_integer_key if inner[0] is int else _parse_text, _parser_for(inner[1]))
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         hints = typing.get_type_hints(hint, include_extras=True)
         fields = [field for field in dataclasses.fields(hint) if field.init]
-        wanted = {field.name for field in fields if field.default is dataclasses.MISSING}
-        return partial(_made, hint, {field.name: _fit_for(hints[field.name]) for field in fields}, wanted)
+        required = {field.name for field in fields if field.default is dataclasses.MISSING}
+        return partial(
+            _parse_dataclass, hint, {field.name: _parser_for(hints[field.name]) for field in fields}, required
+        )
     return _PLAIN[hint]
 
 
-def _made(kind: Callable[..., Any], fits: Mapping[str, Fit], wanted: set[str], value: Any) -> Any:
+def _parse_dataclass(kind: Callable[..., Any], parsers: Mapping[str, Parser], required: set[str], value: Any) -> Any:
     if not isinstance(value, dict):
-        raise _wrong(value, "an object")
+        raise _type_error(value, "an object")
+    if not RENAMED_KEYS.keys().isdisjoint(value):
+        value = {current_key(key, parsers): content for key, content in value.items()}
     values = {}
-    for name, fit in fits.items():
+    for name, parse in parsers.items():
         if name in value:
             try:
-                values[name] = fit(value[name])
-            except Misfit as misfit:
-                raise misfit.under(name) from None
-        elif name in wanted:
-            raise Misfit("is missing").under(name)
+                values[name] = parse(value[name])
+            except ValidationError as error:
+                raise error.under(name) from None
+        elif name in required:
+            raise ValidationError("is missing").under(name)
     return kind(**values)
 
 
-def _each(fit: Fit, value: Any) -> tuple[Any, ...]:
+def _parse_list(parse: Parser, value: Any) -> tuple[Any, ...]:
     if not isinstance(value, list | tuple):
-        raise _wrong(value, "a list")
-    made = []
-    for place, part in enumerate(value):
+        raise _type_error(value, "a list")
+    values = []
+    for index, part in enumerate(value):
         try:
-            made.append(fit(part))
-        except Misfit as misfit:
-            raise misfit.under(place) from None
-    return tuple(made)
+            values.append(parse(part))
+        except ValidationError as error:
+            raise error.under(index) from None
+    return tuple(values)
 
 
-def _row(fits: tuple[Fit, ...], value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple) or len(value) != len(fits):
-        raise _wrong(value, f"a list of {len(fits)}")
-    return tuple(fit(part) for fit, part in zip(fits, value, strict=True))
+def _parse_tuple(parsers: tuple[Parser, ...], value: Any) -> tuple[Any, ...]:
+    if not isinstance(value, list | tuple) or len(value) != len(parsers):
+        raise _type_error(value, f"a list of {len(parsers)}")
+    return tuple(parse(part) for parse, part in zip(parsers, value, strict=True))
 
 
-def _table(key: Fit, fit: Fit, value: Any) -> dict[Any, Any]:
+def _parse_dict(parse_key: Parser, parse: Parser, value: Any) -> dict[Any, Any]:
     if not isinstance(value, dict):
-        raise _wrong(value, "an object")
-    made = {}
+        raise _type_error(value, "an object")
+    values = {}
     for name, part in value.items():
         try:
-            made[key(name)] = fit(part)
-        except Misfit as misfit:
-            raise misfit.under(name) from None
-    return made
+            values[parse_key(name)] = parse(part)
+        except ValidationError as error:
+            raise error.under(name) from None
+    return values
 
 
-def _any_of(fits: tuple[Fit, ...], value: Any) -> Any:
-    """One of several types or null; the first that fits."""
+def _parse_union(parsers: tuple[Parser, ...], value: Any) -> Any:
+    """Parse null or one of several types; the first that matches."""
     if value is None:
         return None
-    for fit in fits[:-1]:
+    for parse in parsers[:-1]:
         try:
-            return fit(value)
-        except Misfit:
+            return parse(value)
+        except ValidationError:
             continue
-    return fits[-1](value)
+    return parsers[-1](value)
 
 
-def _one_of(choices: tuple[Any, ...], value: Any) -> Any:
+def _parse_literal(choices: tuple[Any, ...], value: Any) -> Any:
     if not isinstance(value, str | int) or isinstance(value, bool) or value not in choices:
-        raise _wrong(value, " or ".join(map(repr, choices)))
+        raise _type_error(value, " or ".join(map(repr, choices)))
     return value
 
 
-def _between(fit: Fit, ends: Within, value: Any) -> Any:
-    made = fit(value)
-    if not ends.least <= made <= ends.most:
-        most = "" if math.isinf(ends.most) else f" and at most {ends.most:g}"
-        raise _wrong(value, f"at least {ends.least:g}{most}")
-    return made
+def _parse_bounded(parse: Parser, bounds: Bounds, value: Any) -> Any:
+    number = parse(value)
+    if not bounds.minimum <= number <= bounds.maximum:
+        most = "" if math.isinf(bounds.maximum) else f" and at most {bounds.maximum:g}"
+        raise _type_error(value, f"at least {bounds.minimum:g}{most}")
+    return number
 
 
-def _text(value: Any) -> str:
+def _parse_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise _wrong(value, "text")
+        raise _type_error(value, "text")
     if not value.isascii():
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise Misfit("holds half a character") from None
+            raise ValidationError("holds an incomplete character") from None
     return value
 
 
-def _whole(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > MOST:
-        raise _wrong(value, f"a whole number of at most {MOST}")
+def _parse_integer(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > MAX_INTEGER:
+        raise _type_error(value, f"a whole number of at most {MAX_INTEGER}")
     return value
 
 
-def _number_in_words(value: Any) -> int:
-    """The key of an object, which JSON has as text."""
+def _parse_integer_key(value: Any) -> int:
+    """Parse the key of an object, which is text in JSON, as an integer."""
     try:
-        return _whole(int(value))
+        return _parse_integer(int(value))
     except ValueError:
-        raise Misfit("is no whole number") from None
+        raise ValidationError("is not a whole number") from None
 
 
-def _number(value: Any) -> float:
+def _parse_number(value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise _wrong(value, "a number")
+        raise _type_error(value, "a number")
     return float(value)
 
 
-def _yes_or_no(value: Any) -> bool:
+def _parse_boolean(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise _wrong(value, "true or false")
+        raise _type_error(value, "true or false")
     return value
 
 
-def _anything(value: Any, depth: int = 0) -> Any:
-    """A value that is only shown; one without end could not even be shown."""
-    if depth > DEEPEST:
-        raise Misfit("is nested too deeply")
+def _parse_any(value: Any, depth: int = 0) -> Any:
+    """Check the depth and text of a value without a schema."""
+    if depth > MAX_DEPTH:
+        raise ValidationError("is nested too deeply")
     if isinstance(value, str):
-        return _text(value)
+        return _parse_text(value)
     for part in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
-        _anything(part, depth + 1)
+        _parse_any(part, depth + 1)
     for key in value if isinstance(value, dict) else ():
-        _text(key)
+        _parse_text(key)
     return value
 
 
-_PLAIN: dict[Any, Fit] = {str: _text, int: _whole, float: _number, bool: _yes_or_no, Any: _anything}
+_PLAIN: dict[Any, Parser] = {
+    str: _parse_text,
+    int: _parse_integer,
+    float: _parse_number,
+    bool: _parse_boolean,
+    Any: _parse_any,
+}
 
 
-def _wrong(value: Any, wanted: str) -> Misfit:
-    return Misfit(f"is {describe(value)}, not {wanted}")
+def _type_error(value: Any, expected: str) -> ValidationError:
+    return ValidationError(f"is {describe(value)}, not {expected}")

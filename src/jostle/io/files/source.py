@@ -1,4 +1,4 @@
-"""A file of annotations or predictions on its way in: looked at by content, parsed once."""
+"""An annotation or prediction file being read: recognised by content, and parsed once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from jostle.errors import DataError
 from jostle.io.files.prediction_table import DetectionRows
 from jostle.io.files.text import parse_json, read_bytes, read_head, read_text
 
-# Twenty million detections; they are read into columns, so the text itself is most of what memory has to hold.
+# Twenty million detections; they are read into columns, so the text takes most of the memory.
 MAX_BYTES = 2 << 30
 
 _SPACE = b" \t\r\n\xef\xbb\xbf"
-# Pickles of Python 2 have no mark of their own: a dict, a list, or the import of a name.
+# Pickles of Python 2 have no magic bytes: they begin with a dict, a list, or the import of a name.
 _OLD_PICKLE = re.compile(rb"\(d|\(l|\}q|\]q|c[\w.]+\n[\w.]+\n")
 _PICKLE_SUFFIXES = frozenset((".pkl", ".pickle"))
 
@@ -26,7 +26,7 @@ class Source:
     """A file, plain or gzipped, or a folder of text files.
 
     Attributes:
-        path: as the caller gave it.
+        path: of the file or folder.
         is_folder: whether it is a folder.
     """
 
@@ -34,34 +34,34 @@ class Source:
         self.path = Path(path)
         try:
             self.is_folder = self.path.is_dir()
-        except ValueError:  # a NUL in the path; reading says so
+        except ValueError:  # a NUL in the path; reading reports it
             self.is_folder = False
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes, unpacked; none of a folder."""
+        """The first bytes, unpacked; empty for a folder."""
         return b"" if self.is_folder else read_head(self.path)
 
     @property
     def is_json(self) -> bool:
-        """Whether it begins like JSON; an empty file counts, so that it is refused as broken."""
+        """Whether the file begins like JSON; an empty file counts, so that it is refused as broken."""
         return not self.is_folder and self.head.lstrip(_SPACE)[:1] in (b"{", b"[", b"")
 
     @property
     def is_pickle(self) -> bool:
-        """Whether it begins like a pickle, or is named like one and begins like nothing else."""
+        """Whether the file begins like a pickle, or is named like one and begins like nothing else."""
         if self.head[:1] == b"\x80" or _OLD_PICKLE.match(self.head):
             return True
         return not self.is_json and bool(_PICKLE_SUFFIXES & {suffix.lower() for suffix in self.path.suffixes[-2:]})
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a file of lines."""
+        """Whether the file consists of lines of text."""
         return not (self.is_folder or self.is_json or self.is_pickle)
 
     @cached_property
     def content(self) -> bytearray:
-        """All bytes, unpacked."""
+        """All bytes of the file, unpacked."""
         return read_bytes(self.path, max_bytes=MAX_BYTES)
 
     @cached_property
@@ -77,7 +77,7 @@ class Source:
 
     @cached_property
     def header(self) -> tuple[str, ...]:
-        """The columns that the first line of a text file names, in lower case; none if it names none."""
+        """Lower-case column names in the first line of a text file."""
         if not self.is_text:
             return ()
         first = re.split(r"[\r\n]", self.head.decode("utf-8", "replace").removeprefix("\ufeff"), maxsplit=1)[0]
@@ -85,7 +85,7 @@ class Source:
 
     @cached_property
     def words(self) -> list[str]:
-        """The words of the first line of a text file that holds any."""
+        """Words of the first non-empty line of a text file."""
         if not self.is_text:
             return []
         return next(
@@ -94,24 +94,24 @@ class Source:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The JSON object, in which detections have become the columns of `rows`."""
+        """The JSON object, with detections moved to the columns of `rows`."""
         self.rows = DetectionRows()
         text = read_text(self.path, max_bytes=MAX_BYTES)
-        return parse_json(text, self.path, each_object=self.rows.take, constants=float)
+        return parse_json(text, self.path, each_object=self.rows.collect, constants=float)
 
     @cached_property
     def plain_document(self) -> dict[str, Any]:
-        """The JSON object, all of it, with no detection taken out."""
+        """The complete JSON object, with its detections."""
         document = self.document
         return document if not len(self.rows) else parse_json(read_text(self.path), self.path, constants=float)
 
     @property
     def is_cut(self) -> bool:
-        """Whether the last line has no end, as a killed writer leaves it."""
+        """Whether the last line is not terminated, as after a killed writer."""
         return not self.text.endswith("\n")
 
     def cut_line(self) -> DataError:
-        """The error for a last line without an end."""
+        """Return the error for an unterminated last line."""
         last = self.text.rpartition("\n")[2]
         return DataError(
             f"{self.path}: the last line, {self.text.count(chr(10)) + 1}, has no line end and may be cut off: "

@@ -1,4 +1,4 @@
-"""Tables and lists in text files: fields by column, numbers as written, and the line of whatever is wrong."""
+"""Reading and writing of CSV tables, with errors that name the line."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from collections.abc import Iterable, Iterator, Sequence
 from jostle.errors import DataError
 from jostle.io.files.source import Source
 
-# Nothing but plain decimal numbers: float() would also take 1_000, surrounding spaces and digits of other scripts.
+# Plain decimal numbers only: float() would also accept 1_000, surrounding spaces and digits of other scripts.
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
-def number_in(text: str) -> float | str:
-    """The number a field holds, NaN and infinities among them, or the field itself if it holds none.
+def parse_number(text: str) -> float | str:
+    """Parse a decimal number, NaN or infinity; return the text itself if it is none.
 
-    >>> number_in(" 1.50"), number_in("-inf"), number_in("1,5"), number_in("1_0")
+    >>> parse_number(" 1.50"), parse_number("-inf"), parse_number("1,5"), parse_number("1_0")
     (1.5, -inf, '1,5', '1_0')
     """
     field = text.strip()
     return float(field) if _NUMBER.fullmatch(field) or _NOT_FINITE.fullmatch(field) else text
 
 
-def needed_number(source: Source, line: int, name: str, text: str) -> float:
-    """The number in a field, or an error that names its line."""
+def require_number(source: Source, line: int, name: str, text: str) -> float:
+    """Parse a number, or raise a DataError that names its line."""
     if _NUMBER.fullmatch(text):
         return float(text)
-    value = number_in(text)
+    value = parse_number(text)
     if isinstance(value, float):
         return value
     comma = "; write a decimal point, not a comma" if re.fullmatch(r"\s*-?\d+,\d+\s*", text) else "; correct it"
     raise DataError(f"{source.path}: line {line}: {name} is {text[:40]!r}, not a number{comma}", fault="F41")
 
 
-def csv_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file after its header, each with the number of its last line; blank lines are left out.
+def read_csv_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a CSV file after its header, with line numbers; blank lines are skipped.
 
     Raises:
-        DataError: F39 if a row has not as many fields as the header.
+        DataError: F39 if a row has another number of fields than the header.
     """
     reader = csv.reader(io.StringIO(source.text, newline="\n"), strict=True)
     try:
@@ -62,8 +62,8 @@ def csv_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
         ) from None
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
-    """Pieces of a CSV file: quoted where needed, floats at full precision, a line feed at every line's end."""
+def format_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Yield pieces of a CSV file, with floats at full precision."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(header)

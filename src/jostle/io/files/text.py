@@ -1,4 +1,4 @@
-"""Text and JSON files from anywhere, read as UTF-8 whatever the locale says, or refused with the place."""
+"""Reading of untrusted text and JSON files as UTF-8, with errors that name the place."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jostle.errors import DataError
-from jostle.io.files.json_location import find_repeated_key, find_word, place_at
-from jostle.io.files.video_ids import listing
+from jostle.io.files.json_location import find_repeated_key, find_word, locate
+from jostle.io.files.video_ids import join_names
 
-# Parsed JSON takes about ten times the room of its text.
+# Parsed JSON takes about ten times the memory of its text.
 MAX_BYTES = 512 << 20
-# Two gigabytes of brackets and commas are another matter than two gigabytes of text: each may become a value.
+# A file of brackets and commas takes far more memory than one of text: each may become a value.
 MAX_VALUES = 100_000_000
-# Shorter whole numbers all have a float; the parser's own limit, 4300, can be switched off from outside.
+# All shorter integers fit a float; Python's own limit of 4300 digits can be switched off from outside.
 MAX_DIGITS = 300
 
-# What is gzipped may unpack to this many times its size: text seldom comes to ten, and zeros to a thousand.
+# Of an unpacked gzip file to its size: text seldom reaches ten, and zeros a thousand.
 MAX_RATIO = 100
-_UNPACKED_ANYWAY = 64 << 20
+_MIN_UNPACKED_LIMIT = 64 << 20
 _READ_BYTES = 1 << 20
 _GZIP = b"\x1f\x8b"
 _BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
@@ -48,28 +48,28 @@ _CONSTANT = re.compile(r"-?Infinity|NaN")
 _LONG_INTEGER = re.compile(rf"-?\d{{{MAX_DIGITS + 1},}}")
 
 
-class _Found(Exception):
-    """Stops the parser, which cannot say where it is, so that the place can be looked up."""
+class _ParserStop(Exception):
+    """Base class of exceptions that stop the JSON parser; the location is determined afterwards."""
 
 
-class RepeatedKey(_Found):
-    """One object holds one key twice; a hook for objects raises it, and the reader looks up where."""
+class RepeatedKey(_ParserStop):
+    """An object that holds a key twice; raised by object hooks."""
 
 
-class TooMany(_Found):
-    """More objects than memory should hold; a hook for objects raises it with their number."""
+class TooManyObjects(_ParserStop):
+    """More objects than memory should hold; raised by object hooks with the limit."""
 
 
-class _Constant(_Found):
+class _Constant(_ParserStop):
     pass
 
 
-class _LongInteger(_Found):
+class _LongInteger(_ParserStop):
     pass
 
 
 def read_text(path: str | Path, *, max_bytes: int = MAX_BYTES) -> str:
-    r"""The text of a UTF-8 file, plain or gzipped, without byte order mark and with `\n` at every line's end.
+    r"""Read a UTF-8 file, plain or gzipped, without byte order mark and with `\n` at every line's end.
 
     Raises:
         DataError: if the file cannot be read, is larger than `max_bytes` (unpacked), or is not UTF-8.
@@ -82,15 +82,15 @@ def read_text(path: str | Path, *, max_bytes: int = MAX_BYTES) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        _refuse_encoding(file, data, error.start, _encoding_of(data, error))
+        _refuse_encoding(file, data, error.start, _guess_encoding(data, error))
     nul = data.find(b"\0")
     if nul >= 0:
-        _refuse_encoding(file, data, nul, _format_with_nul(data))
+        _refuse_encoding(file, data, nul, _guess_format_with_nul(data))
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def read_json(path: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]:
-    """The object in a JSON file, plain or gzipped, with nothing guessed and nothing overwritten.
+    """Read the object in a JSON file, plain or gzipped.
 
     Raises:
         DataError: if the text is broken, holds a key twice in one object, NaN or Infinity, a number of more
@@ -101,23 +101,23 @@ def read_json(path: str | Path, *, max_bytes: int = MAX_BYTES) -> dict[str, Any]
 
 
 def read_json_list(path: str | Path, *, max_bytes: int = MAX_BYTES) -> list[Any]:
-    """The list in a JSON file, under the same conditions.
+    """Read the list in a JSON file, under the conditions of `read_json`.
 
     Raises:
         DataError: as `read_json`, and if it holds anything but a list.
     """
-    value = _parsed(read_text(path, max_bytes=max_bytes), path, unique_keys, None)
+    value = _parse(read_text(path, max_bytes=max_bytes), path, unique_keys, None)
     if not isinstance(value, list):
         raise DataError(f"{path}: holds {describe(value)} at the top; a list [...] is needed", fault="F28")
     return value
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object as the parser met it; raises `RepeatedKey` where it holds a key twice."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    """Convert the pairs of an object to a dictionary; raises `RepeatedKey` if a key appears twice."""
+    result = dict(pairs)
+    if len(result) < len(pairs):
         raise RepeatedKey
-    return made
+    return result
 
 
 def parse_json(
@@ -127,19 +127,19 @@ def parse_json(
     each_object: Callable[[list[tuple[str, Any]]], Any] = unique_keys,
     constants: Callable[[str], Any] | None = None,
 ) -> dict[str, Any]:
-    """The object in a JSON text that came from `path`; see `read_json`.
+    """Parse the object in a JSON text that was read from `path`; see `read_json`.
 
     Args:
-        each_object: what to make of each object, given its pairs as soon as it ends.
-        constants: what to make of the words NaN and Infinity, which are refused if this is not given.
+        each_object: converts each object, given its pairs.
+        constants: converts the words NaN and Infinity, which are refused by default.
     """
-    value = _parsed(text, path, each_object, constants)
+    value = _parse(text, path, each_object, constants)
     if not isinstance(value, dict):
         raise DataError(f"{path}: holds {describe(value)} at the top; an object {{...}} is needed", fault="F28")
     return value
 
 
-def _parsed(
+def _parse(
     text: str,
     path: str | Path,
     each_object: Callable[[list[tuple[str, Any]]], Any],
@@ -151,35 +151,35 @@ def _parsed(
         raise DataError(f"{path}: holds more than {MAX_VALUES} values; split the file", fault="F38")
     try:
         return json.loads(
-            text, object_pairs_hook=each_object, parse_constant=constants or _constant, parse_int=_integer
+            text, object_pairs_hook=each_object, parse_constant=constants or _refuse_constant, parse_int=_parse_integer
         )
     except json.JSONDecodeError as error:
-        cut = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
-        advice = "the file looks cut off, fetch it again" if cut else "correct it there, or fetch the file again"
-        place = place_at(text, error.pos)
-        raise DataError(f"{path}: broken JSON at {place}: {error.msg}; {advice}", fault="F27") from None
+        truncated = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated")
+        advice = "the file looks cut off, fetch it again" if truncated else "correct it there, or fetch the file again"
+        location = locate(text, error.pos)
+        raise DataError(f"{path}: broken JSON at {location}: {error.msg}; {advice}", fault="F27") from None
     except RepeatedKey:
         key, first, second = find_repeated_key(text)
         raise DataError(
-            f"{path}: the key {key!r} appears twice in {place_at(text, second).path or 'the top object'}, "
-            f"in line {place_at(text, first).line} and line {place_at(text, second).line}; keep one of them",
+            f"{path}: the key {key!r} appears twice in {locate(text, second).path or 'the top object'}, "
+            f"in line {locate(text, first).line} and line {locate(text, second).line}; keep one of them",
             fault="F33",
         ) from None
-    except _Constant as found:
-        place = place_at(text, find_word(text, _CONSTANT))
+    except _Constant as error:
+        location = locate(text, find_word(text, _CONSTANT))
         raise DataError(
-            f"{path}: {found} is not a finite number, at {place}; correct or remove the entry",
+            f"{path}: {error} is not a finite number, at {location}; correct or remove the entry",
             fault="F30",
         ) from None
     except _LongInteger:
-        place = place_at(text, find_word(text, _LONG_INTEGER))
+        location = locate(text, find_word(text, _LONG_INTEGER))
         raise DataError(
-            f"{path}: a number of more than {MAX_DIGITS} digits at {place}; no time or count is that long",
+            f"{path}: a number of more than {MAX_DIGITS} digits at {location}; no time or count is that long",
             fault="F38",
         ) from None
-    except TooMany as found:
+    except TooManyObjects as error:
         raise DataError(
-            f"{path}: holds more than {found} objects besides detections; split the file", fault="F38"
+            f"{path}: holds more than {error} objects besides detections; split the file", fault="F38"
         ) from None
     except RecursionError:
         raise DataError(
@@ -189,13 +189,13 @@ def _parsed(
 
 
 def describe(value: object) -> str:
-    """A JSON value as messages name it.
+    """Describe a JSON value for a message.
 
     >>> describe([1, 2]), describe(None), describe("x")
     ('a list of 2', 'null', "the text 'x'")
     """
     if isinstance(value, dict):
-        return f"an object with keys {listing(map(repr, value), limit=5)}" if value else "an empty object"
+        return f"an object with keys {join_names(map(repr, value), limit=5)}" if value else "an empty object"
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, str):
@@ -204,15 +204,15 @@ def describe(value: object) -> str:
 
 
 def read_bytes(path: str | Path, *, max_bytes: int = MAX_BYTES) -> bytearray:
-    """The content of a regular file, unpacked if it is gzipped.
+    """Read a regular file, unpacked if it is gzipped.
 
     Raises:
-        DataError: if it cannot be read, or is larger than `max_bytes`; of what is gzipped, than `MAX_RATIO` times
-            its size, once that is more than a short file could come to.
+        DataError: if it cannot be read, or is larger than `max_bytes`; a large gzip file also if it unpacks to more
+            than `MAX_RATIO` times its size.
     """
-    with _unpacked(Path(path)) as file:
+    with _open_unpacked(Path(path)) as file:
         if isinstance(file, gzip.GzipFile):
-            max_bytes = min(max_bytes, max(_UNPACKED_ANYWAY, MAX_RATIO * Path(path).stat().st_size))
+            max_bytes = min(max_bytes, max(_MIN_UNPACKED_LIMIT, MAX_RATIO * Path(path).stat().st_size))
         data = _read_upto(file, max_bytes)
     if len(data) > max_bytes:
         raise DataError(
@@ -223,17 +223,17 @@ def read_bytes(path: str | Path, *, max_bytes: int = MAX_BYTES) -> bytearray:
 
 
 def read_head(path: str | Path, size: int = 1 << 16) -> bytes:
-    """The first `size` bytes of a file, unpacked if it is gzipped: enough to tell what it is."""
-    with _unpacked(Path(path)) as file:
+    """Read the first `size` bytes of a file, unpacked if it is gzipped, to recognise its format."""
+    with _open_unpacked(Path(path)) as file:
         return file.read(size)
 
 
 @contextlib.contextmanager
-def _unpacked(file: Path) -> Iterator[io.BufferedIOBase]:
+def _open_unpacked(file: Path) -> Iterator[io.BufferedIOBase]:
     try:
-        facts = file.stat()
-        if not stat.S_ISREG(facts.st_mode):  # a pipe would block, a device might never end
-            raise DataError(f"{file}: not a regular file; give a file of text", fault="F18")
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe would block, a device might never end
+            raise DataError(f"{file}: not a regular file; give a text file", fault="F18")
         with file.open("rb") as plain:
             zipped = plain.read(2) == _GZIP
             plain.seek(0)
@@ -250,27 +250,27 @@ def _unpacked(file: Path) -> Iterator[io.BufferedIOBase]:
 
 
 def _read_upto(file: io.BufferedIOBase, max_bytes: int) -> bytearray:
-    """The content, or somewhat more than `max_bytes` of it: a small file can unpack to any size."""
+    """Read a file, or slightly more than `max_bytes` of it: a small file can unpack to any size."""
     data = bytearray()
     while len(data) <= max_bytes and (block := file.read(_READ_BYTES)):
         data += block
     return data
 
 
-def _encoding_of(data: bytearray, error: UnicodeDecodeError) -> str:
+def _guess_encoding(data: bytearray, error: UnicodeDecodeError) -> str:
     for magic, name in _OTHER_FORMATS:
         if data.startswith(magic):
             return name
     if b"\0" in data:
-        return _format_with_nul(data)
+        return _guess_format_with_nul(data)
     if error.reason == "unexpected end of data":
         return "UTF-8 that was cut off in the middle of a character"
     high = {byte for byte in data[error.start : error.start + 4096] if byte >= 0x80}
     return "Windows-1252 or another 8-bit encoding" if min(high) < 0xA0 else "Latin-1 or another 8-bit encoding"
 
 
-def _format_with_nul(data: bytearray) -> str:
-    """UTF-16 has a NUL in every other byte wherever it is ASCII; anything else with NULs is not text."""
+def _guess_format_with_nul(data: bytearray) -> str:
+    """Guess the encoding of data with NULs: UTF-16 has one in every other byte where it is ASCII."""
     head = data[:4096]
     even, odd = head[0::2].count(0), head[1::2].count(0)
     if odd > len(head) // 4 and not even:
@@ -289,11 +289,11 @@ def _refuse_encoding(file: Path, data: bytearray, offset: int, looks_like: str) 
     )
 
 
-def _constant(word: str) -> NoReturn:
+def _refuse_constant(word: str) -> NoReturn:
     raise _Constant(word)
 
 
-def _integer(digits: str) -> int:
+def _parse_integer(digits: str) -> int:
     if len(digits.lstrip("-")) > MAX_DIGITS:
         raise _LongInteger
     return int(digits)

@@ -1,4 +1,4 @@
-"""Ground truths that go by one name and are not one: told apart by their videos, instances and classes."""
+"""Ground truth in the making: rows of a file are checked and collected, and known variants recognised."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import numpy as np
 from jostle.core.types.truth import CHARACTERISTICS, Spans, Truth
 from jostle.errors import DataError
 from jostle.io.files.text import describe
-from jostle.io.files.video_ids import normal_id, shown
+from jostle.io.files.video_ids import normalize_id, quote_name
 
-# (videos, instances, classes); THUMOS14's 26 instances after their video's end make most of the difference.
+# (videos, instances, classes); most variants of THUMOS14 differ by 26 instances after the end of their video.
 _VARIANTS = {
     (213, 3358, 20): "THUMOS14 test, official: 213 videos, 3358 instances",
     (212, 3358, 20): "THUMOS14 test, 212 videos, 3358 instances (26 after the end of their video)",
@@ -32,7 +32,7 @@ _ACTIVITYNET_AVAILABLE = (4728, 200)
 
 
 def variant_of(truth: Truth) -> str | None:
-    """The known variant of THUMOS14 or ActivityNet that `truth` is, by its numbers, or None.
+    """Return the known variant of THUMOS14 or ActivityNet that `truth` is, by its counts, or None.
 
     >>> variant_of(Truth(("a",), ("Jump",), [0], [1.0], [2.0], [0])) is None
     True
@@ -43,19 +43,19 @@ def variant_of(truth: Truth) -> str | None:
     return _VARIANTS.get((videos, instances, classes))
 
 
-# Digits are bounded because a fraction would spell out every one of those that an exponent stands for.
+# Without exponents, which a fraction would expand to any number of digits.
 _NUMBER_TEXT = re.compile(r"\s*\d{1,12}(\.\d{1,12}|/\d{1,12})?\s*")
 _NO_SEGMENT = "not a segment, dropped"
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a reader of ground truth is asked for.
+class TruthOptions:
+    """Options for reading ground truth.
 
     Attributes:
         subset: only videos of this subset, whatever the case of its letters.
         fix: drop or clip what cannot be used, and count it, instead of refusing the file.
-        only: the one video whose instances are looked at; the others are listed without theirs, and not checked.
+        only: the one video whose instances are read; others are listed without instances, and not checked.
     """
 
     subset: str | None = None
@@ -65,7 +65,7 @@ class Wanted:
 
 @dataclass
 class _Video:
-    place: int
+    index: int
     subset: str
     duration: float
     fps: float
@@ -73,14 +73,14 @@ class _Video:
 
 @dataclass
 class TruthTable:
-    """Rows of ground truth from one file, in its order."""
+    """Collects rows of ground truth from one file, in its order."""
 
     path: str | os.PathLike[str]
-    wanted: Wanted
+    options: TruthOptions
     videos: dict[str, _Video] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._spelled: dict[str, str] = {}
+        self._original_ids: dict[str, str] = {}
         self._rows: list[tuple[int, float, float, int]] = []
         self._classes: dict[str, int] = {}
         self._ids: dict[str, int] = {}
@@ -92,40 +92,40 @@ class TruthTable:
         self._left_out: Counter[str] = Counter()
 
     def open_video(self, spelled: str, *, subset: object = "", duration: object = None, fps: object = None) -> str:
-        """The normal id of a video that the file lists once.
+        """Add a video that the file lists once, and return its normal id.
 
         Raises:
             DataError: if it is listed already, in whatever Unicode form.
         """
-        video_id = normal_id(spelled)
+        video_id = normalize_id(spelled)
         if video_id in self.videos:
             raise DataError(
-                f"{self.path}: the ids {self._spelled[video_id]!a} and {spelled!a} are one id in two Unicode forms; "
-                "keep one of them",
+                f"{self.path}: the ids {self._original_ids[video_id]!a} and {spelled!a} are one id in two Unicode "
+                "forms; keep one of them",
                 fault="F22",
             )
         return self.row_video(spelled, subset=subset, duration=duration, fps=fps)
 
     def row_video(self, spelled: str, *, subset: object = "", duration: object = None, fps: object = None) -> str:
-        """The normal id of a video that rows name again and again; what the first row says of it counts."""
-        video_id = normal_id(spelled)
+        """Return the normal id of a row's video; the attributes in its first row count."""
+        video_id = normalize_id(spelled)
         if video_id not in self.videos:
             name = subset if isinstance(subset, str) else ""
-            checked = self._keeps(video_id, name)
-            self._spelled[video_id] = spelled
+            checked = self._is_selected(video_id, name)
+            self._original_ids[video_id] = spelled
             self.videos[video_id] = _Video(
-                place=len(self.videos),
+                index=len(self.videos),
                 subset=name,
-                duration=self._positive(video_id, "duration", duration, "seconds") if checked else math.nan,
-                fps=self._positive(video_id, "fps", fps, "frames per second") if checked else math.nan,
+                duration=self._parse_positive(video_id, "duration", duration, "seconds") if checked else math.nan,
+                fps=self._parse_positive(video_id, "fps", fps, "frames per second") if checked else math.nan,
             )
         return video_id
 
-    def _keeps(self, video_id: str, subset: str) -> bool:
-        wanted = self.wanted
-        if wanted.only is not None and video_id != wanted.only:
+    def _is_selected(self, video_id: str, subset: str) -> bool:
+        options = self.options
+        if options.only is not None and video_id != options.only:
             return False
-        return wanted.subset is None or subset.casefold() == wanted.subset.casefold()
+        return options.subset is None or subset.casefold() == options.subset.casefold()
 
     def add(
         self,
@@ -137,72 +137,73 @@ class TruthTable:
         label_id: object = None,
         facts: Mapping[str, object] | None = None,
     ) -> None:
-        """Take one instance.
+        """Add an annotated instance to the table.
 
         Args:
             label: its class; anything but text is refused.
             segment: [start, end] in seconds, as the file has it.
-            where: which instance it is, as messages say it, such as `annotation 3`.
+            where: name of the instance for messages, such as `annotation 3`.
             label_id: the file's own number of the class.
-            facts: its characteristics, by DETAD's names.
+            facts: its characteristics by DETAD's names.
         """
         video = self.videos[video_id]
         self._instances[video.subset] += 1
-        if not self._keeps(video_id, video.subset):
+        if not self._is_selected(video_id, video.subset):
             return
         if not (isinstance(label, str) and label.strip()):
             self._refuse(video_id, f"the label of {where} is {describe(label)}, not a class name", "no class, dropped")
             return
-        times = self._times(video_id, segment, where)
+        times = self._parse_segment(video_id, segment, where)
         if times is None:
             return
         row = len(self._rows)
-        self._rows.append((video.place, *times, self._classes.setdefault(label, len(self._classes))))
+        self._rows.append((video.index, *times, self._classes.setdefault(label, len(self._classes))))
         if label_id is not None:
-            self._number(video_id, label, label_id, where)
+            self._set_label_id(video_id, label, label_id, where)
         if facts:
-            self._characterise(video_id, row, facts, where)
+            self._add_characteristics(video_id, row, facts, where)
 
     def add_ambiguous(self, video_id: str, segment: object, *, where: str) -> None:
-        """Take one stretch in which a detection is neither right nor wrong."""
+        """Add a span in which a detection is neither right nor wrong."""
         video = self.videos[video_id]
-        if self._keeps(video_id, video.subset):
-            times = self._times(video_id, segment, where)
+        if self._is_selected(video_id, video.subset):
+            times = self._parse_segment(video_id, segment, where)
             if times is not None:
-                self._spans.append((video.place, *times))
+                self._spans.append((video.index, *times))
 
     def set_label_ids(self, ids: Mapping[str, int]) -> None:
-        """Take the numbers of all classes from a list of them."""
+        """Set the numbers of all classes from a list."""
         for label, number in ids.items():
-            self._number("", label, number, "the list of classes")
+            self._set_label_id("", label, number, "the list of classes")
 
     def refuse(self, video_id: str, message: str, *, fault: str = "F30", dropped: str = _NO_SEGMENT) -> None:
-        """Raise about an entry that is no instance at all, or with `fix` count it."""
-        if self._keeps(video_id, self.videos[video_id].subset):
+        """Raise a DataError about an entry that is not an instance, or with `fix` count it."""
+        if self._is_selected(video_id, self.videos[video_id].subset):
             self._refuse(video_id, message, dropped, fault)
 
     def finish(self) -> Truth:
-        """The ground truth of what was asked for."""
-        wanted = self.wanted.subset
-        if wanted is not None:
-            check_subset(self.path, Counter(v.subset for v in self.videos.values()), wanted)
-        kept = [name for name, video in self.videos.items() if self.wanted.only or self._keeps(name, video.subset)]
-        if not self._rows and self.wanted.only is None:
-            self._refuse_empty(len(kept))
-        place = np.full(len(self.videos), -1, np.int32)
-        place[[self.videos[name].place for name in kept]] = np.arange(len(kept))
+        """Return the collected ground truth."""
+        if self.options.subset is not None:
+            check_subset(self.path, Counter(v.subset for v in self.videos.values()), self.options.subset)
+        names = [
+            name for name, video in self.videos.items() if self.options.only or self._is_selected(name, video.subset)
+        ]
+        if not self._rows and self.options.only is None:
+            self._refuse_empty(len(names))
+        index = np.full(len(self.videos), -1, np.int32)
+        index[[self.videos[name].index for name in names]] = np.arange(len(names))
         columns = np.array(self._rows, np.float64).reshape(-1, 4)
         spans = np.array(self._spans, np.float64).reshape(-1, 3)
         return Truth(
-            videos=tuple(kept),
+            videos=tuple(names),
             classes=tuple(self._classes),
-            video=place[columns[:, 0].astype(np.int32)],
+            video=index[columns[:, 0].astype(np.int32)],
             start=columns[:, 1].copy(),
             end=columns[:, 2].copy(),
             label=columns[:, 3].astype(np.int32),
-            subsets=tuple(self.videos[name].subset for name in kept),
-            duration=np.array([self.videos[name].duration for name in kept]),
-            fps=np.array([self.videos[name].fps for name in kept]),
+            subsets=tuple(self.videos[name].subset for name in names),
+            duration=np.array([self.videos[name].duration for name in names]),
+            fps=np.array([self.videos[name].fps for name in names]),
             label_ids=self._label_ids(),
             characteristics={
                 name: np.array([values.get(row, math.nan) for row in range(len(columns))])
@@ -214,24 +215,23 @@ class TruthTable:
             )
             if self._annotators
             else None,
-            ambiguous=Spans(place[spans[:, 0].astype(np.int32)], spans[:, 1].copy(), spans[:, 2].copy()),
+            ambiguous=Spans(index[spans[:, 0].astype(np.int32)], spans[:, 1].copy(), spans[:, 2].copy()),
             left_out=dict(self._left_out),
         )
 
     def _refuse(self, video_id: str, message: str, dropped: str, fault: str = "F30") -> None:
-        if not self.wanted.fix:
-            raise DataError(f"{self.path}: video {shown(video_id)}: {message}", fault=fault)
+        if not self.options.fix:
+            raise DataError(f"{self.path}: video {quote_name(video_id)}: {message}", fault=fault)
         self._left_out[dropped] += 1
 
-    def _times(self, video_id: str, segment: object, where: str) -> tuple[float, float] | None:
+    def _parse_segment(self, video_id: str, segment: object, where: str) -> tuple[float, float] | None:
         fault, dropped = segment_fault(segment)
         if not fault:
             assert isinstance(segment, list | tuple)
             return float(segment[0]), float(segment[1])
         self._refuse(
             video_id,
-            f"the segment of {where} {fault}; a segment needs 0 <= start <= end; correct or remove it, "
-            "or let fix mend it",
+            f"the segment of {where} {fault}; a segment needs 0 <= start <= end; correct or remove it, or use fix",
             dropped,
         )
         if "clipped" in dropped:
@@ -239,17 +239,18 @@ class TruthTable:
             return 0.0, float(segment[1])
         return None
 
-    def _number(self, video_id: str, label: str, number: object, where: str) -> None:
-        at = f"{self.path}: video {shown(video_id)}: {where}" if video_id else f"{self.path}: {where}"
+    def _set_label_id(self, video_id: str, label: str, number: object, where: str) -> None:
+        location = f"{self.path}: video {quote_name(video_id)}: {where}" if video_id else f"{self.path}: {where}"
         if isinstance(number, bool) or not isinstance(number, int) or number < 0:
             raise DataError(
-                f"{at} has {describe(number)} as 'label_id', not a number from 0; correct or remove it", fault="F36"
+                f"{location} has {describe(number)} as 'label_id', not a number from 0; correct or remove it",
+                fault="F36",
             )
         other_id, other_name = self._ids.setdefault(label, number), self._names.setdefault(number, label)
         if (other_id, other_name) != (number, label):
             before = f"{other_name!r}" if other_name != label else f"{label!r} with {other_id}"
             raise DataError(
-                f"{at} gives class {label!r} the 'label_id' {number}, which contradicts {before} before; "
+                f"{location} gives class {label!r} the 'label_id' {number}, which contradicts {before} before; "
                 "give each class one number of its own",
                 fault="F36",
             )
@@ -265,35 +266,35 @@ class TruthTable:
             )
         return tuple(self._ids[name] for name in self._classes)
 
-    def _characterise(self, video_id: str, row: int, facts: Mapping[str, object], where: str) -> None:
+    def _add_characteristics(self, video_id: str, row: int, facts: Mapping[str, object], where: str) -> None:
         for name in CHARACTERISTICS:
             value = facts.get(name)
             if value is None and name == "num-instances":
-                value = facts.get("num_instances")  # as DETAD's THUMOS14 validation file spells it
+                value = facts.get("num_instances")  # spelling of DETAD's THUMOS14 validation file
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 raise DataError(
-                    f"{self.path}: video {shown(video_id)}: {name!r} of {where} is {describe(value)}, not a number; "
-                    "correct or remove it",
+                    f"{self.path}: video {quote_name(video_id)}: {name!r} of {where} is {describe(value)}, not a "
+                    "number; correct or remove it",
                     fault="F30",
                 )
             self._extras.setdefault(name, {})[row] = float(value)
-        several = facts.get("all-segments")
-        if several is None:
+        segments = facts.get("all-segments")
+        if segments is None:
             return
-        faults = [f for s in several if (f := segment_fault(s)[0])] if isinstance(several, list) else ["is no list"]
+        faults = [f for s in segments if (f := segment_fault(s)[0])] if isinstance(segments, list) else ["is no list"]
         if faults:
             raise DataError(
-                f"{self.path}: video {shown(video_id)}: a segment in 'all-segments' of {where} {faults[0]}; "
+                f"{self.path}: video {quote_name(video_id)}: a segment in 'all-segments' of {where} {faults[0]}; "
                 "correct or remove it",
                 fault="F30",
             )
-        assert isinstance(several, list)
-        self._annotators[row] = [[float(start), float(end)] for start, end in several]
+        assert isinstance(segments, list)
+        self._annotators[row] = [[float(start), float(end)] for start, end in segments]
 
-    def _positive(self, video_id: str, name: str, value: object, unit: str) -> float:
-        """A positive number, or NaN where the file leaves it out; 0 is how some files leave it out."""
+    def _parse_positive(self, video_id: str, name: str, value: object, unit: str) -> float:
+        """Parse a positive number; NaN if it is missing or 0."""
         number = value
         if isinstance(value, str) and _NUMBER_TEXT.fullmatch(value):
             with contextlib.suppress(ZeroDivisionError):
@@ -304,7 +305,7 @@ class TruthTable:
             return math.nan
         if not (math.isfinite(number) and number > 0):
             raise DataError(
-                f"{self.path}: video {shown(video_id)}: '{name}' is {describe(value)}, not a positive number of "
+                f"{self.path}: video {quote_name(video_id)}: '{name}' is {describe(value)}, not a positive number of "
                 f"{unit}; correct or remove it",
                 fault="F34",
             )
@@ -313,8 +314,8 @@ class TruthTable:
     def _refuse_empty(self, videos: int) -> None:
         dropped = f" (dropped: {dict(self._left_out)})" if self._left_out else ""
         have = ", ".join(f"{name or '(none)'} ({count})" for name, count in sorted(self._instances.items()))
-        wanted = self.wanted.subset
-        where = "the file" if wanted is None else f"subset {wanted!r}"
+        subset = self.options.subset
+        where = "the file" if subset is None else f"subset {subset!r}"
         raise DataError(
             f"{self.path}: none of the {videos} video(s) in {where} has an instance{dropped}; "
             f"subsets with instances: {have or 'none'}",
@@ -323,9 +324,9 @@ class TruthTable:
 
 
 def segment_fault(segment: object) -> tuple[str, str]:
-    """What keeps a value from being [start, end], and how dropping it is counted; two empty texts if it is one.
+    """Return what is wrong with a segment and how dropping it is counted; empty strings if it is valid.
 
-    A segment without length is one: data sets have them, and protocols decide.
+    A segment of zero length is valid: datasets have them, and protocols decide.
 
     >>> segment_fault([1.5, 2]), segment_fault([2, 1])
     (('', ''), ('ends at 1, before it starts at 2', 'reversed, dropped'))
@@ -351,7 +352,7 @@ def segment_fault(segment: object) -> tuple[str, str]:
 
 
 def check_subset(path: str | os.PathLike[str], counts: Counter[str], subset: str) -> None:
-    """Raise a DataError that lists the subsets present, with their videos, if `subset` is not among them."""
+    """Raise a DataError that lists the subsets and their sizes if `subset` is not among them."""
     if subset.casefold() not in map(str.casefold, counts):
         present = ", ".join(f"{name or '(none)'} ({count})" for name, count in sorted(counts.items()))
         raise DataError(

@@ -1,4 +1,4 @@
-"""Video ids and file names: one id in every Unicode form, a safe file name for any id."""
+"""Video ids and file names: a normal form for ids, and a safe file name for any id."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jostle.errors import BadValue, DataError
 
-# File systems stop at 255 bytes; the rest is left to whoever writes `<name>.part` beside the target first.
+# File systems allow 255 bytes; the rest is for temporary names such as `<name>.part`.
 MAX_NAME_BYTES = 230
 
 VIDEO_SUFFIXES = frozenset(
@@ -26,9 +26,9 @@ _HASH_DIGITS = 16
 _HASHED = re.compile(rf"~[0-9a-f]{{{_HASH_DIGITS}}}\Z")
 _SUFFIX = re.compile(r"(\.[A-Za-z0-9_-]{1,16}){0,3}")
 _PLAIN_PUNCTUATION = frozenset("-_.+=@,~")
-# An option, a hidden file, a home folder; the last three start a formula where a table of names is opened.
+# Beginnings of options, hidden files and home folders; the last three start a formula in spreadsheets.
 _BAD_BEGINNINGS = frozenset("-.~=+@")
-# Letters, marks, numbers and pictures: what a reader recognises and no file system or terminal acts upon.
+# Letters, marks and numbers: readable, and without meaning to file systems and terminals.
 _PLAIN_CATEGORIES = frozenset("LMN")
 _RESERVED = frozenset(
     ["CON", "PRN", "AUX", "NUL"]
@@ -36,46 +36,46 @@ _RESERVED = frozenset(
 )
 
 
-def normal_id(video_id: str) -> str:
-    r"""The one spelling of an id that all its Unicode forms share.
+def normalize_id(video_id: str) -> str:
+    r"""Return the normal form of an id, which is the same for all its Unicode forms.
 
-    Bytes that reached us escaped, because the locale could not read them, are read as UTF-8 if they are that.
+    Bytes that the locale could not decode, and that Python escaped, are decoded as UTF-8 if possible.
 
-    >>> normal_id("cafe\u0301") == "caf\u00e9"
+    >>> normalize_id("cafe\u0301") == "caf\u00e9"
     True
-    >>> normal_id("caf\udcc3\udca9") == "caf\u00e9"
+    >>> normalize_id("caf\udcc3\udca9") == "caf\u00e9"
     True
     """
-    # A lone surrogate may stand for no byte, as "\ud83d" in JSON; then there is nothing to read again.
+    # A lone surrogate may stand for no byte, as "\ud83d" in JSON; then there is nothing to decode.
     with contextlib.suppress(UnicodeEncodeError):
         video_id = video_id.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
     return unicodedata.normalize("NFC", video_id)
 
 
 def same_id(a: str, b: str) -> bool:
-    """Whether two ids name one video: equal under NFC, and different if only the case differs."""
-    return normal_id(a) == normal_id(b)
+    """Return whether two ids name the same video: equal under NFC, and case-sensitive."""
+    return normalize_id(a) == normalize_id(b)
 
 
 def id_of(path: str | os.PathLike[str]) -> str:
-    """The id that a file's name stands for: its stem, the same in every locale.
+    """Return the id of a video file: its stem, the same in every locale.
 
     >>> id_of("videos/v_-abc.mp4")
     'v_-abc'
     """
-    return normal_id(os.fsencode(Path(path).stem).decode("utf-8", "surrogateescape"))
+    return normalize_id(os.fsencode(Path(path).stem).decode("utf-8", "surrogateescape"))
 
 
 def path_for(folder: Path, name: str) -> Path:
-    """The path of `name` in `folder`, spelled so that the same bytes reach the disk in every locale."""
+    """Return the path of `name` in `folder`, with the same bytes on disk in every locale."""
     return folder / os.fsdecode(name.encode("utf-8", "surrogateescape"))
 
 
 def file_name_for(video_id: str, suffix: str) -> str:
-    """A file name that is safe on every system for any id, and different for different ids.
+    """Return a file name for an id that is safe on every system, and different for different ids.
 
-    A harmless id is its own name. Anything else keeps its readable part and gains `~` and a hash of the id,
-    and so does an id that already ends like such a name: two ids meet in one name only if their hashes do.
+    A harmless id is its own name. Any other id keeps its readable part, followed by `~` and a hash of the id,
+    and so does an id that already ends like such a name: names of two ids are equal only if their hashes are.
     Ids that differ by case alone keep their case; `refuse_collisions` finds those.
 
     Args:
@@ -89,20 +89,20 @@ def file_name_for(video_id: str, suffix: str) -> str:
     """
     if not _SUFFIX.fullmatch(suffix):
         raise BadValue(f"a file suffix must be plain, such as '.mp4', got {suffix!r}")
-    original = normal_id(video_id)
-    room = MAX_NAME_BYTES - len(suffix)
+    original = normalize_id(video_id)
+    max_bytes = MAX_NAME_BYTES - len(suffix)
     stem = re.sub(r"\.{2,}", "_", "".join(c if _is_plain(c) else "_" for c in original))
     if not stem or stem[0] in _BAD_BEGINNINGS or stem.split(".")[0].upper() in _RESERVED:
         stem = "_" + stem
     ends_safely = not (stem.endswith(".") or _HASHED.search(stem))
-    if stem == original and ends_safely and len(stem.encode()) <= room:
+    if stem == original and ends_safely and len(stem.encode()) <= max_bytes:
         return stem + suffix
     mark = "~" + hashlib.blake2b(original.encode("utf-8", "surrogatepass"), digest_size=_HASH_DIGITS // 2).hexdigest()
-    return _cut(stem, room - len(mark)) + mark + suffix
+    return _truncate(stem, max_bytes - len(mark)) + mark + suffix
 
 
 def collisions(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Groups of names that are one file on a disk that ignores case or Unicode form, in order of appearance.
+    """Group names that are the same file on a disk that ignores case or Unicode form.
 
     >>> collisions(["a.mp4", "B.mp4", "A.mp4"])
     [('a.mp4', 'A.mp4')]
@@ -110,41 +110,41 @@ def collisions(names: Iterable[str]) -> list[tuple[str, ...]]:
     groups: dict[str, list[str]] = {}
     for name in names:
         # Canonical caseless matching (Unicode 3.13, D145): folding works on decomposed text and can recompose.
-        folded = unicodedata.normalize("NFD", normal_id(name)).casefold()
+        folded = unicodedata.normalize("NFD", normalize_id(name)).casefold()
         groups.setdefault(unicodedata.normalize("NFD", folded), []).append(name)
     return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
 def refuse_collisions(names: Iterable[str], where: str) -> None:
-    """Raise a DataError that lists the names which would overwrite each other in `where`."""
+    """Raise a DataError that lists the names that would overwrite each other in `where`."""
     groups = collisions(names)
     if groups:
-        listed = listing([" = ".join(map(shown, group)) for group in groups], separator="; ")
+        examples = join_names([" = ".join(map(quote_name, group)) for group in groups], separator="; ")
         raise DataError(
             f"{where}: {len(groups)} group(s) of names are one file on a disk that ignores case or Unicode "
-            f"form: {listed}; rename one of each, or write them to different folders",
+            f"form: {examples}; rename one of each, or write them to different folders",
             fault="F24",
         )
 
 
-def shown(name: str) -> str:
-    """A name as messages print it: itself if that is one plain word, otherwise quoted and escaped.
+def quote_name(name: str) -> str:
+    """Format a name for a message: plain words as they are, others quoted and escaped.
 
-    >>> shown("v_1"), shown("a b")
+    >>> quote_name("v_1"), quote_name("a b")
     ('v_1', "'a b'")
     """
     return name if name and name.isprintable() and not set(name) & set(" ,;'\"") else repr(name)
 
 
-def listing(names: Iterable[str], *, limit: int = 3, separator: str = ", ") -> str:
-    """The first few names, and how many more there are.
+def join_names(names: Iterable[str], *, limit: int = 3, separator: str = ", ") -> str:
+    """Join the first few names, and say how many more there are.
 
-    >>> listing("abcde")
+    >>> join_names("abcde")
     'a, b, c and 2 more'
     """
-    every = list(names)
-    rest = f" and {len(every) - limit} more" if len(every) > limit else ""
-    return separator.join(every[:limit]) + rest
+    all_names = list(names)
+    rest = f" and {len(all_names) - limit} more" if len(all_names) > limit else ""
+    return separator.join(all_names[:limit]) + rest
 
 
 def _is_plain(character: str) -> bool:
@@ -154,6 +154,6 @@ def _is_plain(character: str) -> bool:
     return category[0] in _PLAIN_CATEGORIES or category == "So"
 
 
-def _cut(stem: str, room: int) -> str:
-    """The longest beginning of `stem` that fits into `room` bytes without splitting a character."""
-    return stem.encode()[:room].decode("utf-8", "ignore")
+def _truncate(stem: str, max_bytes: int) -> str:
+    """Truncate `stem` to `max_bytes` bytes without splitting a character."""
+    return stem.encode()[:max_bytes].decode("utf-8", "ignore")

@@ -18,11 +18,11 @@ from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import DataError
 from jostle.io.files.atomic import write_text
-from jostle.io.files.format import Format, Kind, Likeness, formats
+from jostle.io.files.format import Format, FormatMatch, Kind, formats
 from jostle.io.files.source import Source
 from jostle.io.files.text import describe
-from jostle.io.files.truth_table import TruthTable, Wanted
-from jostle.io.files.video_ids import shown
+from jostle.io.files.truth_table import TruthOptions, TruthTable
+from jostle.io.files.video_ids import quote_name
 
 HOLDS = frozenset(
     ("subset", "duration", "fps", "label_ids", "characteristics", "all_segments", "ambiguous", "empty_videos")
@@ -31,7 +31,7 @@ _WHOLE = frozenset(("context-size", "context-distance", "num-instances"))
 
 
 def entries_of(source: Source) -> list[dict[str, Any]]:
-    """The entries of a file with a `database`, as far as they are objects; none of any other file."""
+    """Return the entries of a file with a `database` that are objects; none for any other file."""
     if not source.is_json:
         return []
     database = source.document.get("database")
@@ -39,12 +39,12 @@ def entries_of(source: Source) -> list[dict[str, Any]]:
 
 
 def is_recognition(entries: list[dict[str, Any]]) -> bool:
-    """Whether entries have one annotation of the whole video, as Kinetics' JSON has."""
+    """Return whether entries have one annotation of the whole video, as Kinetics' JSON has."""
     return any(isinstance(entry.get("annotations"), dict) for entry in entries)
 
 
 def is_thumos14(entries: list[dict[str, Any]]) -> bool:
-    """Whether videos have rates or annotations have class numbers, as `thumos14.json` has them."""
+    """Return whether videos have rates or annotations have class numbers, as in `thumos14.json`."""
     return any("fps" in entry for entry in entries) or any(
         "label_id" in annotation
         for entry in entries
@@ -54,33 +54,35 @@ def is_thumos14(entries: list[dict[str, Any]]) -> bool:
     )
 
 
-def recognise(source: Source, kind: Kind | None) -> Likeness | None:
+def recognise(source: Source, kind: Kind | None) -> FormatMatch | None:
     if not source.is_json or "database" not in source.document:
         return None
     entries = entries_of(source)
     if is_recognition(entries) or is_thumos14(entries):
         return None
-    return Likeness("truth", "it has 'database'")
+    return FormatMatch("truth", "it has 'database'")
 
 
-def read(source: Source, wanted: Wanted) -> Truth:
-    """The ground truth in a file with a `database`."""
+def read(source: Source, options: TruthOptions) -> Truth:
+    """Read the ground truth in a file with a `database`."""
     database = source.plain_document["database"]
     if not isinstance(database, dict):
         raise DataError(
             f"{source.path}: not ground truth: its 'database' is {describe(database)}, not an object of videos",
             fault="F28",
         )
-    return read_database(source, wanted, database)
+    return read_database(source, options, database)
 
 
-def read_database(source: Source, wanted: Wanted, database: Mapping[str, Any], *, duration: str = "duration") -> Truth:
-    """The ground truth in entries by video id, which call the length of a video by the name `duration`."""
+def read_database(
+    source: Source, wanted: TruthOptions, database: Mapping[str, Any], *, duration: str = "duration"
+) -> Truth:
+    """Read ground truth from entries by video id; `duration` is the key of a video's length."""
     table = TruthTable(source.path, wanted)
     for key, entry in database.items():
         if not isinstance(entry, dict):
             raise DataError(
-                f"{source.path}: video {shown(key)} is {describe(entry)}, not an object with 'annotations'",
+                f"{source.path}: video {quote_name(key)} is {describe(entry)}, not an object with 'annotations'",
                 fault="F28",
             )
         video = table.open_video(key, subset=entry.get("subset"), duration=entry.get(duration), fps=entry.get("fps"))
@@ -98,7 +100,7 @@ def read_database(source: Source, wanted: Wanted, database: Mapping[str, Any], *
             else:
                 table.refuse(video, f"annotation {i} is {describe(annotation)}, not an object")
         for i, segment in enumerate(_list(source, key, entry, "ambiguous")):
-            table.add_ambiguous(video, segment, where=f"ambiguous stretch {i}")
+            table.add_ambiguous(video, segment, where=f"ambiguous segment {i}")
     return table.finish()
 
 
@@ -108,15 +110,16 @@ def _list(source: Source, key: str, entry: Mapping[str, Any], name: str) -> list
         return []
     if not isinstance(values, list):
         raise DataError(
-            f"{source.path}: video {shown(key)}: '{name}' is {describe(values)}, not a list of segments; correct it",
+            f"{source.path}: video {quote_name(key)}: '{name}' is {describe(values)}, not a list of segments; correct "
+            "it",
             fault="F28",
         )
     return values
 
 
 def read_labels(source: Source, subset: str | None) -> VideoLabels:
-    """The classes that occur in each video."""
-    truth = read(source, Wanted(subset=subset))
+    """Read the classes that occur in each video."""
+    truth = read(source, TruthOptions(subset=subset))
     pairs = np.array(
         list(dict.fromkeys(zip(truth.video.tolist(), truth.label.tolist(), strict=True))), np.int32
     ).reshape(-1, 2)
@@ -124,7 +127,7 @@ def read_labels(source: Source, subset: str | None) -> VideoLabels:
 
 
 def write(truth: Truth, path: Path) -> None:
-    """Write all that a `Truth` holds."""
+    """Write ground truth with everything that a `Truth` holds."""
     write_text(path, _pieces(truth, '{"version": "jostle", "taxonomy": [], "database": {', in_frames=False))
 
 
@@ -164,18 +167,18 @@ def _pieces(truth: Truth, head: str, *, in_frames: bool) -> Iterator[str]:
 def _annotation(truth: Truth, row: int, ids: tuple[int, ...] | None, fps: float | None) -> dict[str, Any]:
     label = int(truth.label[row])
     start, end = float(truth.start[row]), float(truth.end[row])
-    made: dict[str, Any] = {"label": truth.classes[label], "segment": [start, end]}
+    annotation: dict[str, Any] = {"label": truth.classes[label], "segment": [start, end]}
     if fps is not None and fps == fps:
-        made["segment(frames)"] = [start * fps, end * fps]
+        annotation["segment(frames)"] = [start * fps, end * fps]
     if ids is not None:
-        made["label_id"] = ids[label]
+        annotation["label_id"] = ids[label]
     for name, values in truth.characteristics.items():
         value = float(values[row])
         if value == value:
-            made[name] = int(value) if name in _WHOLE and value.is_integer() else value
+            annotation[name] = int(value) if name in _WHOLE and value.is_integer() else value
     if truth.all_segments is not None and len(truth.all_segments[row]):
-        made["all-segments"] = truth.all_segments[row].tolist()
-    return made
+        annotation["all-segments"] = truth.all_segments[row].tolist()
+    return annotation
 
 
 formats.add(

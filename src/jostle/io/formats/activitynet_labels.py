@@ -12,34 +12,34 @@ import numpy as np
 from jostle.core.types.video_labels import VideoLabels
 from jostle.errors import DataError
 from jostle.io.files.atomic import write_text
-from jostle.io.files.format import Format, Kind, Likeness, formats
-from jostle.io.files.prediction_table import Places
+from jostle.io.files.format import Format, FormatMatch, Kind, formats
+from jostle.io.files.prediction_table import NameIndex
 from jostle.io.files.source import Source
 from jostle.io.files.text import describe
-from jostle.io.files.video_ids import shown
-from jostle.io.formats.activitynet_results import by_video, first_entry, results_of, twins
+from jostle.io.files.video_ids import quote_name
+from jostle.io.formats.activitynet_results import duplicate_id_error, first_entry, group_by_video, results_of
 
 
-def recognise(source: Source, kind: Kind | None) -> Likeness | None:
+def recognise(source: Source, kind: Kind | None) -> FormatMatch | None:
     if not source.is_json or "results" not in source.document or "database" in source.document:
         return None
     first = first_entry(source)
     if isinstance(first, dict) and "segment" not in first and "label" in first:
-        return Likeness("labels", "the entries of its 'results' have no 'segment'")
-    return Likeness("labels", "its 'results' are empty") if first is None and kind == "labels" else None
+        return FormatMatch("labels", "the entries of its 'results' have no 'segment'")
+    return FormatMatch("labels", "its 'results' are empty") if first is None and kind == "labels" else None
 
 
 def read(source: Source, subset: str | None) -> VideoLabels:
-    """The scored classes, in the order of the file; whole numbers are class numbers."""
-    videos, labels = Places(ids=True), Places()
+    """Read scored classes, in the order of the file; integers are class numbers."""
+    videos, labels = NameIndex(ids=True), NameIndex()
     rows: list[tuple[int, int, float]] = []
     kinds = set()
     for video, entries in results_of(source).items():
         before = len(videos.names)
         if videos[video] < before:
-            raise twins(source, video)
+            raise duplicate_id_error(source, video)
         for i, entry in enumerate(entries):
-            where = f"{source.path}: video {shown(video)}: entry {i}"
+            where = f"{source.path}: video {quote_name(video)}: entry {i}"
             if not isinstance(entry, dict) or "segment" in entry:
                 raise DataError(f"{where} is not a label with a score; remove it, or its 'segment'", fault="F28")
             label, score = entry.get("label"), entry.get("score")
@@ -53,13 +53,13 @@ def read(source: Source, subset: str | None) -> VideoLabels:
             rows.append((videos[video], labels[str(label)], float(score)))
     if len(kinds) > 1:
         raise DataError(f"{source.path}: some labels are numbers and some are names; use one kind", fault="F45")
-    made = np.array(rows, np.float64).reshape(-1, 3)
+    table = np.array(rows, np.float64).reshape(-1, 3)
     return VideoLabels(
         videos=tuple(videos.names),
         classes=tuple(labels.names),
-        video=made[:, 0].astype(np.int32),
-        label=made[:, 1].astype(np.int32),
-        score=made[:, 2].copy(),
+        video=table[:, 0].astype(np.int32),
+        label=table[:, 1].astype(np.int32),
+        score=table[:, 2].copy(),
         numbered=int in kinds,
     )
 
@@ -70,7 +70,7 @@ def write(labels: VideoLabels, path: Path) -> None:
 
 
 def _pieces(labels: VideoLabels) -> Iterator[str]:
-    order, firsts = by_video(labels.video, len(labels.videos))
+    order, firsts = group_by_video(labels.video, len(labels.videos))
     names: list[str | int] = [int(name) if labels.numbered else name for name in labels.classes]
     yield '{"version": "jostle", "results": {'
     for video, spelled in enumerate(labels.videos):

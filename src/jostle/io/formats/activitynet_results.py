@@ -16,59 +16,60 @@ from jostle.core.types.columns import Indices
 from jostle.core.types.predictions import Predictions
 from jostle.errors import DataError
 from jostle.io.files.atomic import write_text
-from jostle.io.files.format import Format, Kind, Likeness, formats
-from jostle.io.files.prediction_table import ROW, DetectionRows, Places, finished_predictions
+from jostle.io.files.format import Format, FormatMatch, Kind, formats
+from jostle.io.files.prediction_table import ROW, DetectionRows, NameIndex, build_predictions
 from jostle.io.files.source import Source
 from jostle.io.files.text import describe
-from jostle.io.files.video_ids import shown
+from jostle.io.files.video_ids import quote_name
 
 
 def first_entry(source: Source) -> object:
-    """The first entry of the first video that has one, in a file with `results`; None if there is none."""
+    """Return the first entry of the first video that has one; None if there is none."""
     results = source.document.get("results")
     lists = results.values() if isinstance(results, dict) else []
     return next((entries[0] for entries in lists if isinstance(entries, list) and entries), None)
 
 
-def recognise(source: Source, kind: Kind | None) -> Likeness | None:
+def recognise(source: Source, kind: Kind | None) -> FormatMatch | None:
     if not source.is_json or "results" not in source.document or "database" in source.document:
         return None
     first = first_entry(source)
     if isinstance(first, dict) and "segment" not in first and "label" in first:
         return None
-    return Likeness("predictions", "it has 'results', not 'database'")
+    return FormatMatch("predictions", "it has 'results', not 'database'")
 
 
 def read(source: Source, fix: bool) -> Predictions:
-    """The detections under `results`, in the order of the file."""
+    """Read the detections under `results`, in the order of the file."""
     results, rows = results_of(source), source.rows
-    places = Places(ids=True)
-    counts, left_out, taken = [], dict[str, int](), 0
+    index = NameIndex(ids=True)
+    counts, left_out, row_count = [], dict[str, int](), 0
     for video, entries in results.items():
-        before = len(places.names)
-        if places[video] < before:
-            raise twins(source, video)
-        taken_here = entries.count(ROW)
-        taken += taken_here
-        counts.append(taken_here)
-        if taken_here < len(entries):
+        before = len(index.names)
+        if index[video] < before:
+            raise duplicate_id_error(source, video)
+        video_rows = entries.count(ROW)
+        row_count += video_rows
+        counts.append(video_rows)
+        if video_rows < len(entries):
             i, entry = next((i, entry) for i, entry in enumerate(entries) if entry is not ROW)
             if not fix:
-                fault, said = _fault_in(entry)
-                raise DataError(f"{source.path}: video {shown(video)}: detection {i} {said}", fault=fault)
-            left_out["no detection, dropped"] = left_out.get("no detection, dropped", 0) + len(entries) - taken_here
-    if taken < len(rows):
+                fault, problem = _find_fault(entry)
+                raise DataError(f"{source.path}: video {quote_name(video)}: detection {i} {problem}", fault=fault)
+            left_out["no detection, dropped"] = left_out.get("no detection, dropped", 0) + len(entries) - video_rows
+    if row_count < len(rows):
         raise DataError(
-            f"{source.path}: {len(rows) - taken} detection(s) lie outside 'results'; move them there, or remove them",
+            f"{source.path}: {len(rows) - row_count} detection(s) lie outside 'results'; move them there, or remove "
+            "them",
             fault="F28",
         )
-    ids, firsts = list(places.names), np.cumsum([0, *counts])
+    ids, firsts = list(index.names), np.cumsum([0, *counts])
 
     def where(row: int) -> str:
         video = int(np.searchsorted(firsts, row, "right")) - 1
-        return f"video {shown(ids[video])}, detection {row - int(firsts[video])},"
+        return f"video {quote_name(ids[video])}, detection {row - int(firsts[video])},"
 
-    return finished_predictions(
+    return build_predictions(
         source.path,
         videos=ids,
         labels=list(rows.labels),
@@ -90,13 +91,13 @@ def _columns(rows: DetectionRows) -> dict[str, Any]:
     }
 
 
-def twins(source: Source, video: str) -> DataError:
-    """The error for one id in two Unicode forms."""
+def duplicate_id_error(source: Source, video: str) -> DataError:
+    """Return the error for an id that appears in two Unicode forms."""
     return DataError(f"{source.path}: the id {video!a} appears in two Unicode forms; keep one of them", fault="F22")
 
 
 def results_of(source: Source) -> Mapping[str, list[Any]]:
-    """The lists under `results`, each known to be one."""
+    """Return the lists under `results` after checking their types."""
     results = source.document["results"]
     if not isinstance(results, dict):
         raise DataError(
@@ -106,13 +107,14 @@ def results_of(source: Source) -> Mapping[str, list[Any]]:
     for video, entries in results.items():
         if not isinstance(entries, list):
             raise DataError(
-                f"{source.path}: video {shown(video)} is {describe(entries)}, not a list of detections", fault="F28"
+                f"{source.path}: video {quote_name(video)} is {describe(entries)}, not a list of detections",
+                fault="F28",
             )
     return results
 
 
-def _fault_in(entry: object) -> tuple[str, str]:
-    """The fault and what is said of an entry that is no detection."""
+def _find_fault(entry: object) -> tuple[str, str]:
+    """Return the fault code and a description of an invalid detection."""
     if not isinstance(entry, dict):
         return "F28", f"is {describe(entry)}, not an object with 'label', 'segment' and 'score'"
     missing = [key for key in ("label", "segment", "score") if key not in entry]
@@ -131,7 +133,7 @@ def _fault_in(entry: object) -> tuple[str, str]:
 
 
 def write(predictions: Predictions, path: Path) -> None:
-    """Write all three keys that strict readers require."""
+    """Write predictions with all three keys that strict readers require."""
     write_text(path, _pieces(predictions, '{"version": "jostle", "results": {', '\n}, "external_data": {}}\n'))
 
 
@@ -143,7 +145,7 @@ def write_results_only(predictions: Predictions, path: Path) -> None:
 def _pieces(predictions: Predictions, head: str, tail: str) -> Iterator[str]:
     names = predictions.classes if predictions.numbered else tuple(map(json.dumps, predictions.classes))
     beginnings = [f'{{"label": {name}, "segment": [' for name in names]
-    order, firsts = by_video(predictions.video, len(predictions.videos))
+    order, firsts = group_by_video(predictions.video, len(predictions.videos))
     yield head
     for video, name in enumerate(predictions.videos):
         rows = order[firsts[video] : firsts[video + 1]]
@@ -156,8 +158,8 @@ def _pieces(predictions: Predictions, head: str, tail: str) -> Iterator[str]:
     yield tail
 
 
-def by_video(video: Indices, count: int) -> tuple[Any, Any]:
-    """The rows grouped by video, in their order within each, and where each video's rows begin."""
+def group_by_video(video: Indices, count: int) -> tuple[Any, Any]:
+    """Return the order of rows grouped by video, and the first row of each video."""
     firsts = np.concatenate([[0], np.cumsum(np.bincount(video, minlength=count))])
     return np.argsort(video, kind="stable"), firsts
 
@@ -177,7 +179,7 @@ formats.add(
     "opentad",
     Format(
         about="OpenTAD's result_detection.json: ActivityNet's predictions with 'results' alone",
-        recognise=lambda source, kind: None,  # read as the format it is a part of
+        recognise=lambda source, kind: None,  # read as activitynet-results
         write_predictions=write_results_only,
         holds=frozenset(("empty_videos", "names", "numbers")),
     ),

@@ -1,4 +1,4 @@
-"""Files of objects in frames: true boxes as JSON, `{"classes": [...], "boxes": {frame: [[class, x1, y1, x2, y2]]}}`."""
+"""Files of object boxes in frames: true boxes as JSON or ImageNet-Vid's XML, detections as npz."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _ROW = 5  # class, x1, y1, x2, y2
 
 
 def write_true_boxes(path: Path, classes: Sequence[str], boxes: Mapping[str, Boxes]) -> None:
-    """Write the true boxes of frames; whole numbers stay whole."""
-    plain = {frame: plain_boxes(found) for frame, found in boxes.items()}
+    """Write true boxes as JSON, with whole numbers as integers."""
+    plain = {frame: boxes_to_lists(frame_boxes) for frame, frame_boxes in boxes.items()}
     write_text(path, [json.dumps({"classes": list(classes), "boxes": plain}, indent=0), "\n"])
 
 
-def plain_boxes(boxes: Boxes) -> list[list[float]]:
-    """Boxes as JSON has them, a row each."""
+def boxes_to_lists(boxes: Boxes) -> list[list[float]]:
+    """Convert boxes to rows of [class, x1, y1, x2, y2] for JSON."""
     rows = np.column_stack([boxes.label, boxes.box])
     return [[int(value) if value == int(value) else value for value in row] for row in rows.tolist()]
 
 
 def read_true_boxes(path: str | Path) -> tuple[tuple[str, ...], dict[str, Boxes]]:
-    """The classes, and the true boxes of each frame.
+    """Read the classes and the true boxes of each frame.
 
     Raises:
         DataError: if the file holds something else.
@@ -45,14 +45,14 @@ def read_true_boxes(path: str | Path) -> tuple[tuple[str, ...], dict[str, Boxes]
         raise DataError(f"{path}: 'classes' has {describe(classes)}, not a list of names", fault="F28")
     if not isinstance(boxes, dict):
         raise DataError(f"{path}: 'boxes' has {describe(boxes)}, not boxes by frame", fault="F28")
-    return tuple(classes), {frame: boxes_in(path, frame, rows, len(classes)) for frame, rows in boxes.items()}
+    return tuple(classes), {frame: parse_boxes(path, frame, rows, len(classes)) for frame, rows in boxes.items()}
 
 
-def boxes_in(path: str | Path, frame: str, rows: Any, classes: int) -> Boxes:
-    """The boxes of one frame from its rows.
+def parse_boxes(path: str | Path, frame: str, rows: Any, classes: int) -> Boxes:
+    """Convert the JSON rows of one frame to boxes.
 
     Raises:
-        DataError: if they are no boxes of these classes.
+        DataError: if they are not boxes of these classes.
     """
     if not isinstance(rows, list) or not all(_is_row(row) for row in rows):
         raise DataError(f"{path}: {frame!r} has {describe(rows)}, not rows of class, x1, y1, x2, y2", fault="F28")
@@ -74,7 +74,7 @@ def _is_row(row: Any) -> bool:
 
 MAX_BYTES = 1 << 20  # a frame has a few objects
 
-# The nouns of the thirty classes, in the order of their numbers.
+# WordNet ids of the thirty classes, in the order of their numbers.
 NOUNS = (
     *("n02691156", "n02419796", "n02131653", "n02834778", "n01503061", "n02924116", "n02958343", "n02402425"),
     *("n02084071", "n02121808", "n02503517", "n02118333", "n02510455", "n02342885", "n02374451", "n02129165"),
@@ -85,36 +85,36 @@ _SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
 def read_vid_boxes(path: Path) -> Boxes:
-    """The true boxes of one frame; a frame without objects has none.
+    """Read the true boxes of one frame of ImageNet-Vid.
 
     Raises:
-        DataError: if the file is no annotation of a frame of ImageNet-Vid.
+        DataError: if the file is not an annotation of ImageNet-Vid.
     """
     text = read_text(path, max_bytes=MAX_BYTES)
-    if "<!" in text:  # entities are defined there, and annotations need none
+    if "<!" in text:  # document types define entities, which annotations do not need
         raise DataError(f"{path}: has a document type or comments, which annotations of frames do not", fault="F28")
     try:
         root = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError) as error:
-        raise DataError(f"{path}: is no XML: {error}", fault="F28") from None
-    found = [_object(path, one) for one in root.iter("object")]
+        raise DataError(f"{path}: not XML: {error}", fault="F28") from None
+    objects = [_parse_object(path, element) for element in root.iter("object")]
     try:
-        return Boxes(np.array([box for _, box in found]), np.array([label for label, _ in found], np.int64))
+        return Boxes(np.array([box for _, box in objects]), np.array([label for label, _ in objects], np.int64))
     except BadValue as error:
         raise DataError(f"{path}: {error}", fault=error.fault) from None
 
 
-def _object(path: Path, one: ElementTree.Element) -> tuple[int, list[float]]:
-    noun = (one.findtext("name") or "").strip()
+def _parse_object(path: Path, element: ElementTree.Element) -> tuple[int, list[float]]:
+    noun = (element.findtext("name") or "").strip()
     if noun not in NOUNS:
         raise DataError(f"{path}: {noun!r} is the noun of no class of ImageNet-Vid", fault="F28")
-    said = [(one.findtext(f"bndbox/{side}") or "").strip() for side in _SIDES]
+    sides = [(element.findtext(f"bndbox/{side}") or "").strip() for side in _SIDES]
     try:
-        box = [float(side) for side in said]
+        box = [float(side) for side in sides]
     except ValueError:
-        raise DataError(f"{path}: a {noun} has the box {said}, not {', '.join(_SIDES)}", fault="F28") from None
+        raise DataError(f"{path}: a {noun} has the box {sides}, not {', '.join(_SIDES)}", fault="F28") from None
     if box[0] > box[2] or box[1] > box[3]:
-        raise DataError(f"{path}: a {noun} has a box that ends before it begins: {said}", fault="F28")
+        raise DataError(f"{path}: a {noun} has a box that ends before it begins: {sides}", fault="F28")
     return NOUNS.index(noun), box
 
 
@@ -122,15 +122,19 @@ COLUMNS = 6  # label, score, x1, y1, x2, y2
 Table = npt.NDArray[np.float64]
 
 
-def table_of(boxes: Sequence[Boxes]) -> tuple[npt.NDArray[np.int64], Table]:
-    """How many boxes each frame has, and (boxes, 6) label, score, x1, y1, x2, y2."""
-    counts = np.array([len(one) for one in boxes], np.int64)
-    rows = [np.column_stack([one.label, one.sure, one.box]) for one in boxes if len(one)]
+def boxes_to_table(boxes: Sequence[Boxes]) -> tuple[npt.NDArray[np.int64], Table]:
+    """Return the number of boxes per frame, and a table of label, score, x1, y1, x2, y2."""
+    counts = np.array([len(frame_boxes) for frame_boxes in boxes], np.int64)
+    rows = [
+        np.column_stack([frame_boxes.label, frame_boxes.sure, frame_boxes.box])
+        for frame_boxes in boxes
+        if len(frame_boxes)
+    ]
     return counts, np.concatenate(rows) if rows else np.zeros((0, COLUMNS))
 
 
-def boxes_of(counts: npt.NDArray[np.int64], table: Table) -> list[Boxes]:
-    """What `table_of` was given."""
+def table_to_boxes(counts: npt.NDArray[np.int64], table: Table) -> list[Boxes]:
+    """Convert a table back to boxes; the inverse of `boxes_to_table`."""
     edges = np.concatenate([[0], np.cumsum(counts)])
     return [
         Boxes(table[lo:hi, 2:], table[lo:hi, 0].astype(np.int64), table[lo:hi, 1])
@@ -138,29 +142,29 @@ def boxes_of(counts: npt.NDArray[np.int64], table: Table) -> list[Boxes]:
     ]
 
 
-def write_boxes(path: Path, found: Mapping[str, Boxes], known: Sequence[str]) -> None:
-    """Write what was found in frames.
+def write_boxes(path: Path, boxes: Mapping[str, Boxes], known: Sequence[str]) -> None:
+    """Write the detected boxes of frames as npz.
 
     Args:
-        known: classes of the data set that the detector can find.
+        known: classes of the dataset that the detector knows.
     """
-    counts, table = table_of(list(found.values()))
-    columns: dict[str, Any] = {"frames": np.array(list(found), np.str_), "counts": counts, "boxes": table}
-    packed = io.BytesIO()
-    np.savez(packed, **columns, known=np.array(known, np.str_))
-    write_bytes(path, [packed.getvalue()])
+    counts, table = boxes_to_table(list(boxes.values()))
+    columns: dict[str, Any] = {"frames": np.array(list(boxes), np.str_), "counts": counts, "boxes": table}
+    buffer = io.BytesIO()
+    np.savez(buffer, **columns, known=np.array(known, np.str_))
+    write_bytes(path, [buffer.getvalue()])
 
 
 def read_boxes(path: Path) -> tuple[dict[str, Boxes], tuple[str, ...]]:
-    """What was found in each frame, and the classes that the detector can find.
+    """Read the detected boxes of each frame, and the classes that the detector knows.
 
     Raises:
         DataError: if the file is damaged or something else.
     """
-    held = read_npz(path)
+    arrays = read_npz(path)
     try:
-        frames, counts, table, known = (held[name] for name in ("frames", "counts", "boxes", "known"))
-        fits = (
+        frames, counts, table, known = (arrays[name] for name in ("frames", "counts", "boxes", "known"))
+        valid = (
             (frames.dtype.kind, known.dtype.kind, counts.dtype.kind) == ("U", "U", "i")
             and frames.ndim == known.ndim == 1
             and counts.shape == frames.shape
@@ -168,10 +172,10 @@ def read_boxes(path: Path) -> tuple[dict[str, Boxes], tuple[str, ...]]:
             and table.shape == (counts.sum(), COLUMNS)
             and (counts >= 0).all()
         )
-        if not fits:
+        if not valid:
             raise KeyError
-        return dict(zip(frames.tolist(), boxes_of(counts, table), strict=True)), tuple(known.tolist())
+        return dict(zip(frames.tolist(), table_to_boxes(counts, table), strict=True)), tuple(known.tolist())
     except (KeyError, BadValue):
         raise DataError(
-            f"{path}: no npz of frames and their boxes; delete it, and the cell is done again", fault="F101"
+            f"{path}: not an npz of frames and their boxes; delete it to compute the cell again", fault="F101"
         ) from None

@@ -1,4 +1,4 @@
-"""Charades: a CSV a subset, one line a video, whose `actions` are written "c092 11.90 21.20;c147 0.00 12.60"."""
+"""Charades: a CSV per subset with a line per video, whose `actions` are "c092 11.90 21.20;c147 0.00 12.60"."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ import re
 
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
-from jostle.io.files.format import Format, Kind, Likeness, formats
+from jostle.io.files.format import Format, FormatMatch, Kind, formats
 from jostle.io.files.source import Source
-from jostle.io.files.tabular import csv_rows, number_in
-from jostle.io.files.truth_table import TruthTable, Wanted
+from jostle.io.files.tabular import parse_number, read_csv_rows
+from jostle.io.files.truth_table import TruthOptions, TruthTable
 
 _ACTION = re.compile(r"c\d{1,4}", re.ASCII)
 
 
-def recognise(source: Source, kind: Kind | None) -> Likeness | None:
+def recognise(source: Source, kind: Kind | None) -> FormatMatch | None:
     if {"id", "actions", "length"} <= set(source.header):
-        return Likeness("truth", "it has columns 'actions' and 'length'")
+        return FormatMatch("truth", "it has columns 'actions' and 'length'")
     return None
 
 
-def read(source: Source, wanted: Wanted) -> Truth:
-    """The actions of every video; one without any is listed too.
+def read(source: Source, options: TruthOptions) -> Truth:
+    """Read the actions of every video; videos without actions are listed too.
 
-    Actions may end a little after the video, as their authors wrote them, so lengths are not held against them.
+    Actions may end slightly after the video in the official files, so durations are not checked.
     """
     header = source.header
     video, actions = header.index("id"), header.index("actions")
-    table = TruthTable(source.path, wanted)
-    for line, fields in csv_rows(source):
+    table = TruthTable(source.path, options)
+    for line, fields in read_csv_rows(source):
         if not fields[video]:
             raise DataError(f"{source.path}: line {line} names no video; fill it in", fault="F45")
         own = table.row_video(fields[video])
-        for place, action in enumerate(filter(None, map(str.strip, fields[actions].split(";"))), 1):
+        for number, action in enumerate(filter(None, map(str.strip, fields[actions].split(";"))), 1):
             words = action.split()
-            where = f"action {place} of line {line}"
+            where = f"action {number} of line {line}"
             if len(words) != 3 or not _ACTION.fullmatch(words[0]):
                 table.refuse(own, f"{where} is {action[:40]!r}, not a class, a start and an end", fault="F39")
                 continue
-            table.add(own, words[0], [number_in(words[1]), number_in(words[2])], where=where)
+            table.add(own, words[0], [parse_number(words[1]), parse_number(words[2])], where=where)
     return table.finish()
 
 

@@ -15,13 +15,13 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import CHARACTERISTICS, Truth
 from jostle.errors import BadValue, DataError
 from jostle.io.files.atomic import write_text
-from jostle.io.files.format import Format, Kind, Likeness, formats
-from jostle.io.files.prediction_table import Places, class_number, finished_predictions, numbers_or_names
+from jostle.io.files.format import Format, FormatMatch, Kind, formats
+from jostle.io.files.prediction_table import NameIndex, build_predictions, class_number, numbers_or_names
 from jostle.io.files.source import Source
-from jostle.io.files.tabular import csv_rows, csv_text, needed_number, number_in
-from jostle.io.files.truth_table import TruthTable, Wanted
+from jostle.io.files.tabular import format_csv, parse_number, read_csv_rows, require_number
+from jostle.io.files.truth_table import TruthOptions, TruthTable
 
-# The first that a header has is taken: TSP names both the video and its file.
+# The first alias in a header is used: TSP names both the video and its file.
 ALIASES = {
     "video": ("video_id", "video", "video_name", "filename"),
     "start": ("t_start", "start", "begin"),
@@ -35,28 +35,28 @@ ALIASES = {
     "region": ("temporal_region_label",),
     **{name: (name.replace("-", "_"),) for name in CHARACTERISTICS},
 }
-_NEEDED = ("video", "start", "end", "label")
+_REQUIRED = ("video", "start", "end", "label")
 
 
 def _columns(header: tuple[str, ...]) -> dict[str, int]:
-    """The place of each column that is known, by our name of it."""
+    """Return the index of each known column by its canonical name."""
     names = [name.replace("-", "_").replace(" ", "_") for name in header]
-    found = {}
+    indices = {}
     for meaning, aliases in ALIASES.items():
         known = [names.index(alias) for alias in aliases if alias in names]
         if known:
-            found[meaning] = known[0]
-    return found
+            indices[meaning] = known[0]
+    return indices
 
 
-def recognise(source: Source, kind: Kind | None) -> Likeness | None:
+def recognise(source: Source, kind: Kind | None) -> FormatMatch | None:
     if not source.is_text:
         return None
     columns = _columns(source.header)
     if {"video", "start", "end"} <= set(columns):
         if "score" in columns:
-            return Likeness("predictions", "it has a column of scores")
-        return Likeness("truth", "it has no column of scores")
+            return FormatMatch("predictions", "it has a column of scores")
+        return FormatMatch("truth", "it has no column of scores")
     for separator in (";", "\t"):
         if len(source.header) == 1 and {"video", "start"} <= set(_columns(tuple(source.header[0].split(separator)))):
             raise DataError(
@@ -65,12 +65,12 @@ def recognise(source: Source, kind: Kind | None) -> Likeness | None:
     return None
 
 
-def _checked_columns(source: Source, needed: tuple[str, ...]) -> dict[str, int]:
+def _check_columns(source: Source, required: tuple[str, ...]) -> dict[str, int]:
     if len(set(source.header)) < len(source.header):
         twice = next(name for name in source.header if source.header.count(name) > 1)
         raise DataError(f"{source.path}: line 1: the column {twice!r} appears twice; remove one", fault="F33")
     columns = _columns(source.header)
-    for name in needed:
+    for name in required:
         if name not in columns:
             known = ", ".join(ALIASES[name])
             raise DataError(
@@ -81,15 +81,15 @@ def _checked_columns(source: Source, needed: tuple[str, ...]) -> dict[str, int]:
 
 
 def read(source: Source, fix: bool) -> Predictions:
-    """The detections of a table, in the order of its lines."""
-    columns = _checked_columns(source, (*_NEEDED, "score"))
-    video, start, end, label, score = (columns[name] for name in (*_NEEDED, "score"))
-    places, labels = Places(ids=True), Places()
+    """Read the detections of a table, in the order of its lines."""
+    columns = _check_columns(source, (*_REQUIRED, "score"))
+    video, start, end, label, score = (columns[name] for name in (*_REQUIRED, "score"))
+    index, labels = NameIndex(ids=True), NameIndex()
     videos, codes, lines = array("i"), array("i"), array("q")
     starts, ends, scores = array("d"), array("d"), array("d")
     left_out = {}
     last = source.text.count("\n") + 1 if source.is_cut else 0
-    for line, fields in csv_rows(source):
+    for line, fields in read_csv_rows(source):
         if line == last:
             if not fix:
                 raise source.cut_line()
@@ -98,15 +98,15 @@ def read(source: Source, fix: bool) -> Predictions:
         if not fields[video] or not fields[label].strip():
             missing = "video" if not fields[video] else "label"
             raise DataError(f"{source.path}: line {line} names no {missing}; fill it in", fault="F45")
-        videos.append(places[fields[video]])
-        starts.append(needed_number(source, line, "the start", fields[start]))
-        ends.append(needed_number(source, line, "the end", fields[end]))
+        videos.append(index[fields[video]])
+        starts.append(require_number(source, line, "the start", fields[start]))
+        ends.append(require_number(source, line, "the end", fields[end]))
         codes.append(labels[fields[label]])
-        scores.append(needed_number(source, line, "the score", fields[score]))
+        scores.append(require_number(source, line, "the score", fields[score]))
         lines.append(line)
-    return finished_predictions(
+    return build_predictions(
         source.path,
-        videos=list(places.names),
+        videos=list(index.names),
         labels=numbers_or_names(list(labels.names)),
         columns={"video": videos, "start": starts, "end": ends, "label": codes, "score": scores},
         where=lambda row: f"line {lines[row]}",
@@ -115,10 +115,10 @@ def read(source: Source, fix: bool) -> Predictions:
     )
 
 
-def read_truth(source: Source, wanted: Wanted) -> Truth:
-    """The instances of a table, in the order of its lines."""
-    columns = _checked_columns(source, _NEEDED)
-    rows = list(csv_rows(source))
+def read_truth(source: Source, options: TruthOptions) -> Truth:
+    """Read the instances of a table, in the order of its lines."""
+    columns = _check_columns(source, _REQUIRED)
+    rows = list(read_csv_rows(source))
     names = numbers_or_names(sorted({fields[columns["label"]] for _, fields in rows}))
     numbered = bool(names) and isinstance(names[0], int)
 
@@ -126,7 +126,7 @@ def read_truth(source: Source, wanted: Wanted) -> Truth:
         return fields[columns[name]].strip() or None if name in columns else None
 
     known = [name for name in CHARACTERISTICS if name in columns]
-    table = TruthTable(source.path, wanted)
+    table = TruthTable(source.path, options)
     for line, fields in rows:
         spelled = fields[columns["video"]]
         if not spelled:
@@ -145,7 +145,7 @@ def read_truth(source: Source, wanted: Wanted) -> Truth:
         table.add(
             video,
             label,
-            [number_in(fields[columns["start"]]), number_in(fields[columns["end"]])],
+            [parse_number(fields[columns["start"]]), parse_number(fields[columns["end"]])],
             where=f"line {line}",
             label_id=number if number is None or class_number(number) is None else class_number(number),
             facts={name: _value(field(fields, name)) for name in known},
@@ -154,11 +154,11 @@ def read_truth(source: Source, wanted: Wanted) -> Truth:
 
 
 def _value(field: str | None) -> float | str | None:
-    return None if field is None else number_in(field)
+    return None if field is None else parse_number(field)
 
 
 def write(predictions: Predictions, path: Path) -> None:
-    """Write one detection a line, in their order."""
+    """Write predictions, one detection per line."""
     videos, classes = predictions.videos, predictions.classes
     _refuse_unwritable((*videos, *classes))
     columns = (predictions.video, predictions.start, predictions.end, predictions.label, predictions.score)
@@ -166,11 +166,11 @@ def write(predictions: Predictions, path: Path) -> None:
         (videos[video], start, end, classes[label], score)
         for video, start, end, label, score in zip(*(column.tolist() for column in columns), strict=True)
     )
-    write_text(path, csv_text(("video_id", "t_start", "t_end", "label", "score"), rows))
+    write_text(path, format_csv(("video_id", "t_start", "t_end", "label", "score"), rows))
 
 
 def write_truth(truth: Truth, path: Path) -> None:
-    """Write one instance a line, in their order, with a column for all else that is known."""
+    """Write ground truth, one instance per line, with columns for all further attributes."""
     _refuse_unwritable((*truth.videos, *truth.classes))
     extras: dict[str, Callable[[int, int], object]] = {}
     if any(truth.subsets):
@@ -191,7 +191,7 @@ def write_truth(truth: Truth, path: Path) -> None:
             more = [value(row, video) for value in extras.values()]
             yield [truth.videos[video], start, end, truth.classes[label], *more]
 
-    write_text(path, csv_text(("video_id", "t_start", "t_end", "label", *extras), rows()))
+    write_text(path, format_csv(("video_id", "t_start", "t_end", "label", *extras), rows()))
 
 
 def _refuse_unwritable(names: Iterable[str]) -> None:

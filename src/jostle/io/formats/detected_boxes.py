@@ -1,7 +1,7 @@
-"""Detected boxes of other programs: COCO's results, and the text of ILSVRC's video challenge.
+"""Detected boxes of other programs: COCO's results, and the text format of ILSVRC's video challenge.
 
-Neither says which frames it is about: the one has numbers of the images in an annotation file, the other places in a
-list of frames. So each is read with that second file, and a frame in which nothing was found has no boxes.
+Neither names its frames: COCO refers to image ids of an annotation file, the text to lines of a list of frames. So each
+is read with that second file, and a frame without detections has no boxes.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ from jostle.io.files.text import describe, read_head, read_json, read_json_list,
 from jostle.io.formats.boxes import read_boxes
 
 _ZIP = b"PK\x03\x04"
-MOST = 10**6  # classes; more is a mistake
-DIGITS = 18  # of a number in a list, at most
+MAX_CLASSES = 10**6  # more is a mistake
+MAX_DIGITS = 18  # of a number in a list, at most
 _WORDS = 7  # frame, class, confidence, xmin, ymin, xmax, ymax
 Row = tuple[int, float, list[float]]  # label, score, box
 
 
 @dataclass(frozen=True)
 class Detections:
-    """What a file says was found.
+    """Detected boxes read from a file.
 
     Attributes:
-        boxes: by name of the frame.
-        classes: their names, in the order of the labels; "" for a label that stands for nothing. None if labels are
-            the data set's own numbers.
-        known: the data set's classes that the detector can find; None if the file does not say.
+        boxes: by frame name.
+        classes: names by label; "" for an unused label. None if labels are the dataset's own numbers.
+        known: the dataset's classes that the detector knows; None if the file does not say.
     """
 
     boxes: Mapping[str, Boxes]
@@ -43,59 +42,59 @@ class Detections:
 
 
 def read_detections(path: str | Path, frames: str | Path | None = None) -> Detections:
-    """Detected boxes: an npz of a run, COCO's results (JSON) or the text of the video challenge, told by content.
+    """Read detected boxes from a run's npz, COCO's JSON or the video challenge's text, recognised by content.
 
     Args:
         frames: COCO's annotation file, or the list of frames that goes with the text.
 
     Raises:
-        DataError: if the file is none of these, or the two do not belong together.
+        DataError: if the file is none of these, or the two files do not match.
         BadValue: if `frames` is needed and not given, or the other way round.
     """
     file = Path(path)
     head = read_head(file, 4096)
     if head.startswith(_ZIP):
         if frames is not None:
-            raise BadValue(f"{file}: says itself which frames it is about; leave out the file of frames")
-        found, known = read_boxes(file)
-        return Detections(found, known=known)
+            raise BadValue(f"{file}: names its frames itself; leave out the file of frames")
+        boxes, known = read_boxes(file)
+        return Detections(boxes, known=known)
     is_json = head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"[", b"{")) or head.startswith(b"\x1f\x8b")
     if frames is None:
         needed = "COCO's annotation file, with its images and categories" if is_json else "the list of frames"
-        raise BadValue(f"{file}: does not say which frames it is about; give {needed} as the file of frames")
+        raise BadValue(f"{file}: does not name its frames; give {needed} as the file of frames")
     return read_coco_results(file, frames) if is_json else read_vid_results(file, frames)
 
 
 def read_coco_results(path: str | Path, annotations: str | Path) -> Detections:
-    """COCO's results, `[{"image_id", "category_id", "bbox": [x, y, width, height], "score"}]`.
+    """Read COCO's results, `[{"image_id", "category_id", "bbox": [x, y, width, height], "score"}]`.
 
     Args:
-        annotations: a file with `images` and `categories`; what else it holds is not looked at.
+        annotations: a file with `images` and `categories`; other keys are ignored.
     """
-    said = read_json(annotations)
-    images = _named(annotations, said, "images", "file_name")
-    categories = _named(annotations, said, "categories", "name")
+    content = read_json(annotations)
+    images = _read_names(annotations, content, "images", "file_name")
+    categories = _read_names(annotations, content, "categories", "name")
     numbers = {number: i for i, number in enumerate(sorted(categories))}
     rows: dict[str, list[Row]] = {name: [] for name in images.values()}
     for i, row in enumerate(read_json_list(path)):
         where = f"{path}: entry {i}"
-        image, category, box, score = _entry(where, row)
+        image, category, box, score = _parse_entry(where, row)
         if image not in images:
             raise DataError(f"{where}: image_id {image} is no image of {annotations}", fault="F36")
         if category not in numbers:
             raise DataError(f"{where}: category_id {category} is no category of {annotations}", fault="F36")
         x, y, width, height = box
         rows[images[image]].append((numbers[category], score, [x, y, x + width, y + height]))
-    return Detections(_boxes(path, rows), tuple(categories[number] for number in sorted(categories)))
+    return Detections(_build_boxes(path, rows), tuple(categories[number] for number in sorted(categories)))
 
 
 def read_vid_results(path: str | Path, frames: str | Path) -> Detections:
-    """The text of the video challenge: `frame class confidence xmin ymin xmax ymax` a line, frames and classes from 1.
+    """Read lines of `frame class confidence xmin ymin xmax ymax`, with frames and classes from 1.
 
     Args:
         frames: the list, `<video>/<frame> <number>` a line; without numbers lines are counted from 1.
     """
-    names = _listed(frames)
+    names = _read_frame_list(frames)
     rows: dict[str, list[Row]] = {name: [] for name in names.values()}
     for number, line in enumerate(read_text(path).splitlines(), 1):
         words = line.split()
@@ -111,44 +110,44 @@ def read_vid_results(path: str | Path, frames: str | Path) -> Detections:
             raise DataError(f"{where}: {line[:80]!r} is not frame class confidence xmin ymin xmax ymax", fault="F28")
         if frame not in names:
             raise DataError(f"{where}: frame {frame} is not in {frames}", fault="F36")
-        if not 1 <= label <= MOST:
+        if not 1 <= label <= MAX_CLASSES:
             raise DataError(f"{where}: class {str(label)[:20]}; classes are counted from 1", fault="F28")
         rows[names[frame]].append((label - 1, score, box))
-    return Detections(_boxes(path, rows))
+    return Detections(_build_boxes(path, rows))
 
 
-def named_as(found: Mapping[str, Boxes], frames: Iterable[str]) -> dict[str, Boxes]:
-    """Boxes by the names that these frames have; a program may leave out their ending or their first folder.
+def match_frame_names(boxes_by_name: Mapping[str, Boxes], frames: Iterable[str]) -> dict[str, Boxes]:
+    """Rename boxes to the given frames; suffixes and the first folder may be missing in the file.
 
-    >>> list(named_as({"a/000001": Boxes([], [])}, ["val/a/000001.JPEG", "val/b/000001.JPEG"]))
+    >>> list(match_frame_names({"a/000001": Boxes([], [])}, ["val/a/000001.JPEG", "val/b/000001.JPEG"]))
     ['val/a/000001.JPEG']
     """
-    plain = {str(PurePosixPath(name).with_suffix("")): boxes for name, boxes in found.items()}
-    made = {}
+    plain = {str(PurePosixPath(name).with_suffix("")): boxes for name, boxes in boxes_by_name.items()}
+    matched = {}
     for frame in frames:
         stem = str(PurePosixPath(frame).with_suffix(""))
-        for known, name in ((found, frame), (plain, stem), (plain, stem.partition("/")[2])):
+        for known, name in ((boxes_by_name, frame), (plain, stem), (plain, stem.partition("/")[2])):
             if name in known:
-                made[frame] = known[name]
+                matched[frame] = known[name]
                 break
-    return made
+    return matched
 
 
-def _named(path: str | Path, said: dict[str, Any], what: str, name: str) -> dict[int, str]:
-    rows = said.get(what)
+def _read_names(path: str | Path, content: dict[str, Any], what: str, name: str) -> dict[int, str]:
+    rows = content.get(what)
     if not isinstance(rows, list):
         raise DataError(f"{path}: {what!r} has {describe(rows)}, not a list of them with id and {name}", fault="F28")
-    made: dict[int, str] = {}
+    names: dict[int, str] = {}
     for i, row in enumerate(rows):
         if not isinstance(row, dict) or type(row.get("id")) is not int or not isinstance(row.get(name), str):
             raise DataError(f"{path}: {what}[{i}] has no whole number 'id' and text {name!r}", fault="F28")
-        if row["id"] in made:
+        if row["id"] in names:
             raise DataError(f"{path}: {what}[{i}]: the id {row['id']} is that of another one already", fault="F33")
-        made[row["id"]] = row[name]
-    return made
+        names[row["id"]] = row[name]
+    return names
 
 
-def _entry(where: str, row: Any) -> tuple[int, int, list[float], float]:
+def _parse_entry(where: str, row: Any) -> tuple[int, int, list[float], float]:
     if isinstance(row, dict):
         image, category, box, score = (row.get(key) for key in ("image_id", "category_id", "bbox", "score"))
         numbers = [*box, score] if isinstance(box, list) else []
@@ -160,31 +159,31 @@ def _entry(where: str, row: Any) -> tuple[int, int, list[float], float]:
     )
 
 
-def _listed(path: str | Path) -> dict[int, str]:
-    made: dict[int, str] = {}
+def _read_frame_list(path: str | Path) -> dict[int, str]:
+    frames: dict[int, str] = {}
     for number, line in enumerate(read_text(path).splitlines(), 1):
         words = line.split()
         if not words:
             continue
         *name, last = words
-        if len(name) > 1 or (name and not (last.isdecimal() and len(last) <= DIGITS)):
+        if len(name) > 1 or (name and not (last.isdecimal() and len(last) <= MAX_DIGITS)):
             raise DataError(f"{path}: line {number}: {line[:80]!r} is not <video>/<frame> and a number", fault="F28")
-        place = int(last) if name else number
-        if place in made:
-            raise DataError(f"{path}: line {number}: {place} is {made[place]} already", fault="F33")
-        made[place] = words[0]
-    return made
+        index = int(last) if name else number
+        if index in frames:
+            raise DataError(f"{path}: line {number}: {index} is {frames[index]} already", fault="F33")
+        frames[index] = words[0]
+    return frames
 
 
-def _boxes(path: str | Path, rows: Mapping[str, list[Row]]) -> dict[str, Boxes]:
-    made = {}
-    for frame, found in rows.items():
+def _build_boxes(path: str | Path, rows: Mapping[str, list[Row]]) -> dict[str, Boxes]:
+    boxes = {}
+    for frame, frame_rows in rows.items():
         try:
-            box = np.array([one[2] for one in found], np.float64).reshape(-1, 4)
-            score = np.array([one[1] for one in found], np.float64)
+            box = np.array([row[2] for row in frame_rows], np.float64).reshape(-1, 4)
+            score = np.array([row[1] for row in frame_rows], np.float64)
             if (box[:, :2] > box[:, 2:]).any():
                 raise DataError(f"{path}: {frame!r} has a box that ends before it begins", fault="F28")
-            made[frame] = Boxes(box, np.array([one[0] for one in found], np.int64), score)
+            boxes[frame] = Boxes(box, np.array([row[0] for row in frame_rows], np.int64), score)
         except BadValue as error:
             raise DataError(f"{path}: {frame!r}: {error}", fault=error.fault) from None
-    return made
+    return boxes

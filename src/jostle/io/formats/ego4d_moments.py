@@ -11,32 +11,32 @@ from typing import Any
 
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
-from jostle.io.files.format import Format, Kind, Likeness, formats
+from jostle.io.files.format import Format, FormatMatch, Kind, formats
 from jostle.io.files.source import Source
 from jostle.io.files.text import describe
-from jostle.io.files.truth_table import TruthTable, Wanted
+from jostle.io.files.truth_table import TruthOptions, TruthTable
 
 
-def recognise(source: Source, kind: Kind | None) -> Likeness | None:
+def recognise(source: Source, kind: Kind | None) -> FormatMatch | None:
     if not source.is_json:
         return None
     videos = source.document.get("videos")
     first = videos[0] if isinstance(videos, list) and videos else None
     if isinstance(first, dict) and {"video_uid", "clips"} <= set(first):
-        return Likeness("truth", "its 'videos' have 'clips'")
+        return FormatMatch("truth", "its 'videos' have 'clips'")
     return None
 
 
-def read(source: Source, wanted: Wanted) -> Truth:
-    """The primary moments of every clip, whose id is its `clip_uid`."""
-    table = TruthTable(source.path, wanted)
-    for place, video in enumerate(_list(source, source.plain_document, "videos", "the file")):
+def read(source: Source, options: TruthOptions) -> Truth:
+    """Read the primary moments of every clip, whose id is its `clip_uid`."""
+    table = TruthTable(source.path, options)
+    for index, video in enumerate(_list(source, source.plain_document, "videos", "the file")):
         if not isinstance(video, dict):
-            raise DataError(f"{source.path}: video {place} is {describe(video)}, not an object", fault="F28")
-        for clip in _list(source, video, "clips", f"video {place}"):
+            raise DataError(f"{source.path}: video {index} is {describe(video)}, not an object", fault="F28")
+        for clip in _list(source, video, "clips", f"video {index}"):
             uid = clip.get("clip_uid") if isinstance(clip, dict) else None
             if not isinstance(uid, str) or not uid:
-                raise DataError(f"{source.path}: a clip of video {place} has no 'clip_uid'", fault="F28")
+                raise DataError(f"{source.path}: a clip of video {index} has no 'clip_uid'", fault="F28")
             own = table.open_video(uid, subset=video.get("split"), duration=_length(clip))
             for annotation in _list(source, clip, "annotations", f"clip {uid}"):
                 labels = _list(source, annotation, "labels", f"clip {uid}") if isinstance(annotation, dict) else []

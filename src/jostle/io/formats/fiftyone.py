@@ -15,42 +15,43 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import DataError
 from jostle.io.files.atomic import write_text
-from jostle.io.files.format import Format, Kind, Likeness, formats
-from jostle.io.files.prediction_table import Places, finished_predictions
+from jostle.io.files.format import Format, FormatMatch, Kind, formats
+from jostle.io.files.prediction_table import NameIndex, build_predictions
 from jostle.io.files.source import Source
 from jostle.io.files.text import describe
-from jostle.io.files.truth_table import TruthTable, Wanted
-from jostle.io.files.video_ids import shown
-from jostle.io.formats.activitynet_results import by_video
+from jostle.io.files.truth_table import TruthOptions, TruthTable
+from jostle.io.files.video_ids import quote_name
+from jostle.io.formats.activitynet_results import group_by_video
 
 
-def recognise(source: Source, kind: Kind | None) -> Likeness | None:
+def recognise(source: Source, kind: Kind | None) -> FormatMatch | None:
     if not source.is_json or "database" in source.document:
         return None
     labels = source.document.get("labels")
     if not isinstance(labels, dict):
         return None
-    entries = [entry for found in labels.values() if isinstance(found, list) for entry in found]
+    entries = [entry for video_labels in labels.values() if isinstance(video_labels, list) for entry in video_labels]
     if entries and not any(isinstance(entry, dict) for entry in entries):
         return None
     if any(isinstance(entry, dict) and entry.get("confidence") is not None for entry in entries):
-        return Likeness("predictions", "its labels have a 'confidence'")
+        return FormatMatch("predictions", "its labels have a 'confidence'")
     if not entries and kind == "predictions":
-        return Likeness("predictions", "its 'labels' are empty")
-    return Likeness("truth", "its labels have no 'confidence'")
+        return FormatMatch("predictions", "its 'labels' are empty")
+    return FormatMatch("truth", "its labels have no 'confidence'")
 
 
 def _entries(source: Source) -> Iterator[tuple[str, list[Any]]]:
     for video, entries in source.document["labels"].items():
         if entries is not None and not isinstance(entries, list):
             raise DataError(
-                f"{source.path}: video {shown(video)} is {describe(entries)}, not a list of detections", fault="F28"
+                f"{source.path}: video {quote_name(video)} is {describe(entries)}, not a list of detections",
+                fault="F28",
             )
         yield video, entries or []
 
 
 def _label(source: Source, entry: dict[str, Any]) -> object:
-    """A label, or the class that it is the index of."""
+    """Return the label of an entry; an integer is an index into `classes`."""
     label, classes = entry.get("label"), source.document.get("classes")
     if type(label) is int and isinstance(classes, list) and 0 <= label < len(classes):
         return classes[label]
@@ -60,49 +61,49 @@ def _label(source: Source, entry: dict[str, Any]) -> object:
 def _refuse_frames(source: Source, video: str, i: int, entry: dict[str, Any]) -> None:
     if "timestamps" not in entry and "support" in entry:
         raise DataError(
-            f"{source.path}: video {shown(video)}: detection {i} has 'support' {entry['support']}, in frames, and "
+            f"{source.path}: video {quote_name(video)}: detection {i} has 'support' {entry['support']}, in frames, and "
             "the file gives no rate to turn them into seconds; export the labels with use_timestamps=True",
             fault="F34",
         )
 
 
 def read(source: Source, fix: bool) -> Predictions:
-    """The detections, in the order of the file."""
-    videos, labels = Places(ids=True), Places()
-    made: dict[str, list[float]] = {name: [] for name in ("video", "start", "end", "label", "score")}
-    places: list[str] = []
+    """Read the detections, in the order of the file."""
+    videos, labels = NameIndex(ids=True), NameIndex()
+    columns: dict[str, list[float]] = {name: [] for name in ("video", "start", "end", "label", "score")}
+    locations: list[str] = []
     left_out: dict[str, int] = {}
     for video, entries in _entries(source):
         index = videos[video]
         for i, entry in enumerate(entries):
-            where = f"video {shown(video)}, detection {i},"
+            where = f"video {quote_name(video)}, detection {i},"
             if isinstance(entry, dict):
                 _refuse_frames(source, video, i, entry)
-            fault, said = _fault_in(source, entry)
+            fault, problem = _find_fault(source, entry)
             if fault:
                 if not fix:
-                    raise DataError(f"{source.path}: {where} {said}", fault=fault)
+                    raise DataError(f"{source.path}: {where} {problem}", fault=fault)
                 left_out["no detection, dropped"] = left_out.get("no detection, dropped", 0) + 1
                 continue
             start, end = entry["timestamps"]
             label = _label(source, entry)
             assert isinstance(label, str)
             values = (index, start, end, labels[label], entry["confidence"])
-            for column, value in zip(made.values(), values, strict=True):
+            for column, value in zip(columns.values(), values, strict=True):
                 column.append(value)
-            places.append(where)
-    return finished_predictions(
+            locations.append(where)
+    return build_predictions(
         source.path,
         videos=list(videos.names),
         labels=list(labels.names),
-        columns=made,
-        where=places.__getitem__,
+        columns=columns,
+        where=locations.__getitem__,
         fix=fix,
         left_out=left_out,
     )
 
 
-def _fault_in(source: Source, entry: object) -> tuple[str, str]:
+def _find_fault(source: Source, entry: object) -> tuple[str, str]:
     if not isinstance(entry, dict):
         return "F28", f"is {describe(entry)}, not an object"
     label, times, score = _label(source, entry), entry.get("timestamps"), entry.get("confidence")
@@ -115,9 +116,9 @@ def _fault_in(source: Source, entry: object) -> tuple[str, str]:
     return "", ""
 
 
-def read_truth(source: Source, wanted: Wanted) -> Truth:
-    """The instances, in the order of the file."""
-    table = TruthTable(source.path, wanted)
+def read_truth(source: Source, options: TruthOptions) -> Truth:
+    """Read the instances, in the order of the file."""
+    table = TruthTable(source.path, options)
     for spelled, entries in _entries(source):
         video = table.open_video(spelled)
         for i, entry in enumerate(entries):
@@ -135,12 +136,12 @@ def write(predictions: Predictions, path: Path) -> None:
 
 
 def write_truth(truth: Truth, path: Path) -> None:
-    """Write instances with timestamps."""
+    """Write true instances with their timestamps."""
     write_text(path, _pieces(truth))
 
 
 def _pieces(rows: Predictions | Truth) -> Iterator[str]:
-    order, firsts = by_video(rows.video, len(rows.videos))
+    order, firsts = group_by_video(rows.video, len(rows.videos))
     yield f'{{"classes": {json.dumps(rows.classes)}, "labels": {{'
     for video, name in enumerate(rows.videos):
         entries = []

@@ -1,4 +1,4 @@
-"""Files of frame classifiers: scores of frames, the sets of similar frames, their labels (Shankar et al., 2021)."""
+"""Files of frame classifiers: scores of frames, sets of similar frames, and labels (Shankar et al., 2021)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.errors import DataError
-from jostle.io.files.arrays import named_rows, read_npz
+from jostle.io.files.arrays import read_named_rows, read_npz
 from jostle.io.files.text import describe, read_head, read_json
 
 _ZIP = b"PK\x03\x04"
 
 
 def read_frame_scores(path: str | Path) -> dict[str, npt.NDArray[Any] | int]:
-    """The scores of each frame: JSON `{frame: [scores]}`, or npz with `frames` (N,) and one (N, C) array.
+    """Read the scores of each frame: JSON `{frame: [scores]}`, or npz with `frames` (N,) and one (N, C) array.
 
     Raises:
-        DataError: if the file is neither, or its arrays do not belong together.
+        DataError: if the file is neither, or its arrays do not match.
     """
     file = Path(path)
     if read_head(file, len(_ZIP)) == _ZIP:
@@ -31,7 +31,7 @@ def read_frame_scores(path: str | Path) -> dict[str, npt.NDArray[Any] | int]:
 
 
 def read_frame_sets(path: str | Path) -> dict[str, list[str]]:
-    """The neighbours of each anchor: `{anchor: [frames]}`.
+    """Read the neighbours of each anchor: `{anchor: [frames]}`.
 
     Raises:
         DataError: if the file holds something else.
@@ -44,7 +44,7 @@ def read_frame_sets(path: str | Path) -> dict[str, list[str]]:
 
 
 def read_frame_labels(path: str | Path) -> dict[str, list[int] | int]:
-    """The classes of each frame: `{frame: [class numbers]}`.
+    """Read the classes of each frame: `{frame: [class numbers]}`.
 
     Raises:
         DataError: if the file holds something else.
@@ -58,9 +58,9 @@ def read_frame_labels(path: str | Path) -> dict[str, list[int] | int]:
 
 
 def _read_npz(file: Path) -> dict[str, npt.NDArray[Any] | int]:
-    held = read_npz(file)
-    tables = [name for name, values in held.items() if values.ndim == 2]
-    names, scores = named_rows(held, "frames", tables[0] if len(tables) == 1 else "scores", file)
+    arrays = read_npz(file)
+    tables = [name for name, values in arrays.items() if values.ndim == 2]
+    names, scores = read_named_rows(arrays, "frames", tables[0] if len(tables) == 1 else "scores", file)
     return dict(zip(names, scores, strict=True))
 
 

@@ -1,17 +1,17 @@
-"""`thumos14.json` as ActionFormer, TriDet and TemporalMaxer read it: ActivityNet's shape, rates and class numbers."""
+"""`thumos14.json` as ActionFormer, TriDet and TemporalMaxer use it: ActivityNet's JSON with rates and class numbers."""
 
 from __future__ import annotations
 
-from jostle.io.files.format import Format, Kind, Likeness, formats
+from jostle.io.files.format import Format, FormatMatch, Kind, formats
 from jostle.io.files.source import Source
 from jostle.io.formats import activitynet
 
 
-def recognise(source: Source, kind: Kind | None) -> Likeness | None:
+def recognise(source: Source, kind: Kind | None) -> FormatMatch | None:
     entries = activitynet.entries_of(source)
     if not activitynet.is_thumos14(entries) or activitynet.is_recognition(entries):
         return None
-    return Likeness("truth", "it has 'database'")
+    return FormatMatch("truth", "it has 'database'")
 
 
 formats.add(

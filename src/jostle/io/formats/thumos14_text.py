@@ -14,13 +14,13 @@ from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, DataError
 from jostle.io.files.atomic import write_folder, write_text
-from jostle.io.files.class_numbers import THUMOS14_IDS, class_numbers, officially_named
-from jostle.io.files.format import Format, Kind, Likeness, formats
-from jostle.io.files.prediction_table import Places, class_number, finished_predictions
+from jostle.io.files.class_numbers import THUMOS14_IDS, class_numbers, name_official_classes
+from jostle.io.files.format import Format, FormatMatch, Kind, formats
+from jostle.io.files.prediction_table import NameIndex, build_predictions, class_number
 from jostle.io.files.source import Source
-from jostle.io.files.tabular import needed_number, number_in
-from jostle.io.files.truth_table import TruthTable, Wanted
-from jostle.io.files.video_ids import file_name_for, refuse_collisions, shown
+from jostle.io.files.tabular import parse_number, require_number
+from jostle.io.files.truth_table import TruthOptions, TruthTable
+from jostle.io.files.video_ids import file_name_for, quote_name, refuse_collisions
 
 _CLASS_FILE = re.compile(r"(.+)_([A-Za-z]+)\.txt(\.gz)?")
 _AMBIGUOUS = "Ambiguous"
@@ -28,25 +28,25 @@ _CLASS_LIST = "detclasslist.txt"
 _WIDTH = 5
 
 
-def recognise(source: Source, kind: Kind | None) -> Likeness | None:
+def recognise(source: Source, kind: Kind | None) -> FormatMatch | None:
     if source.is_folder:
-        return Likeness("truth", "it is a folder of one file per class") if _class_files(source.path) else None
+        return FormatMatch("truth", "it is a folder of one file per class") if _class_files(source.path) else None
     words = source.words
-    if len(words) == _WIDTH and all(isinstance(number_in(word), float) for word in words[1:]) and words[3].isdigit():
-        return Likeness("predictions", "its lines have five fields")
+    if len(words) == _WIDTH and all(isinstance(parse_number(word), float) for word in words[1:]) and words[3].isdigit():
+        return FormatMatch("predictions", "its lines have five fields")
     return None
 
 
 def _class_files(folder: Path) -> dict[Path, tuple[str, str]]:
-    """Class and subset by file, in the order of their names."""
-    found = {path: _CLASS_FILE.fullmatch(path.name) for path in sorted(folder.iterdir())}
-    return {path: (match[1], match[2]) for path, match in found.items() if match and path.is_file()}
+    """Return class and subset by file, sorted by name."""
+    matches = {path: _CLASS_FILE.fullmatch(path.name) for path in sorted(folder.iterdir())}
+    return {path: (match[1], match[2]) for path, match in matches.items() if match and path.is_file()}
 
 
 def read(source: Source, fix: bool) -> Predictions:
-    """The detections of a file, in the order of its lines; a `.mpeg` after a video's name is left out."""
-    places, labels = Places(ids=True), Places()
-    made: dict[str, list[float]] = {name: [] for name in ("video", "start", "end", "label", "score")}
+    """Read the detections of a file, in the order of its lines; `.mpeg` is removed from video names."""
+    index, labels = NameIndex(ids=True), NameIndex()
+    columns: dict[str, list[float]] = {name: [] for name in ("video", "start", "end", "label", "score")}
     lines, left_out = [], {}
     texts = source.lines
     if source.is_cut:
@@ -69,27 +69,27 @@ def read(source: Source, fix: bool) -> Predictions:
                 f"{source.path}: line {line}: the class is {words[3][:40]!r}, not a number of {_CLASS_LIST}",
                 fault="F45",
             )
-        made["video"].append(places[re.sub(r"\.mpeg$", "", words[0], flags=re.IGNORECASE)])
-        made["start"].append(needed_number(source, line, "the start", words[1]))
-        made["end"].append(needed_number(source, line, "the end", words[2]))
-        made["label"].append(labels[str(number)])
-        made["score"].append(needed_number(source, line, "the score", words[4]))
+        columns["video"].append(index[re.sub(r"\.mpeg$", "", words[0], flags=re.IGNORECASE)])
+        columns["start"].append(require_number(source, line, "the start", words[1]))
+        columns["end"].append(require_number(source, line, "the end", words[2]))
+        columns["label"].append(labels[str(number)])
+        columns["score"].append(require_number(source, line, "the score", words[4]))
         lines.append(line)
-    found = finished_predictions(
+    predictions = build_predictions(
         source.path,
-        videos=list(places.names),
+        videos=list(index.names),
         labels=[int(number) for number in labels.names],
-        columns=made,
+        columns=columns,
         where=lambda row: f"line {lines[row]}",
         fix=fix,
         left_out=left_out,
     )
-    return officially_named(found)
+    return name_official_classes(predictions)
 
 
-def read_truth(source: Source, wanted: Wanted) -> Truth:
-    """The ground truth in a folder; classes in the order of their numbers if it lists them, or of their names."""
-    table = TruthTable(source.path, wanted)
+def read_truth(source: Source, options: TruthOptions) -> Truth:
+    """Read ground truth from a folder; classes are sorted by number if it lists them, or by name."""
+    table = TruthTable(source.path, options)
     files = _class_files(source.path)
     numbers = _class_list(source.path / _CLASS_LIST)
     order = {name: number for number, name in enumerate(numbers)}
@@ -100,7 +100,7 @@ def read_truth(source: Source, wanted: Wanted) -> Truth:
                 continue
             video = table.row_video(words[0], subset=subset)
             where = f"line {line} of {path.name}"
-            times = [number_in(word) for word in words[1:]]
+            times = [parse_number(word) for word in words[1:]]
             if name == _AMBIGUOUS:
                 table.add_ambiguous(video, times, where=where)
             else:
@@ -126,7 +126,7 @@ def _class_list(path: Path) -> dict[str, int]:
 
 
 def write(predictions: Predictions, path: Path) -> None:
-    """Write one detection a line; names become the numbers of THUMOS14's twenty classes."""
+    """Write predictions, one detection per line, with THUMOS14's class numbers."""
     _refuse_spaces(predictions.videos)
     numbers = class_numbers(predictions, THUMOS14_IDS).tolist()
     columns = (predictions.video, predictions.start, predictions.end, predictions.label, predictions.score)
@@ -140,7 +140,7 @@ def write(predictions: Predictions, path: Path) -> None:
 
 
 def write_truth(truth: Truth, path: Path) -> None:
-    """Write a folder of one file per class and subset."""
+    """Write ground truth as a folder with one file per class and subset."""
     _refuse_spaces(truth.videos)
     files: dict[str, str] = {}
 
@@ -168,11 +168,11 @@ def write_truth(truth: Truth, path: Path) -> None:
 def _refuse_spaces(videos: tuple[str, ...]) -> None:
     wrong = next((name for name in videos if not _is_word(name) or name.lower().endswith(".mpeg")), None)
     if wrong is not None:
-        raise BadValue(f"video {shown(wrong)} cannot be the first word of a line; write JSON or CSV instead")
+        raise BadValue(f"video {quote_name(wrong)} cannot be the first word of a line; write JSON or CSV instead")
 
 
 def _is_word(name: str) -> bool:
-    """Whether a reader takes it for one word, and the file that begins with it for text."""
+    """Return whether a name is a single word that does not make the file look like JSON or a pickle."""
     return name.split() == [name] and name.isprintable() and name[0] not in "{[(}]"
 
 

@@ -1,4 +1,4 @@
-"""Codecs in memory: frames go in, packets may be damaged on the way, and exactly as many frames come out."""
+"""Codecs in memory: frames are encoded, packets may be damaged, and exactly as many frames come out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from av.video.frame import VideoFrame
 from jostle.core.types.clip import Frame
 from jostle.errors import BadValue, MediaError
 from jostle.io.video.colour import FromRgb, ToRgb
-from jostle.io.video.encoders import coding_rate, narrowest, require_encoder, set_up
+from jostle.io.video.encoders import coding_rate, min_width, require_encoder, set_up
 from jostle.io.video.ffmpeg import set_up_decoder
 from jostle.io.video.validation import Limits
 
@@ -31,7 +31,7 @@ _GREY = 128
 
 @dataclass(frozen=True)
 class Codec:
-    """An encoder with its settings, and the decoder that undoes it.
+    """An encoder with its settings, and the matching decoder.
 
     Encoder and decoder run on one thread each, so that the same frames always give the same bytes.
 
@@ -41,7 +41,7 @@ class Codec:
         options: the encoder's own settings: `crf`, `b`, `maxrate`, `qmin`, `qmax`, `g`, `bf`, `preset` and
             so on. For a fixed quantiser set `qmin` and `qmax` to it; `qscale` is ignored by FFmpeg's
             library.
-        pixel_format: how pixels are stored between the two; see `media/colour.py` for the conversion.
+        pixel_format: how pixels are stored between the two; see `colour.py` for the conversion.
     """
 
     encoder: str
@@ -50,14 +50,14 @@ class Codec:
     pixel_format: str = "yuv420p"
 
     def require(self) -> None:
-        """Refuse, before any work is done, when the encoder is not installed."""
+        """Raise an error before any work is done if the encoder is not installed."""
         require_encoder(self.encoder)
 
 
 def encode(frames: Iterable[Frame], codec: Codec, *, fps: Fraction) -> Iterator[Coded]:
-    """Packets in coding order, each with the number of the frame that it shows."""
+    """Encode frames; yields packets in coding order, each with the number of its frame."""
     codec.require()
-    convert = FromRgb(codec.pixel_format, narrowest=narrowest(codec.encoder))
+    convert = FromRgb(codec.pixel_format, narrowest=min_width(codec.encoder))
     context: VideoCodecContext | None = None
     shape: tuple[int, ...] = ()
     rate = coding_rate(codec.encoder, fps)
@@ -100,7 +100,7 @@ def _packets(context: VideoCodecContext, picture: VideoFrame | None, codec: Code
 def decode(
     packets: Iterable[Coded], codec: Codec, *, size: tuple[int, int] | None = None
 ) -> Iterator[tuple[int, Frame]]:
-    """(frame number, frame) for whatever comes out, in the order in which it comes out.
+    """Decode packets; yields (frame number, frame) in output order.
 
     Args:
         packets: numbered payloads in coding order.
@@ -108,11 +108,11 @@ def decode(
         size: (height, width) to which frames are cut; None keeps the coded size. A frame that damage has
             given another size is scaled to the first one's.
     """
-    yield from decoded(packets, new_decoder(codec.decoder), size=size)
+    yield from decode_packets(packets, new_decoder(codec.decoder), size=size)
 
 
 def new_decoder(name: str) -> VideoCodecContext:
-    """A decoder on one thread that hands out damaged pictures rather than nothing."""
+    """Create a single-threaded decoder that outputs damaged pictures rather than nothing."""
     context = av.CodecContext.create(name, "r")
     assert isinstance(context, VideoCodecContext)
     context.thread_count = 1
@@ -121,30 +121,29 @@ def new_decoder(name: str) -> VideoCodecContext:
     return context
 
 
-def decoded(
+def decode_packets(
     packets: Iterable[Coded],
     context: VideoCodecContext,
     *,
     size: tuple[int, int] | None = None,
     convert: ToRgb | None = None,
 ) -> Iterator[tuple[int, Frame]]:
-    """(stamp, frame) for whatever a decoder gives; packets that it refuses are passed over."""
+    """Decode packets with an open decoder; yields (stamp, frame), and skips packets that it refuses."""
     for number, payload in packets:
         if not payload:
             continue
-        # A packet made from bytes directly lacks the zeros that decoders read past its end, and decodes by
-        # chance.
+        # A packet created from bytes directly lacks the zero padding that decoders read past its end.
         packet: Packet[Stream] = Packet(len(payload))
         packet.update(payload)
         packet.pts = number
         for picture in _pictures(context, packet):
             convert = convert or ToRgb((picture.height, picture.width), 0)
             if picture.pts is not None:
-                yield picture.pts, _cut(convert(picture), size)
+                yield picture.pts, _crop(convert(picture), size)
     for picture in _pictures(context, None):
         convert = convert or ToRgb((picture.height, picture.width), 0)
         if picture.pts is not None:
-            yield picture.pts, _cut(convert(picture), size)
+            yield picture.pts, _crop(convert(picture), size)
 
 
 def _pictures(context: VideoCodecContext, packet: Packet[Stream] | None) -> list[VideoFrame]:
@@ -154,12 +153,12 @@ def _pictures(context: VideoCodecContext, packet: Packet[Stream] | None) -> list
         return []
 
 
-def _cut(frame: Frame, size: tuple[int, int] | None) -> Frame:
+def _crop(frame: Frame, size: tuple[int, int] | None) -> Frame:
     return frame if size is None else frame[: size[0], : size[1]]
 
 
-def damaged(packets: Iterable[Coded], damage: Damage | None) -> Iterator[Coded]:
-    """Packets after transmission: altered, shortened to the pieces that arrived, or left out."""
+def damage_packets(packets: Iterable[Coded], damage: Damage | None) -> Iterator[Coded]:
+    """Apply damage to packets: they are altered, shortened or dropped."""
     for count, (number, payload) in enumerate(packets):
         result = payload if damage is None else damage(payload, count)
         if result is None:
@@ -167,17 +166,19 @@ def damaged(packets: Iterable[Coded], damage: Damage | None) -> Iterator[Coded]:
         yield number, result if isinstance(result, bytes) else b"".join(result)
 
 
-def held(frames: Iterable[tuple[int, Frame]], *, count: Callable[[], int], size: tuple[int, int]) -> Iterator[Frame]:
-    """Exactly one frame for every number from 0 to `count()`, which is asked once `frames` has ended.
+def fill_missing_frames(
+    frames: Iterable[tuple[int, Frame]], *, count: Callable[[], int], size: tuple[int, int]
+) -> Iterator[Frame]:
+    """Yield exactly one frame for every number from 0 to `count()`, which is called after `frames` has ended.
 
-    A number that is missing shows the last good frame again; before the first good one, the first good one;
-    if there is none at all, mid-grey.
+    A missing frame is replaced by the last good one, or before that by the first good one; if there is none, by
+    mid-grey.
     """
     last: Frame | None = None
     due = 0
     for number, frame in frames:
         if number < due:
-            continue  # a damaged stream may show a picture twice, or too late
+            continue  # a damaged stream may output a picture twice, or too late
         for _ in range(due, number):
             yield frame if last is None else last
         yield frame
@@ -189,11 +190,11 @@ def held(frames: Iterable[tuple[int, Frame]], *, count: Callable[[], int], size:
             yield still
 
 
-class Streams(Protocol):
-    """Keeps coded streams of one clip; see `packet_store`."""
+class StreamStore(Protocol):
+    """Cache of the coded streams of one clip; see `packet_store`."""
 
     def read(self, codec: Codec, fps: Fraction) -> Any:
-        """A stream with `size`, `count` and `packets`, or None."""
+        """Return a stream with `size`, `count` and `packets`, or None."""
 
     def keep(
         self,
@@ -202,7 +203,7 @@ class Streams(Protocol):
         fps: Fraction,
         facts: Callable[[], tuple[tuple[int, int], int]],
     ) -> Iterator[Coded]:
-        """The same packets."""
+        """Yield the same packets while storing them."""
 
 
 def transcode(
@@ -211,49 +212,49 @@ def transcode(
     *,
     fps: Fraction,
     damage: Damage | None = None,
-    streams: Streams | None = None,
+    streams: StreamStore | None = None,
 ) -> Iterator[Frame]:
-    """Frames as they look after encoding, transmission and decoding: as many as went in, in the same order.
+    """Encode, damage and decode frames; yields as many frames as went in, in the same order.
 
-    Memory is bounded by the delay of the encoder. An odd side is extended by one for 4:2:0 and cut again. A
-    frame that never comes out shows the last good one again.
+    Memory is bounded by the delay of the encoder. An odd side is padded by one for 4:2:0 and cropped again. A
+    frame that does not decode is replaced by the last good one.
 
     Args:
         frames: (H, W, 3) RGB, all of one size.
         codec: how to encode and decode.
-        fps: frames a second, by which bit rates are counted.
-        damage: called with each payload and its place in coding order; gives the bytes that arrive, in one
+        fps: frames per second, for bit rates.
+        damage: called with each payload and its index in coding order; returns the bytes that arrive, in one
             piece or several, or None for a lost packet.
-        streams: keeps what the encoder makes of these frames, undamaged; with it no frame is drawn the next time.
+        streams: cache of the undamaged coded stream; on a hit, `frames` is not consumed.
     """
     codec.require()
     known = None if streams is None else streams.read(codec, fps)
     if known is not None:
-        yield from _received(damaged(known.packets, damage), codec, known.size, lambda: known.count)
+        yield from _decode_all(damage_packets(known.packets, damage), codec, known.size, lambda: known.count)
         return
     frames = iter(frames)
     first = next(frames, None)
     if first is None:
         return
     size = (first.shape[0], first.shape[1])
-    seen = 0
+    frame_count = 0
 
     def counted() -> Iterator[Frame]:
-        nonlocal seen
+        nonlocal frame_count
         for frame in chain([first], frames):
-            seen += 1
+            frame_count += 1
             yield frame
 
     packets = encode(counted(), codec, fps=fps)
     if streams is not None:
-        packets = streams.keep(packets, codec, fps, lambda: (size, seen))
-    yield from _received(damaged(packets, damage), codec, size, lambda: seen)
+        packets = streams.keep(packets, codec, fps, lambda: (size, frame_count))
+    yield from _decode_all(damage_packets(packets, damage), codec, size, lambda: frame_count)
 
 
-def _received(
+def _decode_all(
     packets: Iterator[Coded], codec: Codec, size: tuple[int, int], count: Callable[[], int]
 ) -> Iterator[Frame]:
-    # Damage can make a header claim another size, so the true one is not asked of the decoder.
-    convert = ToRgb(FromRgb(codec.pixel_format, narrowest=narrowest(codec.encoder)).size(*size), 0)
-    pictures = decoded(packets, new_decoder(codec.decoder), size=size, convert=convert)
-    yield from held(pictures, count=count, size=size)
+    # Damage can make a header claim another size, so the decoder's size is not used.
+    convert = ToRgb(FromRgb(codec.pixel_format, narrowest=min_width(codec.encoder)).size(*size), 0)
+    pictures = decode_packets(packets, new_decoder(codec.decoder), size=size, convert=convert)
+    yield from fill_missing_frames(pictures, count=count, size=size)

@@ -17,7 +17,7 @@ from av.video.frame import VideoFrame
 from av.video.plane import VideoPlane
 from av.video.reformatter import ColorRange, Colorspace, Interpolation, VideoReformatter
 
-from jostle.core.kernels import fixed, inlined, kernel
+from jostle.core.kernels import inlined, kernel, read_only
 from jostle.core.types.clip import Frame
 
 Plane = npt.NDArray[np.uint8]
@@ -62,7 +62,7 @@ def _nearest(value: Fraction) -> int:
 
 @inlined
 def _high(a: np.int16, b: np.int16) -> np.int16:
-    """The upper half of a product. Every step is cast: Numba would go on in 64 bits, with a quarter of the lanes."""
+    """Return the upper half of a product; each step is cast, as Numba would use 64 bits and a quarter of the width."""
     return np.int16(np.int32(np.int32(a) * np.int32(b)) >> np.int32(16))
 
 
@@ -253,17 +253,17 @@ _MATRICES = {
 }
 _UNNAMED = _MATRICES[6]
 _HALF_WIDTH_CHROMA = ("yuv420p", "yuvj420p", "yuva420p", "yuv422p", "yuvj422p")
-# Without these FFmpeg takes short cuts that differ from processor to processor.
+# Without these flags FFmpeg uses shortcuts that differ between processors.
 _EXACT = Interpolation.BICUBIC | Interpolation.ACCURATE_RND | Interpolation.BITEXACT
 
 
 def _rows(plane: VideoPlane) -> Plane:
-    """The rows of a plane, with the padding that they may carry."""
+    """Return the rows of a plane, with their padding."""
     return np.frombuffer(memoryview(plane), np.uint8).reshape(-1, plane.line_size)
 
 
 class ToRgb:
-    """Turns decoded frames of one stream into RGB arrays of one size.
+    """Converts decoded frames of one stream to RGB arrays of one size.
 
     Args:
         size: (height, width) of the stored frames; a frame of another size, in a stream that changes size,
@@ -274,11 +274,11 @@ class ToRgb:
     def __init__(self, size: tuple[int, int], rotation: int) -> None:
         self._height, self._width = size
         self._turns = -rotation // 90 % 4
-        # One converter for a whole stream: making one costs as much as a small frame.
+        # One converter for a whole stream: creating one costs as much as a small frame.
         self._converter = VideoReformatter()
 
     def __call__(self, frame: VideoFrame) -> Frame:
-        """(H, W, 3) RGB as shown."""
+        """Convert a frame to (H, W, 3) RGB, rotated for display."""
         layout = frame.format
         full = frame.color_range == ColorRange.JPEG or layout.name.startswith("yuvj") or layout.is_rgb
         matrix, colorspace = _MATRICES.get(frame.colorspace, _UNNAMED)
@@ -288,14 +288,14 @@ class ToRgb:
             covered = 2 if "420" in layout.name else 1
             to_rgb(y, u, v, covered, rgb_weights(matrix, full_range=full), pixels.reshape(self._height, -1))
         else:
-            pixels = self._converted(frame, colorspace, ColorRange.JPEG if full else ColorRange.MPEG)
+            pixels = self._convert(frame, colorspace, ColorRange.JPEG if full else ColorRange.MPEG)
         return np.ascontiguousarray(np.rot90(pixels, self._turns)) if self._turns else pixels
 
     def _is_ordinary(self, frame: VideoFrame) -> bool:
         same_size = (frame.height, frame.width) == (self._height, self._width)
         return same_size and frame.height % 2 == 0 and all(plane.line_size > 0 for plane in frame.planes)
 
-    def _converted(self, frame: VideoFrame, colorspace: Colorspace, colour_range: ColorRange) -> Frame:
+    def _convert(self, frame: VideoFrame, colorspace: Colorspace, colour_range: ColorRange) -> Frame:
         rgb = self._converter.reformat(
             frame,
             width=self._width,
@@ -310,11 +310,11 @@ class ToRgb:
 
 
 class FromRgb:
-    """Turns RGB arrays into frames for an encoder, one pixel larger where 4:2:0 asks for even sides.
+    """Converts RGB arrays to frames for an encoder, padded to even sides for 4:2:0.
 
     Args:
         pixel_format: FFmpeg's name of what the encoder takes.
-        narrowest: least width the encoder can handle; narrower pictures are extended to it.
+        narrowest: minimum width of the encoder; narrower pictures are padded.
     """
 
     def __init__(self, pixel_format: str, *, narrowest: int = 1) -> None:
@@ -324,12 +324,12 @@ class FromRgb:
         self._converter = VideoReformatter()
 
     def size(self, height: int, width: int) -> tuple[int, int]:
-        """(height, width) of the coded frames for pictures of this size."""
+        """Return the (height, width) of the coded frames for pictures of this size."""
         width = max(width, self._narrowest)
         return (height + height % 2, width + width % 2) if self._even else (height, width)
 
     def __call__(self, pixels: Frame) -> VideoFrame:
-        """A frame in the encoder's pixel format; a side that is too short or odd grows by repeating its last pixels."""
+        """Convert pixels to the encoder's format; short or odd sides are padded with their last pixels."""
         height, width = pixels.shape[:2]
         coded = self.size(height, width)
         if coded != (height, width):
@@ -356,5 +356,5 @@ def _subsampled_frame(pixels: Frame) -> VideoFrame:
     frame = VideoFrame(width, height, "yuv420p")
     frame.colorspace, frame.color_range = 6, ColorRange.MPEG
     y, u, v = (_rows(plane) for plane in frame.planes)
-    to_420(fixed(pixels).reshape(height, -1), *row_taps(height), y, u, v)
+    to_420(read_only(pixels).reshape(height, -1), *row_taps(height), y, u, v)
     return frame

@@ -1,4 +1,4 @@
-"""Writing frames: a file appears under its name only when it is whole, and equal frames give equal bytes."""
+"""Writing of videos: atomic, and with equal bytes for equal frames."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from jostle.core.types.clip import Frame, checked_rate
+from jostle.core.types.clip import Frame, check_rate
 from jostle.errors import BadValue, MediaError, ResourceError
-from jostle.io.video.sink import Sink
-from jostle.io.video.validation import PathLike, shown_name
+from jostle.io.video.validation import PathLike, printable_name
+
+if TYPE_CHECKING:
+    from jostle.io.video.sink import Sink
 
 CodecName = Literal["h264", "h265", "ffv1", "images"]
 
-GOP = 60  # frames from key frame to key frame: two seconds of usual video; part of what fixes the bytes of a file
+GOP = 60  # frames from key frame to key frame: two seconds of ordinary video; it affects the bytes of a file
 
 _counter = itertools.count()
 
 
 class Writer:
-    """Writes one video.
+    """Writer of one video file or image folder.
 
-    Frames are kept under a temporary name beside the target, which is replaced when the last one is safely
-    on disk. If anything fails, the temporary file is removed and the target is as it was.
+    Frames are written to a temporary file beside the target, which is replaced when everything is on disk. If
+    anything fails, the temporary file is removed and the target stays unchanged.
 
     H.264 is written in 4:2:0, which every browser plays; its sides must be even, so an odd size is written
     in 4:4:4, which keeps it exactly and which Chromium plays. FFV1 stores RGB without loss. Colours are
@@ -41,14 +43,14 @@ class Writer:
         time_base: seconds in a tick; one frame at `fps` if not given.
         codec: "h264", "h265", "ffv1" (lossless, in .mkv) or "images" (a folder of PNG and `times.json`);
             None chooses by the path: a name without extension is a folder, anything else H.264.
-        quality: lower is better: the constant rate factor of H.265 (default 18); of H.264 the one (default 16) whose
-            fidelity is wanted, which is had at a constant quantiser, as that gives one file on all processors.
-        gop: the most frames from one key frame of H.264 or H.265 to the next. Fewer make for quicker seeking, a
-            larger file and, the coding being lossy, slightly other pixels.
+        quality: lower is better: the constant rate factor of H.265 (default 18); for H.264 (default 16) a constant
+            quantiser of the same fidelity is used, which gives the same file on all processors.
+        gop: maximum number of frames between key frames of H.264 or H.265. Fewer make seeking faster, the file
+            larger, and the decoded pixels slightly different.
         faststart: put the index of an mp4 or mov before its pictures, so that a browser plays while it loads. The
-            finished file is moved once more on the disk; its pictures stay the same.
-        names: of the images of a folder, one for each frame; those that end in .jpg are JPEG of high quality, which is
-            lossy, any other PNG.
+            finished file is rewritten once; its pictures stay the same.
+        names: file names for a folder of images, one for each frame; .jpg is written as JPEG of high quality, which is
+            lossy, any other suffix as PNG.
         audio_from: a file whose first audio stream is copied untouched.
         metadata: tags to write into the file.
 
@@ -78,7 +80,7 @@ class Writer:
             raise BadValue(f"size must be (height, width) in pixels, got {size}")
         if gop < 1:
             raise BadValue(f"gop must be at least one frame, got {gop}")
-        self.fps = checked_rate(fps)
+        self.fps = check_rate(fps)
         self.time_base = time_base or 1 / self.fps
         self.codec: CodecName = codec or ("images" if not self.path.suffix else "h264")
         _check_target(self.path, folder=self.codec == "images")
@@ -110,34 +112,34 @@ class Writer:
         self.has_sound: bool = self._sink.has_sound
 
     def write(self, frame: Frame, tick: int | None = None) -> None:
-        """Add one (H, W, 3) RGB frame, shown at `tick` times `time_base`; None means one after the last."""
+        """Add one (H, W, 3) RGB frame, displayed at `tick` times `time_base`; None means one frame after the last."""
         if self._sink is None:
-            raise BadValue(f"{shown_name(self.path)}: already closed; open another Writer")
+            raise BadValue(f"{printable_name(self.path)}: already closed; open another Writer")
         if frame.shape != (*self._size, 3) or frame.dtype != "uint8":
             raise BadValue(
-                f"{shown_name(self.path)}: a frame must be uint8 of shape {(*self._size, 3)}, "
+                f"{printable_name(self.path)}: a frame must be uint8 of shape {(*self._size, 3)}, "
                 f"got {frame.dtype} of {frame.shape}"
             )
         if tick is None:
             tick = 0 if self._last is None else self._last + max(1, round(1 / (self.fps * self.time_base)))
         tick = int(tick)
         if self._last is not None and tick <= self._last:
-            raise BadValue(f"{shown_name(self.path)}: tick {tick} is not later than {self._last}")
+            raise BadValue(f"{printable_name(self.path)}: tick {tick} is not later than {self._last}")
         try:
             self._sink.write(frame, tick)
         except BaseException as error:
             self.discard()
-            raise self._explained(error) from error
+            raise self._to_user_error(error) from error
         self._last = tick
         self._frames += 1
 
     def close(self) -> None:
-        """Finish the file and give it its name."""
+        """Finish the file and rename it to its final name."""
         if self._sink is None:
             return
         if not self._frames:
             self.discard()
-            raise MediaError(f"{shown_name(self.path)}: no frame was written", fault="F16")
+            raise MediaError(f"{printable_name(self.path)}: no frame was written", fault="F16")
         sink = self._sink
         try:
             sink.finish()
@@ -145,22 +147,22 @@ class Writer:
             _sync(self.path.parent)
         except BaseException as error:
             self.discard()
-            raise self._explained(error) from error
+            raise self._to_user_error(error) from error
         self._sink = None
 
     def discard(self) -> None:
-        """Give up: remove what was written and leave the target as it was."""
+        """Remove what was written and leave the target unchanged."""
         if self._sink is not None:
             sink, self._sink = self._sink, None
             sink.discard()
 
-    def _explained(self, error: BaseException) -> BaseException:
+    def _to_user_error(self, error: BaseException) -> BaseException:
         if isinstance(error, MediaError | BadValue) or not isinstance(error, Exception):
             return error
         if getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             folder = self.path.parent
-            return ResourceError(f"no room on the disk for {folder / self.path.name}; free some, then run again")
-        return MediaError(f"{shown_name(self.path)}: writing failed ({error}); nothing was kept", fault="F16")
+            return ResourceError(f"no space left on the disk for {folder / self.path.name}; free some, then run again")
+        return MediaError(f"{printable_name(self.path)}: writing failed ({error}); nothing was kept", fault="F16")
 
     def __enter__(self) -> Self:
         return self
@@ -182,7 +184,7 @@ def _check_target(path: Path, *, folder: bool) -> None:
         raise MediaError(f"{path}: no permission to write into {parent}", fault="F65")
     if folder:
         if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            raise MediaError(f"{path}: already holds something; name a new or an empty folder")
+            raise MediaError(f"{path}: is not empty; name a new or an empty folder")
     elif path.is_dir():
         raise MediaError(f"{path}: is a folder; name a file, or ask for images")
 

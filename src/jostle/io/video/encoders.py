@@ -1,4 +1,4 @@
-"""Which encoders are installed, and the settings that make each give the same bytes every time and everywhere."""
+"""Available encoders, and options that make their output reproducible on every machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from jostle.errors import EncoderMissing, MediaError
-from jostle.io.video.probe import have_pyav
+from jostle.io.video.probe import has_pyav
 
 if TYPE_CHECKING:
     from av.video.codeccontext import VideoCodecContext
@@ -23,12 +23,12 @@ _MPEG_RATES = tuple(Fraction(rate) for rate in ("24000/1001", "24", "25", "30000
 
 @cache
 def encoders() -> dict[str, bool]:
-    """Whether each encoder that jostle can use is installed."""
+    """Return which of the supported encoders are installed."""
     return {name: _has_encoder(name) for name in KNOWN}
 
 
 def _has_encoder(name: str) -> bool:
-    if not have_pyav():
+    if not has_pyav():
         return False
     import av
 
@@ -40,8 +40,8 @@ def _has_encoder(name: str) -> bool:
 
 
 def require_encoder(name: str) -> None:
-    """Refuse, before any work is done, when an encoder is missing."""
-    if not have_pyav():
+    """Raise an error before any work is done if an encoder is missing."""
+    if not has_pyav():
         raise MediaError(f"writing video with {name} needs PyAV, which is not installed: pip install av", fault="F16")
     if not _has_encoder(name):
         raise EncoderMissing(
@@ -50,64 +50,62 @@ def require_encoder(name: str) -> None:
         )
 
 
-def repeatable(encoder: str, options: dict[str, str]) -> dict[str, str]:
-    """`options` with what it takes for equal input to give equal bytes, as far as can be on every processor.
+def reproducible_options(encoder: str, options: dict[str, str]) -> dict[str, str]:
+    """Extend encoder options so that equal input gives equal bytes, on every processor as far as possible.
 
-    x264 on x86-64 is kept to plain SSE2, which every such machine has and which gives the bits of the C code. From
-    SSSE3 on its blocks are weighed otherwise, and in build 165 the AVX-512 code of its macroblock tree reads memory
-    it never wrote, so that output changes with whatever lay there. At a constant quantiser (`qp`), without adaptive
-    quantisation, tree and weighted prediction, it has whole numbers only, and its code for ARM gives the bits of
-    the C code too. At any other rate it weighs fractions, for which the code for ARM estimates quotients: there the
-    C code is taken, three times slower, and a few streams differ even so, as sums of fractions round differently in
-    C too. In x265 such sums decide far more often, by its tree, so that is left out. x265 is kept to one pool and
-    one frame at a time, because its threads change its decisions, and does not write a line on the processor into
-    the stream. The MPEG family is told to transform in whole numbers; by default it does so as is fastest on each
-    processor.
+    On x86-64, x264 is restricted to SSE2, which every such machine has and which matches the C code bit for bit. From
+    SSSE3 on, block costs differ, and in build 165 the AVX-512 code of the macroblock tree reads uninitialised memory.
+    At a constant quantiser (`qp`), without adaptive quantisation, macroblock tree and weighted prediction, x264 uses
+    integers only, and its ARM code matches the C code too. In other modes it uses floats, for which the ARM code
+    estimates quotients: there the C code is used, which is three times slower, and a few streams still differ because
+    sums of floats round differently. In x265 such sums matter far more often in its tree, so that is disabled. x265
+    is restricted to one pool and one frame thread, because threads change its decisions, and writes no information on
+    the processor into the stream. The MPEG family is set to integer transforms; its default depends on the processor.
     """
     if encoder == "libx264":
         x86_64 = platform.machine().lower() in ("x86_64", "amd64")
         if "qp" in options:
-            options = _joined(options, "x264-params", "aq-mode=0:mbtree=0:weightp=0")
+            options = _append_option(options, "x264-params", "aq-mode=0:mbtree=0:weightp=0")
         elif not x86_64:
-            return _joined(options, "x264-params", "no-asm=1")
-        return _joined(options, "x264-params", "asm=sse2") if x86_64 else options
+            return _append_option(options, "x264-params", "no-asm=1")
+        return _append_option(options, "x264-params", "asm=sse2") if x86_64 else options
     if encoder == "libx265":
-        return _joined(options, "x265-params", "pools=1:frame-threads=1:log-level=none:info=0:cutree=0")
+        return _append_option(options, "x265-params", "pools=1:frame-threads=1:log-level=none:info=0:cutree=0")
     if encoder in _TRANSFORM_CODERS:
         return {**options, "dct": "int", "idct": "simple"}
     return options
 
 
-def _joined(options: dict[str, str], key: str, setting: str) -> dict[str, str]:
-    given = options.get(key)
-    return {**options, key: f"{given}:{setting}" if given else setting}
+def _append_option(options: dict[str, str], key: str, setting: str) -> dict[str, str]:
+    existing = options.get(key)
+    return {**options, key: f"{existing}:{setting}" if existing else setting}
 
 
-def narrowest(encoder: str) -> int:
-    """The least width that an encoder handles: x265 writes past its buffers on a frame narrower than 64 pixels."""
+def min_width(encoder: str) -> int:
+    """Return the minimum width of an encoder: x265 writes past its buffers below 64 pixels."""
     return 64 if encoder == "libx265" else 1
 
 
 def coding_rate(encoder: str, fps: Fraction) -> Fraction:
-    """The rate to tell an encoder: `fps` itself, or the nearest one that its headers can hold.
+    """Return the frame rate for an encoder: `fps` itself, or the nearest that its headers can hold.
 
-    Frames are neither dropped nor repeated for it; only the bits a second are spread by it.
+    Frames are neither dropped nor repeated; the rate only affects the distribution of bits.
     """
     if encoder in ("mpeg1video", "mpeg2video"):
         return min(_MPEG_RATES, key=lambda rate: abs(rate - fps))
     if encoder == "mpeg4":
-        # Its clock has 16 bits.
+        # MPEG-4's clock has 16 bits.
         return 1 / (1 / fps).limit_denominator(65535) if fps >= 1 else fps.limit_denominator(65535)
     return fps
 
 
 def set_up(context: VideoCodecContext, size: tuple[int, int], pixel_format: str, options: dict[str, str]) -> None:
-    """Give an encoder its picture size, pixel format, colour tags and repeatable options."""
+    """Configure an encoder's picture size, pixel format, colour tags and reproducible options."""
     from av.codec.context import Flags
 
     context.height, context.width = size
     context.pix_fmt = pixel_format
-    context.options = repeatable(context.name, options)
+    context.options = reproducible_options(context.name, options)
     context.flags |= Flags.bitexact
     if not pixel_format.startswith(("gbr", "rgb", "bgr")):
         # BT.601, as numbered in ITU-T H.273, and the range that the converter produces.

@@ -1,7 +1,7 @@
-"""The settings that make a decoder give the same pixels on every processor, and keep it within bounds.
+"""FFmpeg input: opening of files, and decoder settings that give the same pixels on every processor.
 
-H.264 and what came after it say to the bit what a decoder must give. The MPEG family and Motion JPEG leave the inverse
-transform free, and FFmpeg takes whichever is fastest on the processor at hand.
+H.264 and later standards define decoding bit for bit. The MPEG family and Motion JPEG do not define the inverse
+transform, and FFmpeg uses whichever is fastest on the processor.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from av.container import InputContainer
 from av.stream import Disposition
 
 from jostle.errors import MediaError
-from jostle.io.video.validation import Limits, check_kind, shown_name
+from jostle.io.video.validation import Limits, check_kind, printable_name
 
 if TYPE_CHECKING:
     from av.video.codeccontext import VideoCodecContext
@@ -24,17 +24,17 @@ _OTHER_MAKERS = (b"DivX", b"Lavc", b"FFmpe")
 
 
 def set_up_decoder(context: VideoCodecContext, limits: Limits) -> None:
-    """Fix the inverse transform, and the largest picture that may be allocated.
+    """Set the inverse transform and the maximum picture size of a decoder.
 
-    The plain one is what FFmpeg takes on x86-64. A stream of Xvid's is decoded with Xvid's own, as FFmpeg does
-    everywhere: with another one the pictures drift from those that its encoder saw.
+    The "simple" transform is FFmpeg's choice on x86-64. Xvid streams are decoded with Xvid's own, as FFmpeg does
+    everywhere, because pictures drift with any other.
     """
     transform = "xvid" if _is_xvid(context) else "simple"
     context.options = {"max_pixels": str(limits.max_pixels), "idct": transform}
 
 
 def _is_xvid(context: VideoCodecContext) -> bool:
-    """Whether FFmpeg takes a stream for Xvid's: by the name in its header, or by its tag if no other encoder signed."""
+    """Return whether FFmpeg takes a stream for Xvid's: by its header, or by its tag without another encoder's name."""
     header = context.extradata or b""
     if context.name != "mpeg4":
         return False
@@ -53,7 +53,7 @@ _FORMATS = (
 
 
 def open_input(path: str, limits: Limits) -> InputContainer:
-    """An FFmpeg container over one checked local file.
+    """Open a checked local file as an FFmpeg container.
 
     The `file:` prefix makes FFmpeg take the rest of the name literally, be it `-x`, `a:b` or `%03d`.
     """
@@ -65,7 +65,7 @@ def open_input(path: str, limits: Limits) -> InputContainer:
         "max_streams": "100",
     }
     try:
-        # Old AVI files carry titles in unknown encodings, which must not keep them from being read.
+        # Old AVI files may have titles in unknown encodings, which are replaced.
         return av.open(
             f"file:{path}",
             "r",
@@ -75,11 +75,11 @@ def open_input(path: str, limits: Limits) -> InputContainer:
         )
     except av.error.ExitError as error:
         raise MediaError(
-            f"{shown_name(path)}: not read within {limits.max_open_s:g} s; cut it or raise the limit", fault="F10"
+            f"{printable_name(path)}: not read within {limits.max_open_s:g} s; cut it or raise the limit", fault="F10"
         ) from error
     except (av.FFmpegError, ValueError, OSError, RuntimeError) as error:
         raise MediaError(
-            f"{shown_name(path)}: no video that FFmpeg can open ({_reason(error)}); "
+            f"{printable_name(path)}: no video that FFmpeg can open ({_reason(error)}); "
             "check that it plays elsewhere, or download it again",
             fault="F2",
         ) from error
@@ -90,39 +90,39 @@ def _reason(error: BaseException) -> str:
 
 
 def picture_streams(container: InputContainer) -> list[VideoStream]:
-    """The video streams that move: cover art and thumbnails are left out."""
+    """Return the video streams without cover art and thumbnails."""
     still = Disposition.attached_pic | Disposition.timed_thumbnails
     return [stream for stream in container.streams.video if not stream.disposition & still]
 
 
 def picture_stream(container: InputContainer, path: str, limits: Limits) -> VideoStream:
-    """The stream to decode: the first one marked as default, otherwise the first.
+    """Return the stream to decode: the first one marked as default, otherwise the first.
 
     Its declared size is checked here, before a decoder allocates anything.
     """
-    shown = shown_name(path)
+    name = printable_name(path)
     streams = picture_streams(container)
     if not streams:
         if container.streams.video:
-            what = "only cover art"
+            content = "only cover art"
         elif container.streams.audio:
-            what = "only audio"
+            content = "only audio"
         else:
-            what = "no video stream"
-        raise MediaError(f"{shown}: holds {what}; give a file with moving pictures", fault="F11")
+            content = "no video stream"
+        raise MediaError(f"{name}: holds {content}; give a file with moving pictures", fault="F11")
     default = [stream for stream in streams if stream.disposition & Disposition.default]
     stream = (default or streams)[0]
     context = stream.codec_context
     if context is None:
-        raise MediaError(f"{shown}: the installed FFmpeg has no decoder for its video stream", fault="F2")
+        raise MediaError(f"{name}: the installed FFmpeg has no decoder for its video stream", fault="F2")
     if not 0 < context.width * context.height <= limits.max_pixels:
-        # FFmpeg forgets a size that it will not decode.
+        # FFmpeg resets a size that it refuses to decode.
         size = f"frames of {context.width}x{context.height}," if context.width else "no frame size, or one of"
         raise MediaError(
-            f"{shown}: claims {size} more than {limits.max_pixels} pixels; raise JOSTLE_MAX_PIXELS if that is meant",
+            f"{name}: claims {size} more than {limits.max_pixels} pixels; raise JOSTLE_MAX_PIXELS if that is intended",
             fault="F9",
         )
     if stream.time_base is None or stream.time_base <= 0:
-        raise MediaError(f"{shown}: its video stream has no time base; remux the file", fault="F13")
+        raise MediaError(f"{name}: its video stream has no time base; remux the file", fault="F13")
     set_up_decoder(context, limits)
     return stream

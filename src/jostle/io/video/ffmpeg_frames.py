@@ -1,4 +1,4 @@
-"""Decoded pictures of one file, by FFmpeg: one pass to learn what there is, then any frame."""
+"""Decoding with FFmpeg: one scan of the file, then access to any frame."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from jostle.errors import MediaError
 from jostle.io.video.colour import ToRgb
 from jostle.io.video.ffmpeg import open_input, picture_stream
 from jostle.io.video.probe import VideoFacts, facts_of
-from jostle.io.video.timestamps import Misled, Survey
-from jostle.io.video.validation import Limits, missing_tail, shown_name
+from jostle.io.video.timestamps import DecodeScan, IndexMismatch
+from jostle.io.video.validation import Limits, missing_tail, printable_name
 
-_PLACEHOLDER_BYTES = 8  # a packet this small says "as before" (MPEG-4 in AVI does) and holds no picture
-# Decoders whose damage mark means damage; MPEG-4's is also set on sound frames, HEVC's never.
-_HONEST_MARKS = ("h264", "mpeg1video", "mpeg2video")
+_PLACEHOLDER_BYTES = 8  # a packet this small repeats the last picture (MPEG-4 in AVI) and holds none
+# Decoders whose damage flag is reliable; MPEG-4 also sets it on intact frames, HEVC never.
+_RELIABLE_FLAGS = ("h264", "mpeg1video", "mpeg2video")
 
 
-# Of these each packet gives one picture, so packets can be counted in place of pictures.
+# Codecs with one picture per packet, so that packets can be counted in place of pictures.
 _ONE_PICTURE_A_PACKET = ("h264", "hevc", "mpeg4")
 
 
-class Pictures:
-    """The pictures of a file in the order in which they are shown.
+class FfmpegFrames:
+    """Frame source that decodes a file with FFmpeg, in presentation order.
 
-    Keyframes are only promises: an open group of pictures, a damaged stream or a sloppy muxer can make a
-    frame come out different after a seek. So the first pass sums every picture, each picture reached by a
-    seek is compared with its sum, and a keyframe that does not lead to the same pixels is not used again.
+    Keyframes are unreliable: after a seek, an open group of pictures, a damaged stream or a sloppy muxer can give
+    different pixels. So the scan computes a checksum of every picture, each picture reached by a seek is compared with
+    it, and a keyframe that does not lead to the same pixels is not used again.
     """
 
     def __init__(self, path: str, size: int, *, limits: Limits, threads: int | None) -> None:
@@ -46,7 +46,7 @@ class Pictures:
         with open_input(path, limits) as container:
             stream = picture_stream(container, path, limits)
             self.facts: VideoFacts = facts_of(container, stream, path, size)
-        self._survey = Survey()
+        self._scan = DecodeScan()
         self._frame_of: dict[int, int] = {}
         self._entries: list[tuple[int, int]] = []
         stored = (self.facts.height, self.facts.width)
@@ -55,33 +55,33 @@ class Pictures:
             self._shape = (stored[1], stored[0], self.facts.pixel_format)
         self._to_rgb = ToRgb(stored[::-1] if self.facts.rotation in (90, 270) else stored, self.facts.rotation)
 
-    def survey(self, keep: Callable[[int, VideoFrame], None]) -> Survey:
-        """Decode the whole file once; `keep` is offered every picture.
+    def scan(self, keep: Callable[[int, VideoFrame], None]) -> DecodeScan:
+        """Decode the whole file once; `keep` is called with every picture.
 
-        A damaged stream is passed over again on one thread, because what a decoder invents for lost blocks
-        depends on which threads had finished.
+        A damaged stream is scanned again with one thread, because the concealment of lost blocks depends on the timing
+        of threads.
         """
-        survey = self._pass(keep, single_thread=self._threads == 1)
-        suspect = survey.damaged
-        if suspect and not survey.single_thread:
-            survey = self._pass(keep, single_thread=True)
-        survey.single_thread = suspect
-        self.adopt(survey)
-        return survey
+        scan = self._pass(keep, single_thread=self._threads == 1)
+        suspect = scan.damaged
+        if suspect and not scan.single_thread:
+            scan = self._pass(keep, single_thread=True)
+        scan.single_thread = suspect
+        self.use_scan(scan)
+        return scan
 
-    def foretold(self, least_bytes: int) -> Survey | None:
-        """What a survey will find, by the index of the container; None where that cannot be relied upon.
+    def predict_scan(self, least_bytes: int) -> DecodeScan | None:
+        """Predict the scan from the container's index; None where the index is unreliable.
 
-        Only an index that has a distinct time for each of as many packets as it counts will do. Whether every packet
-        gives its picture is seen as they are decoded: the first that does not raises `Misled`.
+        An index is reliable if it has a distinct time for each of its packets. Whether every packet gives a picture is
+        checked during decoding: the first that does not raises `IndexMismatch`.
         """
         facts = self.facts
-        promised = facts.declared_frames or 0
+        declared = facts.declared_frames or 0
         if "mp4" not in facts.container or facts.codec not in _ONE_PICTURE_A_PACKET or facts.interlaced is not False:
             return None
-        if promised * facts.width * facts.height * 3 // 2 < least_bytes or missing_tail(self._path):
+        if declared * facts.width * facts.height * 3 // 2 < least_bytes or missing_tail(self._path):
             return None
-        survey = Survey(expected=promised, single_thread=self._threads == 1)
+        scan = DecodeScan(expected=declared, single_thread=self._threads == 1)
         keys = []
         deadline = time.monotonic() + self._limits.max_open_s
         container, stream = self._open(single_thread=True)
@@ -97,39 +97,39 @@ class Pictures:
                         or packet.size <= _PLACEHOLDER_BYTES
                     ):
                         return None
-                    survey.stamps.append(packet.pts)
+                    scan.stamps.append(packet.pts)
                     if packet.is_keyframe:
                         keys.append(packet.pts)
-                    self._check_bounds(len(survey.stamps), deadline)
+                    self._check_bounds(len(scan.stamps), deadline)
             except (av.FFmpegError, OSError):
                 return None
-        known = sorted(stamp for stamp in survey.stamps if stamp is not None)
-        if len(set(known)) != promised or len(known) != promised:
+        known = sorted(stamp for stamp in scan.stamps if stamp is not None)
+        if len(set(known)) != declared or len(known) != declared:
             return None
-        survey.stamps = [*known]
+        scan.stamps = [*known]
         frame_of = {stamp: number for number, stamp in enumerate(known)}
-        survey.entries = sorted((frame_of[tick], tick) for tick in keys)
-        self.adopt(survey)
-        return survey
+        scan.entries = sorted((frame_of[tick], tick) for tick in keys)
+        self.use_scan(scan)
+        return scan
 
-    def adopt(self, survey: Survey) -> None:
-        """Use what an earlier pass over the same file found."""
-        self._survey = survey
-        known = [stamp for stamp in survey.stamps if stamp is not None]
-        if len(set(known)) == len(survey.stamps):
+    def use_scan(self, scan: DecodeScan) -> None:
+        """Use the result of an earlier scan of the same file."""
+        self._scan = scan
+        known = [stamp for stamp in scan.stamps if stamp is not None]
+        if len(set(known)) == len(scan.stamps):
             self._frame_of = {stamp: number for number, stamp in enumerate(known)}
-            self._entries = list(survey.entries)
+            self._entries = list(scan.entries)
 
-    def _pass(self, keep: Callable[[int, VideoFrame], None], *, single_thread: bool) -> Survey:
-        survey = Survey(single_thread=single_thread)
-        coded: list[int] = []  # ticks of packets that should show something
+    def _pass(self, keep: Callable[[int, VideoFrame], None], *, single_thread: bool) -> DecodeScan:
+        scan = DecodeScan(single_thread=single_thread)
+        coded: list[int] = []  # ticks of packets that should give a picture
         keys: list[int] = []
         counts = {"unstamped": 0, "silent": 0}
         sizes: set[tuple[int, int, str]] = set()
         deadline = time.monotonic() + self._limits.max_open_s
         container, stream = self._open(single_thread=single_thread)
         if not single_thread:
-            # Threads mark damage too late to be relied on, but what a decoder refuses is always told.
+            # With threads, damage flags come too late to be reliable, but refused packets are always reported.
             stream.codec_context.options |= {"err_detect": "explode"}
         with container:
 
@@ -142,31 +142,31 @@ class Pictures:
                     coded.append(packet.pts)
                     if packet.is_keyframe:
                         keys.append(packet.pts)
-                survey.errors += packet.is_corrupt
+                scan.errors += packet.is_corrupt
                 self._check_bounds(len(coded) + counts["unstamped"], deadline)
 
-            for frame in _decoded(container, stream, note_packet, survey):
-                number = len(survey.stamps)
-                survey.stamps.append(frame.pts)
-                survey.sums.append(checksum(frame))
+            for frame in _decode(container, stream, note_packet, scan):
+                number = len(scan.stamps)
+                scan.stamps.append(frame.pts)
+                scan.sums.append(checksum(frame))
                 sizes.add((frame.height, frame.width, frame.format.name))
-                if frame.is_corrupt and stream.codec_context.name in _HONEST_MARKS:
-                    survey.flagged.append(number)
+                if frame.is_corrupt and stream.codec_context.name in _RELIABLE_FLAGS:
+                    scan.flagged.append(number)
                 keep(number, frame)
                 self._check_bounds(number, deadline)
             end_s = container.duration / 1e6 if container.duration else None
-        frame_of = {stamp: number for number, stamp in enumerate(survey.stamps) if stamp is not None}
-        survey.entries = sorted({(frame_of[tick], tick) for tick in keys if tick in frame_of})
-        # Two fields of one interlaced frame may come in two packets, of which only one is shown.
-        fields = bool(self.facts.interlaced) and not survey.errors
-        if len(frame_of) == len(survey.stamps) and not fields:
-            survey.lost = sorted(tick for tick in set(coded) if tick not in frame_of)
-        survey.expected = self._expected(survey, len(coded) + counts["unstamped"], counts["silent"], end_s)
+        frame_of = {stamp: number for number, stamp in enumerate(scan.stamps) if stamp is not None}
+        scan.entries = sorted({(frame_of[tick], tick) for tick in keys if tick in frame_of})
+        # Two fields of one interlaced frame may be in two packets, of which only one gives a picture.
+        fields = bool(self.facts.interlaced) and not scan.errors
+        if len(frame_of) == len(scan.stamps) and not fields:
+            scan.lost = sorted(tick for tick in set(coded) if tick not in frame_of)
+        scan.expected = self._expected(scan, len(coded) + counts["unstamped"], counts["silent"], end_s)
         if len({size[:2] for size in sizes}) > 1:
-            survey.notes.append("the frame size changes on the way; frames are scaled to the first size")
+            scan.notes.append("the frame size changes on the way; frames are scaled to the first size")
         elif len(sizes) > 1:
-            survey.notes.append("the pixel format changes on the way; every frame is converted by its own")
-        return survey
+            scan.notes.append("the pixel format changes on the way; every frame is converted by its own")
+        return scan
 
     def _check_bounds(self, frames: int, deadline: float) -> None:
         if frames > self._limits.max_frames:
@@ -175,96 +175,96 @@ class Pictures:
             too_much = f"not read within {self._limits.max_open_s:g} s"
         else:
             return
-        raise MediaError(f"{shown_name(self._path)}: {too_much}; cut it or raise the limit", fault="F10")
+        raise MediaError(f"{printable_name(self._path)}: {too_much}; cut it or raise the limit", fault="F10")
 
-    def _expected(self, survey: Survey, coded: int, silent: int, end_s: float | None) -> int:
-        """How many frames the file promises: by packets, by an mp4's index, or by a cut-off file's length."""
-        shown = len(survey.stamps)
-        expected = max(shown, coded if survey.lost or survey.errors else 0)
+    def _expected(self, scan: DecodeScan, coded: int, silent: int, end_s: float | None) -> int:
+        """Return the number of frames that the file promises: by packets, mp4 index, or a truncated file's length."""
+        decoded = len(scan.stamps)
+        expected = max(decoded, coded if scan.lost or scan.errors else 0)
         cut_off = missing_tail(self._path)
         declared = self.facts.declared_frames or 0
         if "mp4" in self.facts.container or cut_off:
             expected = max(expected, declared - silent)
-        known = [stamp for stamp in survey.stamps if stamp is not None]
+        known = [stamp for stamp in scan.stamps if stamp is not None]
         if cut_off and not declared and end_s and known:
             covered_s = float((max(known) - min(known)) * self.facts.time_base + 1 / self.facts.fps)
-            expected = max(expected, round(shown * end_s / covered_s))
+            expected = max(expected, round(decoded * end_s / covered_s))
         return expected
 
     def pictures(self, start: int) -> Iterator[tuple[int, VideoFrame]]:
-        """(frame number, picture) in order, from a point at or before `start` to the end.
+        """Yield (frame number, picture) in order, from a point at or before `start` to the end.
 
-        When a keyframe turns out not to lead to the surveyed pixels, numbers step back to an earlier one.
+        If a keyframe does not lead to the scanned pixels, decoding starts again at an earlier one.
         """
-        wanted = start
+        target = start
         while True:
-            entry = self._entry_before(wanted)
+            entry = self._seek_point_before(target)
             for number, frame in self._from(entry):
-                if not self._is_as_surveyed(number, frame):
+                if not self._matches_scan(number, frame):
                     break
-                wanted = max(wanted, number)
+                target = max(target, number)
                 yield number, frame
-                if number == len(self._survey.stamps) - 1:
+                if number == len(self._scan.stamps) - 1:
                     return
-            if not self._survey.complete:
-                raise Misled(f"{shown_name(self._path)}: frame {wanted} is not there as its index says", fault="F19")
+            if not self._scan.complete:
+                raise IndexMismatch(f"{printable_name(self._path)}: frame {target} differs from the index", fault="F19")
             if entry is None:
                 raise MediaError(
-                    f"{shown_name(self._path)}: frame {wanted} decodes differently the second time; "
+                    f"{printable_name(self._path)}: frame {target} decodes differently the second time; "
                     "copy the file and try again",
                     fault="F19",
                 )
             self._entries.remove(entry)
 
-    def _is_as_surveyed(self, number: int, frame: VideoFrame) -> bool:
-        survey = self._survey
-        if number < len(survey.sums):
-            return checksum(frame) == survey.sums[number]
-        if survey.complete:
+    def _matches_scan(self, number: int, frame: VideoFrame) -> bool:
+        scan = self._scan
+        if number < len(scan.sums):
+            return checksum(frame) == scan.sums[number]
+        if scan.complete:
             return False
-        # Foretold only: this is the first time that the frame is seen.
-        marked = frame.is_corrupt and self.facts.codec in _HONEST_MARKS
-        if survey.errors or marked or frame.pts != survey.stamps[number] or self._shape_of(frame) != self._shape:
+        # Of a predicted scan: the frame is decoded for the first time.
+        marked = frame.is_corrupt and self.facts.codec in _RELIABLE_FLAGS
+        if scan.errors or marked or frame.pts != scan.stamps[number] or self._shape_of(frame) != self._shape:
             return False
-        survey.sums.append(checksum(frame))
+        scan.sums.append(checksum(frame))
         return True
 
     def _shape_of(self, frame: VideoFrame) -> tuple[int, int, str]:
         return frame.height, frame.width, frame.format.name
 
-    def entry_before(self, number: int) -> int:
-        """The frame from which decoding has to start to reach this one."""
-        entry = self._entry_before(number)
+    def seek_point(self, number: int) -> int:
+        """Return the frame from which decoding has to start to reach this one."""
+        entry = self._seek_point_before(number)
         return entry[0] if entry else 0
 
-    def _entry_before(self, number: int) -> tuple[int, int] | None:
-        # Of frames that were foretold, those not yet seen are only reached by way of those that were.
-        place = bisect_right(self._entries, min(number, len(self._survey.sums)), key=lambda entry: entry[0])
+    def _seek_point_before(self, number: int) -> tuple[int, int] | None:
+        # Frames of a predicted scan that were not decoded yet are only reached in order.
+        index = bisect_right(self._entries, min(number, len(self._scan.sums)), key=lambda entry: entry[0])
         # The first keyframe needs no seek: the beginning of the file leads to it.
-        return self._entries[place - 1] if place > 1 else None
+        return self._entries[index - 1] if index > 1 else None
 
     def _from(self, entry: tuple[int, int] | None) -> Iterator[tuple[int, VideoFrame]]:
         if entry is None:
             self.close()
         if self._container is None:
-            self._container, self._stream = self._open(single_thread=self._survey.single_thread)
+            self._container, self._stream = self._open(single_thread=self._scan.single_thread)
         container, stream = self._container, self._stream
         if entry is None:
-            foretold = None if self._survey.complete else self._survey
-            if foretold is not None and not foretold.single_thread:
+            predicted = None if self._scan.complete else self._scan
+            if predicted is not None and not predicted.single_thread:
                 stream.codec_context.options |= {"err_detect": "explode"}
-            yield from enumerate(_decoded(container, stream, survey=foretold))
+            yield from enumerate(_decode(container, stream, scan=predicted))
             return
         number, tick = entry
         try:
             container.seek(tick, stream=stream)
         except av.FFmpegError:
             return
-        for frame in _decoded(container, stream):
-            found = self._frame_of.get(frame.pts, -1) if frame.pts is not None else -1
-            if found < number == entry[0]:
-                continue  # shown before the keyframe: it leans on pictures that were not decoded
-            if found != number:
+        for frame in _decode(container, stream):
+            index = self._frame_of.get(frame.pts, -1) if frame.pts is not None else -1
+            if index < number == entry[0]:
+                continue  # displayed before the keyframe: it depends on pictures that were not decoded
+            if index != number:
                 return
             yield number, frame
             number += 1
@@ -272,8 +272,8 @@ class Pictures:
     def _open(self, *, single_thread: bool) -> tuple[InputContainer, VideoStream]:
         container = open_input(self._path, self._limits)
         stream = picture_stream(container, self._path, self._limits)
-        # With a log level set, PyAV's log callback asks for the interpreter lock from decoder threads,
-        # which a seek then waits for while holding it: one thread cannot wait for itself.
+        # With a log level set, PyAV's log callback takes the interpreter lock in decoder threads, and a seek that holds
+        # it while waiting for them would deadlock; a single thread cannot.
         if single_thread or av.logging.get_level() is not None:
             stream.codec_context.thread_count = 1
         else:
@@ -282,41 +282,41 @@ class Pictures:
         return container, stream
 
     def rgb(self, frame: VideoFrame) -> Frame:
-        """(H, W, 3) RGB as shown."""
+        """Convert a picture to (H, W, 3) RGB, rotated for display."""
         try:
             return self._to_rgb(frame)
         except (av.FFmpegError, ValueError) as error:
             raise MediaError(
-                f"{shown_name(self._path)}: pixels of format {frame.format.name} cannot be turned into RGB",
+                f"{printable_name(self._path)}: pixels of format {frame.format.name} cannot be turned into RGB",
                 fault="F15",
             ) from error
 
     @staticmethod
     def weight(frame: VideoFrame) -> int:
-        """Bytes that keeping this picture costs."""
+        """Return the bytes that caching this picture takes."""
         return sum(plane.buffer_size for plane in frame.planes)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file if it is open."""
         if self._container is not None:
             self._container.close()
             self._container = None
 
 
-def _decoded(
+def _decode(
     container: InputContainer,
     stream: VideoStream,
     note_packet: Callable[[Packet[VideoStream]], None] | None = None,
-    survey: Survey | None = None,
+    scan: DecodeScan | None = None,
 ) -> Iterator[VideoFrame]:
-    """Everything that comes out of the decoder; a packet it refuses is passed over."""
+    """Yield every decoded frame; packets that the decoder refuses are skipped."""
     context = stream.codec_context
     packets = container.demux(stream)
     while True:
         try:
             packet: Packet[VideoStream] | None = next(packets)
         except (StopIteration, av.FFmpegError, OSError):
-            packet = None  # the end, or a container too damaged to go on
+            packet = None  # the end, or the container is too damaged to go on
         is_last = packet is None or (packet.size == 0 and packet.pts is None and packet.dts is None)
         if packet is not None and not is_last and note_packet:
             note_packet(packet)
@@ -325,8 +325,8 @@ def _decoded(
         except EOFError:
             pass
         except (av.FFmpegError, ValueError, RuntimeError):
-            if survey is not None:
-                survey.errors += 1
+            if scan is not None:
+                scan.errors += 1
         if is_last:
             return
 
@@ -334,17 +334,17 @@ def _decoded(
 def _shows_nothing(packet: Packet[VideoStream], codec: str) -> bool:
     if packet.size <= _PLACEHOLDER_BYTES:
         return True
-    # A VP8 frame tag says in its fifth bit whether the frame is shown; reference-only frames are not.
+    # The fifth bit of a VP8 frame tag is set for displayed frames, not for reference-only ones.
     return codec.startswith("vp8") and not (bytes(packet)[0] >> 4) & 1
 
 
 def checksum(frame: VideoFrame) -> int:
-    """A 64-bit sum over all stored samples, without the padding that rows may carry."""
+    """Return a 64-bit checksum of all stored samples, without the padding of rows."""
     total = 0
     for plane in frame.planes:
         stride = plane.line_size
         if stride <= 0:
-            continue  # stored upside down: raw video, where every frame is a keyframe
+            continue  # stored upside down: raw video, in which every frame is a keyframe
         rows = np.frombuffer(memoryview(plane), np.uint8)[: plane.height * stride].reshape(plane.height, stride)
         used = min(stride, plane.width * max(1, frame.format.components[0].bits + 7 >> 3))
         words = rows[:, : used // 8 * 8]

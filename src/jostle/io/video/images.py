@@ -1,4 +1,4 @@
-"""How large an image says it is, read from its first bytes: no decoder has to make room for it to be known."""
+"""Images as frames: sizes from their headers, and decoding with several threads."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from jostle.core.types.clip import Frame
 from jostle.errors import MediaError
 from jostle.io.video.frame_folder import FrameFolder
 from jostle.io.video.probe import VideoFacts
-from jostle.io.video.timestamps import Survey
-from jostle.io.video.validation import Limits, shown_name
+from jostle.io.video.timestamps import DecodeScan
+from jostle.io.video.validation import Limits, printable_name
 
 # Start of a frame in JPEG, of any coding; 0xC4, 0xC8 and 0xCC among them are tables.
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
@@ -28,9 +28,9 @@ _TIFF_WIDTHS, _TIFF_HEIGHTS = (256, 322), (257, 323)  # of the image, and of its
 
 
 def claimed_size(data: bytes) -> tuple[int, int] | None:
-    """(height, width) that a JPEG, PNG, BMP, WebP or TIFF image claims; None if the bytes are no such image.
+    """Return the (height, width) that an image claims; None if the bytes are not a supported image.
 
-    A PNG image is followed to its end, so all of it has to be there.
+    All chunks of a PNG image must be present.
 
     >>> claimed_size(b"BM" + bytes(12) + bytes((40, 0, 0, 0, 8, 0, 0, 0, 6, 0, 0, 0)))
     (6, 8)
@@ -41,7 +41,7 @@ def claimed_size(data: bytes) -> tuple[int, int] | None:
 
 
 def header_size(data: bytes) -> tuple[int, int] | None:
-    """The same from the beginning of an image alone: what is behind is not looked at."""
+    """Return the claimed size from the beginning of an image alone."""
     for magic, size in _KINDS:
         if data.startswith(magic):
             try:
@@ -52,21 +52,21 @@ def header_size(data: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _number(data: bytes, at: int, count: int, big: bool = False) -> int:
-    if at < 0 or at + count > len(data):
+def _number(data: bytes, offset: int, count: int, big: bool = False) -> int:
+    if offset < 0 or offset + count > len(data):
         raise IndexError
-    return int.from_bytes(data[at : at + count], "big" if big else "little")
+    return int.from_bytes(data[offset : offset + count], "big" if big else "little")
 
 
 def _png_is_whole(data: bytes) -> bool:
-    # Decoders make room for a piece before they look whether it is there, so each is followed to the next.
-    at = 8
+    # Decoders allocate memory for a chunk before they read it, so all chunks are checked first.
+    offset = 8
     for _ in range(_PNG_PIECES):
-        if data[at + 4 : at + 8] == b"IEND":
+        if data[offset + 4 : offset + 8] == b"IEND":
             return True
-        if at + 4 > len(data):
+        if offset + 4 > len(data):
             return False
-        at += 12 + _number(data, at, 4, big=True)
+        offset += 12 + _number(data, offset, 4, big=True)
     return False
 
 
@@ -75,26 +75,26 @@ def _png(data: bytes) -> tuple[int, int]:
 
 
 def _bmp(data: bytes) -> tuple[int, int]:
-    if _number(data, 14, 4) == 12:  # as OS/2 wrote them
+    if _number(data, 14, 4) == 12:  # OS/2 header
         return _number(data, 20, 2), _number(data, 18, 2)
     height = _number(data, 22, 4)
     return min(height, 2**32 - height), _number(data, 18, 4)  # the height is negative where the top row comes first
 
 
 def _jpeg(data: bytes) -> tuple[int, int]:
-    at = 2
+    offset = 2
     while True:
-        if _number(data, at, 1) != 0xFF:
+        if _number(data, offset, 1) != 0xFF:
             raise IndexError
-        marker = _number(data, at + 1, 1)
+        marker = _number(data, offset + 1, 1)
         if marker in _JPEG_FRAMES:
-            return _number(data, at + 5, 2, big=True), _number(data, at + 7, 2, big=True)
-        if marker == 0xFF:  # a byte that fills
-            at += 1
+            return _number(data, offset + 5, 2, big=True), _number(data, offset + 7, 2, big=True)
+        if marker == 0xFF:  # padding
+            offset += 1
         elif marker in _JPEG_BARE:
-            at += 2
+            offset += 2
         else:
-            at += 2 + max(_number(data, at + 2, 2, big=True), 2)
+            offset += 2 + max(_number(data, offset + 2, 2, big=True), 2)
 
 
 def _webp(data: bytes) -> tuple[int, int]:
@@ -114,12 +114,12 @@ def _webp(data: bytes) -> tuple[int, int]:
 def _tiff(data: bytes) -> tuple[int, int]:
     big = data.startswith(b"MM")
     start = _number(data, 4, 4, big)
-    found: dict[int, int] = {}
+    values: dict[int, int] = {}
     for entry in range(_number(data, start, 2, big)):
-        at = start + 2 + 12 * entry
-        wide = _number(data, at + 2, 2, big) == 4  # a long; otherwise a short
-        found[_number(data, at, 2, big)] = _number(data, at + 8, 4 if wide else 2, big)
-    height, width = (max(found.get(tag, 0) for tag in tags) for tags in (_TIFF_HEIGHTS, _TIFF_WIDTHS))
+        offset = start + 2 + 12 * entry
+        wide = _number(data, offset + 2, 2, big) == 4  # a long; otherwise a short
+        values[_number(data, offset, 2, big)] = _number(data, offset + 8, 4 if wide else 2, big)
+    height, width = (max(values.get(tag, 0) for tag in tags) for tags in (_TIFF_HEIGHTS, _TIFF_WIDTHS))
     return height, width
 
 
@@ -133,22 +133,22 @@ _KINDS: tuple[tuple[bytes, Callable[[bytes], tuple[int, int]]], ...] = (
 )
 
 
-_HEAD, _TAIL = 1 << 13, 1 << 10  # bytes of an image in which its size stands, and in which it ends
+_HEAD, _TAIL = 1 << 13, 1 << 10  # bytes that are read for the size, and for the end marker
 _JPEG, _JPEG_END = b"\xff\xd8\xff", b"\xff\xd9"
 _PNG_START, _PNG_END = b"\x89PNG", b"IEND"
-_LISTED = 3
+_MAX_EXAMPLES = 3
 _REPORT_EVERY = 256
 
 
-class ImagePictures:
-    """The pictures of a series of images.
+class ImageFrames:
+    """Frame source of a series of images.
 
-    All headers are read once, so that images of another size, or none at all, are known before the first is used.
+    All headers are read first, so that invalid images and images of another size are found before decoding.
 
     Args:
-        fps: the rate, where nothing else says it.
-        threads: images decoded at once, while they are asked for in order.
-        progress: called with (headers read, headers in all).
+        fps: frame rate without `times.json`.
+        threads: images decoded concurrently during sequential access.
+        progress: called with (headers read, total headers).
     """
 
     def __init__(
@@ -200,101 +200,104 @@ class ImagePictures:
         )
 
     def _readable(self) -> Iterator[tuple[int, Frame]]:
-        """The first image that can be decoded, and its place."""
-        for place in range(len(self._folder)):
-            picture = self._decoded(self._folder.content(place), place)
+        """Yield the first image that can be decoded, with its index."""
+        for index in range(len(self._folder)):
+            picture = self._decode(self._folder.content(index), index)
             if picture is not None:
-                yield place, picture
+                yield index, picture
                 return
 
     @property
     def names(self) -> tuple[str, ...]:
         """File names of the frames."""
-        return tuple(self._folder.series.names[place] for place in self._good)
+        return tuple(self._folder.series.names[index] for index in self._good)
 
-    def foretold(self, least_bytes: int) -> None:
-        """A survey reads headers only."""
+    def predict_scan(self, least_bytes: int) -> None:
+        """Return None: a scan reads headers only, and is fast."""
 
-    def survey(self, keep: Any) -> Survey:
-        """Read the header of every image; nothing is decoded, so `keep` is offered nothing."""
+    def scan(self, keep: Any) -> DecodeScan:
+        """Read the header of every image; nothing is decoded, so `keep` is not called."""
         folder, series = self._folder, self._folder.series
         sizes: dict[tuple[int, int], list[int]] = {}
-        bad, cut = [], []
-        for place in range(len(folder)):
-            size, whole = self._look(place)
+        bad, truncated = [], []
+        for index in range(len(folder)):
+            size, whole = self._read_size(index)
             if size is None:
-                bad.append(place)
+                bad.append(index)
                 continue
-            sizes.setdefault(size, []).append(place)
+            sizes.setdefault(size, []).append(index)
             if not whole:
-                cut.append(place)
-            if self._progress and place % _REPORT_EVERY == 0:
-                self._progress(place, len(folder))
+                truncated.append(index)
+            if self._progress and index % _REPORT_EVERY == 0:
+                self._progress(index, len(folder))
         self._check_sizes(sizes)
         broken = set(bad)
-        good = [place for place in range(len(folder)) if place not in broken]
+        good = [index for index in range(len(folder)) if index not in broken]
         stamps = self._clock.ticks or series.places
-        lost = [stamps[place] for place in bad]
+        lost = [stamps[index] for index in bad]
         if self._clock.ticks is None:
             lost += series.missing
         self._good = good
         notes = []
-        for what, places in (("no images and left out", bad), ("cut off at the end and used as far as they go", cut)):
-            if places:
-                notes.append(f"{len(places)} are {what}: {self._listed(places)}")
-        frame_of = {place: frame for frame, place in enumerate(good)}
-        return Survey(
-            stamps=[stamps[place] for place in good],
+        for what, indices in (
+            ("no images and left out", bad),
+            ("cut off at the end and used as far as they go", truncated),
+        ):
+            if indices:
+                notes.append(f"{len(indices)} are {what}: {self._list_examples(indices)}")
+        frame_of = {index: frame for frame, index in enumerate(good)}
+        return DecodeScan(
+            stamps=[stamps[index] for index in good],
             entries=list(enumerate(good)),
             lost=sorted(lost),
-            flagged=[frame_of[place] for place in cut],
+            flagged=[frame_of[index] for index in truncated],
             errors=len(bad),
             expected=len(folder),
             notes=notes,
         )
 
-    def _look(self, place: int) -> tuple[tuple[int, int] | None, bool]:
-        """(height, width) that an image claims, None if it is none, and whether its end is there."""
-        head = self._folder.content(place, _HEAD)
+    def _read_size(self, index: int) -> tuple[tuple[int, int] | None, bool]:
+        """Return the (height, width) that an image claims, or None, and whether its end is present."""
+        head = self._folder.content(index, _HEAD)
         size = header_size(head)
         if size is None and len(head) == _HEAD:
-            head = self._folder.content(place)  # a large thumbnail or colour profile comes first
+            head = self._folder.content(index)  # the size follows a large thumbnail or colour profile
             size = header_size(head)
         if size is not None:
-            self._check_pixels(place, size)
+            self._check_pixels(index, size)
         end = next((end for magic, end in ((_JPEG, _JPEG_END), (_PNG_START, _PNG_END)) if head.startswith(magic)), b"")
-        tail = head[-_TAIL:] if len(head) < _HEAD else self._folder.tail(place, _TAIL)
+        tail = head[-_TAIL:] if len(head) < _HEAD else self._folder.tail(index, _TAIL)
         return size, end in tail
 
-    def _check_pixels(self, place: int, size: tuple[int, int]) -> None:
+    def _check_pixels(self, index: int, size: tuple[int, int]) -> None:
         limit = self._limits.max_pixels
         if size[0] * size[1] > limit:
             raise MediaError(
-                f"{self._folder.where(place)}: claims {size[1]}x{size[0]}, more than {limit} pixels; raise "
-                "JOSTLE_MAX_PIXELS if that is meant",
+                f"{self._folder.where(index)}: claims {size[1]}x{size[0]}, more than {limit} pixels; raise "
+                "JOSTLE_MAX_PIXELS if that is intended",
                 fault="F99",
             )
 
     def _check_sizes(self, sizes: dict[tuple[int, int], list[int]]) -> None:
         if len(sizes) > 1:
-            usual, *others = sorted(sizes, key=lambda size: -len(sizes[size]))
-            odd = sorted(place for size in others for place in sizes[size])
+            common, *others = sorted(sizes, key=lambda size: -len(sizes[size]))
+            odd = sorted(index for size in others for index in sizes[size])
             raise MediaError(
-                f"{shown_name(self._folder.path)}: the images of a video are of one size, and {len(odd)} are not "
-                f"{usual[1]}x{usual[0]}: {self._listed(odd)}; make them one size, or take them out",
+                f"{printable_name(self._folder.path)}: the images of a video are of one size, and {len(odd)} are not "
+                f"{common[1]}x{common[0]}: {self._list_examples(odd)}; make them one size, or take them out",
                 fault="F119",
             )
 
-    def _listed(self, places: list[int]) -> str:
-        names = ", ".join(shown_name(self._folder.series.names[place]) for place in places[:_LISTED])
-        return names + (f" and {len(places) - _LISTED} more" if len(places) > _LISTED else "")
+    def _list_examples(self, indices: list[int]) -> str:
+        names = ", ".join(printable_name(self._folder.series.names[index]) for index in indices[:_MAX_EXAMPLES])
+        return names + (f" and {len(indices) - _MAX_EXAMPLES} more" if len(indices) > _MAX_EXAMPLES else "")
 
-    def adopt(self, survey: Survey) -> None:
-        """Take over what an earlier look at the same images found."""
-        self._good = [place for _, place in survey.entries]
+    def use_scan(self, scan: DecodeScan) -> None:
+        """Use the result of an earlier scan of the same images."""
+        self._good = [index for _, index in scan.entries]
 
     def pictures(self, start: int) -> Iterator[tuple[int, Frame]]:
-        """(frame number, RGB) from a frame on; the more are taken, the more are decoded ahead."""
+        """Yield (frame number, RGB) from a frame on; read-ahead grows with sequential use."""
         if self._threads == 1:
             for number in range(start, len(self._good)):
                 yield number, self._picture(self._good[number])
@@ -309,16 +312,16 @@ class ImagePictures:
                     number += 1
                 if not ahead:
                     return
-                frame, made = ahead.popleft()
-                yield frame, made.result()
+                frame, future = ahead.popleft()
+                yield frame, future.result()
                 depth = min(2 * depth, 2 * self._threads)
         finally:
-            for _, made in ahead:
-                made.cancel()
+            for _, future in ahead:
+                future.cancel()
 
-    def _picture(self, place: int) -> Frame:
-        picture = self._decoded(self._folder.content(place), place)
-        where = self._folder.where(place)
+    def _picture(self, index: int) -> Frame:
+        picture = self._decode(self._folder.content(index), index)
+        where = self._folder.where(index)
         if picture is None:
             raise MediaError(f"{where}: is not an image that can be decoded; get it again", fault="F4")
         size = (self.facts.height, self.facts.width)
@@ -330,11 +333,11 @@ class ImagePictures:
             )
         return picture
 
-    def _decoded(self, data: bytes, place: int) -> Frame | None:
+    def _decode(self, data: bytes, index: int) -> Frame | None:
         size = claimed_size(data)
         if size is None:
             return None
-        self._check_pixels(place, size)
+        self._check_pixels(index, size)
         try:
             picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR_RGB)
         except cv2.error:
@@ -344,22 +347,22 @@ class ImagePictures:
         picture.flags.writeable = False
         return np.asarray(picture, np.uint8)
 
-    def entry_before(self, number: int) -> int:
-        """Every image stands by itself."""
+    def seek_point(self, number: int) -> int:
+        """Return the frame itself: every image can be decoded on its own."""
         return number
 
     @staticmethod
     def rgb(picture: Frame) -> Frame:
-        """(H, W, 3) RGB as shown; not to be written into, as it is kept."""
+        """Return the (H, W, 3) RGB picture itself, which is cached and must not be modified."""
         return picture
 
     @staticmethod
     def weight(picture: Frame) -> int:
-        """Bytes that keeping this picture costs."""
+        """Return the bytes that caching this picture takes."""
         return int(picture.nbytes)
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Stop the threads that decode ahead."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None

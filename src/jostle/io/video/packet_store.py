@@ -1,6 +1,6 @@
-"""Coded streams kept on disk: what an encoder made of a video once need not be made for the next severity or model.
+"""Disk cache of coded streams, so that a video is encoded once for all severities and models.
 
-A file holds the payloads one after another, an index and a checksum. What is damaged counts as absent.
+A file holds the payloads, an index and a checksum. A damaged file counts as missing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _counter = itertools.count()
 
 @dataclass(frozen=True)
 class Stream:
-    """A coded stream that was kept.
+    """A coded stream read from the cache.
 
     Attributes:
         size: (height, width) of the frames that went in.
@@ -44,26 +44,26 @@ class Stream:
 
 
 class PacketStore:
-    """A folder of coded streams that does not grow beyond a quota: those that were not used for longest go first.
+    """Folder of coded streams with a quota; the least recently used streams are removed first.
 
     Args:
-        folder: it is made when the first stream is kept.
+        folder: created when the first stream is stored.
         quota: bytes.
     """
 
     def __init__(self, folder: Path, quota: int) -> None:
         self._folder, self._quota = folder, quota
-        self._added = quota  # so that the first stream has the folder looked through
+        self._added = quota  # so that the first stream triggers a check of the folder
 
     def read(self, key: str) -> Stream | None:
-        """The stream of a key, if it is there and whole."""
+        """Return the stream with this key, or None if it is missing or damaged."""
         path = self._folder / key
         try:
             file = path.open("rb")
         except OSError:
             return None
         try:
-            index = _checked_index(file)
+            index = _read_index(file)
             if index is None:
                 file.close()
                 return None
@@ -77,7 +77,7 @@ class PacketStore:
     def keep(
         self, key: str, packets: Iterator[Coded], facts: Callable[[], tuple[tuple[int, int], int]]
     ) -> Iterator[Coded]:
-        """The same packets, written down on the way; only a stream that was taken to its end is kept.
+        """Yield the same packets while storing them; a stream is kept only if it is consumed to its end.
 
         Args:
             facts: gives the size and number of frames, once the packets have ended.
@@ -86,38 +86,38 @@ class PacketStore:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             file = temporary.open("xb")
-        except OSError:  # a full or read-only disk: nothing is kept, and nothing is lost
+        except OSError:  # a full or read-only disk: go on without the cache
             yield from packets
             return
-        writing = _Writing(file)
+        writer = _PacketWriter(file)
         try:
             with file:
                 for number, payload in packets:
-                    writing.add(number, payload)
+                    writer.add(number, payload)
                     yield number, payload
-                writing.finish(*facts())
-            if writing.whole and writing.written <= self._quota // 2:
+                writer.finish(*facts())
+            if writer.complete and writer.written <= self._quota // 2:
                 os.replace(temporary, self._folder / key)
-                self._make_room(writing.written)
+                self._evict(writer.written)
         except OSError:
             pass
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
 
-    def _make_room(self, added: int) -> None:
+    def _evict(self, added: int) -> None:
         self._added += added
-        if self._added < self._quota // 20:  # looking through the folder takes a while
+        if self._added < self._quota // 20:  # listing the folder is slow
             return
         self._added = 0
-        found = []
+        files = []
         for path in self._folder.iterdir():
             with contextlib.suppress(OSError):
                 if not path.name.startswith("."):
                     state = path.stat()
-                    found.append((state.st_mtime_ns, state.st_size, path))
-        total = sum(size for _, size, _ in found)
-        for _, size, path in sorted(found):
+                    files.append((state.st_mtime_ns, state.st_size, path))
+        total = sum(size for _, size, _ in files)
+        for _, size, path in sorted(files):
             if total <= self._quota:
                 return
             with contextlib.suppress(OSError):
@@ -126,12 +126,12 @@ class PacketStore:
 
 
 @dataclass(frozen=True)
-class KeptStreams:
-    """The coded streams of one video.
+class StreamCache:
+    """Coded streams of one video in a `PacketStore`.
 
     Attributes:
-        store: where they lie.
-        fingerprint: gives what the video is known by.
+        store: folder of the streams.
+        fingerprint: returns the fingerprint of the video.
     """
 
     store: PacketStore
@@ -142,7 +142,7 @@ class KeptStreams:
         return self.fingerprint()
 
     def read(self, codec: Codec, fps: Fraction) -> Stream | None:
-        """What a codec made of the video before."""
+        """Return the cached stream of the video for a codec, or None."""
         return self.store.read(self._key(codec, fps))
 
     def keep(
@@ -152,7 +152,7 @@ class KeptStreams:
         fps: Fraction,
         facts: Callable[[], tuple[tuple[int, int], int]],
     ) -> Iterator[Coded]:
-        """The packets that a codec makes of the video, kept for the next time."""
+        """Yield the packets of a codec while storing them."""
         return self.store.keep(self._key(codec, fps), packets, facts)
 
     def _key(self, codec: Codec, fps: Fraction) -> str:
@@ -160,24 +160,24 @@ class KeptStreams:
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-class _Writing:
-    """A file of packets under way; a full disk ends it and nothing else."""
+class _PacketWriter:
+    """Writer of a packet file; a full disk stops the file, but not the caller."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self._sha, self._index = file, hashlib.sha256(), list[list[int]]()
-        self.written, self.whole, self._broken = 0, False, False
+        self.written, self.complete, self._broken = 0, False, False
 
     def add(self, number: int, payload: bytes) -> None:
         self._index.append([number, len(payload)])
-        self._put(payload)
+        self._write(payload)
 
     def finish(self, size: tuple[int, int], count: int) -> None:
         index = json.dumps({"size": size, "count": count, "packets": self._index}).encode()
-        self._put(index)
-        self._put(_TAIL.pack(len(index), self._sha.digest()))
-        self.whole = not self._broken
+        self._write(index)
+        self._write(_TAIL.pack(len(index), self._sha.digest()))
+        self.complete = not self._broken
 
-    def _put(self, data: bytes) -> None:
+    def _write(self, data: bytes) -> None:
         self._sha.update(data)
         self.written += len(data)
         if not self._broken:
@@ -187,12 +187,12 @@ class _Writing:
                 self._broken = True
 
 
-def _checked_index(file: BinaryIO) -> dict[str, Any] | None:
+def _read_index(file: BinaryIO) -> dict[str, Any] | None:
     end = file.seek(0, os.SEEK_END) - _TAIL.size
     if end < 0:
         return None
     file.seek(end)
-    length, wanted = _TAIL.unpack(file.read(_TAIL.size))
+    length, expected = _TAIL.unpack(file.read(_TAIL.size))
     if length > end:
         return None
     file.seek(0)
@@ -203,7 +203,7 @@ def _checked_index(file: BinaryIO) -> dict[str, Any] | None:
             return None
         sha.update(block)
         left -= len(block)
-    if sha.digest() != wanted:
+    if sha.digest() != expected:
         return None
     file.seek(end - length)
     index: dict[str, Any] = json.loads(file.read(length))

@@ -1,4 +1,4 @@
-"""The facts of a video: a path and what was learnt about it, no pixels."""
+"""Facts of a video file, read without decoding more than its first frame."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from jostle.errors import MediaError
-from jostle.io.video.validation import Limits, PathLike, check_kind, checked_file, shown_name
+from jostle.io.video.validation import Limits, PathLike, check_file, check_kind, printable_name
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class VideoFacts:
-    """The facts of one video file, or of a folder of images.
+    """Facts of a video file or a folder of images.
 
     Attributes:
         path: absolute path of the file or folder.
         container: FFmpeg's name of the container format; "images" for images.
         codec: FFmpeg's name of the decoder; for images the ending of their names.
-        width: pixels across as shown, after rotation.
-        height: pixels down as shown, after rotation.
-        rotation: degrees clockwise by which stored frames are turned to be shown: 0, 90, 180 or 270.
-        fps: nominal frames a second, exact.
+        width: in pixels, after rotation.
+        height: in pixels, after rotation.
+        rotation: clockwise rotation of stored frames for display: 0, 90, 180 or 270 degrees.
+        fps: exact nominal frame rate.
         time_base: seconds in a tick of the stream's clock.
         declared_frames: number of frames that the container claims, or None if it does not say.
         duration_s: length that the container claims, or None.
@@ -65,13 +65,13 @@ class VideoFacts:
     warnings: tuple[str, ...]
 
 
-_FIRST_FRAME_PACKETS = 300  # a stream that shows nothing in this many packets has no first frame worth waiting for
+_FIRST_FRAME_PACKETS = 300  # after which the search for a first frame ends
 _PROGRESSIVE_FIELD_ORDERS = (0, 1)  # unknown, progressive
 _PQ, _HLG = 16, 18  # transfer characteristics of HDR video, as numbered in ITU-T H.273
 
 
 def probe(path: PathLike, *, limits: Limits | None = None, fps: Fraction | None = None) -> VideoFacts:
-    """The facts of a video file or a folder of images; a `MediaError` that names the fault if it cannot be one.
+    """Return the facts of a video file or a folder of images; raises MediaError if it is not a video.
 
     Only local, regular files are opened, and nothing that they point to.
 
@@ -81,11 +81,11 @@ def probe(path: PathLike, *, limits: Limits | None = None, fps: Fraction | None 
     limits = limits or Limits()
     if os.path.isdir(path):
         from jostle.io.video.frame_folder import FrameFolder
-        from jostle.io.video.images import ImagePictures
+        from jostle.io.video.images import ImageFrames
 
-        return ImagePictures(FrameFolder(path, limits), limits=limits, fps=fps).facts
-    name, identity = checked_file(path)
-    if not have_pyav():
+        return ImageFrames(FrameFolder(path, limits), limits=limits, fps=fps).facts
+    name, identity = check_file(path)
+    if not has_pyav():
         from jostle.io.video.opencv import probe_opencv
 
         check_kind(name)
@@ -97,8 +97,8 @@ def probe(path: PathLike, *, limits: Limits | None = None, fps: Fraction | None 
         return facts_of(container, stream, name, identity.size)
 
 
-def have_pyav() -> bool:
-    """Whether PyAV can be imported; without it reading falls back to OpenCV and writing video is refused."""
+def has_pyav() -> bool:
+    """Return whether PyAV is installed; without it OpenCV reads videos, and none can be written."""
     try:
         import av  # noqa: F401
     except ImportError:
@@ -107,7 +107,7 @@ def have_pyav() -> bool:
 
 
 def facts_of(container: InputContainer, stream: VideoStream, path: str, size: int) -> VideoFacts:
-    """The facts of an opened file; decodes up to its first frame."""
+    """Return the facts of an open file; decodes up to its first frame."""
     from jostle.io.video.ffmpeg import picture_streams
 
     context = stream.codec_context
@@ -177,7 +177,7 @@ def _first_frame(container: InputContainer, stream: VideoStream, path: str) -> V
     except av.FFmpegError:
         pass
     except MemoryError as error:
-        raise MediaError(f"{shown_name(path)}: its frames do not fit into memory", fault="F9") from error
+        raise MediaError(f"{printable_name(path)}: its frames do not fit into memory", fault="F9") from error
     return None
 
 

@@ -1,4 +1,4 @@
-"""Where written frames go: what a video file in the making and a folder of images have in common."""
+"""Frame sinks: the interface of video files and image folders under construction."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import cv2
 
 from jostle.core.types.clip import Frame
 
-# The thread count changes the bits that x264 writes, so it is the same on every machine.
+# The thread count affects x264's output, so it is fixed.
 ENCODER_THREADS = 4
 
 
 class Sink(ABC):
-    """Where frames go: a video file or a folder of images, under a temporary path until it is whole."""
+    """Destination of frames, at a temporary path until it is complete."""
 
     def __init__(self, temporary: Path) -> None:
         self.temporary = temporary
@@ -28,15 +28,15 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, frame: Frame, tick: int) -> None:
-        """Take one frame."""
+        """Write one frame at a tick."""
 
     @abstractmethod
     def finish(self) -> None:
-        """Write what is still held back, so that the temporary path is complete and on disk."""
+        """Flush everything, so that the temporary path is complete and on disk."""
 
     @abstractmethod
     def discard(self) -> None:
-        """Remove what was written."""
+        """Remove everything that was written."""
 
 
 JPEG_QUALITY = 95
@@ -44,12 +44,12 @@ _JPEG = [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY, cv2.IMWRITE_JPEG_SAMPLING_FACTO
 
 
 class ImageFolder(Sink):
-    """Writes `00000.png`, `00001.png`, ... or other names, and `times.json`.
+    """Sink that writes images, `00000.png` and so on or given names, and `times.json`.
 
     `times.json` holds the rate and the time base as fractions, and the tick of every image.
 
     Args:
-        names: of the images; one that ends in .jpg or .jpeg is JPEG, any other PNG.
+        names: file names of the images; .jpg and .jpeg are written as JPEG, others as PNG.
     """
 
     def __init__(
@@ -63,26 +63,26 @@ class ImageFolder(Sink):
         temporary.mkdir()
 
     def write(self, frame: Frame, tick: int) -> None:
-        """Take one frame."""
+        """Write one frame as an image."""
         number = len(self._ticks)
         name = f"{number:05d}.png" if self._names is None else self._names[number]
         jpeg = name.lower().endswith((".jpg", ".jpeg"))
         done, data = cv2.imencode(".jpg" if jpeg else ".png", frame[..., ::-1], _JPEG if jpeg else [])
-        assert done, "both hold any 8-bit RGB image"
-        self._put(name, data.tobytes())
+        assert done, "both formats store any 8-bit RGB image"
+        self._write(name, data.tobytes())
         self._ticks.append(tick)
 
     def finish(self) -> None:
-        """Write the times."""
+        """Write the times of all images."""
         times = {"fps": str(self._fps), "time_base": str(self._time_base), "ticks": self._ticks}
-        self._put("times.json", json.dumps(times, indent=1).encode())
+        self._write("times.json", json.dumps(times, indent=1).encode())
 
-    def _put(self, name: str, data: bytes) -> None:
+    def _write(self, name: str, data: bytes) -> None:
         with open(self.temporary / name, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
 
     def discard(self) -> None:
-        """Remove the folder."""
+        """Remove the folder with all images."""
         shutil.rmtree(self.temporary, ignore_errors=True)

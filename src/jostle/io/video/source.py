@@ -1,4 +1,4 @@
-"""Where the pictures of a video come from: a file or a folder of images, told apart at this door and nowhere else."""
+"""Frame sources: opens a video file or a folder of images with the right decoder."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from typing import Any, Protocol
 from jostle.core.types.clip import Frame
 from jostle.errors import MediaError
 from jostle.io.video.frame_folder import FrameFolder
-from jostle.io.video.probe import VideoFacts, have_pyav
-from jostle.io.video.timestamps import Survey
-from jostle.io.video.validation import Identity, Limits, PathLike, checked_file
+from jostle.io.video.probe import VideoFacts, has_pyav
+from jostle.io.video.timestamps import DecodeScan
+from jostle.io.video.validation import Identity, Limits, PathLike, check_file
 
 
-class Source(Protocol):
-    """A decoder of one video: `media.pictures` by FFmpeg, `media.opencv` where PyAV is missing, `media.images`."""
+class FrameSource(Protocol):
+    """A decoder of one video: FFmpeg, OpenCV where PyAV is missing, or images."""
 
     facts: VideoFacts
 
-    def survey(self, keep: Any) -> Survey: ...
-    def foretold(self, least_bytes: int) -> Survey | None:
-        """What a survey will find, if more than so many bytes of pictures, and if it can be known before decoding."""
+    def scan(self, keep: Any) -> DecodeScan: ...
+    def predict_scan(self, least_bytes: int) -> DecodeScan | None:
+        """Predict a scan of more than `least_bytes` bytes of pictures from the index; None if it is unreliable."""
         ...
 
-    def adopt(self, survey: Survey) -> None: ...
+    def use_scan(self, survey: DecodeScan) -> None: ...
     def pictures(self, start: int) -> Iterator[tuple[int, Any]]: ...
-    def entry_before(self, number: int) -> int: ...
+    def seek_point(self, number: int) -> int: ...
     def rgb(self, frame: Any) -> Frame: ...
     def weight(self, frame: Any) -> int: ...
     def close(self) -> None: ...
 
 
 def is_images(path: PathLike) -> bool:
-    """Whether a path is to be read as images."""
+    """Return whether a path is read as a folder of images."""
     return os.path.isdir(path)
 
 
 def identity_of(path: PathLike) -> tuple[str, Identity]:
-    """The absolute path of a video, and what tells one state of it from another without reading it.
+    """Return the absolute path of a video and its identity, without reading the content.
 
     Raises:
         MediaError: if there is no such video.
@@ -48,18 +48,18 @@ def identity_of(path: PathLike) -> tuple[str, Identity]:
     if is_images(path):
         folder = FrameFolder(path, Limits())
         return folder.path, folder.identity
-    return checked_file(path)
+    return check_file(path)
 
 
 def fingerprint_of(path: PathLike) -> str:
-    """`sha256:` and a hash of the content: of a file of its bytes, of images of their names, bytes and times.
+    """Return `sha256:` and a hash of a file's bytes, or of the names, bytes and times of images.
 
     Raises:
         MediaError: if it cannot be read.
     """
     if is_images(path):
         return FrameFolder(path, Limits()).fingerprint()
-    name, _ = checked_file(path)
+    name, _ = check_file(path)
     try:
         with open(name, "rb") as file:
             return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
@@ -74,23 +74,23 @@ def open_source(
     threads: int | None,
     fps: Fraction | None,
     progress: Callable[[int, int], None] | None,
-) -> tuple[str, Identity, Source]:
-    """The absolute path of a video, its identity, and what decodes it.
+) -> tuple[str, Identity, FrameSource]:
+    """Open a video; return its absolute path, identity and decoder.
 
     Args:
-        fps: the rate of images, where nothing else says it.
+        fps: frame rate of images without `times.json`.
     """
     if is_images(path):
-        from jostle.io.video.images import ImagePictures
+        from jostle.io.video.images import ImageFrames
 
         folder = FrameFolder(path, limits)
-        pictures = ImagePictures(folder, limits=limits, fps=fps, threads=threads, progress=progress)
+        pictures = ImageFrames(folder, limits=limits, fps=fps, threads=threads, progress=progress)
         return folder.path, folder.identity, pictures
-    name, identity = checked_file(path)
-    if have_pyav():
-        from jostle.io.video.ffmpeg_frames import Pictures
+    name, identity = check_file(path)
+    if has_pyav():
+        from jostle.io.video.ffmpeg_frames import FfmpegFrames
 
-        return name, identity, Pictures(name, identity.size, limits=limits, threads=threads)
-    from jostle.io.video.opencv import OpencvPictures
+        return name, identity, FfmpegFrames(name, identity.size, limits=limits, threads=threads)
+    from jostle.io.video.opencv import OpencvFrames
 
-    return name, identity, OpencvPictures(name, limits=limits)
+    return name, identity, OpencvFrames(name, limits=limits)

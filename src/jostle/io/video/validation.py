@@ -1,4 +1,4 @@
-"""What may come in: a local, regular file that looks like a video, checked before any decoder sees it."""
+"""Validation of input files before any decoder opens them: local, regular, and of a video format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _default_max_pixels() -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a file may claim before it is refused.
+    """Limits of what a file may claim before it is refused.
 
     Attributes:
         max_pixels: width times height of a frame; the environment variable JOSTLE_MAX_PIXELS changes the
@@ -41,7 +41,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Identity:
-    """What tells one state of a file from another without reading it."""
+    """Identity of one state of a file, without reading its content."""
 
     device: int
     inode: int
@@ -49,40 +49,40 @@ class Identity:
     mtime_ns: int
 
 
-def checked_file(path: PathLike) -> tuple[str, Identity]:
-    """The absolute path of a local, regular, non-empty file, and its identity.
+def check_file(path: PathLike) -> tuple[str, Identity]:
+    """Return the absolute path and identity of a local, regular, non-empty file.
 
     A symbolic link to a regular file is followed. Nothing is opened, so that a pipe or a device cannot block.
     """
     name = os.fsdecode(path)
-    shown = shown_name(name)
+    printable = printable_name(name)
     if "\0" in name:
-        raise MediaError(f"{shown}: a path cannot hold a NUL character", fault="F23")
+        raise MediaError(f"{printable}: a path cannot hold a NUL character", fault="F23")
     absolute = os.path.abspath(name)
     try:
-        facts = os.stat(absolute)
+        status = os.stat(absolute)
     except FileNotFoundError:
         if os.path.islink(absolute):
-            raise MediaError(f"{shown}: a symbolic link that points nowhere; mend the link", fault="F18") from None
+            raise MediaError(f"{printable}: a symbolic link that points nowhere; fix the link", fault="F18") from None
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", name):
             raise MediaError(
-                f"{shown}: only local files are read, not addresses; download it first", fault="F17"
+                f"{printable}: only local files are read, not addresses; download it first", fault="F17"
             ) from None
-        raise MediaError(f"{shown}: no such file; check the path", fault="F21") from None
+        raise MediaError(f"{printable}: no such file; check the path", fault="F21") from None
     except OSError as error:
         reason = "a loop of symbolic links" if error.errno == errno.ELOOP else error.strerror or "it cannot be examined"
-        raise MediaError(f"{shown}: {reason}; give a regular file", fault="F18") from None
-    if not stat.S_ISREG(facts.st_mode):
-        raise MediaError(f"{shown}: is {_node_kind(facts.st_mode)}; give a regular file", fault="F18")
+        raise MediaError(f"{printable}: {reason}; give a regular file", fault="F18") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise MediaError(f"{printable}: is {_node_kind(status.st_mode)}; give a regular file", fault="F18")
     if not os.access(absolute, os.R_OK):
-        raise MediaError(f"{shown}: no permission to read it; change its mode", fault="F18")
-    if facts.st_size == 0:
-        raise MediaError(f"{shown}: empty file; download or copy it again", fault="F1")
-    return absolute, Identity(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+        raise MediaError(f"{printable}: no permission to read it; change its mode", fault="F18")
+    if status.st_size == 0:
+        raise MediaError(f"{printable}: empty file; download or copy it again", fault="F1")
+    return absolute, Identity(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def shown_name(path: PathLike) -> str:
-    """The base name of a path, safe to print: no raw control characters and no unpaired surrogates."""
+def printable_name(path: PathLike) -> str:
+    """Return the base name of a path without control characters and unpaired surrogates."""
     name = os.path.basename(os.fsdecode(path)) or os.fsdecode(path)
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in name)
 
@@ -98,7 +98,7 @@ def _node_kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "not a regular file")
 
 
-# (offset, magic, what it is); containers that hold video are absent on purpose.
+# (offset, magic, description); video containers are not listed.
 _NOT_VIDEO: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\xff\xd8\xff", "a JPEG image"),
     (0, b"\x89PNG\r\n\x1a\n", "a PNG image"),
@@ -132,41 +132,41 @@ _PLAYLISTS: tuple[tuple[bytes, str], ...] = (
 
 
 def check_kind(path: str) -> None:
-    """Refuse, by name, a file whose first bytes say that it is no video or that it points to other files."""
+    """Refuse a file whose first bytes show that it is not a video, or refers to other files."""
     with open(path, "rb") as file:
         head = file.read(4096)
-        shown = shown_name(path)
+        printable = printable_name(path)
         text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
         for magic, kind in _PLAYLISTS:
             if text.startswith(magic) or (text.startswith(b"<?xml") and magic in text):
-                raise MediaError(f"{shown}: is {kind}; give the video file itself", fault="F17")
+                raise MediaError(f"{printable}: is {kind}; give the video file itself", fault="F17")
         for offset, magic, kind in _NOT_VIDEO:
             if head[offset : offset + len(magic)] == magic:
-                raise MediaError(f"{shown}: not a video but {kind}; give a video file", fault="F2")
+                raise MediaError(f"{printable}: not a video but {kind}; give a video file", fault="F2")
         if text[:15].lower().startswith((b"<!doctype html", b"<html")):
-            raise MediaError(f"{shown}: not a video but an HTML page; download it again", fault="F2")
+            raise MediaError(f"{printable}: not a video but an HTML page; download it again", fault="F2")
         if _is_text(head):
-            raise MediaError(f"{shown}: not a video but text; give a video file", fault="F2")
+            raise MediaError(f"{printable}: not a video but text; give a video file", fault="F2")
         if head[4:8] == b"ftyp" and not _has_movie_box(file):
             raise MediaError(
-                f"{shown}: the index (moov) of this mp4 is missing, as after a broken download; download it again",
+                f"{printable}: the index (moov) of this mp4 is missing, as after a broken download; download it again",
                 fault="F3",
             )
 
 
 def _is_text(head: bytes) -> bool:
     start = head[:512]
-    # YUV4MPEG2 opens with a line of text, and is a video all the same.
+    # YUV4MPEG2 video begins with a line of text.
     if start.startswith(b"YUV4MPEG2") or any(byte < 32 and byte not in b"\t\n\f\r" for byte in start):
         return False
-    # A cut through a character at the end of the 512 bytes is no evidence against text.
+    # The 512 bytes may end inside a character.
     return len(start.decode("utf-8", "ignore").encode()) >= len(start) - 3
 
 
 def _has_movie_box(file: BinaryIO) -> bool:
-    """Whether the top-level boxes of an ISO base media file include the index."""
+    """Return whether the top-level boxes of an ISO base media file include the index."""
     position, size = 0, file.seek(0, os.SEEK_END)
-    for _ in range(100_000):  # a damaged file can hold a million empty boxes; that is long enough to be sure
+    for _ in range(100_000):  # a damaged file can hold millions of empty boxes
         file.seek(position)
         header = file.read(16)
         if len(header) < 8:
@@ -183,9 +183,9 @@ def _has_movie_box(file: BinaryIO) -> bool:
 
 
 def missing_tail(path: str) -> bool:
-    """Whether a Matroska or AVI file is shorter than its own header says.
+    """Return whether a Matroska or AVI file is shorter than its header says.
 
-    mp4 needs no such look: its index counts the frames.
+    mp4 needs no such check, because its index counts the frames.
     """
     size = os.path.getsize(path)
     with open(path, "rb") as file:

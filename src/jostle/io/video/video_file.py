@@ -1,4 +1,4 @@
-"""A video file in the making: encoder, container and copied sound."""
+"""A video file under construction: encoder, container and copied sound."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from av.video.stream import VideoStream
 from jostle.core.types.clip import Frame
 from jostle.errors import BadValue, MediaError
 from jostle.io.video.colour import FromRgb
-from jostle.io.video.encoders import narrowest, require_encoder, set_up
+from jostle.io.video.encoders import min_width, require_encoder, set_up
 from jostle.io.video.ffmpeg import open_input, picture_stream
 from jostle.io.video.sink import ENCODER_THREADS, Sink
-from jostle.io.video.validation import Limits, PathLike, checked_file, shown_name
+from jostle.io.video.validation import Limits, PathLike, check_file, printable_name
 
 _MUXERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".avi": "avi"}
 _CODECS = {"h264": "libx264", "h265": "libx265", "ffv1": "ffv1"}
-# Sound that each container holds for certain; FFmpeg's own list promises more than its muxers keep.
+# Audio codecs that each container supports reliably; FFmpeg's own list is longer than what its muxers support.
 _SOUND = {
     "mp4": ("aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"),
     "mov": ("aac", "mp3", "ac3", "eac3", "alac", "pcm_s16le", "pcm_s16be", "pcm_s24le"),
@@ -32,12 +32,12 @@ _SOUND = {
 }
 _BITEXACT = 0x0400  # AVFMT_FLAG_BITEXACT
 _QUALITY = {"h264": 16.0, "h265": 18.0}
-# Of films coded both ways, the quantiser whose pictures are as near to the original (0.1 dB) as a rate factor's.
+# Measured on videos coded both ways: this offset gives the fidelity of a rate factor within 0.1 dB.
 _QUANTISER_ABOVE_RATE_FACTOR = 3
 
 
 class VideoFile(Sink):
-    """Encodes frames into a container."""
+    """Sink that encodes frames into a container."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class VideoFile(Sink):
         if codec == "ffv1" and suffix not in (".mkv", ".avi"):
             raise BadValue(f"lossless video goes into .mkv, not {suffix}; change the name")
         require_encoder(_CODECS[codec])
-        if size[1] < narrowest(_CODECS[codec]):
+        if size[1] < min_width(_CODECS[codec]):
             raise BadValue(f"h265 needs frames at least 64 pixels wide, not {size[1]}; write h264")
         odd = bool(size[0] % 2 or size[1] % 2)
         pixel_format = "bgr0" if codec == "ffv1" else "yuv444p" if odd else "yuv420p"
@@ -85,7 +85,7 @@ class VideoFile(Sink):
             settings = _options(codec, quality, gop)
             self._stream = self._video_stream(_CODECS[codec], size, pixel_format, settings, fps)
             if audio_from is not None:
-                self._sound = self._opened_sound(audio_from)
+                self._sound = self._open_sound(audio_from)
                 self.has_sound = self._sound is not None
         except BaseException:
             self.discard()
@@ -103,7 +103,7 @@ class VideoFile(Sink):
         stream.time_base = self._time_base
         return stream
 
-    def _opened_sound(self, path: PathLike) -> _Sound | None:
+    def _open_sound(self, path: PathLike) -> _Sound | None:
         assert self._container is not None
         sound = _Sound(path)
         if sound.stream is None:
@@ -119,7 +119,7 @@ class VideoFile(Sink):
         return sound
 
     def write(self, frame: Frame, tick: int) -> None:
-        """Take one frame."""
+        """Encode one frame and write its packets."""
         picture = self._convert(frame)
         picture.pts = tick
         picture.time_base = self._time_base
@@ -149,10 +149,10 @@ class VideoFile(Sink):
             os.fsync(file.fileno())
 
     def discard(self) -> None:
-        """Remove the file."""
+        """Close and remove the unfinished file."""
         if self._sound:
             self._sound.close()
-        # Before it is closed: a file without a name is not rewritten for the sake of its index.
+        # Before it is closed: an unlinked file is not rewritten to move its index.
         self.temporary.unlink(missing_ok=True)
         if self._container is not None:
             with contextlib.suppress(av.FFmpegError, OSError, ValueError):
@@ -161,11 +161,11 @@ class VideoFile(Sink):
 
 
 class _Sound:
-    """Audio packets of another file, in step with the pictures: both count from that file's first picture."""
+    """Audio packets of another file, synchronized with the pictures."""
 
     def __init__(self, path: PathLike) -> None:
         limits = Limits()
-        name, _ = checked_file(path)
+        name, _ = check_file(path)
         self._container: InputContainer = open_input(name, limits)
         self.stream: AudioStream | None = next(iter(self._container.streams.audio), None)
         self.target: AudioStream | None = None
@@ -173,14 +173,14 @@ class _Sound:
         if self.stream is None:
             return
         if self.stream.codec_context is None or self.stream.time_base is None:
-            raise MediaError(f"{shown_name(name)}: its sound cannot be copied; leave it out", fault="F16")
+            raise MediaError(f"{printable_name(name)}: its sound cannot be copied; leave it out", fault="F16")
         pictures = picture_stream(self._container, name, limits)
         start = (pictures.start_time or 0) * (pictures.time_base or Fraction(1))
         self._shift = round(start / self.stream.time_base)
         self._packets: Iterator[Packet[AudioStream]] = self._container.demux(self.stream)
 
     def until(self, seconds: float) -> Iterator[Packet[AudioStream]]:
-        """The packets that are due before this time."""
+        """Yield the packets that are due before this time."""
         while True:
             packet = self._waiting or next(self._packets, None)
             self._waiting = None
@@ -199,7 +199,7 @@ class _Sound:
             yield packet
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file with the sound."""
         self._container.close()
 
 
@@ -214,5 +214,5 @@ def _options(codec: str, quality: float | None, gop: int) -> dict[str, str]:
 
 
 def _timescale(time_base: Fraction) -> int:
-    """A clock for the whole file as fine as the pictures' own, so that the first frame is not rounded."""
+    """Return a movie timescale as fine as the pictures' own, so that the first frame is not rounded."""
     return max(1000, min(time_base.denominator, 2**31 - 1))

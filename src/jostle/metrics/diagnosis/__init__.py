@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from jostle.metrics.diagnosis.change import Change, change
+from jostle.metrics.diagnosis.change import Change, compare_diagnoses
 from jostle.metrics.diagnosis.detad_bugs import MENDED_FAULTS, MendedFault
 from jostle.metrics.diagnosis.diagnosis import Diagnosis, diagnose
 from jostle.metrics.diagnosis.style import Buckets, Style, styles
 
-__all__ = ["MENDED_FAULTS", "Buckets", "Change", "Diagnosis", "MendedFault", "Style", "change", "diagnose", "styles"]
+__all__ = [
+    "MENDED_FAULTS",
+    "Buckets",
+    "Change",
+    "Diagnosis",
+    "MendedFault",
+    "Style",
+    "compare_diagnoses",
+    "diagnose",
+    "styles",
+]

@@ -1,4 +1,4 @@
-"""What changed between two diagnoses of one data set: clean against corrupted, by kind of error."""
+"""Difference of two diagnoses of one dataset, such as clean and corrupted, by kind of error."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SECTIONS = ("average_map", "average_map_n", "top_10g", "false_positives", "sens
 
 @dataclass(frozen=True)
 class Change:
-    """Corrupted less clean; a value that either lacks is None.
+    """Difference of two diagnoses, corrupted minus clean; values that either lacks are None.
 
     Attributes:
         style: of both diagnoses.
@@ -43,12 +43,12 @@ class Change:
 
     @property
     def grew_most(self) -> str:
-        """The kind of error that the top-10G gained most of."""
+        """The kind of error that increased most among the top-10G."""
         errors = {name: more for name, more in self.totals.items() if name != "true_positive"}
         return max(errors, key=lambda name: errors[name])
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON, with the keys of a diagnosis."""
+        """Return the difference as plain values for JSON, with the keys of a diagnosis."""
         return {
             "format": FORMAT,
             "style": self.style,
@@ -72,8 +72,8 @@ class Change:
         )
 
 
-def change(clean: Diagnosis | Mapping[str, Any], corrupted: Diagnosis | Mapping[str, Any]) -> Change:
-    """Subtract two diagnoses, or what their `to_dict` gave: corrupted less clean.
+def compare_diagnoses(clean: Diagnosis | Mapping[str, Any], corrupted: Diagnosis | Mapping[str, Any]) -> Change:
+    """Subtract two diagnoses, or their `to_dict` results: corrupted minus clean.
 
     Raises:
         DataError: if they are of different ground truth, styles or thresholds.
@@ -81,22 +81,22 @@ def change(clean: Diagnosis | Mapping[str, Any], corrupted: Diagnosis | Mapping[
     before = clean.to_dict() if isinstance(clean, Diagnosis) else clean
     after = corrupted.to_dict() if isinstance(corrupted, Diagnosis) else corrupted
     _check_comparable(before, after)
-    parts = {name: _less(after[name], before[name]) for name in _SECTIONS}
-    # Which instances there are does not change: a difference of their shares would be a table of zeros.
+    parts = {name: _subtract(after[name], before[name]) for name in _SECTIONS}
+    # The instances are the same in both, so a difference of their shares would be a table of zeros.
     parts["false_negatives"].pop("share", None)
-    wrong = parts["false_positives"]
+    false_positives = parts["false_positives"]
     return Change(
         style=before["style"],
         tious=tuple(before["tious"]),
         average_map=parts["average_map"],
         average_map_n=parts["average_map_n"],
         top_10g=parts["top_10g"],
-        totals=wrong["totals"],
+        totals=false_positives["totals"],
         profile=tuple(
-            split | {"split": kept["split"]}
-            for split, kept in zip(wrong["profile"], before["false_positives"]["profile"], strict=True)
+            split | {"split": original["split"]}
+            for split, original in zip(false_positives["profile"], before["false_positives"]["profile"], strict=True)
         ),
-        impact=wrong["impact"],
+        impact=false_positives["impact"],
         sensitivity=parts["sensitivity"],
         false_negatives=parts["false_negatives"],
     )
@@ -105,12 +105,12 @@ def change(clean: Diagnosis | Mapping[str, Any], corrupted: Diagnosis | Mapping[
 def _check_comparable(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     missing = [name for name in (*_SAME, *_SECTIONS, "truth") for one in (before, after) if name not in one]
     if missing:
-        raise DataError(f"this is no diagnosis: it lacks {missing[0]!r}; give what Diagnosis.to_dict() made")
+        raise DataError(f"this is not a diagnosis: it lacks {missing[0]!r}; give the result of Diagnosis.to_dict()")
     for name in _SAME:
         if before[name] != after[name]:
             raise DataError(
-                f"the diagnoses differ in {name}, {before[name]!r} and {after[name]!r}, so their difference means "
-                "nothing; diagnose both alike"
+                f"the diagnoses differ in {name}, {before[name]!r} and {after[name]!r}, so their difference is "
+                "meaningless; diagnose both alike"
             )
     prints = [one["truth"]["fingerprint"] for one in (before, after)]
     if prints[0] != prints[1]:
@@ -120,12 +120,12 @@ def _check_comparable(before: Mapping[str, Any], after: Mapping[str, Any]) -> No
         )
 
 
-def _less(after: Any, before: Any) -> Any:
-    """The difference of two numbers, or of all in two alike structures; None where either is missing."""
+def _subtract(after: Any, before: Any) -> Any:
+    """Subtract numbers, or all numbers in two equal structures; None where either is missing."""
     if isinstance(after, Mapping) and isinstance(before, Mapping):
-        return {name: _less(after.get(name), value) for name, value in before.items()}
+        return {name: _subtract(after.get(name), value) for name, value in before.items()}
     if isinstance(after, list) and isinstance(before, list):
-        return [_less(a, b) for a, b in zip(after, before, strict=True)]
+        return [_subtract(a, b) for a, b in zip(after, before, strict=True)]
     if after is None or before is None:
         return None
     return after - before

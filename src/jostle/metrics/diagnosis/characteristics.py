@@ -1,4 +1,4 @@
-"""Characteristics of instances: what the file says of them or what follows from it, sorted into buckets."""
+"""Characteristics of instances, from the file or computed, sorted into buckets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_LENGTH = "without length"
 
 @dataclass(frozen=True, eq=False)
 class Characteristic:
-    """One characteristic of all instances that count.
+    """One characteristic of all counted instances.
 
     Attributes:
         buckets: how it is sorted.
@@ -44,24 +44,24 @@ class Characteristic:
 
     @property
     def counts(self) -> Ints:
-        """(B,) instances in each bucket."""
+        """(B,) number of instances in each bucket."""
         return np.bincount(self.bucket[self.bucket != NO_BUCKET], minlength=len(self.labels))
 
     @property
     def without(self) -> int:
-        """Instances in no bucket."""
+        """Number of instances in no bucket."""
         return int(np.count_nonzero(self.bucket == NO_BUCKET))
 
 
 @dataclass(frozen=True, eq=False)
 class Instances:
-    """The instances that count.
+    """Instances that a diagnosis counts, with their characteristics.
 
     Attributes:
         truth: only these, with all videos and classes.
-        rows: (I,) int64, their rows in the truth that was given.
+        rows: (I,) int64, their rows in the original truth.
         characteristics: by name, in the order of the style.
-        classes: how many classes the ground truth has an instance of, before any was dropped.
+        classes: number of classes with an instance before any was dropped.
         dropped: instances that do not count, by reason.
     """
 
@@ -73,10 +73,10 @@ class Instances:
 
 
 def prepare(truth: Truth, style: Style) -> Instances:
-    """Sort instances into buckets, then leave out those DETAD does not count.
+    """Sort instances into buckets, and drop those that DETAD does not count.
 
-    Left out are instances with a coverage above 1, if coverage is among the characteristics, and then those of no
-    length. A class keeps its place even if all of its instances went.
+    Instances with a coverage above 1 are dropped, if coverage is among the characteristics, and then those of zero
+    length. A class keeps its index even if all of its instances are dropped.
 
     Raises:
         DataError: if no instance is left.
@@ -84,10 +84,10 @@ def prepare(truth: Truth, style: Style) -> Instances:
     values, computed = {}, set()
     for buckets in style.buckets:
         name = buckets.characteristic
-        stored = _stored(truth, name)
-        made = _compute(truth, name, style) if stored is None else stored
-        if made is not None:
-            values[buckets] = made
+        stored = _read_stored(truth, name)
+        column = _compute(truth, name, style) if stored is None else stored
+        if column is not None:
+            values[buckets] = column
             if stored is None:
                 computed.add(name)
     coverage = next((v for buckets, v in values.items() if buckets.characteristic == "coverage"), None)
@@ -96,27 +96,27 @@ def prepare(truth: Truth, style: Style) -> Instances:
     rows = np.flatnonzero(~too_long & ~empty)
     dropped = {LONGER_THAN_ITS_VIDEO: int(too_long.sum()), NO_LENGTH: int(empty.sum())}
     if not len(rows):
-        went = ", ".join(f"{count} {why}" for why, count in dropped.items() if count)
+        reasons = ", ".join(f"{count} {why}" for why, count in dropped.items() if count)
         raise DataError(
             f"there is no instance to diagnose: the ground truth has {len(truth)}"
-            + (f", {went}; check its segments and durations" if went else "; check the subset that was asked for")
+            + (f", {reasons}; check its segments and durations" if reasons else "; check the subset")
         )
     return Instances(
         truth=truth.keep(~too_long & ~empty),
         rows=rows,
         characteristics={
             buckets.characteristic: Characteristic(
-                buckets, made[rows], buckets.sort(made[rows]), buckets.characteristic in computed
+                buckets, column[rows], buckets.sort(column[rows]), buckets.characteristic in computed
             )
-            for buckets, made in values.items()
+            for buckets, column in values.items()
         },
         classes=int(np.count_nonzero(truth.counts)),
         dropped=dropped,
     )
 
 
-def _stored(truth: Truth, name: str) -> Floats | None:
-    """What the file says; None where it says nothing at all, as THUMOS14 of `agreement`, which is null throughout."""
+def _read_stored(truth: Truth, name: str) -> Floats | None:
+    """Return the values in the file; None if all are missing, such as THUMOS14's `agreement`."""
     for spelling in (name, name.replace("-", "_")):
         values = truth.characteristics.get(spelling)
         if values is not None and not np.isnan(values).all():
@@ -125,7 +125,7 @@ def _stored(truth: Truth, name: str) -> Floats | None:
 
 
 def _compute(truth: Truth, name: str, style: Style) -> Floats | None:
-    """A characteristic from segments and durations; None for those that people have to judge."""
+    """Compute a characteristic from segments and durations; None for those that need human judgement."""
     if name == "length":
         return truth.end - truth.start
     if name == "coverage":
@@ -136,15 +136,15 @@ def _compute(truth: Truth, name: str, style: Style) -> Floats | None:
         key = truth.video.astype(np.int64)
         if style.instances == "same class":
             key = key * len(truth.classes) + truth.label
-        _, place, counts = np.unique(key, return_inverse=True, return_counts=True)
-        return counts[place].astype(np.float64)
+        _, index, counts = np.unique(key, return_inverse=True, return_counts=True)
+        return counts[index].astype(np.float64)
     return None
 
 
 def annotated_segments(truth: Truth, annotators: int) -> Segmentation:
-    """The first `annotators` annotations of each instance; with one, its own segment.
+    """Return the first `annotators` annotations of each instance; with one, its own segment.
 
-    An annotation of no length is passed over, and an instance without any other keeps its own segment.
+    Annotations of zero length are skipped, and an instance without any other keeps its own segment.
 
     >>> both = np.array([[1.0, 2.0], [1.5, 3.0]])
     >>> truth = Truth(("a",), ("Jump",), [0], [1.0], [2.0], [0], all_segments=(both,))
@@ -157,7 +157,7 @@ def annotated_segments(truth: Truth, annotators: int) -> Segmentation:
         return Segmentation(np.arange(len(truth)), truth.start, truth.end)
     if truth.all_segments is None:
         raise DataError(
-            f"{annotators} annotations of each instance were asked for and the ground truth has one; use a file with "
+            f"{annotators} annotations of each instance were requested and the ground truth has one; use a file with "
             "'all-segments', or annotators=1"
         )
     parts = []

@@ -1,4 +1,4 @@
-"""Where DETAD's public program goes wrong, and what is done here instead."""
+"""Bugs of DETAD's public program, and what jostle does instead."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MendedFault:
-    """One fault of the public program.
+    """A bug of the public program that is fixed here.
 
     Attributes:
-        number: its place in the list of known faults; 0 for a difference of intent that is not in it.
+        number: in the list of known bugs; 0 for an intended difference that is not in it.
         original: what the public program does.
         ours: what is done here.
     """

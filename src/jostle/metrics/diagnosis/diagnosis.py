@@ -1,4 +1,4 @@
-"""The diagnosis of a detector: matched twice, read in four ways."""
+"""Diagnosis of a detector with DETAD: precision, false positives, sensitivity and false negatives."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from jostle.core.notebook import data_frame, html_table, percents
+from jostle.core.notebook import data_frame, format_percent, html_table
 from jostle.core.types.columns import Floats, Ints
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
-from jostle.metrics.alignment import align, counted_as
+from jostle.metrics.alignment import align, pluralize
 from jostle.metrics.diagnosis.characteristics import Instances, annotated_segments, prepare
 from jostle.metrics.diagnosis.false_negatives import FalseNegatives, count_misses
-from jostle.metrics.diagnosis.false_positives import KINDS, FalsePositives, choose_best, sort_errors
-from jostle.metrics.diagnosis.ranks import mean_of, ties_turned
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, FalsePositives, choose_best, sort_errors
+from jostle.metrics.diagnosis.ranks import mean_of_table, reverse_ties
 from jostle.metrics.diagnosis.sensitivity import Sensitivity, measure_sensitivity
 from jostle.metrics.diagnosis.style import Style, styles
 from jostle.metrics.matching import Matches, match
-from jostle.metrics.mean_ap import average_precision_table, mean_over_classes, ranks_of
+from jostle.metrics.mean_ap import average_precision_table, instance_ranks, mean_over_classes
 from jostle.metrics.protocol import protocols
 
 FORMAT = 1
@@ -46,21 +46,21 @@ class Precision:
 
     @property
     def map_n(self) -> Floats:
-        """(T,) the same, normalised."""
+        """(T,) normalised mean over the classes that have an instance."""
         return mean_over_classes(self.ap_n)
 
     @property
     def average_map(self) -> float:
-        return mean_of(self.ap)
+        return mean_of_table(self.ap)
 
     @property
     def average_map_n(self) -> float:
-        return mean_of(self.ap_n)
+        return mean_of_table(self.ap_n)
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What DETAD says of a detector.
+    """DETAD diagnosis of a detector.
 
     Attributes:
         style: name of the style.
@@ -69,13 +69,13 @@ class Diagnosis:
         normaliser: N, the mean number of instances of a class.
         classes: names of the classes that the tables have a row for.
         precision: of all predictions.
-        top_10g: of the ten times as many surest predictions of each class as it has instances.
+        top_10g: of the ten times as many best predictions of each class as it has instances.
         false_positives: among the top-10G.
         sensitivity: to the characteristics of instances.
         false_negatives: the instances that are missed.
         instances: those that count, with their characteristics; columns of `missed` are in their order.
-        facts: of the truth and the predictions, by the words of the JSON.
-        remarks: what a user should hear about it.
+        facts: of the truth and the predictions, by JSON key.
+        remarks: messages for the user.
     """
 
     style: str
@@ -93,7 +93,7 @@ class Diagnosis:
     remarks: tuple[str, ...]
 
     def to_frame(self) -> Any:
-        """A pandas data frame of the profile of false positives: a row a split of the surest predictions, shares.
+        """Return a pandas data frame with the profile of false positives, a row for each split.
 
         Raises:
             MissingExtra: if pandas is not installed.
@@ -102,19 +102,19 @@ class Diagnosis:
         return data_frame({key: [split[key] for split in profile] for key in profile[0]})
 
     def _repr_html_(self) -> str:
-        told = self.to_dict()
+        values = self.to_dict()
         rows = [
-            ["average mAP", percents(told["average_map"])],
-            ["average mAP_N", percents(told["average_map_n"])],
-            ["missed instances", percents(told["false_negatives"]["overall"])],
+            ["average mAP", format_percent(values["average_map"])],
+            ["average mAP_N", format_percent(values["average_map_n"])],
+            ["missed instances", format_percent(values["false_negatives"]["overall"])],
         ]
-        for kind, cost in told["false_positives"]["impact"].items():
-            rows.append([f"cost of {kind.replace('_', ' ')}, points", percents(cost)])
+        for kind, cost in values["false_positives"]["impact"].items():
+            rows.append([f"cost of {kind.replace('_', ' ')}, points", format_percent(cost)])
         return html_table(f"Diagnosis, {self.style} style", ["", "%"], rows, notes=self.remarks)
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: fractions, and None for what has no value."""
-        wrong, missed = self.false_positives, self.false_negatives
+        """Return the diagnosis as plain values for JSON: fractions, and None for undefined values."""
+        false_positives, missed = self.false_positives, self.false_negatives
         return {
             "format": FORMAT,
             "style": self.style,
@@ -131,10 +131,10 @@ class Diagnosis:
                 "average_map_n": self.top_10g.average_map_n,
             },
             "false_positives": {
-                "profile": wrong.profile,
-                "totals": wrong.totals,
-                "counts": {name: wrong.counts[:, i].tolist() for i, name in enumerate(KINDS)},
-                "impact": dict(wrong.impact),
+                "profile": false_positives.profile,
+                "totals": false_positives.totals,
+                "counts": {name: false_positives.counts[:, i].tolist() for i, name in enumerate(ERROR_KINDS)},
+                "impact": dict(false_positives.impact),
             },
             "sensitivity": {"base": self.sensitivity.base}
             | {name: dict(buckets) for name, buckets in self.sensitivity.buckets.items()},
@@ -146,8 +146,8 @@ class Diagnosis:
                 "pairs": {name: dict(rates) for name, rates in missed.pairs.items()},
             },
             "characteristics": {
-                name: {"computed": found.computed, "without_bucket": found.without}
-                for name, found in self.instances.characteristics.items()
+                name: {"computed": characteristic.computed, "without_bucket": characteristic.without}
+                for name, characteristic in self.instances.characteristics.items()
             },
             "truth": dict(self.facts["truth"]),
             "predictions": dict(self.facts["predictions"]),
@@ -166,18 +166,18 @@ class Diagnosis:
 def diagnose(
     predictions: Predictions, truth: Truth, *, style: str | Style = "thumos14", annotators: int = 1
 ) -> Diagnosis:
-    """Diagnose a detector's predictions.
+    """Diagnose the predictions of a detector.
 
     Predictions are matched twice: all of them, which gives mAP, sensitivity and misses, and the top-10G, which give
-    the kinds of false positives and what each costs. Where the public program has a fault, `MENDED_FAULTS` says what
-    is done instead.
+    the kinds of false positives and what each costs. `MENDED_FAULTS` lists the bugs of the public program that are
+    fixed here.
 
     Args:
         style: name of a style, or one of your own: thresholds and buckets.
         annotators: use the first so many annotations of each instance, any of which a prediction may match.
 
     Raises:
-        DataError: if there is nothing to diagnose, or the two do not belong together.
+        DataError: if there is nothing to diagnose, or the two are of different datasets.
 
     >>> truth = Truth(("a",), ("Jump",), [0, 0], [1.0, 4.0], [2.0, 6.0], [0, 0])
     >>> found = Predictions(("a",), ("Jump",), [0, 0], [1.0, 5.0], [2.0, 9.0], [0, 0], [0.9, 0.5])
@@ -187,34 +187,34 @@ def diagnose(
     chosen = styles[style] if isinstance(style, str) else style
     protocol, tious = protocols["activitynet"], np.array(chosen.tious)
     instances = prepare(truth, chosen)
-    kept = instances.truth
-    segments = annotated_segments(kept, annotators)
+    counted = instances.truth
+    segments = annotated_segments(counted, annotators)
     normaliser = len(segments.instance) / instances.classes
-    aligned = align(predictions, kept)
-    positives = kept.counts
+    aligned = align(predictions, counted)
+    positives = counted.counts
 
-    matches = match(aligned, kept, protocol, tious, segments=segments)
+    matches = match(aligned, counted, protocol, tious, segments=segments)
     precision = _precision(matches, positives, normaliser)
-    turned = ties_turned(matches.ranking, aligned)
+    file_order = reverse_ties(matches.ranking, aligned)
     best = choose_best(
         aligned,
         matches.ranking,
-        turned,
-        instances=np.bincount(kept.label[segments.instance], minlength=len(kept.classes)),
+        file_order,
+        instances=np.bincount(counted.label[segments.instance], minlength=len(counted.classes)),
     )
-    best_matches = match(best.aligned, kept, protocol, tious, segments=segments)
+    best_matches = match(best.aligned, counted, protocol, tious, segments=segments)
     return Diagnosis(
         style=chosen.name,
         tious=tious,
         annotators=annotators,
         normaliser=normaliser,
-        classes=kept.classes,
+        classes=counted.classes,
         precision=precision,
         top_10g=_precision(best_matches, positives, normaliser),
         false_positives=sort_errors(
             best,
             best_matches,
-            kept,
+            counted,
             segments=segments,
             rows=instances.rows,
             positives=positives,
@@ -222,9 +222,9 @@ def diagnose(
         ),
         sensitivity=measure_sensitivity(
             matches,
-            turned,
+            file_order,
             instances.characteristics,
-            classes=len(kept.classes),
+            classes=len(counted.classes),
             normaliser=normaliser,
             base=precision.average_map_n,
         ),
@@ -233,7 +233,7 @@ def diagnose(
         facts={
             "truth": {
                 "videos": len(truth.videos),
-                "instances": len(kept),
+                "instances": len(counted),
                 "classes": instances.classes,
                 "subset": truth.subset,
                 "fingerprint": truth.fingerprint,
@@ -246,7 +246,7 @@ def diagnose(
 
 
 def _precision(matches: Matches, positives: Ints, normaliser: float) -> Precision:
-    ranks = ranks_of(matches)
+    ranks = instance_ranks(matches)
     return Precision(
         count=len(matches.ranking.order),
         ap=average_precision_table(ranks, matches.label, positives),
@@ -256,11 +256,13 @@ def _precision(matches: Matches, positives: Ints, normaliser: float) -> Precisio
 
 def _remarks(truth: Truth, instances: Instances, positives: Ints) -> tuple[str, ...]:
     dropped = dict(truth.left_out) | instances.dropped
-    made = [f"{counted_as(count, 'instance')} left out: {why}" for why, count in dropped.items() if count]
+    remarks = [f"{pluralize(count, 'instance')} left out: {why}" for why, count in dropped.items() if count]
     emptied = instances.classes - int(np.count_nonzero(positives))
     if emptied:
-        made.append(f"classes that lost all of their instances, in no mean: {emptied}")
-    for name, found in instances.characteristics.items():
-        if found.without:
-            made.append(f"{found.without} instances are in no bucket of {name}: it is missing or outside the edges")
-    return tuple(made)
+        remarks.append(f"classes that lost all of their instances, in no mean: {emptied}")
+    for name, characteristic in instances.characteristics.items():
+        if characteristic.without:
+            remarks.append(
+                f"{characteristic.without} instances are in no bucket of {name}: it is missing or outside the edges"
+            )
+    return tuple(remarks)

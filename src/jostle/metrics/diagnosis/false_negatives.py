@@ -1,4 +1,4 @@
-"""False negatives: instances that no prediction finds with a precision worth having."""
+"""False negatives: instances that no prediction finds with sufficient precision."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 
 from jostle.core.types.columns import Flags, Floats, Ints
 from jostle.metrics.diagnosis.characteristics import Characteristic
-from jostle.metrics.diagnosis.ranks import mean_of, precise_enough
+from jostle.metrics.diagnosis.ranks import mean_of_table, precise_enough
 from jostle.metrics.matching import NONE, Matches
-from jostle.metrics.mean_ap import average_precision_table, ranks_of
+from jostle.metrics.mean_ap import average_precision_table, instance_ranks
 
-FLOOR = 0.05  # a match at a normalised precision of at most this is none
+MIN_PRECISION = 0.05  # a match at a normalised precision of at most this does not count
 
 Rates = dict[str, float | None]
 
@@ -30,7 +30,7 @@ class FalseNegatives:
         pairs: as `buckets`, for two characteristics together (`coverage,length`: `XS,S`); only those that occur.
         pair_share: what part of all instances that is.
         missed: (T, I) whether an instance is missed at a threshold.
-        average_map_n: average mAP_N once matches below the floor are taken away.
+        average_map_n: average mAP_N without the matches below the minimum precision.
     """
 
     overall: float
@@ -45,7 +45,7 @@ class FalseNegatives:
 def count_misses(
     matches: Matches, characteristics: Mapping[str, Characteristic], *, positives: Ints, normaliser: float
 ) -> FalseNegatives:
-    """What is missed, overall and by bucket.
+    """Count missed instances, overall and by bucket.
 
     An instance is missed at a threshold if no prediction takes it, or the one that does stands where normalised
     precision is at most 0.05. The rate of a bucket is the mean over thresholds of missed / instances.
@@ -54,21 +54,21 @@ def count_misses(
         matches: of all predictions.
         positives: (C,) instances of each class.
     """
-    ranks = ranks_of(matches)
-    kept = precise_enough(ranks, matches.label, positives, normaliser=normaliser, floor=FLOOR)
-    left = average_precision_table(np.where(kept, ranks, NONE), matches.label, positives, normaliser=normaliser)
-    missed = ~kept
+    ranks = instance_ranks(matches)
+    is_found = precise_enough(ranks, matches.label, positives, normaliser=normaliser, floor=MIN_PRECISION)
+    left = average_precision_table(np.where(is_found, ranks, NONE), matches.label, positives, normaliser=normaliser)
+    missed = ~is_found
     share_missed = missed.mean(axis=0)  # (I,) at what part of the thresholds
     buckets: dict[str, Rates] = {}
     share: dict[str, dict[str, float]] = {}
-    for name, found in characteristics.items():
-        counts, rates = _rates(found.bucket.astype(np.int64), share_missed, len(found.labels))
+    for name, characteristic in characteristics.items():
+        counts, rates = _rates(characteristic.bucket.astype(np.int64), share_missed, len(characteristic.labels))
         buckets[name] = {
             label: float(rate) if count else None
-            for label, count, rate in zip(found.labels, counts, rates, strict=True)
+            for label, count, rate in zip(characteristic.labels, counts, rates, strict=True)
         }
         share[name] = {
-            label: float(count / len(share_missed)) for label, count in zip(found.labels, counts, strict=True)
+            label: float(count / len(share_missed)) for label, count in zip(characteristic.labels, counts, strict=True)
         }
     pairs: dict[str, dict[str, float]] = {}
     pair_share: dict[str, dict[str, float]] = {}
@@ -83,11 +83,13 @@ def count_misses(
         counts, rates = _rates(code, share_missed, len(names))
         pairs[both] = {names[i]: float(rates[i]) for i in np.flatnonzero(counts)}
         pair_share[both] = {names[i]: float(counts[i] / len(share_missed)) for i in np.flatnonzero(counts)}
-    return FalseNegatives(float(missed.mean(axis=1).mean()), buckets, share, pairs, pair_share, missed, mean_of(left))
+    return FalseNegatives(
+        float(missed.mean(axis=1).mean()), buckets, share, pairs, pair_share, missed, mean_of_table(left)
+    )
 
 
 def _rates(code: Ints, share_missed: Floats, size: int) -> tuple[Ints, Floats]:
-    """Instances of each code, and what part of them is missed (0 where there are none)."""
+    """Return the number of instances of each code, and the share that is missed (0 for none)."""
     known = code >= 0
     counts = np.bincount(code[known], minlength=size)
     missed = np.bincount(code[known], weights=share_missed[known], minlength=size)

@@ -1,4 +1,4 @@
-"""False positives: what kind of error each unmatched prediction is, and what each kind costs."""
+"""False positives: the kind of error of each unmatched prediction, and the cost of each kind."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.kernels import fixed, kernel
+from jostle.core.kernels import kernel, read_only
 from jostle.core.types.columns import Flags, Floats, Indices, Ints
 from jostle.core.types.truth import Truth
 from jostle.metrics.alignment import Aligned
-from jostle.metrics.diagnosis.ranks import mean_of
+from jostle.metrics.diagnosis.ranks import mean_of_table
 from jostle.metrics.matching import NONE, Matches, Ranking, Segmentation, tiou
-from jostle.metrics.mean_ap import average_precision_table, ranks_of
+from jostle.metrics.mean_ap import average_precision_table, instance_ranks
 
-KINDS = ("true_positive", "double_detection", "wrong_label", "localization", "confusion", "background")
-ERRORS = KINDS[1:]
+ERROR_KINDS = ("true_positive", "double_detection", "wrong_label", "localization", "confusion", "background")
+ERRORS = ERROR_KINDS[1:]
 SPLITS = 10
-TOUCHES = 0.1  # a prediction that overlaps nothing by this much is background
+MIN_OVERLAP = 0.1  # a prediction with less overlap is background
 
 
 @dataclass(frozen=True, eq=False)
-class Best:
-    """The top-10G: of each class the ten times as many surest predictions as it has instances.
+class TopPredictions:
+    """The top-10G: the ten times as many best predictions of each class as it has instances.
 
     Attributes:
         aligned: these predictions, class by class, the surest first, ties in file order; `rows` are given.
@@ -37,7 +37,7 @@ class Best:
 
     @property
     def rows(self) -> Ints:
-        """(n,) rows of the predictions."""
+        """(n,) row numbers of the predictions."""
         assert self.aligned.rows is not None
         return self.aligned.rows
 
@@ -49,7 +49,7 @@ class FalsePositives:
     Attributes:
         rows: (n,) int64, rows of the predictions that were given: class by class, the surest first.
         split: (n,) int8, 1 to 10.
-        kind: (T, n) int8 into `KINDS`.
+        kind: (T, n) int8 into `ERROR_KINDS`.
         matched: (T, n) int32, the row of the instance in the truth that was given, or -1.
         nearest: (n,) int32, the row of the instance of any class that overlaps most, or -1 if none overlaps.
         nearest_tiou: (n,) float64, by how much.
@@ -74,48 +74,50 @@ class FalsePositives:
 
     @property
     def totals(self) -> dict[str, float]:
-        """Predictions of each kind, the mean over thresholds."""
-        return dict(zip(KINDS, self.counts.mean(axis=0).tolist(), strict=True))
+        """Number of predictions of each kind, averaged over thresholds."""
+        return dict(zip(ERROR_KINDS, self.counts.mean(axis=0).tolist(), strict=True))
 
     @property
     def profile(self) -> list[dict[str, float | int | None]]:
-        """By split, how many predictions are in it and what part of them is of each kind (None if it is empty)."""
-        made = []
+        """Number of predictions in each split, and the share of each kind (None for an empty split)."""
+        splits = []
         for g in range(SPLITS):
             size = int(self.split_sizes[g])
-            parts = (self.split_counts[g] / size).tolist() if size else [None] * len(KINDS)
-            made.append({"split": g + 1, "count": size} | dict(zip(KINDS, parts, strict=True)))
-        return made
+            parts = (self.split_counts[g] / size).tolist() if size else [None] * len(ERROR_KINDS)
+            splits.append({"split": g + 1, "count": size} | dict(zip(ERROR_KINDS, parts, strict=True)))
+        return splits
 
 
-def choose_best(aligned: Aligned, ranking: Ranking, turned: Ints, *, instances: Ints) -> Best:
-    """The top-10G of ranked predictions.
+def choose_best(aligned: Aligned, ranking: Ranking, file_order: Ints, *, instances: Ints) -> TopPredictions:
+    """Choose the top-10G of ranked predictions.
 
     Args:
-        turned: places with ties in file order, see `ranks.ties_turned`; at the cut the earlier row stays.
+        file_order: places with ties in file order, see `ranks.reverse_ties`; at the limit the earlier row stays.
         instances: (C,) how many each class has, G.
     """
-    # Turning runs of ties round twice changes nothing, so `turned` is its own inverse.
+    # Reversing runs of ties twice changes nothing, so `file_order` is its own inverse.
     counts = np.minimum(np.diff(ranking.first), SPLITS * instances)
     ranks = [np.arange(count) for count in counts]
-    chosen = ranking.order[np.concatenate([turned[a + rank] for a, rank in zip(ranking.first, ranks, strict=False)])]
+    selected = ranking.order[
+        np.concatenate([file_order[a + rank] for a, rank in zip(ranking.first, ranks, strict=False)])
+    ]
     split = np.concatenate([rank // max(own, 1) + 1 for rank, own in zip(ranks, instances, strict=True)])
-    return Best(
+    return TopPredictions(
         replace(
             aligned,
-            rows=chosen if aligned.rows is None else aligned.rows[chosen],
-            video=aligned.video[chosen],
-            start=aligned.start[chosen],
-            end=aligned.end[chosen],
-            label=aligned.label[chosen],
-            score=aligned.score[chosen],
+            rows=selected if aligned.rows is None else aligned.rows[selected],
+            video=aligned.video[selected],
+            start=aligned.start[selected],
+            end=aligned.end[selected],
+            label=aligned.label[selected],
+            score=aligned.score[selected],
         ),
         split.astype(np.int8),
     )
 
 
 def sort_errors(
-    best: Best,
+    best: TopPredictions,
     matches: Matches,
     truth: Truth,
     *,
@@ -124,7 +126,7 @@ def sort_errors(
     positives: Ints,
     normaliser: float,
 ) -> FalsePositives:
-    """The kind of each prediction of the top-10G at each threshold, and the impact of each kind.
+    """Determine the kind of each top-10G prediction at each threshold, and the impact of each kind.
 
     Args:
         matches: of the top-10G.
@@ -138,14 +140,16 @@ def sort_errors(
     matched = np.full((len(matches.tious), len(best.rows)), NONE, np.int32)
     kind = np.empty(matched.shape, np.int8)
     for t, threshold in enumerate(matches.tious):
-        found = np.flatnonzero(matches.taken_by[t] != NONE)
-        at = matches.ranking.order[matches.taken_by[t, found]]
-        matched[t, at] = rows[found]
-        kind[t] = kinds_of(overlap, same, threshold)
+        instances = np.flatnonzero(matches.taken_by[t] != NONE)
+        at = matches.ranking.order[matches.taken_by[t, instances]]
+        matched[t, at] = rows[instances]
+        kind[t] = classify_errors(overlap, same, threshold)
         kind[t, at] = 0
-    counts = np.stack([np.bincount(row, minlength=len(KINDS)) for row in kind])
+    counts = np.stack([np.bincount(row, minlength=len(ERROR_KINDS)) for row in kind])
     removed = _after_removal(kind, matches, positives, normaliser)
-    base = mean_of(average_precision_table(ranks_of(matches), matches.label, positives, normaliser=normaliser))
+    base = mean_of_table(
+        average_precision_table(instance_ranks(matches), matches.label, positives, normaliser=normaliser)
+    )
     return FalsePositives(
         rows=best.rows,
         split=best.split,
@@ -156,29 +160,29 @@ def sort_errors(
         counts=counts,
         split_counts=_count_by_split(kind, best.split),
         split_sizes=np.bincount(best.split - 1, minlength=SPLITS),
-        impact={name: mean_of(table) - base for name, table in removed.items()},
+        impact={name: mean_of_table(table) - base for name, table in removed.items()},
         ap_after_removal=removed,
     )
 
 
-def kinds_of(overlap: Floats, same: Flags, threshold: float) -> npt.NDArray[np.int8]:
-    """(n,) into `KINDS`: the error each unmatched prediction is, by the instance of any class it overlaps most.
+def classify_errors(overlap: Floats, same: Flags, threshold: float) -> npt.NDArray[np.int8]:
+    """Return (n,) indices into `ERROR_KINDS`, by the instance of any class that each prediction overlaps most.
 
     Overlap of at least the threshold: a double detection if the instance has the predicted class (some other
     prediction must have taken it), else a wrong label. Overlap of at least 0.1: bad localization, or confusion.
     Less: background.
 
-    >>> found = kinds_of(np.array([0.6, 0.6, 0.2, 0.2, 0.0]), np.array([True, False, True, False, False]), 0.5)
-    >>> [KINDS[i] for i in found]
+    >>> found = classify_errors(np.array([0.6, 0.6, 0.2, 0.2, 0.0]), np.array([True, False, True, False, False]), 0.5)
+    >>> [ERROR_KINDS[i] for i in found]
     ['double_detection', 'wrong_label', 'localization', 'confusion', 'background']
     """
-    made = np.where(overlap >= threshold, np.where(same, 1, 2), np.where(same, 3, 4))
-    made[(overlap < threshold) & (overlap < TOUCHES)] = 5
-    return made.astype(np.int8)
+    kinds = np.where(overlap >= threshold, np.where(same, 1, 2), np.where(same, 3, 4))
+    kinds[(overlap < threshold) & (overlap < MIN_OVERLAP)] = 5
+    return kinds.astype(np.int8)
 
 
 def nearest_instances(aligned: Aligned, truth: Truth, segments: Segmentation) -> tuple[Ints, Floats]:
-    """(n,) the instance of any class in its video that each prediction overlaps most, or -1, and the overlap.
+    """Return (n,) the instance of any class that each prediction overlaps most, or -1, and the overlap.
 
     Of equal overlaps it is the first in the file.
     """
@@ -190,9 +194,9 @@ def nearest_instances(aligned: Aligned, truth: Truth, segments: Segmentation) ->
     near = np.full(len(aligned), NONE, np.int64)
     overlap = np.zeros(len(aligned))
     _find_nearest(
-        fixed(aligned.video),
-        fixed(aligned.start),
-        fixed(aligned.end),
+        read_only(aligned.video),
+        read_only(aligned.start),
+        read_only(aligned.end),
         edges,
         segments.instance[order],
         segments.start[order],
@@ -206,27 +210,27 @@ def nearest_instances(aligned: Aligned, truth: Truth, segments: Segmentation) ->
 def _after_removal(
     kind: npt.NDArray[np.int8], matches: Matches, positives: Ints, normaliser: float
 ) -> dict[str, Floats]:
-    """By error, (C, T) AP_N of the lists without that kind; matches stay as they are."""
-    ranks, ranking = ranks_of(matches), matches.ranking
+    """Return by error the (C, T) AP_N without that kind; matches stay unchanged."""
+    ranks, ranking = instance_ranks(matches), matches.ranking
     first = ranking.first[matches.label]
-    made = {}
-    for code, name in enumerate(KINDS[1:], 1):
+    tables = {}
+    for code, name in enumerate(ERROR_KINDS[1:], 1):
         moved = ranks.copy()
         for t in range(len(ranks)):
             before = np.concatenate([[0], np.cumsum(kind[t][ranking.order] == code)])
-            found = ranks[t] != NONE
-            moved[t, found] -= (before[matches.taken_by[t]] - before[first])[found]
-        made[name] = average_precision_table(moved, matches.label, positives, normaliser=normaliser)
-    return made
+            is_matched = ranks[t] != NONE
+            moved[t, is_matched] -= (before[matches.taken_by[t]] - before[first])[is_matched]
+        tables[name] = average_precision_table(moved, matches.label, positives, normaliser=normaliser)
+    return tables
 
 
 def _count_by_split(kind: npt.NDArray[np.int8], split: npt.NDArray[np.int8]) -> Floats:
-    """(10, 6) means over thresholds."""
-    size = SPLITS * len(KINDS)
+    """Return (10, 6) counts by split and kind, averaged over thresholds."""
+    size = SPLITS * len(ERROR_KINDS)
     counts: Sequence[Ints] = [
-        np.bincount((split - 1).astype(np.int64) * len(KINDS) + row, minlength=size) for row in kind
+        np.bincount((split - 1).astype(np.int64) * len(ERROR_KINDS) + row, minlength=size) for row in kind
     ]
-    means: Floats = np.mean(counts, axis=0).reshape(SPLITS, len(KINDS))
+    means: Floats = np.mean(counts, axis=0).reshape(SPLITS, len(ERROR_KINDS))
     return means
 
 

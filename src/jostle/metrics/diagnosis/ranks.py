@@ -1,4 +1,4 @@
-"""What DETAD asks of ranks besides average precision: a floor of precision, a mean, ties in file order."""
+"""Rank computations of DETAD besides average precision: minimum precision, means, and order of ties."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from jostle.core.kernels import fixed, kernel
+from jostle.core.kernels import kernel, read_only
 from jostle.core.types.columns import Flags, Floats, Indices, Ints
 from jostle.metrics.alignment import Aligned
 from jostle.metrics.matching import Ranking
 
 
 def precise_enough(ranks: Ints, label: Indices, positives: Ints, *, normaliser: float, floor: float) -> Flags:
-    """(T, I) whether an instance is found by a prediction up to which normalised precision is above the floor.
+    """Return (T, I) whether an instance is found at a rank with normalised precision above the minimum.
 
-    Each hit is judged alone, by `R N / (R N + FP)` at its rank: one after a stretch of low precision may pass again.
+    Each hit is judged separately, by `R N / (R N + FP)` at its rank: one after a run of low precision may pass again.
 
     >>> ranks, label, positives = np.array([[0, 9, -1]]), np.array([0, 0, 0]), np.array([3])
     >>> precise_enough(ranks, label, positives, normaliser=3, floor=0.2).tolist()
@@ -23,25 +23,25 @@ def precise_enough(ranks: Ints, label: Indices, positives: Ints, *, normaliser: 
     """
     first = np.searchsorted(np.sort(label), np.arange(len(positives) + 1))
     rising = np.array([np.lexsort((row, label)) for row in ranks], np.int64).reshape(ranks.shape)  # class by class
-    kept = np.zeros(ranks.shape, np.bool_)
-    _judge(ranks, rising, first, positives, float(normaliser), float(floor), kept)
-    return kept
+    passed = np.zeros(ranks.shape, np.bool_)
+    _judge(ranks, rising, first, positives, float(normaliser), float(floor), passed)
+    return passed
 
 
-def mean_of(table: Floats) -> float:
-    """Mean of a (C, T) table over classes that have a positive and over thresholds: average-mAP."""
+def mean_of_table(table: Floats) -> float:
+    """Return the mean of a (C, T) table over thresholds and classes with a positive: average mAP."""
     present = table[~np.isnan(table[:, 0])]
     return float(present.mean(axis=0).mean()) if len(present) else 0.0
 
 
-def ties_turned(ranking: Ranking, aligned: Aligned) -> Ints:
-    """(n,) the place each prediction would have if ties were in file order.
+def reverse_ties(ranking: Ranking, aligned: Aligned) -> Ints:
+    """Return (n,) the place of each prediction if ties were in file order.
 
-    Matching takes the later of two tied rows first. The profile, the top-10G and sensitivity, as published, take the
-    earlier one; turning every run of ties round gives that order without sorting again.
+    Matching considers the later of two tied rows first. The profile, the top-10G and sensitivity, as published,
+    consider the earlier one; reversing every run of ties gives that order without sorting again.
     """
-    turned: Ints = _turn_ties(ranking.order, ranking.first, fixed(aligned.score))
-    return turned
+    places: Ints = _turn_ties(ranking.order, ranking.first, read_only(aligned.score))
+    return places
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Sensitivity: how well instances of each kind are found, with the false alarms of all."""
+"""Sensitivity: precision on the instances of each bucket, with the false alarms of all."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from jostle.core.types.columns import Flags, Ints
 from jostle.metrics.diagnosis.characteristics import Characteristic
-from jostle.metrics.diagnosis.ranks import mean_of
+from jostle.metrics.diagnosis.ranks import mean_of_table
 from jostle.metrics.matching import NONE, Matches
-from jostle.metrics.mean_ap import average_precision_table, ranks_of
+from jostle.metrics.mean_ap import average_precision_table, instance_ranks
 
-_MIXED = -2  # took instances of different buckets at different thresholds
+_MIXED = -2  # matched to instances of different buckets at different thresholds
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Extent:
 
     @property
     def sensitivity(self) -> float:
-        """The paper's word for the largest less the smallest."""
+        """Sensitivity as defined in the paper: maximum minus minimum."""
         return self.max - self.min
 
     def impact(self, base: float) -> float:
-        """The paper's word for what the best bucket has over the base."""
+        """Return the impact as defined in the paper: maximum minus base."""
         return self.max - base
 
 
@@ -53,50 +53,50 @@ class Sensitivity:
 
     @property
     def profile(self) -> dict[str, Extent]:
-        """By characteristic, how far its buckets lie apart."""
-        made = {}
+        """Extent of the values by characteristic."""
+        extents = {}
         for name, buckets in self.buckets.items():
             values = [value for value in buckets.values() if value is not None]
             if values:
                 low, high = min(values), max(values)
                 relative = (low / self.base, high / self.base) if self.base else (None, None)
-                made[name] = Extent(low, high, *relative)
-        return made
+                extents[name] = Extent(low, high, *relative)
+        return extents
 
 
 def measure_sensitivity(
     matches: Matches,
-    turned: Ints,
+    file_order: Ints,
     characteristics: Mapping[str, Characteristic],
     *,
     classes: int,
     normaliser: float,
     base: float,
 ) -> Sensitivity:
-    """Average mAP_N of each bucket.
+    """Compute the average mAP_N of each bucket.
 
-    For bucket b and every class with an instance in it: predictions that took an instance outside b, at whatever
-    threshold, go; the rest is ranked and AP_N computed with the instances in b as positives. False alarms stay.
+    For bucket b and every class with an instance in it: predictions matched to an instance outside b at any threshold
+    are removed, the rest is ranked, and AP_N computed with the instances in b as positives. False alarms stay.
 
     Args:
         matches: of all predictions.
-        turned: places with ties in file order, see `ranks.ties_turned`.
-        classes: how many the ground truth names.
+        file_order: places with ties in file order, see `ranks.reverse_ties`.
+        classes: number of classes in the ground truth.
     """
-    rivals = _Rivals(matches, turned)
+    matched = _MatchedPredictions(matches, file_order)
     values = {}
-    for name, found in characteristics.items():
-        bucket = found.bucket.astype(np.int64)
-        own = rivals.own_bucket(bucket)
+    for name, characteristic in characteristics.items():
+        bucket = characteristic.bucket.astype(np.int64)
+        own = matched.own_bucket(bucket)
         values[name] = {
-            label: _value(rivals, bucket == b, own != b, classes=classes, normaliser=normaliser)
-            for b, label in enumerate(found.labels)
+            label: _value(matched, bucket == b, own != b, classes=classes, normaliser=normaliser)
+            for b, label in enumerate(characteristic.labels)
         }
     return Sensitivity(base, values)
 
 
-class _Rivals:
-    """Predictions that took an instance at some threshold: no other is ever removed from a list.
+class _MatchedPredictions:
+    """Predictions matched to an instance at some threshold; only these are ever removed from a list.
 
     Attributes:
         rank: (M,) rank of each within its class, ties in file order; they are in rising order class by class.
@@ -104,21 +104,23 @@ class _Rivals:
         taken: (T, I) which of them took an instance, or -1.
     """
 
-    def __init__(self, matches: Matches, turned: Ints) -> None:
-        ranks = ranks_of(matches)
-        found = ranks != NONE
-        first = matches.ranking.first[np.broadcast_to(matches.label, ranks.shape)[found]]
-        places, at, inverse = np.unique(turned[matches.taken_by[found]], return_index=True, return_inverse=True)
+    def __init__(self, matches: Matches, file_order: Ints) -> None:
+        ranks = instance_ranks(matches)
+        is_matched = ranks != NONE
+        first = matches.ranking.first[np.broadcast_to(matches.label, ranks.shape)[is_matched]]
+        places, at, inverse = np.unique(
+            file_order[matches.taken_by[is_matched]], return_index=True, return_inverse=True
+        )
         self.label = matches.label
         self.rank: Ints = places - first[at]
         self.opens: Ints = np.searchsorted(places, first[at])
         self.taken: Ints = np.full(ranks.shape, NONE, np.int64)
-        self.taken[found] = inverse
+        self.taken[is_matched] = inverse
 
     def own_bucket(self, bucket: Ints) -> Ints:
-        """(M,) the one bucket of all instances that a prediction took, or a negative number."""
-        found = self.taken != NONE
-        which, of = self.taken[found], np.broadcast_to(bucket, self.taken.shape)[found]
+        """Return (M,) the common bucket of all instances matched to a prediction, or a negative number."""
+        is_matched = self.taken != NONE
+        which, of = self.taken[is_matched], np.broadcast_to(bucket, self.taken.shape)[is_matched]
         lowest = np.full(len(self.rank), np.iinfo(np.int64).max)
         highest = np.full(len(self.rank), np.iinfo(np.int64).min)
         np.minimum.at(lowest, which, of)
@@ -126,14 +128,16 @@ class _Rivals:
         return np.where(lowest == highest, lowest, _MIXED)
 
 
-def _value(rivals: _Rivals, inside: Flags, gone: Flags, *, classes: int, normaliser: float) -> float | None:
-    """Average mAP_N of the instances inside a bucket, with the rivals that are gone left out of the lists."""
+def _value(
+    matched: _MatchedPredictions, inside: Flags, removed: Flags, *, classes: int, normaliser: float
+) -> float | None:
+    """Return the average mAP_N of the instances in a bucket, without the removed predictions."""
     if not inside.any():
         return None
-    before = np.concatenate([[0], np.cumsum(gone)])
-    rank = rivals.rank - (before[:-1] - before[rivals.opens])
-    rank[gone] = NONE
-    ranks = np.append(rank, NONE)[rivals.taken]  # who took nothing, -1, reads the last, which is no rank
-    positives = np.bincount(rivals.label[inside], minlength=classes)
-    table = average_precision_table(ranks, rivals.label, positives, normaliser=normaliser)
-    return mean_of(table)
+    before = np.concatenate([[0], np.cumsum(removed)])
+    rank = matched.rank - (before[:-1] - before[matched.opens])
+    rank[removed] = NONE
+    ranks = np.append(rank, NONE)[matched.taken]  # index -1 (unmatched) reads the last entry, NONE
+    positives = np.bincount(matched.label[inside], minlength=classes)
+    table = average_precision_table(ranks, matched.label, positives, normaliser=normaliser)
+    return mean_of_table(table)

@@ -1,4 +1,4 @@
-"""A style: the thresholds and buckets that DETAD uses for one data set, as data."""
+"""Diagnosis styles: the thresholds and buckets that DETAD uses for a dataset, as data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_BUCKET = -1
 
 @dataclass(frozen=True)
 class Buckets:
-    """How one characteristic of an instance is sorted into buckets.
+    """Buckets of one characteristic of instances.
 
     Attributes:
         characteristic: DETAD's name of it.
@@ -43,19 +43,19 @@ class Buckets:
             )
 
     def sort(self, values: Floats) -> npt.NDArray[np.int8]:
-        """(n,) the bucket of each value, -1 for one that is missing or outside the edges."""
-        place = np.searchsorted(self.edges, values, side="left") - 1
-        place[values == self.edges[0]] = 0
-        place[(place >= len(self.labels)) | np.isnan(values)] = NO_BUCKET
-        return place.astype(np.int8)
+        """Return (n,) the bucket of each value, -1 for values that are missing or outside the edges."""
+        bucket = np.searchsorted(self.edges, values, side="left") - 1
+        bucket[values == self.edges[0]] = 0
+        bucket[(bucket >= len(self.labels)) | np.isnan(values)] = NO_BUCKET
+        return bucket.astype(np.int8)
 
 
 @dataclass(frozen=True)
 class Style:
-    """What a data set is diagnosed with.
+    """Settings for diagnosing a dataset.
 
     Attributes:
-        name: what `--style` is given.
+        name: value of `--style`.
         tious: thresholds of temporal overlap.
         buckets: of the characteristics that are analysed where the ground truth has them.
         instances: what `num-instances` counts where the file does not say: those of the `same class` in the video,
@@ -73,7 +73,9 @@ class Style:
             raise BadValue(f"style {self.name!r} needs thresholds above 0 and at most 1, got {list(self.tious)}")
 
 
-_FIFTHS = tuple(np.linspace(0, 1, 6).tolist())  # the third edge is not the literal 0.6, and DETAD's is this one
+_FIFTHS = tuple(
+    np.linspace(0, 1, 6).tolist()
+)  # as in DETAD; the third edge differs from the literal 0.6 in the last bit
 _SIZES = ("XS", "S", "M", "L", "XL")
 
 styles: Registry[Style] = Registry("style")

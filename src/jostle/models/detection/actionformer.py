@@ -27,7 +27,7 @@ STEM = 2  # blocks before the first halving
 
 @dataclass(frozen=True, kw_only=True)
 class ActionFormerConfig(PointConfig):
-    """Settings of ActionFormer.
+    """Settings of the ActionFormer detector.
 
     Attributes:
         window: odd number of keys that a query sees, of all levels or of each; 1 or less means all keys.
@@ -56,7 +56,7 @@ class ActionFormerConfig(PointConfig):
 
     @property
     def windows(self) -> tuple[int, ...]:
-        """The window of each level."""
+        """Attention window of each level."""
         return (self.window,) * self.levels if isinstance(self.window, int) else tuple(self.window)
 
     @property
@@ -89,8 +89,8 @@ class TransformerBlock(nn.Module):
         attended = self.drop_path_attn(self.attn(self.ln1(x), level))
         skipped = halve(x) if self.stride > 1 else x
         x = skipped * level.mask + attended  # (B, D, columns)
-        made: Tensor = x + self.drop_path_mlp(self.mlp(self.ln2(x)) * level.mask)
-        return made
+        output: Tensor = x + self.drop_path_mlp(self.mlp(self.ln2(x)) * level.mask)
+        return output
 
 
 class TransformerPyramid(Embedding):
@@ -121,7 +121,7 @@ class TransformerPyramid(Embedding):
 
 
 class ActionFormer(PointDetector[ActionFormerConfig]):
-    """The detector. Its answers at valid points do not depend on the padding, so almost none of it is computed."""
+    """ActionFormer; outputs at valid points do not depend on padding, so little padding is computed."""
 
     def __init__(self, config: ActionFormerConfig) -> None:
         super().__init__(config)
@@ -132,7 +132,7 @@ class ActionFormer(PointDetector[ActionFormerConfig]):
         self.reg_head = OffsetTower(config.dim, width, 2, KERNEL, levels=config.levels, eps=eps, clear=clear)
 
     def padded(self, length: int) -> int:
-        """Steps to which the original pads."""
+        """Return the length that the original pads to."""
         return padded_length(length, at_least=self.config.max_length, multiple=self.config.multiple)
 
     def forward(self, features: Tensor, lengths: Tensor) -> Outputs:

@@ -1,4 +1,4 @@
-"""AFSD: frames in, coarse segments without anchors, each refined by what is salient around its ends.
+"""AFSD: anchor-free coarse segments from frames, refined by salient boundary features.
 
 Lin, Xu, Luo, Wang, Tai, Wang, Li, Huang, Fu: "Learning Salient Boundary Feature for Anchor-free Temporal Action
 Localization", CVPR 2021. Weights under the names of github.com/TencentYoutuResearch/ActionDetection-AFSD load as they
@@ -22,20 +22,20 @@ from jostle.models.detection.blocks.coarse_to_fine import (
     Form,
     Refinement,
     answers,
+    average_losses,
     end_maps,
     frame_regions,
     level_regions,
     quality_loss,
-    shared_out,
     side_loss,
     softmax_focal,
 )
-from jostle.models.detection.blocks.convolution import GROUPS, SameConv, Scale, WholeFrame, normed, same
+from jostle.models.detection.blocks.convolution import GROUPS, LearnedScaleVector, SameConv, WholeFrame, normed, same
 from jostle.models.detection.blocks.losses import iou
 from jostle.models.detection.blocks.triplet import triplet_loss
 from jostle.models.detection.blocks.trunks import Trunk
 from jostle.models.detection.detector import detector, need_above_zero
-from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, joined
+from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, join_candidates
 from jostle.models.detection.nms import soft_nms, soft_nms_until_one
 from jostle.models.detection.outputs import Candidates, Losses
 
@@ -51,7 +51,7 @@ class AfsdConfig(FrameConfig):
             distances, which level answers for what, how losses are shared out.
         loss_weight: of the two losses of ends.
         backbone_width: share of I3D's channels.
-        released_faults: repeat what the released program does wrong: the gradient of boundary pooling, the place of
+        reproduce_bugs: repeat what the released program does wrong: the gradient of boundary pooling, the place of
             regions in ActivityNet's lesson without labels, and the loss of the last candidate of a class.
     """
 
@@ -62,7 +62,7 @@ class AfsdConfig(FrameConfig):
     form: Form = "thumos14"
     loss_weight: float = 10.0
     backbone_width: float = 1.0
-    released_faults: bool = False
+    reproduce_bugs: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,12 +83,12 @@ class AfsdConfig(FrameConfig):
 
     @property
     def finest(self) -> int:
-        """Frames a step of the finest level."""
+        """Number of frames per step of the finest level."""
         return 4 if self.form == "thumos14" else 8
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Steps of each level."""
+        """Number of steps of each level."""
         return tuple(self.max_length // self.finest >> level for level in range(self.levels))
 
 
@@ -118,17 +118,17 @@ class AfsdOutputs:
 
     @property
     def refined(self) -> Tensor:
-        """(B, N, 2) distances after the shift."""
+        """Refined (B, N, 2) distances, after the shift."""
         return self.offsets + 0.5 * self.offsets.sum(-1, keepdim=True) * self.shifts
 
     def averaged(self, other: AfsdOutputs) -> AfsdOutputs:
-        """The mean of what two networks say; what is only learned by stays the first one's."""
-        said = ("offsets", "logits", "shifts", "refined_logits", "quality")
-        return replace(self, **{name: (getattr(self, name) + getattr(other, name)) / 2 for name in said})
+        """Return the mean of the outputs of two networks; training-only outputs stay the first one's."""
+        names = ("offsets", "logits", "shifts", "refined_logits", "quality")
+        return replace(self, **{name: (getattr(self, name) + getattr(other, name)) / 2 for name in names})
 
 
 class CoarsePyramid(nn.Module):
-    """The levels, the coarse answers at their points, and the second look at each."""
+    """Feature pyramid with coarse predictions at its points, and their refinement."""
 
     def __init__(self, config: AfsdConfig) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class CoarsePyramid(nn.Module):
         if config.form == "thumos14":
             first.insert(0, normed(WholeFrame(fine, dim, config.crop // 16), dim))
         self.pyramids = nn.ModuleList([*first, *(same(dim, dim, 3, 2) for _ in range(config.levels - len(first)))])
-        self.loc_heads = nn.ModuleList(Scale() for _ in range(config.levels))
+        self.loc_heads = nn.ModuleList(LearnedScaleVector() for _ in range(config.levels))
         self.loc_tower = nn.Sequential(same(dim, dim, 3), same(dim, dim, 3))
         self.conf_tower = nn.Sequential(same(dim, dim, 3), same(dim, dim, 3))
         self.loc_head = SameConv(dim, 2, 3)
@@ -160,15 +160,15 @@ class CoarsePyramid(nn.Module):
                     nn.init.xavier_uniform_(module.weight)
 
     def levels_of(self, stages: list[Tensor]) -> list[Tensor]:
-        """(B, D, t) of each level."""
+        """Return (B, D, t) of each level."""
         layers = list(self.pyramids)
-        made = [layers[0](stages[0])] if self.config.form == "thumos14" else []
-        made.append(layers[len(made)](stages[1]))
-        for layer in layers[len(made) :]:
-            made.append(layer(made[-1]))
+        levels = [layers[0](stages[0])] if self.config.form == "thumos14" else []
+        levels.append(layers[len(levels)](stages[1]))
+        for layer in layers[len(levels) :]:
+            levels.append(layer(levels[-1]))
         if self.config.form == "thumos14":
-            made[0] = made[0] + made[1].repeat_interleave(2, -1)
-        return made
+            levels[0] = levels[0] + levels[1].repeat_interleave(2, -1)
+        return levels
 
     def forward(self, stages: list[Tensor], points: Tensor) -> AfsdOutputs:
         config = self.config
@@ -181,13 +181,13 @@ class CoarsePyramid(nn.Module):
             offsets.append(self.loc_heads[level](self.loc_head(x)).float().exp().transpose(1, 2) * unit)
         every = torch.cat(offsets, 1)
         segments = torch.stack([points - every[..., 0], points + every[..., 1]], -1)
-        faults = config.released_faults
-        around = pool_levels(sides, torch.split(frame_regions(segments), list(config.sizes), 1), released_faults=faults)
+        faults = config.reproduce_bugs
+        around = pool_levels(sides, torch.split(frame_regions(segments), list(config.sizes), 1), reproduce_bugs=faults)
         shifts, quality, refined, finest = [], [], [], []
         for level, (loc, conf) in enumerate(towers):
             regions = level_regions(offsets[level], config.sizes[level] / config.max_length)
-            u, loc_sides = self.loc_proposal_branch(loc, around[level], regions, released_faults=faults)
-            v, conf_sides = self.conf_proposal_branch(conf, around[level], regions, released_faults=faults)
+            u, loc_sides = self.loc_proposal_branch(loc, around[level], regions, reproduce_bugs=faults)
+            v, conf_sides = self.conf_proposal_branch(conf, around[level], regions, reproduce_bugs=faults)
             shifts.append(self.prop_loc_head(u))
             quality.append(self.center_head(u))
             refined.append(self.prop_conf_head(v))
@@ -205,12 +205,12 @@ class CoarsePyramid(nn.Module):
 
 
 def _joined(levels: list[Tensor]) -> Tensor:
-    """(B, N, C) from (B, C, t) of each level."""
+    """Return (B, N, C) from (B, C, t) of each level."""
     return torch.cat(levels, -1).transpose(1, 2).float()
 
 
 class AFSD(FrameDetector[AfsdConfig]):
-    """The detector. It looks at clips of one length, pixels and all."""
+    """AFSD detector, for clips of a fixed length, trained end to end from pixels."""
 
     points: Tensor
     level: Tensor
@@ -225,35 +225,35 @@ class AFSD(FrameDetector[AfsdConfig]):
         self.register_buffer("points", torch.cat(points), persistent=False)  # (N,) in frames
         self.register_buffer("level", torch.cat(level), persistent=False)
 
-    def join(self, seen: Tensor) -> AfsdOutputs:
+    def join(self, encodings: Tensor) -> AfsdOutputs:
         """Raw outputs of clips (B, T, channels, crop, crop): I3D mixes frames from its first layer on."""
-        clips = seen.transpose(1, 2)
+        clips = encodings.transpose(1, 2)
         return self.coarse_pyramid_detection(self.backbone(clips), self.points)  # type: ignore[no-any-return]
 
     def loss(self, outputs: AfsdOutputs, actions: Actions) -> Losses:
-        """Of coarse and refined segments, of how well they fit, and of the curves of starts and ends.
+        """Compute the losses of coarse and refined segments, quality, and start and end curves.
 
         Args:
             actions: in frames of the clip.
         """
         form, weight = self.config.form, self.config.loss_weight
-        wanted = answers(self.points, self.level, outputs.offsets, actions, form)
-        coarse, fine = wanted.labels > 0, wanted.refined > 0
+        targets = answers(self.points, self.level, outputs.offsets, actions, form)
+        coarse, fine = targets.labels > 0, targets.refined > 0
         everywhere = torch.ones_like(coarse)
         half = 0.5 * outputs.offsets.sum(-1, keepdim=True).detach()
-        apart = outputs.shifts - (wanted.offsets - outputs.offsets.detach()) / half
+        apart = outputs.shifts - (targets.offsets - outputs.offsets.detach()) / half
         size = apart.abs().sum(-1)
         if form == "activitynet":
             size = torch.where(apart.abs() < 1, 0.5 * apart.square(), apart.abs() - 0.5).sum(-1)
-        fit = quality_loss(outputs.quality, iou(outputs.refined, wanted.offsets))
-        regression = shared_out(1 - iou(outputs.offsets, wanted.offsets), coarse, coarse, form)
-        classification = shared_out(softmax_focal(outputs.logits, wanted.labels), everywhere, coarse, form)
+        fit = quality_loss(outputs.quality, iou(outputs.refined, targets.offsets))
+        regression = average_losses(1 - iou(outputs.offsets, targets.offsets), coarse, coarse, form)
+        classification = average_losses(softmax_focal(outputs.logits, targets.labels), everywhere, coarse, form)
         others = {
-            "refined_regression": shared_out(size, fine, fine, form),
-            "refined_classification": shared_out(
-                softmax_focal(outputs.refined_logits, wanted.refined), everywhere, fine, form
+            "refined_regression": average_losses(size, fine, fine, form),
+            "refined_classification": average_losses(
+                softmax_focal(outputs.refined_logits, targets.refined), everywhere, fine, form
             ),
-            "quality": shared_out(fit, coarse, coarse, form),
+            "quality": average_losses(fit, coarse, coarse, form),
         }
         maps = end_maps(actions, self.config.max_length)
         others["start"], others["end"] = side_loss(outputs.frame_sides, maps)
@@ -265,30 +265,30 @@ class AFSD(FrameDetector[AfsdConfig]):
         return Losses(total, classification, regression, coarse.sum(), others)
 
     def triplet(self, outputs: AfsdOutputs, segments: Tensor) -> Tensor:
-        """The lesson without labels of clips into whose action background was moved; the program weighs it by 0.1.
+        """Compute the self-supervised triplet loss of clips with background moved into an action.
 
         Args:
             segments: (B, 3, 2) of `jostle.models.detection.blocks.triplet.Cut`, in frames.
         """
-        faults = self.config.released_faults
-        made = triplet_loss(outputs.frame_sides, segments, released_faults=faults)
+        faults = self.config.reproduce_bugs
+        loss = triplet_loss(outputs.frame_sides, segments, reproduce_bugs=faults)
         for sides in (outputs.offset_sides, outputs.logit_sides):
             stride = 4 if faults else self.config.finest  # ActivityNet's program divides by 4 too, where steps are of 8
-            made = made + ASIDE * triplet_loss(sides, segments, stride=stride, released_faults=faults)
-        return made
+            loss = loss + ASIDE * triplet_loss(sides, segments, stride=stride, reproduce_bugs=faults)
+        return loss
 
-    def said(self, outputs: AfsdOutputs) -> Tensor:
-        """(B, N, 2) the refined segments of the points, in frames of the clip."""
+    def output_segments(self, outputs: AfsdOutputs) -> Tensor:
+        """Return (B, N, 2) the refined segments of the points, in frames of the clip."""
         refined = outputs.refined
         return torch.stack([self.points - refined[..., 0], self.points + refined[..., 1]], -1)
 
-    def answering(self, outputs: AfsdOutputs, actions: Actions) -> tuple[Tensor, Tensor]:
-        """(B, N) which points answer for an action, and (B, N) which row of the actions that is."""
-        wanted = answers(self.points, self.level, outputs.offsets, actions, self.config.form)
-        return wanted.labels > 0, wanted.action
+    def match_actions(self, outputs: AfsdOutputs, actions: Actions) -> tuple[Tensor, Tensor]:
+        """Return (B, N) which points answer for an action, and (B, N) which row of the actions that is."""
+        targets = answers(self.points, self.level, outputs.offsets, actions, self.config.form)
+        return targets.labels > 0, targets.action
 
     def decode(self, outputs: AfsdOutputs, flow: AfsdOutputs | None = None) -> list[Candidates]:
-        """Refined segments of each clip, in frames, before suppression.
+        """Decode the refined segments of each clip, in frames, before suppression.
 
         Args:
             flow: what a second network says of the flow of the same clips. Its answers are averaged in; on ActivityNet
@@ -297,18 +297,18 @@ class AFSD(FrameDetector[AfsdConfig]):
         config = self.config
         if flow is None or config.form == "thumos14":
             outputs = outputs if flow is None else outputs.averaged(flow)
-            segments = self.said(outputs).clamp(0, config.max_length)
+            segments = self.output_segments(outputs).clamp(0, config.max_length)
         else:
-            one, other = (self.said(part).clamp(0, config.max_length) for part in (outputs, flow))
+            one, other = (self.output_segments(part).clamp(0, config.max_length) for part in (outputs, flow))
             segments, outputs = (one * other).sqrt(), outputs.averaged(flow)
         likely = 0.5 * (outputs.logits.softmax(-1) + outputs.refined_logits.softmax(-1))[..., 1:]
         likely = likely * outputs.quality.sigmoid()[..., None]
-        made = []
+        decoded = []
         for i in range(len(segments)):
             point, label = (likely[i] > config.min_probability).nonzero(as_tuple=True)
-            found = (segments[i, point], likely[i, point, label], label)
-            made.append(Candidates(*(column.cpu().numpy() for column in found)))
-        return made
+            row = (segments[i, point], likely[i, point, label], label)
+            decoded.append(Candidates(*(column.cpu().numpy() for column in row)))
+        return decoded
 
     def detect(
         self,
@@ -320,7 +320,7 @@ class AFSD(FrameDetector[AfsdConfig]):
         flow: npt.ArrayLike | None = None,
         flow_detector: AFSD | None = None,
     ) -> Segments:
-        """Segments found in one video, in seconds, best first.
+        """Detect the segments of one video, in seconds, best first.
 
         Args:
             frames: (T, H, W, 3) uint8, all frames of the video.
@@ -338,24 +338,24 @@ class AFSD(FrameDetector[AfsdConfig]):
         video, other = np.asarray(frames), np.asarray(flow)
         if len(video) != len(other):
             raise BadValue(f"AFSD: {len(video)} frames have the flow of {len(other)}")
-        taken, rate = self.wanted(len(video), float(fps))
+        indices, rate = self.sample_indices(len(video), float(fps))
         both = zip(
-            self.outputs_of(video[taken]),
-            flow_detector.outputs_of(other[taken]),
+            self.outputs_of(video[indices]),
+            flow_detector.outputs_of(other[indices]),
             strict=True,
         )
-        found = joined([(first, self.decode(one, two)[0]) for (first, one), (_, two) in both])
-        return self.seconds_of(found, rate, duration, video_scores)
+        candidates = join_candidates([(first, self.decode(one, two)[0]) for (first, one), (_, two) in both])
+        return self.to_seconds(candidates, rate, duration, video_scores)
 
-    def suppressed(self, found: Candidates) -> Candidates:
-        """What soft-NMS leaves within each class."""
+    def suppress(self, candidates: Candidates) -> Candidates:
+        """Apply soft-NMS within each class."""
         config = self.config
-        suppress = soft_nms_until_one if config.released_faults else soft_nms
+        suppress = soft_nms_until_one if config.reproduce_bugs else soft_nms
         return Candidates(
             *suppress(
-                found.segments,
-                found.scores,
-                found.labels,
+                candidates.segments,
+                candidates.scores,
+                candidates.labels,
                 sigma=config.sigma,
                 min_score=config.min_score,
                 max_segments=config.max_segments,

@@ -1,4 +1,4 @@
-"""BasicTAD: frames in, through one network trained end to end, segments beside anchors or at points out.
+"""BasicTAD: end-to-end detection from frames, with anchors or points.
 
 Yang, Chen, Zheng, Lu, Wang: "BasicTAD: an Astounding RGB-Only Baseline for Temporal Action Detection", Computer Vision
 and Image Understanding 2023. Weights under the names of github.com/MCG-NJU/BasicTAD load as they are.
@@ -20,8 +20,8 @@ from jostle.errors import BadValue
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.basictad_heads import AnchorTowers, DeformablePointTowers, NormedPointTowers
 from jostle.models.detection.blocks.basictad_losses import anchor_losses, sigmoid_losses, softmax_losses
-from jostle.models.detection.blocks.centred_anchors import answering as answering_anchors
-from jostle.models.detection.blocks.centred_anchors import decoded, make_anchors
+from jostle.models.detection.blocks.centred_anchors import decode_segments, make_anchors
+from jostle.models.detection.blocks.centred_anchors import match_anchors as answering_anchors
 from jostle.models.detection.blocks.convolution import GROUPS
 from jostle.models.detection.blocks.stride_points import (
     Halvings,
@@ -34,8 +34,8 @@ from jostle.models.detection.blocks.stride_points import (
 )
 from jostle.models.detection.blocks.trunks import SlowTrunk
 from jostle.models.detection.detector import detector
-from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, joined
-from jostle.models.detection.frame_sampling import equally_apart, frames_at, imagenet_scaled
+from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, join_candidates
+from jostle.models.detection.frame_sampling import evenly_spaced_clips, imagenet_normalise, resample_indices
 from jostle.models.detection.nms import hard_nms, weighted_nms
 from jostle.models.detection.outputs import Candidates, Losses
 from jostle.models.input_spec import resized
@@ -62,7 +62,7 @@ class BasicTadConfig(FrameConfig):
         implied: a class, and one that each of its actions is of as well; with points, what is found as the first is
             found as the second too.
         backbone_width: share of Slow's channels.
-        released_faults: repeat what the released program does wrong: a limit of segments that a pair steps over, times
+        reproduce_bugs: repeat what the released program does wrong: a limit of segments that a pair steps over, times
             rounded to tenths of a second, segments without length, segments that reach into what fills up the last
             clip, and points whose label is not that of the action their distances lead to.
     """
@@ -82,7 +82,7 @@ class BasicTadConfig(FrameConfig):
     threshold: float = 0.5
     implied: tuple[int, int] | None = None
     backbone_width: float = 1.0
-    released_faults: bool = False
+    reproduce_bugs: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,7 +110,7 @@ class BasicTadConfig(FrameConfig):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Steps of each level."""
+        """Number of steps of each level."""
         return tuple(self.max_length // self.finest >> level for level in range(self.levels))
 
 
@@ -128,7 +128,7 @@ class BasicTadOutputs:
 
 
 class BasicTAD(FrameDetector[BasicTadConfig]):
-    """The detector. It looks at clips of one length, pixels and all."""
+    """BasicTAD detector, for clips of a fixed length, trained end to end from pixels."""
 
     anchors: Tensor
     points: Tensor
@@ -159,64 +159,64 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
 
     @classmethod
     def own_names(cls, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Without the trunk's second copy, which has an unused classifier too."""
+        """Drop the trunk's second copy, which includes an unused classifier."""
         return {key: value for key, value in weights.items() if not key.startswith("backbone._model.")}
 
     def see(self, pictures: Tensor) -> Tensor:
-        """(N, c, h, w): the stem and the first two stages of Slow see each frame by itself."""
+        """Return (N, c, h, w): the stem and the first two stages of Slow see each frame by itself."""
         return self.backbone.see(pictures)
 
-    def levels_of(self, seen: Tensor) -> list[Tensor]:
-        """(B, C, t) of each level of the pyramid, from (B, T, c, h, w) of what was seen of frames."""
-        return self._levels(self.backbone.join(seen))
+    def levels_of(self, encodings: Tensor) -> list[Tensor]:
+        """Return (B, C, t) of each level of the pyramid, from (B, T, c, h, w) of what was seen of frames."""
+        return self._levels(self.backbone.join(encodings))
 
-    def _levels(self, made: Tensor) -> list[Tensor]:
+    def _levels(self, maps: Tensor) -> list[Tensor]:
         if self.config.form != "anchors":
-            return max_pooled(made, self.config.levels)
-        return list(self.neck[1](self.neck[0](made)))
+            return max_pooled(maps, self.config.levels)
+        return list(self.neck[1](self.neck[0](maps)))
 
     @property
     def layers(self) -> int:
-        """The blocks of the last two stages of Slow."""
+        """Number of blocks in the last two stages of Slow."""
         return len(self.backbone.near)
 
     def layer(self, number: int, near: Tensor) -> Tensor:
-        """(N, c, h, w) of (N, 3, C, H, W)."""
+        """Return (N, c, h, w) of (N, 3, C, H, W)."""
         return self.backbone.near[number].of_three(near)
 
-    def ended(self, made: Tensor) -> BasicTadOutputs:
-        """Raw outputs of clips whose frames went through all blocks of Slow."""
-        return BasicTadOutputs(*self.head(self._levels(self.backbone.pooled(made))))
+    def finish(self, maps: Tensor) -> BasicTadOutputs:
+        """Return the raw outputs of clips whose frames passed through all blocks of Slow."""
+        return BasicTadOutputs(*self.head(self._levels(self.backbone.pooled(maps))))
 
-    def join(self, seen: Tensor) -> BasicTadOutputs:
-        """Raw outputs of clips of which frames were seen one by one."""
-        return BasicTadOutputs(*self.head(self.levels_of(seen)))
+    def join(self, encodings: Tensor) -> BasicTadOutputs:
+        """Return the raw outputs of clips whose frames were encoded one by one."""
+        return BasicTadOutputs(*self.head(self.levels_of(encodings)))
 
-    def wanted(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
-        """Which frames are looked at, and how many those are a second; as FFmpeg changes a rate."""
+    def sample_indices(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
+        """Return the indices of the frames to process and their rate, resampled as by FFmpeg."""
         own = self.config.fps
-        return super().wanted(count, fps) if own is None else (frames_at(count, fps, own), own)
+        return super().sample_indices(count, fps) if own is None else (resample_indices(count, fps, own), own)
 
     def shrunk(self, frames: Tensor) -> Tensor:
-        """(T, 3, h, w) values from 0 to 255: frames whose short side is brought to a length."""
+        """Return (T, 3, h, w) values from 0 to 255: frames whose short side is brought to a length."""
         height, width = frames.shape[-2:]
         scale = self.config.frame_size / min(height, width)
         return resized(frames, (int(height * scale + 0.5), int(width * scale + 0.5)), antialias=False)
 
     def pictures(self, frames: Tensor) -> Tensor:
-        """(T, 3, crop, crop) values from 0 to 255: the middle of what frames are shrunk to."""
+        """Return (T, 3, crop, crop) values from 0 to 255: the middle of what frames are shrunk to."""
         return centre_crop(self.shrunk(frames), self.config.crop)
 
     def scaled(self, pictures: Tensor) -> Tensor:
-        """(3, T, crop, crop) with the mean colour of ImageNet at 0."""
-        return imagenet_scaled(pictures)
+        """Return (3, T, crop, crop) with the mean colour of ImageNet at 0."""
+        return imagenet_normalise(pictures)
 
     def clips(self, count: int) -> list[int]:
-        """First frames of clips that are equally far apart; the last may be short."""
-        return equally_apart(count, self.config.max_length, self.config.clip_stride)
+        """Return the first frames of evenly spaced clips; the last may be short."""
+        return evenly_spaced_clips(count, self.config.max_length, self.config.clip_stride)
 
     def answers(self, actions: Actions) -> PointAnswers:
-        """What points should say of actions in frames of the clip."""
+        """Return the targets of points for actions in frames of the clip."""
         config = self.config
         softmax = config.form == "softmax_points"
         if softmax and config.implied is not None:
@@ -228,123 +228,123 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
             actions,
             edges=softmax,
             implied=config.implied,
-            released_faults=config.released_faults,
+            reproduce_bugs=config.reproduce_bugs,
         )
 
     @property
     def counts_positives(self) -> bool:
-        """With softmax losses are means over the points of each clip."""
+        """Whether losses are normalised over all processes; with softmax they are means per clip."""
         return self.config.form != "softmax_points"
 
     def loss(self, outputs: BasicTadOutputs, actions: Actions) -> Losses:
-        """Of classes and of ends.
+        """Compute the losses of classes and boundaries.
 
         Args:
             actions: in frames of the clip.
         """
-        said, form = (outputs.logits, outputs.places), self.config.form
+        predictions, form = (outputs.logits, outputs.places), self.config.form
         if form == "anchors":
-            classes, ends, positives = anchor_losses(*said, self.anchors, actions, self.counted)
+            classes, ends, positives = anchor_losses(*predictions, self.anchors, actions, self.counted)
         else:
-            wanted = self.answers(actions)
-            positives = wanted.positive.sum()
+            targets = self.answers(actions)
+            positives = targets.positive.sum()
             if form == "sigmoid_points":
-                classes, ends = sigmoid_losses(*said, wanted, self.counted)
+                classes, ends = sigmoid_losses(*predictions, targets, self.counted)
             else:
-                classes, ends = softmax_losses(*said, wanted)
+                classes, ends = softmax_losses(*predictions, targets)
         return Losses(classes + ends, classes, ends, positives)
 
-    def said(self, outputs: BasicTadOutputs) -> Tensor:
-        """(B, N, 2) the segments of anchors or points, in frames of the clip."""
+    def output_segments(self, outputs: BasicTadOutputs) -> Tensor:
+        """Return (B, N, 2) the segments of anchors or points, in frames of the clip."""
         if self.config.form == "anchors":
-            return decoded(outputs.places, self.anchors)
+            return decode_segments(outputs.places, self.anchors)
         far = outputs.places * self.stride[:, None]
         return torch.stack([self.points - far[..., 0], self.points + far[..., 1]], -1)
 
-    def answering(self, outputs: BasicTadOutputs, actions: Actions) -> tuple[Tensor, Tensor]:
-        """(B, N) which anchors or points answer for an action, and (B, N) which row of the actions that is."""
+    def match_actions(self, outputs: BasicTadOutputs, actions: Actions) -> tuple[Tensor, Tensor]:
+        """Return (B, N) which anchors or points answer for an action, and (B, N) which row of the actions that is."""
         if self.config.form == "anchors":
             number, _ = answering_anchors(self.anchors, actions)
             return number >= 0, number.clamp(min=0)
-        wanted = self.answers(actions)
-        return wanted.positive, wanted.action
+        targets = self.answers(actions)
+        return targets.positive, targets.action
 
     def decode(self, outputs: BasicTadOutputs) -> list[Candidates]:
-        """Segments of each clip, in frames, before any become one."""
+        """Decode the segments of each clip, in frames, before suppression."""
         config = self.config
-        segments = self.said(outputs).clamp(0, config.max_length)
+        segments = self.output_segments(outputs).clamp(0, config.max_length)
         softmax = config.form == "softmax_points"
         likely = outputs.logits.softmax(-1)[..., 1:] if softmax else outputs.logits.sigmoid()
-        made = []
+        decoded = []
         for i in range(len(segments)):
             row, label = (likely[i] > config.min_probability).nonzero(as_tuple=True)
-            found = (segments[i, row], likely[i, row, label], label)
-            made.append(Candidates(*(column.cpu().numpy() for column in found)))
-        return made
+            row_values = (segments[i, row], likely[i, row, label], label)
+            decoded.append(Candidates(*(column.cpu().numpy() for column in row_values)))
+        return decoded
 
-    def gathered(self, parts: Sequence[tuple[int, Candidates]], count: int) -> Candidates:
-        """Those of all clips, with softmax after those of each became one where they overlap."""
-        softmax, faults = self.config.form == "softmax_points", self.config.released_faults
-        kept = []
-        for first, found in parts:
-            segments = found.segments
+    def merge_clips(self, parts: Sequence[tuple[int, Candidates]], count: int) -> Candidates:
+        """Merge the candidates of all clips; with softmax, each clip is suppressed first."""
+        softmax, faults = self.config.form == "softmax_points", self.config.reproduce_bugs
+        merged = []
+        for first, candidates in parts:
+            segments = candidates.segments
             if not (softmax and faults):
                 segments = np.minimum(segments, np.float32(count - first))
             # What lay outside has no length now; the program keeps it, and it takes a place of those that are allowed.
             row = np.flatnonzero(segments[:, 0] < segments[:, 1]) if not faults else slice(None)
-            inside = Candidates(segments[row], found.scores[row], found.labels[row])
-            kept.append((first, self._merged(inside) if softmax else inside))
-        return joined(kept)
+            inside = Candidates(segments[row], candidates.scores[row], candidates.labels[row])
+            merged.append((first, self._merged(inside) if softmax else inside))
+        return join_candidates(merged)
 
-    def suppressed(self, found: Candidates) -> Candidates:
-        """One segment of those that overlap within a class; with points, implied classes added."""
+    def suppress(self, candidates: Candidates) -> Candidates:
+        """Suppress overlapping segments within a class; with points, add implied classes."""
         config = self.config
         if config.form == "softmax_points":
-            kept = hard_nms(*_columns(found), threshold=config.threshold, max_segments=config.max_segments)
-            every = self._implied(Candidates(*kept))
+            survivors = hard_nms(*_columns(candidates), threshold=config.threshold, max_segments=config.max_segments)
+            every = self._implied(Candidates(*survivors))
             most = max(len(every), 1)
             return Candidates(*hard_nms(*_columns(every), threshold=LAST_THRESHOLD, max_segments=most))
-        merged = self._merged(found)
+        merged = self._merged(candidates)
         if config.form == "anchors":
             return _first(merged, config.max_segments)
         every = self._implied(merged)
-        if config.released_faults and config.implied is not None:
+        if config.reproduce_bugs and config.implied is not None:
             # The program counts after each candidate, and looks for the limit itself: a pair may step over it.
             after = np.cumsum(np.where(merged.labels == config.implied[0], 2, 1))
             return every if config.max_segments not in after else _first(every, config.max_segments)
         return _first(every, config.max_segments)
 
-    def seconds_of(
-        self, found: Candidates, rate: float, duration: float, video_scores: npt.ArrayLike | None = None
+    def to_seconds(
+        self, candidates: Candidates, rate: float, duration: float, video_scores: npt.ArrayLike | None = None
     ) -> Segments:
-        """What suppression leaves of candidates, in seconds and inside the video; rounded where the program does."""
-        made = super().seconds_of(found, rate, duration, video_scores)
-        if not self.config.released_faults or self.config.form == "softmax_points":
-            return made
-        start, end = made.start.round(1), made.end.round(1)
-        kept = start < end
-        return replace(made[kept], start=start[kept], end=end[kept])
+        """Suppress candidates and convert them to seconds inside the video, rounded as in the original."""
+        segments = super().to_seconds(candidates, rate, duration, video_scores)
+        if not self.config.reproduce_bugs or self.config.form == "softmax_points":
+            return segments
+        start, end = segments.start.round(1), segments.end.round(1)
+        valid = start < end
+        return replace(segments[valid], start=start[valid], end=end[valid])
 
-    def _merged(self, found: Candidates) -> Candidates:
-        return Candidates(*weighted_nms(*_columns(found), threshold=self.config.threshold))
+    def _merged(self, candidates: Candidates) -> Candidates:
+        return Candidates(*weighted_nms(*_columns(candidates), threshold=self.config.threshold))
 
-    def _implied(self, found: Candidates) -> Candidates:
-        """With a copy, behind each segment of a class, that is of the implied one."""
+    def _implied(self, candidates: Candidates) -> Candidates:
+        """Append to each segment of a class a copy with the implied class."""
         if self.config.implied is None:
-            return found
+            return candidates
         first, second = self.config.implied
-        row = np.repeat(np.arange(len(found)), np.where(found.labels == first, 2, 1))
-        labels = found.labels[row]
+        row = np.repeat(np.arange(len(candidates)), np.where(candidates.labels == first, 2, 1))
+        labels = candidates.labels[row]
         labels[np.flatnonzero(row[1:] == row[:-1]) + 1] = second
-        return Candidates(found.segments[row], found.scores[row], labels)
+        return Candidates(candidates.segments[row], candidates.scores[row], labels)
 
 
-def _columns(found: Candidates) -> tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]:
-    return found.segments, found.scores, found.labels
+def _columns(candidates: Candidates) -> tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]:
+    return candidates.segments, candidates.scores, candidates.labels
 
 
-def _first(found: Candidates, most: int) -> Candidates:
-    return Candidates(found.segments[:most], found.scores[:most], found.labels[:most])
+def _first(candidates: Candidates, most: int) -> Candidates:
+    return Candidates(candidates.segments[:most], candidates.scores[:most], candidates.labels[:most])
 
 
 @detector(BasicTAD)

@@ -1,4 +1,4 @@
-"""The settings that all detectors share, and those of detectors that answer at points of a pyramid.
+"""Settings that all detectors share, and those of point detectors.
 
 Each detector's own class adds to them beside its network.
 """
@@ -17,22 +17,21 @@ _MOST = {"levels": 32, "embedding_layers": 32, "encoder_layers": 32, "decoder_la
 
 @dataclass(frozen=True, kw_only=True)
 class DetectorConfig:
-    """Sizes and inference settings that every detector has.
+    """Settings that every detector has.
 
     Attributes:
         input_dim: width of a feature, or channels of a frame.
         dim: width of the network.
-        classes: how many classes the network tells apart; 1 for class-agnostic proposals.
+        classes: number of classes; 1 for class-agnostic proposals.
         class_names: names of the classes, or of the classes of external video scores; empty for their numbers.
-        max_length: steps that the network was made for: what a video is padded to where padding changes the numbers,
-            or the length of a window.
-        levels: levels of the pyramid, each half as fine as the one before.
-        min_probability: candidates must exceed it.
-        sigma: of Gaussian soft-NMS.
-        min_score: where soft-NMS stops.
-        max_segments: how many segments are kept.
-        video_classes: how many of the best external video scores are given to every segment.
-        precision: of inference.
+        max_length: sequence length of the network: that videos are padded to where padding matters, or of a window.
+        levels: number of pyramid levels, each half as fine as the previous one.
+        min_probability: least probability of a candidate.
+        sigma: sigma of Gaussian soft-NMS.
+        min_score: score at which soft-NMS stops.
+        max_segments: maximum number of segments.
+        video_classes: number of the best external video scores that every segment gets.
+        precision: floating-point precision of inference.
     """
 
     input_dim: int = 2048
@@ -71,7 +70,7 @@ class DetectorConfig:
 
     @property
     def sampling_radius(self) -> float | None:
-        """Strides around an action's centre within which points answer for it; None for all of it."""
+        """Strides around an action's centre within which points are assigned to it; None for the whole action."""
         return None
 
     @property
@@ -87,20 +86,20 @@ class PointConfig(DetectorConfig):
     Attributes:
         head_dim: width of the heads; None for `dim`.
         embedding_layers: convolutions before the pyramid.
-        ranges: distances (low, high) in grid steps that each level answers for; None for 0-4, 4-8, 8-16, ...
-        centre_radius: strides around its centre within which points answer for an action; None for all of it.
-        prior: probability with which every class starts.
-        label_smoothing: share of a target that is spread over the classes.
-        loss_weight: of the regression loss.
-        normaliser: running number of positives to start with.
+        ranges: distances (low, high) in grid steps of each level; None for 0-4, 4-8, 8-16, ...
+        centre_radius: strides around its centre within which points are assigned to an action; None for all of it.
+        prior: initial probability of every class.
+        label_smoothing: amount of label smoothing.
+        loss_weight: weight of the regression loss.
+        normaliser: initial running number of positives.
         resize: stretch every video to `max_length` steps instead of padding it.
-        top_candidates: how many are decoded, of each level (of all levels together under `rules="opentad"`).
-        min_duration: candidates must be longer, in grid steps.
+        top_candidates: number of candidates decoded per level (of all levels together with `rules="opentad"`).
+        min_duration: least duration of a candidate, in grid steps.
         multiclass: suppress within each class; otherwise among all candidates, with voting.
-        vote_threshold: least IoU of a candidate that has a voice, 0 for no voting; not used with `multiclass`.
-        vote_weight: what a voice weighs.
-        rules: whose arithmetic: the original's, or that of OpenTAD, whose published weights were trained with it.
-        compiled: run inference on a GPU through torch.compile; on a CPU it would ask for a C++ compiler, and is not.
+        vote_threshold: least IoU of a candidate that votes, 0 for no voting; not used with `multiclass`.
+        vote_weight: weight of a vote.
+        rules: arithmetic of the original, or of OpenTAD, for weights trained with it.
+        compiled: run inference on a GPU through torch.compile; ignored on a CPU, where it would need a C++ compiler.
     """
 
     head_dim: int | None = None
@@ -134,7 +133,7 @@ class PointConfig(DetectorConfig):
 
     @property
     def sampling_radius(self) -> float | None:
-        """Strides around an action's centre within which points answer for it; None for all of it."""
+        """Strides around an action's centre within which points are assigned to it; None for the whole action."""
         return self.centre_radius
 
     @property
@@ -144,17 +143,17 @@ class PointConfig(DetectorConfig):
 
     @property
     def head_width(self) -> int:
-        """Width of the heads."""
+        """Number of channels of the heads."""
         return self.dim if self.head_dim is None else self.head_dim
 
     @property
     def level_ranges(self) -> tuple[tuple[float, float], ...]:
-        """Distances that each level answers for."""
+        """Range of distances that each level is responsible for."""
         return default_ranges(self.levels) if self.ranges is None else self.ranges
 
     @property
     def opentad(self) -> bool:
-        """Whether OpenTAD's arithmetic is asked for."""
+        """Whether to use OpenTAD's arithmetic."""
         return self.rules == "opentad"
 
     @property

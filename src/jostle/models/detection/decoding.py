@@ -1,4 +1,4 @@
-"""From raw outputs to segments: candidates first, their ends second, suppression last."""
+"""Decoding of raw outputs: candidates, their boundaries, then suppression."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OffsetsAt = Callable[[Outputs, Tensor, Tensor, Tensor], Tensor]
 
 
 def find_candidates(outputs: Outputs, config: PointConfig, offsets_at: OffsetsAt) -> list[Candidates]:
-    """Candidates of each video: the likeliest (point, class) pairs are picked, and only their ends are decoded.
+    """Select the likeliest (point, class) pairs of each video, and decode only their boundaries.
 
     Args:
         offsets_at: (n, 2) distances in strides from the outputs, at videos, points and classes of n each.
@@ -43,17 +43,17 @@ def find_candidates(outputs: Outputs, config: PointConfig, offsets_at: OffsetsAt
         long = segments[:, 1] - segments[:, 0] > config.min_duration
         video, label, score, segments = video[long], label[long], score[long], segments[long]
     ends = torch.searchsorted(video, torch.arange(len(outputs.mask), device=video.device), right=True).tolist()
-    found = (segments.cpu().numpy(), score.cpu().numpy(), label.cpu().numpy())
+    row = (segments.cpu().numpy(), score.cpu().numpy(), label.cpu().numpy())
     cuts = [slice(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
-    return [Candidates(*(column[cut] for column in found)) for cut in cuts]
+    return [Candidates(*(column[cut] for column in row)) for cut in cuts]
 
 
-def suppress(found: Candidates, config: PointConfig) -> Candidates:
-    """The segments that stay after soft-NMS and, where classes are not told apart, voting; by falling score."""
+def suppress(candidates: Candidates, config: PointConfig) -> Candidates:
+    """Apply soft-NMS and, without class separation, voting; return segments by falling score."""
     segments, scores, labels = soft_nms(
-        found.segments,
-        found.scores,
-        found.labels,
+        candidates.segments,
+        candidates.scores,
+        candidates.labels,
         sigma=config.sigma,
         min_score=config.min_score,
         max_segments=config.max_segments,
@@ -61,24 +61,24 @@ def suppress(found: Candidates, config: PointConfig) -> Candidates:
     )
     if config.vote_threshold > 0 and not config.multiclass and len(segments):
         segments = vote(
-            segments, found.segments, found.scores, threshold=config.vote_threshold, weight=config.vote_weight
+            segments, candidates.segments, candidates.scores, threshold=config.vote_threshold, weight=config.vote_weight
         )
     return Candidates(segments, scores, labels)
 
 
 def in_seconds(
-    found: Candidates, *, fps: float, duration: float, stride: float, window: float, classes: tuple[str, ...]
+    candidates: Candidates, *, fps: float, duration: float, stride: float, window: float, classes: tuple[str, ...]
 ) -> Segments:
-    """Segments in seconds, inside the video: step g of the grid is at (g stride + window / 2) / fps."""
-    seconds = (found.segments.astype(np.float64) * stride + 0.5 * window) / fps
+    """Convert segments to seconds inside the video: step g is at (g stride + window / 2) / fps."""
+    seconds = (candidates.segments.astype(np.float64) * stride + 0.5 * window) / fps
     seconds = seconds.clip(0.0, duration)
-    kept = seconds[:, 0] < seconds[:, 1]  # what lay outside the video has no length left
-    scores = found.scores[kept].astype(np.float64)
-    return Segments(seconds[kept, 0], seconds[kept, 1], found.labels[kept], scores, classes)
+    valid = seconds[:, 0] < seconds[:, 1]  # what lay outside the video has no length left
+    scores = candidates.scores[valid].astype(np.float64)
+    return Segments(seconds[valid, 0], seconds[valid, 1], candidates.labels[valid], scores, classes)
 
 
-def with_video_scores(found: Candidates, scores: npt.ArrayLike, config: DetectorConfig) -> Candidates:
-    """Proposals given the likeliest classes of the whole video, as a classifier outside of the detector sees them.
+def with_video_scores(candidates: Candidates, scores: npt.ArrayLike, config: DetectorConfig) -> Candidates:
+    """Assign proposals the likeliest classes of the whole video, by an external classifier.
 
     Every proposal is copied to each of the best `video_classes`; its score becomes the root of the product (OpenTAD,
     VSGN and AFSD: the product).
@@ -92,9 +92,9 @@ def with_video_scores(found: Candidates, scores: npt.ArrayLike, config: Detector
             f"video_scores must be one finite number from 0 for each class, got an array of shape {values.shape}"
         )
     best = np.argsort(-values, kind="stable")[: config.video_classes]
-    product = values[best][:, None] * found.scores.astype(np.float64)[None]  # (best, n)
+    product = values[best][:, None] * candidates.scores.astype(np.float64)[None]  # (best, n)
     mixed = (product if config.multiplies else np.sqrt(product)).reshape(-1)
-    labels = np.repeat(best, len(found))
+    labels = np.repeat(best, len(candidates))
     order = np.argsort(-mixed, kind="stable")
-    segments = np.tile(found.segments, (len(best), 1))
+    segments = np.tile(candidates.segments, (len(best), 1))
     return Candidates(segments[order], mixed[order].astype(np.float32), labels[order].astype(np.int64))

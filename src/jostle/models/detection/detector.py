@@ -1,4 +1,4 @@
-"""The base of the detectors and their shelf.
+"""Base class and registry of detectors.
 
 A detector's author writes `forward` (raw outputs), `loss` and `decode`. What is the same for all that look at features
 is in `FeatureDetector`: check them, run the network without gradients, decode.
@@ -17,9 +17,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from jostle.core.config import fit_changes
+from jostle.core.config import convert_settings
 from jostle.core.registry import Registry
-from jostle.core.state_dict import differences
+from jostle.core.state_dict import describe_mismatch
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import read_weights
@@ -33,15 +33,15 @@ C = TypeVar("C", bound=DetectorConfig)
 
 
 class Detector(nn.Module, Generic[C]):
-    """A video in, scored segments out.
+    """Base class of detectors from videos to scored segments.
 
     Args:
         config: sizes and settings, kept as `detector.config`.
 
     Attributes:
-        looks_at: what it is given of a video: its `features` or its `frames`.
-        known_from_opentad: whether weights that OpenTAD saved fit it.
-        detect: from what it is given to segments in seconds, best first.
+        looks_at: its input: the `features` of a video, or its `frames`.
+        known_from_opentad: whether it can load weights saved by OpenTAD.
+        detect: returns segments in seconds for the input, best first.
     """
 
     looks_at: ClassVar[Literal["features", "frames"]]
@@ -55,29 +55,29 @@ class Detector(nn.Module, Generic[C]):
         self.positives_of_all: Callable[[Tensor], Tensor] | None = None
 
     def loss(self, outputs: Any, actions: Actions) -> Losses:
-        """What the raw outputs of a batch cost."""
+        """Compute the losses of the raw outputs of a batch."""
         raise NotImplementedError
 
     def decode(self, outputs: Any) -> list[Candidates]:
-        """Candidates of each video."""
+        """Decode the candidates of each video."""
         raise NotImplementedError
 
     @classmethod
     def own_names(cls, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The tensors of a public checkpoint under the names that they have here."""
+        """Rename the tensors of a public checkpoint to the names of this network."""
         return dict(weights)
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """Device that holds the weights."""
         return next(self.parameters()).device
 
     def counted(self, count: Tensor) -> Tensor:
-        """A number of this batch, over all processes that share it."""
+        """Sum a count over all processes that share the batch."""
         return count if self.positives_of_all is None else self.positives_of_all(count)
 
     def infer(self, run: Callable[..., Any], *inputs: Tensor) -> Any:
-        """What `run` makes of the inputs as in evaluation, in the precision that the settings ask for."""
+        """Run a function in evaluation mode, with the precision of the settings."""
         training = self.training
         if training:  # to go through all modules takes as long as some of them take to compute
             self.eval()
@@ -88,8 +88,10 @@ class Detector(nn.Module, Generic[C]):
             if training:
                 self.train()
 
-    def named(self, found: Candidates, video_scores: npt.ArrayLike | None = None) -> tuple[Candidates, tuple[str, ...]]:
-        """What was found, with the classes of the whole video where a classifier gave them, and all class names.
+    def named(
+        self, candidates: Candidates, video_scores: npt.ArrayLike | None = None
+    ) -> tuple[Candidates, tuple[str, ...]]:
+        """Return candidates and all class names, with classes of the whole video if scores are given.
 
         Raises:
             BadValue: if scores or names do not fit the detector's classes.
@@ -97,15 +99,15 @@ class Detector(nn.Module, Generic[C]):
         count = self.config.classes
         if video_scores is not None:
             if count > 1:
-                raise BadValue(f"video_scores are for class-agnostic detectors; this one tells {count} classes apart")
-            found = with_video_scores(found, video_scores, self.config)
+                raise BadValue(f"video_scores are for class-agnostic detectors; this one has {count} classes")
+            candidates = with_video_scores(candidates, video_scores, self.config)
             count = np.asarray(video_scores).size
         classes = self.config.class_names or tuple(str(i) for i in range(count))
         if count == 1 and len(self.config.class_names) != 1:
             classes = ("action",)  # proposals, which are of no class in particular
         if len(classes) != count:
             raise BadValue(f"{len(classes)} class_names were given for {count} classes")
-        return found, classes
+        return candidates, classes
 
 
 def need_above_zero(**facts: float) -> None:
@@ -117,7 +119,7 @@ def need_above_zero(**facts: float) -> None:
 
 @dataclass(frozen=True)
 class Variant:
-    """One named detector.
+    """Named variant of a detector.
 
     Attributes:
         model: the network.
@@ -135,7 +137,7 @@ detectors: Registry[Variant] = Registry("detector", "jostle.models.detection")
 
 
 def detector(model: type[Detector[C]]) -> Callable[[Callable[[], C]], Callable[[], C]]:
-    """Register the decorated function, which gives the settings of a variant of `model`, under its own name."""
+    """Register the decorated function, which returns the settings of a variant of `model`, under its name."""
 
     def register(function: Callable[[], C]) -> Callable[[], C]:
         summary = (function.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
@@ -146,7 +148,7 @@ def detector(model: type[Detector[C]]) -> Callable[[Callable[[], C]], Callable[[
 
 
 def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, **config: Any) -> Detector[Any]:
-    """A detector by name, ready for inference.
+    """Load a detector by name, ready for inference.
 
     Args:
         name: a variant such as `actionformer_thumos_i3d`, or `actionformer`, `tridet`, `temporalmaxer`, `vsgn`, `afsd`,
@@ -160,7 +162,7 @@ def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, *
     """
     variant = detectors[name]
     settings = variant.config()
-    config = fit_changes(type(settings), config, where=name)
+    config = convert_settings(type(settings), config, where=name)
     tensors = None if weights is None else variant.model.own_names(read_weights(weights))
     if tensors is not None and is_opentad(tensors):
         if not variant.model.known_from_opentad:
@@ -177,12 +179,12 @@ def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, *
         # Settings may come from the file as well, so shapes are compared before room is made for them.
         with torch.device("meta"):
             expected = {key: tuple(value.shape) for key, value in variant.model(settings).state_dict().items()}
-        differing = differences(expected, tensors)
+        differing = describe_mismatch(expected, tensors)
         if differing:
             raise CheckpointError(f"{weights}: the weights do not fit {name}:\n{differing}")
-    made = variant.model(settings).eval()
+    instance = variant.model(settings).eval()
     if normaliser is not None:
-        made.get_buffer("loss_normalizer").copy_(normaliser.reshape(()))
+        instance.get_buffer("loss_normalizer").copy_(normaliser.reshape(()))
     if tensors is not None:
-        made.load_state_dict(tensors)
-    return made
+        instance.load_state_dict(tensors)
+    return instance

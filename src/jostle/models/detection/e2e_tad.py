@@ -1,4 +1,4 @@
-"""E2E-TAD: frames in, through a video network and a deformable transformer trained end to end, a set of segments out.
+"""E2E-TAD: a video network and a deformable transformer, trained end to end, from frames to a set of segments.
 
 Liu, Bai, Bai: "An Empirical Study of End-to-End Temporal Action Detection", CVPR 2022. Weights under the names of
 github.com/xlliu7/E2E-TAD load as they are.
@@ -19,22 +19,22 @@ from torch import Tensor, nn
 
 from jostle.errors import BadValue
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.blocks.deformable_transformer import DeformableTransformer, Mlp
+from jostle.models.detection.blocks.deformable_transformer import DeformableTransformer, DetectorMlp
 from jostle.models.detection.blocks.roi_align import roi_align
-from jostle.models.detection.blocks.set_prediction import actionness_loss, assigned, ends, layer_losses
+from jostle.models.detection.blocks.set_prediction import actionness_loss, assign_queries, ends, layer_losses
 from jostle.models.detection.blocks.shift_trunk import ShiftTrunk
 from jostle.models.detection.blocks.slowfast_trunk import ALPHA, FUSED, SlowFastTrunk
 from jostle.models.detection.detector import detector
-from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, joined
-from jostle.models.detection.frame_sampling import equally_apart, frames_at, imagenet_scaled
+from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, join_candidates
+from jostle.models.detection.frame_sampling import evenly_spaced_clips, imagenet_normalise, resample_indices
 from jostle.models.detection.nms import overlap_nms
 from jostle.models.detection.outputs import Candidates, Losses
 from jostle.models.preprocessing.crop import centre_crop
-from jostle.models.preprocessing.resize import scaled_by
+from jostle.models.preprocessing.resize import resize_by_factor
 
 GROUPS = 32  # of the norm before the transformer
-PARTS = 16  # of a segment that its actionness is told from
-AROUND = 1.5  # lengths of a segment that are looked at for it
+PARTS = 16  # parts of a segment that its actionness is computed from
+AROUND = 1.5  # region of the actionness, in lengths of the segment
 PRIOR = 0.01  # probability with which every class starts
 WEIGHTS = {"classification": 2.0, "regression": 5.0, "iou": 2.0, "actionness": 4.0}  # of the losses
 
@@ -61,7 +61,7 @@ class E2eTadConfig(FrameConfig):
         mlp_dim: width within a layer.
         queries: how many segments are found in a clip.
         dropout: in training.
-        released_faults: repeat what the released program does wrong: actionness learned from the actions of other
+        reproduce_bugs: repeat what the released program does wrong: actionness learned from the actions of other
             videos of the batch, and segments that reach into two overlaps of clips found twice.
     """
 
@@ -83,7 +83,7 @@ class E2eTadConfig(FrameConfig):
     mlp_dim: int = 1024
     queries: int = 40
     dropout: float = 0.1
-    released_faults: bool = False
+    reproduce_bugs: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -109,7 +109,7 @@ class E2eTadConfig(FrameConfig):
 
     @property
     def frames_a_step(self) -> int:
-        """Frames for each step of the features."""
+        """Number of frames per step of the features."""
         return FUSED if self.backbone == "slowfast" else 1
 
 
@@ -129,7 +129,7 @@ class E2eTadOutputs:
 
 
 class E2ETAD(FrameDetector[E2eTadConfig]):
-    """The detector. It looks at clips of one length, pixels and all."""
+    """E2E-TAD detector, for clips of a fixed length, trained end to end from pixels."""
 
     filler: ClassVar[float | None] = 128.0
 
@@ -145,7 +145,7 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
             dropout=config.dropout,
         )
         self.class_embed = nn.ModuleList(nn.Linear(dim, config.classes) for _ in range(config.decoder_layers))
-        self.segment_embed = nn.ModuleList(Mlp(dim, 2) for _ in range(config.decoder_layers))
+        self.segment_embed = nn.ModuleList(DetectorMlp(dim, 2) for _ in range(config.decoder_layers))
         self.query_embed = nn.Embedding(config.queries, 2 * dim)
         if config.backbone == "slowfast":
             trunk: SlowFastTrunk | ShiftTrunk = SlowFastTrunk(width, fixed_norms=config.fixed_norms)
@@ -177,21 +177,23 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
 
     @classmethod
     def own_names(cls, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Without the second copy of what moves segments."""
+        """Drop the second copy of the segment embedding."""
         return {key: value for key, value in weights.items() if not key.startswith("transformer.decoder.segment_embed")}
 
     def features_of(self, clips: Tensor) -> Tensor:
-        """(B, T, D) what the transformer is given."""
+        """Return the (B, T, D) input of the transformer."""
         return self._projected(self.backbone["backbone"](clips))
 
-    def _projected(self, seen: Tensor) -> Tensor:
-        """(B, T, D) of what the backbone makes of clips."""
-        with torch.autocast(seen.device.type, enabled=False):
-            made: Tensor = self.input_proj[0](seen.float() if seen.dtype in (torch.bfloat16, torch.float16) else seen)
-        return made.transpose(1, 2)
+    def _projected(self, encodings: Tensor) -> Tensor:
+        """Return (B, T, D) of what the backbone makes of clips."""
+        with torch.autocast(encodings.device.type, enabled=False):
+            output: Tensor = self.input_proj[0](
+                encodings.float() if encodings.dtype in (torch.bfloat16, torch.float16) else encodings
+            )
+        return output.transpose(1, 2)
 
     def forward(self, clips: Tensor, padded: Tensor | None = None) -> E2eTadOutputs:
-        """Raw outputs.
+        """Return the raw outputs of clips.
 
         Args:
             clips: (B, 3, T, crop, crop) in the scale of the network.
@@ -205,93 +207,93 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
             return self.answers(self.transformer.encode(features, padded), padded)
 
     def see(self, pictures: Tensor) -> Tensor:
-        """(N, ...): TSM's stem sees each frame by itself; SlowFast mixes them from its first layer on."""
+        """Return (N, ...): TSM's stem sees each frame by itself; SlowFast mixes them from its first layer on."""
         trunk = self.backbone["backbone"]
         return trunk.see(pictures) if isinstance(trunk, ShiftTrunk) else pictures
 
     @property
     def layers(self) -> int:
-        """All blocks of TSM; of SlowFast none, which looks further."""
+        """Number of blocks of TSM that mix neighbouring frames; 0 for SlowFast, which reaches further."""
         trunk = self.backbone["backbone"]
         return trunk.layers if isinstance(trunk, ShiftTrunk) else 0
 
     def layer(self, number: int, near: Tensor) -> Tensor:
-        """(N, c, h, w) of (N, 3, C, H, W)."""
+        """Return (N, c, h, w) of (N, 3, C, H, W)."""
         trunk = self.backbone["backbone"]
         assert isinstance(trunk, ShiftTrunk)
         return trunk.layer(number, near)
 
-    def ended(self, made: Tensor) -> E2eTadOutputs:
-        """Raw outputs of clips whose frames went through all blocks of TSM; of SlowFast, of their pictures."""
+    def finish(self, maps: Tensor) -> E2eTadOutputs:
+        """Return the raw outputs of clips whose frames passed all blocks of TSM, or of pictures for SlowFast."""
         if not self.layers:
-            return self.forward(made.transpose(1, 2))
-        features = self._projected(made.mean((3, 4)).transpose(1, 2))
-        with torch.autocast(made.device.type, enabled=False):
+            return self.forward(maps.transpose(1, 2))
+        features = self._projected(maps.mean((3, 4)).transpose(1, 2))
+        with torch.autocast(maps.device.type, enabled=False):
             return self.answers(self.transformer.encode(features, None), None)
 
     def answers(self, memory: Tensor, padded: Tensor | None) -> E2eTadOutputs:
-        """Raw outputs, from what the encoder leaves (B, T, D), of which steps (B, T) may hold nothing."""
-        said, segments = self.transformer.decode(memory, padded, self.query_embed.weight, self.segment_embed)
-        logits = [linear(said[:, number]) for number, linear in enumerate(self.class_embed)]
-        seen = roi_align(memory, self.regions(segments[:, -1], memory.shape[1]), PARTS)  # (B, Q, D, parts)
-        return E2eTadOutputs(torch.stack(logits, 1), segments, self.actionness_pred(seen.flatten(2))[..., 0])
+        """Return the raw outputs for the encoder's memory (B, T, D) with padded steps (B, T)."""
+        queries, segments = self.transformer.decode(memory, padded, self.query_embed.weight, self.segment_embed)
+        logits = [linear(queries[:, number]) for number, linear in enumerate(self.class_embed)]
+        pooled = roi_align(memory, self.regions(segments[:, -1], memory.shape[1]), PARTS)  # (B, Q, D, parts)
+        return E2eTadOutputs(torch.stack(logits, 1), segments, self.actionness_pred(pooled.flatten(2))[..., 0])
 
     def regions(self, segments: Tensor, steps: int) -> Tensor:
-        """(B, Q, 2) start and end in steps of what is looked at for the actionness of (B, Q, 2) centres and widths."""
+        """Return (B, Q, 2) start and end, in steps, of the actionness regions of (B, Q, 2) centres and widths."""
         wider = segments.detach() * segments.new_tensor([1.0, AROUND])
         return (ends(wider) * steps).clamp(0, steps).nan_to_num(0.0)  # if numbers are lost, the memory's are
 
-    def wanted(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
-        """Which frames are looked at, and how many those are a second; as FFmpeg changes a rate."""
+    def sample_indices(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
+        """Return the indices of the frames to process and their rate, resampled as by FFmpeg."""
         own = self.config.fps
-        return super().wanted(count, fps) if own is None else (frames_at(count, fps, own), own)
+        return super().sample_indices(count, fps) if own is None else (resample_indices(count, fps, own), own)
 
     def shrunk(self, frames: Tensor) -> Tensor:
-        """(T, 3, h, w) values from 0 to 255: frames whose short side is brought to a length."""
-        return scaled_by(frames, self.config.frame_size / min(frames.shape[-2:]))
+        """Return (T, 3, h, w) values from 0 to 255: frames whose short side is brought to a length."""
+        return resize_by_factor(frames, self.config.frame_size / min(frames.shape[-2:]))
 
     def pictures(self, frames: Tensor) -> Tensor:
-        """(T, 3, crop, crop) values from 0 to 255: the middle of what frames are shrunk to."""
+        """Return (T, 3, crop, crop) values from 0 to 255: the middle of what frames are shrunk to."""
         return centre_crop(self.shrunk(frames), self.config.crop, "even")
 
     def scaled(self, pictures: Tensor) -> Tensor:
-        """(3, T, crop, crop) with the mean colour of ImageNet at 0."""
-        return imagenet_scaled(pictures)
+        """Return (3, T, crop, crop) with the mean colour of ImageNet at 0."""
+        return imagenet_normalise(pictures)
 
     def clips(self, count: int) -> list[int]:
-        """First frames of clips that are equally far apart; the last may be short."""
-        return equally_apart(count, self.config.max_length, self.config.clip_stride)
+        """Return the first frames of evenly spaced clips; the last may be short."""
+        return evenly_spaced_clips(count, self.config.max_length, self.config.clip_stride)
 
-    def said(self, outputs: E2eTadOutputs) -> Tensor:
-        """(B, Q, 2) the segments of the queries after the last layer, in frames of the clip."""
+    def output_segments(self, outputs: E2eTadOutputs) -> Tensor:
+        """Return (B, Q, 2) the segments of the queries after the last layer, in frames of the clip."""
         return ends(outputs.segments[:, -1]) * self.config.max_length
 
-    def answering(self, outputs: E2eTadOutputs, actions: Actions) -> tuple[Tensor, Tensor]:
-        """(B, Q) which queries of the last layer answer for an action, and (B, Q) which row of the actions that is."""
+    def match_actions(self, outputs: E2eTadOutputs, actions: Actions) -> tuple[Tensor, Tensor]:
+        """Return (B, Q) whether a last-layer query has an action, and (B, Q) the row of that action."""
         shares = replace(actions, segments=actions.segments / self.config.max_length)
-        number = assigned(outputs.logits[:, -1:], outputs.segments[:, -1:], shares)[:, 0]
+        number = assign_queries(outputs.logits[:, -1:], outputs.segments[:, -1:], shares)[:, 0]
         return number >= 0, number.clamp(min=0)
 
     @property
     def counts_positives(self) -> bool:
-        """Losses are over the number of actions of all processes."""
+        """Whether losses are normalised by the actions of all processes."""
         return True
 
     def loss(self, outputs: E2eTadOutputs, actions: Actions) -> Losses:
-        """Of classes, of centres and widths, of overlaps, after every layer; of actionness after the last.
+        """Compute the losses of classes, boundaries and overlaps of every layer, and of actionness.
 
         Args:
             actions: in frames of the clip.
         """
         shares = replace(actions, segments=actions.segments.to(outputs.segments.dtype) / self.config.max_length)
-        said = outputs.logits, outputs.segments
-        terms = layer_losses(*said, assigned(*said, shares), shares, self.counted)
+        predictions = outputs.logits, outputs.segments
+        terms = layer_losses(*predictions, assign_queries(*predictions, shares), shares, self.counted)
         aware = actionness_loss(
             outputs.actionness,
             outputs.segments[:, -1],
             shares,
             self.counted,
-            released_faults=self.config.released_faults,
+            reproduce_bugs=self.config.reproduce_bugs,
         )
         names = ("classification", "regression", "iou")
         total = WEIGHTS["actionness"] * aware
@@ -302,43 +304,43 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
         return Losses(total, terms[0][-1], terms[1][-1], actions.present.sum(), others)
 
     def decode(self, outputs: E2eTadOutputs) -> list[Candidates]:
-        """The likeliest segments of each clip, in frames, by falling score."""
+        """Return the likeliest segments of each clip, in frames, by falling score."""
         config = self.config
         likely = outputs.logits[:, -1].sigmoid() * outputs.actionness[..., None]
         segments = ends(outputs.segments[:, -1]) * config.max_length
-        made = []
+        decoded = []
         for i in range(len(likely)):
             score, pair = likely[i].flatten().sort(descending=True, stable=True)
-            kept = (score > config.min_probability)[: config.top_candidates]
-            score, pair = score[: len(kept)][kept], pair[: len(kept)][kept]
-            found = (segments[i, pair // config.classes], score, pair % config.classes)
-            made.append(Candidates(*(column.cpu().numpy() for column in found)))
-        return made
+            above = (score > config.min_probability)[: config.top_candidates]
+            score, pair = score[: len(above)][above], pair[: len(above)][above]
+            row = (segments[i, pair // config.classes], score, pair % config.classes)
+            decoded.append(Candidates(*(column.cpu().numpy() for column in row)))
+        return decoded
 
-    def gathered(self, parts: Sequence[tuple[int, Candidates]], count: int) -> Candidates:
-        """Those of all clips; where two clips overlap, one of those that do."""
-        found, length = joined(parts), self.config.max_length
+    def merge_clips(self, parts: Sequence[tuple[int, Candidates]], count: int) -> Candidates:
+        """Merge the candidates of all clips, suppressing duplicates where two clips overlap."""
+        candidates, length = join_candidates(parts), self.config.max_length
         firsts = [first for first, _ in parts]
         overlaps = [(later, first + length) for first, later in pairwise(firsts)]
         return _taken(
-            found,
+            candidates,
             overlap_nms(
-                found.segments,
-                found.scores,
-                found.labels,
+                candidates.segments,
+                candidates.scores,
+                candidates.labels,
                 overlaps,
                 threshold=self.config.threshold,
-                released_faults=self.config.released_faults,
+                reproduce_bugs=self.config.reproduce_bugs,
             ),
         )
 
-    def suppressed(self, found: Candidates) -> Candidates:
-        """All of them, by falling score: in a clip queries have agreed who answers, and overlaps are done with."""
-        return _taken(found, np.argsort(-found.scores, kind="stable")[: self.config.max_segments])
+    def suppress(self, candidates: Candidates) -> Candidates:
+        """Return all candidates by falling score: set predictions need no suppression."""
+        return _taken(candidates, np.argsort(-candidates.scores, kind="stable")[: self.config.max_segments])
 
 
-def _taken(found: Candidates, rows: npt.NDArray[np.int64]) -> Candidates:
-    return Candidates(found.segments[rows], found.scores[rows], found.labels[rows])
+def _taken(candidates: Candidates, rows: npt.NDArray[np.int64]) -> Candidates:
+    return Candidates(candidates.segments[rows], candidates.scores[rows], candidates.labels[rows])
 
 
 @detector(E2ETAD)

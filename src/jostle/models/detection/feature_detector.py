@@ -1,4 +1,4 @@
-"""Detectors that look at features: one video's rows in, its segments out; long videos window by window."""
+"""Base of feature detectors; long videos are processed window by window."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from jostle.core.cuda import behind_networks, networks, turn
+from jostle.core.cuda import launch_turn, network_stream, wait_for_networks
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue, DataError
 from jostle.models.detection.blocks.assignment import Actions, Targets
@@ -19,7 +19,7 @@ from jostle.models.detection.config import DetectorConfig
 from jostle.models.detection.decoding import in_seconds
 from jostle.models.detection.detector import Detector, need_above_zero
 from jostle.models.detection.outputs import Candidates, Outputs
-from jostle.models.precision import inferring
+from jostle.models.precision import inference_mode
 
 C = TypeVar("C", bound=DetectorConfig)
 Array = npt.NDArray[Any]
@@ -29,7 +29,7 @@ VIDEOS_AT_ONCE = {"cpu": 1, "cuda": 4}
 
 
 class FeatureDetector(Detector[C]):
-    """Features of a video in, scored segments out.
+    """Base class of detectors from features to scored segments.
 
     Attributes:
         row_centre: where in a row of features its place on the grid is: 0 where row g stands at g, 0.5 where it reaches
@@ -44,7 +44,7 @@ class FeatureDetector(Detector[C]):
     cuts_at_edges: ClassVar[bool] = False
 
     def forward(self, features: Tensor, lengths: Tensor) -> Outputs:
-        """Raw outputs of a batch.
+        """Return the raw outputs of a batch.
 
         All videos of a batch are treated as padded to one length.
 
@@ -54,37 +54,37 @@ class FeatureDetector(Detector[C]):
         """
         raise NotImplementedError
 
-    def placed(self, outputs: Outputs, actions: Actions) -> Actions:
-        """The actions where the points of the outputs are: on the feature grid, unless the network changes it."""
+    def place_actions(self, outputs: Outputs, actions: Actions) -> Actions:
+        """Map actions to the grid of the outputs; the feature grid by default."""
         return actions
 
     def assign(self, outputs: Outputs, actions: Actions, *, radius: float | None) -> Targets:
-        """What the points should say of placed actions; `radius` in strides around their centres, None for all."""
+        """Return the targets of points for placed actions; `radius` in strides, None for whole actions."""
         raise NotImplementedError
 
     def offsets_at(self, outputs: Outputs, video: Tensor, point: Tensor, label: Tensor) -> Tensor:
-        """(n, 2) distances to start and end, in strides, at n (video, point, class) triples."""
+        """Return (n, 2) distances to start and end, in strides, at n (video, point, class) triples."""
         return outputs.offsets[video, point]
 
     def every_offset(self, outputs: Outputs) -> Tensor:
-        """(B, N, 2), or (B, N, K, 2) where each class has its own: what `raw` shows."""
+        """Return (B, N, 2), or (B, N, K, 2) where each class has its own: what `raw` shows."""
         return outputs.offsets
 
-    def suppressed(self, found: Candidates, *, seconds_a_step: float) -> Candidates:
-        """The candidates that stay, by falling score."""
+    def suppress(self, candidates: Candidates, *, seconds_a_step: float) -> Candidates:
+        """Suppress candidates, and return the rest by falling score."""
         raise NotImplementedError
 
     def windows(self, rows: int) -> list[tuple[int, int]]:
-        """First row and number of rows of each stretch that the network looks at."""
+        """Return the first row and the number of rows of each window."""
         return [(0, rows)]
 
     def steps(self, rows: int) -> int:
-        """Steps that a window of so many rows is stretched to; as many where it is not."""
+        """Return the number of steps that a window of so many rows is resized to."""
         return self.config.max_length if self.config.stretches else rows
 
     @final
     def raw(self, features: npt.ArrayLike) -> dict[str, list[Array]]:
-        """What the network says about one video, level by level, at the lengths the original pads to.
+        """Return the raw outputs for one video by level, at the lengths the original pads to.
 
         Args:
             features: (T, C) one row a step, of no more than one window.
@@ -98,32 +98,32 @@ class FeatureDetector(Detector[C]):
             raise BadValue(
                 f"{len(rows)} rows are more than the {self.config.max_length} of a window; give raw one window"
             )
-        with inferring():
+        with inference_mode():
             outputs = self._outputs([rows])
             columns = {"cls": outputs.logits[0], "offsets": self.every_offset(outputs)[0], "mask": outputs.mask[0]}
         sizes = list(outputs.points.sizes)
         return {
-            name: [_filled(x, n) for x, n in zip(torch.split(column.cpu(), sizes), outputs.padded, strict=True)]
+            name: [_pad_rows(x, n) for x, n in zip(torch.split(column.cpu(), sizes), outputs.padded, strict=True)]
             for name, column in columns.items()
         }
 
     @property
     def at_once(self) -> int:
-        """Videos that go through the network together."""
+        """Number of videos in a batch."""
         return VIDEOS_AT_ONCE["cuda" if self.device.type == "cuda" else "cpu"]
 
     @final
     def candidates(self, features: npt.ArrayLike) -> Candidates:
-        """Segments of one video before they are suppressed together, on the grid that the network sees."""
+        """Return the candidates of one video before suppression, on the grid of the network."""
         return self._candidates([self._checked(features)])[0]
 
     def _candidates(self, videos: Sequence[npt.NDArray[np.float32]]) -> list[Candidates]:
-        """The candidates of each of at most `at_once` videos with as many rows each."""
-        found: list[list[Candidates]] = [[] for _ in videos]
-        with inferring():
+        """Return the candidates of each of at most `at_once` videos with as many rows each."""
+        candidates: list[list[Candidates]] = [[] for _ in videos]
+        with inference_mode():
             for first, count in self.windows(len(videos[0])):
                 parts = self.decode(self._outputs([rows[first : first + count] for rows in videos]))
-                for own, part in zip(found, parts, strict=False):  # not of what fills up the batch
+                for own, part in zip(candidates, parts, strict=False):  # not of what fills up the batch
                     own.append(Candidates(part.segments + np.float32(first), part.scores, part.labels))
         return [
             Candidates(
@@ -131,7 +131,7 @@ class FeatureDetector(Detector[C]):
                 np.concatenate([part.scores for part in own]),
                 np.concatenate([part.labels for part in own]),
             )
-            for own in found
+            for own in candidates
         ]
 
     def detect(
@@ -144,7 +144,7 @@ class FeatureDetector(Detector[C]):
         window: float = 16,
         video_scores: npt.ArrayLike | None = None,
     ) -> Segments:
-        """Segments found in one video, in seconds, best first.
+        """Detect the segments of one video, in seconds, best first.
 
         Args:
             features: (T, C) one row for every `stride` frames.
@@ -159,22 +159,22 @@ class FeatureDetector(Detector[C]):
 
     @final
     def detect_together(self, videos: Sequence[npt.ArrayLike], facts: Sequence[Mapping[str, Any]]) -> list[Segments]:
-        """What `detect` finds in each of at most `at_once` videos that have as many rows each, to the same bits.
+        """Run `detect` on up to `at_once` videos of equal length, with bit-identical results.
 
         Args:
-            facts: of each what `detect` is told beside its features; only `video_scores` may be left out.
+            facts: keyword arguments of `detect` for each; only `video_scores` may be left out.
         """
         for own in facts:
             need_above_zero(**{name: own[name] for name in ("fps", "duration", "stride", "window")})
         every = [self._checked(video) for video in videos]
         return [
-            self._segments(found, len(every[0]), **own)
-            for found, own in zip(self._candidates(every), facts, strict=True)
+            self._segments(candidates, len(every[0]), **own)
+            for candidates, own in zip(self._candidates(every), facts, strict=True)
         ]
 
     def _segments(
         self,
-        found: Candidates,
+        candidates: Candidates,
         rows: int,
         *,
         fps: float,
@@ -183,13 +183,13 @@ class FeatureDetector(Detector[C]):
         window: float,
         video_scores: npt.ArrayLike | None = None,
     ) -> Segments:
-        """What suppression leaves of the candidates of a video with so many rows; see `detect`."""
+        """Suppress the candidates of a video and convert them to seconds; see `detect`."""
         if self.config.stretches or (len(self.windows(rows)) == 1 and self.steps(rows) != rows):
             # The rows were stretched, so each stands for other frames, and sees only those.
             stride = window = ((rows - 1) * stride + window) / self.steps(rows)
-        found, classes = self.named(self.suppressed(found, seconds_a_step=stride / float(fps)), video_scores)
+        candidates, classes = self.named(self.suppress(candidates, seconds_a_step=stride / float(fps)), video_scores)
         return in_seconds(
-            found,
+            candidates,
             fps=float(fps),
             duration=float(duration),
             stride=stride,
@@ -199,13 +199,13 @@ class FeatureDetector(Detector[C]):
 
     @final
     def batch(self, videos: Sequence[npt.ArrayLike]) -> tuple[Tensor, Tensor]:
-        """Features (B, C, T) and lengths (B,) on the detector's device, from the rows (T, C) of each video."""
+        """Stack the rows (T, C) of videos into features (B, C, T) and lengths (B,) on the device."""
         if not videos:
             raise BadValue("a batch needs at least one video")
         return self._stacked([self._checked(video) for video in videos])
 
     def compiled_for(self, features: Tensor) -> tuple[Any, Tensor]:
-        """What to run instead of `forward`, and the features as it wants them; `forward` itself unless overridden."""
+        """Return the function to run instead of `forward`, and the features in its layout."""
         return self.forward, features
 
     def _stacked(self, videos: Sequence[npt.NDArray[np.float32]]) -> tuple[Tensor, Tensor]:
@@ -218,18 +218,18 @@ class FeatureDetector(Detector[C]):
         return features.to(self.device, non_blocking=True), lengths.to(self.device, non_blocking=True)
 
     def _outputs(self, videos: Sequence[npt.NDArray[np.float32]]) -> Outputs:
-        """Of videos with as many rows each, and of what fills up their batch."""
+        """Return the raw outputs of videos of equal length, in a padded batch."""
         steps, count = self.steps(len(videos[0])), len(videos[0])
-        with turn(self.device):
+        with launch_turn(self.device):
             x, lengths = self._stacked([*videos, *[np.zeros_like(videos[0])] * (self.at_once - len(videos))])
             if steps != count or self.config.stretches:
                 x = F.interpolate(x, steps, mode="linear", align_corners=self.aligned_ends)
                 lengths = torch.full_like(lengths, steps)
             run, x = self.compiled_for(x)
-            with networks(x, lengths):
-                made: Outputs = self.infer(run, x, lengths)
-        behind_networks(self.device)
-        return made
+            with network_stream(x, lengths):
+                outputs: Outputs = self.infer(run, x, lengths)
+        wait_for_networks(self.device)
+        return outputs
 
     def _checked(self, features: npt.ArrayLike) -> npt.NDArray[np.float32]:
         rows = np.asarray(features)
@@ -246,12 +246,12 @@ class FeatureDetector(Detector[C]):
         if not np.isfinite(rows).all():
             row = int(np.flatnonzero(~np.isfinite(rows).all(1))[0])
             raise DataError(f"features: row {row} of {len(rows)} holds NaN or infinity; extract the features again")
-        made = np.ascontiguousarray(rows, np.float32)
-        return made if made.flags.writeable else made.copy()  # tensors cannot be read-only
+        array = np.ascontiguousarray(rows, np.float32)
+        return array if array.flags.writeable else array.copy()  # tensors cannot be read-only
 
 
-def _filled(x: Tensor, length: int) -> Array:
-    """The rows, with zeros after them up to a length."""
-    made = np.zeros((length, *x.shape[1:]), np.bool_ if x.dtype == torch.bool else np.float32)
-    made[: len(x)] = x if x.dtype == torch.bool else x.float()
-    return made
+def _pad_rows(x: Tensor, length: int) -> Array:
+    """Pad rows with zeros up to a length."""
+    padded = np.zeros((length, *x.shape[1:]), np.bool_ if x.dtype == torch.bool else np.float32)
+    padded[: len(x)] = x if x.dtype == torch.bool else x.float()
+    return padded

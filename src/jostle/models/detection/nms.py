@@ -1,4 +1,4 @@
-"""Suppression of repeated segments on the line: Gaussian soft-NMS, hard NMS and segment voting, compiled, no build.
+"""Non-maximum suppression of segments: Gaussian soft-NMS, hard NMS and segment voting, compiled by Numba.
 
 Soft-NMS is due to Bodla et al. (2017); the settings are those of ActionFormer and its descendants. A score only ever
 falls, so an old score bounds the new one from above: candidates of all classes wait in one heap under their old scores,
@@ -35,7 +35,7 @@ def soft_nms(
     max_segments: int,
     multiclass: bool = True,
 ) -> Detections:
-    r"""Segments, scores and labels that survive Gaussian soft-NMS, by falling score.
+    r"""Apply Gaussian soft-NMS; return segments, scores and labels by falling score.
 
     The best remaining candidate is kept, and every other one it competes with loses score,
 
@@ -74,7 +74,7 @@ def soft_nms_until_one(
     min_score: float,
     max_segments: int,
 ) -> Detections:
-    """Soft-NMS within each class as AFSD's program has it: it stops when one candidate is left, which is lost.
+    """Apply soft-NMS within each class as AFSD's program: it stops at the last candidate, which is lost.
 
     A candidate that is alone in its class is never found, therefore. `soft_nms` is the right one.
 
@@ -115,7 +115,7 @@ def hard_nms(
     min_score: float = 0.0,
     multiclass: bool = True,
 ) -> Detections:
-    """Segments, scores and labels no two of which overlap by an IoU of `threshold` or more, by falling score.
+    """Apply hard NMS at an IoU of `threshold`; return segments, scores and labels by falling score.
 
     Args:
         threshold: least IoU at which the weaker of two candidates goes.
@@ -126,7 +126,7 @@ def hard_nms(
     array([0.9, 0.3], dtype=float32)
     """
     segments, scores, labels, _, _ = columns(segments, scores, labels)
-    rows = kept_apart(
+    rows = hard_nms_rows(
         segments,
         scores,
         labels,
@@ -138,7 +138,7 @@ def hard_nms(
     return segments[rows], scores[rows], labels[rows]
 
 
-def kept_apart(
+def hard_nms_rows(
     segments: npt.ArrayLike,
     scores: npt.ArrayLike,
     labels: npt.ArrayLike,
@@ -148,7 +148,7 @@ def kept_apart(
     min_score: float = 0.0,
     multiclass: bool = True,
 ) -> Labels:
-    """Which rows `hard_nms` leaves, by falling score."""
+    """Return the rows that `hard_nms` keeps, by falling score."""
     segments, scores, labels, start, end = columns(segments, scores, labels)
     groups = labels if multiclass else np.zeros_like(labels)
     falling = np.argsort(-scores, kind="stable")
@@ -167,7 +167,7 @@ def vote(
     threshold: float,
     weight: Literal["score*iou", "score"],
 ) -> Reals:
-    """(m, 2) each kept segment replaced by the weighted mean of the candidates that agree with it.
+    """Return (m, 2) each kept segment replaced by the weighted mean of the candidates that agree with it.
 
     Args:
         kept: (m, 2) survivors of suppression.
@@ -201,7 +201,7 @@ def vote(
 def columns(
     segments: npt.ArrayLike, scores: npt.ArrayLike, labels: npt.ArrayLike
 ) -> tuple[Reals, Reals, Labels, Reals, Reals]:
-    """The arguments in the types the kernels are compiled for, checked, with starts and ends apart."""
+    """Check the arguments and convert them to the types of the kernels, with starts and ends apart."""
     pairs = np.asarray(segments, np.float32).reshape(-1, 2)
     values = np.ascontiguousarray(scores, np.float32)
     classes = np.ascontiguousarray(labels, np.int64)
@@ -344,7 +344,7 @@ def _elect(kept: Any, start: Any, end: Any, score: Any, threshold: Any, by_iou: 
 def weighted_nms(
     segments: npt.ArrayLike, scores: npt.ArrayLike, labels: npt.ArrayLike, *, threshold: float
 ) -> Detections:
-    r"""Segments, scores and labels of the groups, by falling score.
+    r"""Merge overlapping segments of a class; return segments, scores and labels by falling score.
 
     The best candidate left and all others of its class whose IoU with it is `threshold` or more become one segment,
 
@@ -372,7 +372,7 @@ def weighted_nms(
 
 @kernel
 def _weighted(start: Any, end: Any, score: Any, label: Any, order: Any, threshold: Any) -> tuple[Any, Any, Any]:
-    """Start, end and best row of each group; `order` has classes together, each by falling score."""
+    """Return start, end and best row of each group; `order` groups classes, each by falling score."""
     n = len(order)
     gone = np.zeros(n, np.bool_)
     left, right, best = np.empty(n, np.float64), np.empty(n, np.float64), np.empty(n, np.int64)
@@ -414,16 +414,16 @@ def overlap_nms(
     overlaps: Sequence[tuple[float, float]],
     *,
     threshold: float,
-    released_faults: bool = False,
+    reproduce_bugs: bool = False,
 ) -> npt.NDArray[np.int64]:
-    """Which rows stay: of those that reach into an overlap, the ones that hard NMS within a class leaves; all others.
+    """Return the rows that remain after hard NMS among the segments that reach into an overlap.
 
     Those of one overlap come after those of the one before it, each by falling score, and the others last.
 
     Args:
         overlaps: (start, end) of each stretch that two clips see, in time.
         threshold: least IoU at which the weaker of two candidates goes.
-        released_faults: let what reaches into two overlaps stay twice, if it stays in both, as E2E-TAD's program does.
+        reproduce_bugs: let what reaches into two overlaps stay twice, if it stays in both, as E2E-TAD's program does.
 
     >>> found = [[0, 4], [1, 4], [6, 7], [6, 7]], [0.8, 0.9, 0.7, 0.6], [0, 0, 0, 0]
     >>> overlap_nms(*found, [(3, 5)], threshold=0.4).tolist()
@@ -435,11 +435,11 @@ def overlap_nms(
     for begin, stop in overlaps:
         (row,) = ((start < stop) & (end > begin)).nonzero()
         if len(row):
-            left = kept_apart(segments[row], scores[row], labels[row], threshold=threshold, max_segments=len(row))
+            left = hard_nms_rows(segments[row], scores[row], labels[row], threshold=threshold, max_segments=len(row))
             kept.append(row[left])
             free[row] = False
     rows = np.concatenate([*kept, free.nonzero()[0]]).astype(np.int64)
-    if released_faults:
+    if reproduce_bugs:
         return rows
     _, first = np.unique(rows, return_index=True)
     return rows[np.sort(first)]

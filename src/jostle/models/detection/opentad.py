@@ -1,4 +1,4 @@
-"""Weights saved by OpenTAD: its names for the same tensors."""
+"""Weights saved by OpenTAD, renamed to the originals' parameter names."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def is_opentad(weights: Mapping[str, Tensor]) -> bool:
 
 
 def opentad_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The same weights under the originals' names and in their shapes: norms over channels are (1, C, 1) there.
+    """Rename OpenTAD's weights, and reshape channel norms to (1, C, 1), as in the originals.
 
     >>> import torch
     >>> {k: tuple(v.shape) for k, v in opentad_names({"projection.embed.0.norm.bias": torch.zeros(4)}).items()}
     {'backbone.embd_norm.0.bias': (1, 4, 1)}
     """
-    made = {}
+    tensors = {}
     for name, tensor in weights.items():
         for pattern, ours in _RENAMED:
             renamed, hits = re.subn(pattern, ours, name)
@@ -47,5 +47,5 @@ def opentad_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
                 break
         if tensor.ndim == 1 and _CHANNEL_NORM.search(name):
             tensor = tensor.view(1, -1, 1)
-        made[name] = tensor
-    return made
+        tensors[name] = tensor
+    return tensors

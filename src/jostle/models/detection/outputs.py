@@ -1,4 +1,4 @@
-"""What a network says before anything is decided, and the two things that are made of it: losses and candidates."""
+"""Raw outputs of detectors, their losses and their candidates."""
 
 from __future__ import annotations
 

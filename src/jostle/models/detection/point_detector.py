@@ -1,4 +1,4 @@
-"""Detectors that answer at the points of a pyramid: ActionFormer, TriDet, TemporalMaxer.
+"""Base of detectors with points on a pyramid: ActionFormer, TriDet, TemporalMaxer.
 
 Their author writes `forward` and `padded`, and where they differ `assign`, `loss` and `offsets_at`.
 """
@@ -25,7 +25,7 @@ MOMENTUM = 0.9  # of the running number of positives
 
 
 class PointDetector(FeatureDetector[C]):
-    """A detector whose every point says which class goes on, and how far away it begins and ends."""
+    """Base of detectors that predict classes and boundary distances at every point."""
 
     known_from_opentad: ClassVar[bool] = True
     loss_normalizer: Tensor
@@ -37,15 +37,15 @@ class PointDetector(FeatureDetector[C]):
         self._fast: Callable[..., Outputs] | None = None
 
     def padded(self, length: int) -> int:
-        """Steps to which the original pads a sequence of `length` steps."""
+        """Return the length that the original pads `length` steps to."""
         raise NotImplementedError
 
     def assign(self, outputs: Outputs, actions: Actions, *, radius: float | None) -> Targets:
-        """What the points should say; `radius` is in strides around an action's centre, None for all of it."""
+        """Return the targets of the points; `radius` in strides around centres, None for whole actions."""
         return assign(outputs.points, actions, outputs.mask, classes=self.config.classes, radius=radius)
 
     def loss(self, outputs: Outputs, actions: Actions) -> Losses:
-        """Focal loss of the classes and distance-IoU loss of the ends, over the running number of positives.
+        """Compute focal and distance-IoU losses, over the running number of positives.
 
         In training mode the number moves on by this batch, before it is used.
         """
@@ -58,37 +58,37 @@ class PointDetector(FeatureDetector[C]):
         return self.losses(each.sum() / normaliser, regression, targets)
 
     def decode(self, outputs: Outputs) -> list[Candidates]:
-        """Candidates of each video, before suppression."""
+        """Decode the candidates of each video, before suppression."""
         return find_candidates(outputs, self.config, self.offsets_at)
 
     def normaliser(self, positives: Tensor) -> Tensor:
-        """The running number of positives with this batch in it."""
-        seen = self.counted(positives).clamp(min=1).to(self.loss_normalizer)
-        moved = MOMENTUM * self.loss_normalizer + (1 - MOMENTUM) * seen
+        """Return the running number of positives with this batch in it."""
+        count = self.counted(positives).clamp(min=1).to(self.loss_normalizer)
+        moved = MOMENTUM * self.loss_normalizer + (1 - MOMENTUM) * count
         if self.training:
             self.loss_normalizer.copy_(moved.detach())
         return moved
 
     def smoothed(self, classes: Tensor) -> Tensor:
-        """Class targets with a share of them spread over all classes."""
+        """Apply label smoothing to class targets."""
         share = self.config.label_smoothing
         return classes * (1 - share) + share / (classes.shape[-1] + 1)
 
     def losses(self, classification: Tensor, regression: Tensor, targets: Targets) -> Losses:
-        """The parts and their weighted sum."""
+        """Return the parts and their weighted sum."""
         total = classification + self.config.loss_weight * regression
         return Losses(total, classification, regression, targets.positive.sum())
 
-    def suppressed(self, found: Candidates, *, seconds_a_step: float) -> Candidates:
-        """What soft-NMS leaves, and voting where classes are not told apart."""
-        return suppress(found, self.config)
+    def suppress(self, candidates: Candidates, *, seconds_a_step: float) -> Candidates:
+        """Apply soft-NMS, and voting for class-agnostic suppression."""
+        return suppress(candidates, self.config)
 
     def compiled_for(self, features: Tensor) -> tuple[Any, Tensor]:
-        """The compiled network where settings ask for it and a GPU is there, and features of one of a few lengths."""
+        """Return the compiled network if settings and GPU allow it, with features padded to a few lengths."""
         if not (self.config.compiled and features.is_cuda):
             return self.forward, features
         # A few lengths instead of any, so that few graphs are compiled. Never beyond the padding: it has a say.
         length = features.shape[-1]
-        wanted = min(-(-length // BUCKET) * BUCKET, self.padded(length))
+        padded_length = min(-(-length // BUCKET) * BUCKET, self.padded(length))
         self._fast = self._fast or torch.compile(self.forward, dynamic=False)
-        return self._fast, F.pad(features, (0, wanted - length))
+        return self._fast, F.pad(features, (0, padded_length - length))

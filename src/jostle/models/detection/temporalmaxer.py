@@ -1,4 +1,4 @@
-"""TemporalMaxer: a pyramid of nothing but max-pooling.
+"""TemporalMaxer: a feature pyramid of max-pooling only.
 
 Tang, Kim, Sohn: "TemporalMaxer: Maximize Temporal Context with only Max Pooling for Temporal Action Localization",
 2023. Weights under the names of github.com/TuanTNG/TemporalMaxer load as they are.
@@ -28,7 +28,7 @@ GROUPS = 4  # of the group norm in the neck
 
 @dataclass(frozen=True, kw_only=True)
 class TemporalMaxerConfig(PointConfig):
-    """Settings of TemporalMaxer.
+    """Settings of the TemporalMaxer detector.
 
     Attributes:
         neck: `group` normalises four groups of channels over the whole padded video, without parameters (THUMOS14);
@@ -66,7 +66,7 @@ class MaxPyramid(Embedding):
 
 
 class TemporalMaxer(PointDetector[TemporalMaxerConfig]):
-    """The detector. Its group norms run over the padding too; what they would find there is known beforehand."""
+    """TemporalMaxer; its group norms include the padding, whose values are known in advance."""
 
     def __init__(self, config: TemporalMaxerConfig) -> None:
         super().__init__(config)
@@ -82,7 +82,7 @@ class TemporalMaxer(PointDetector[TemporalMaxerConfig]):
         self.reg_head = OffsetTower(config.dim, width, 2, KERNEL, levels=config.levels, eps=eps, clear=clear)
 
     def padded(self, length: int) -> int:
-        """Steps to which the original pads; OpenTAD's version does not pad at test."""
+        """Return the length that the original pads to; OpenTAD's version does not pad at test."""
         if self.config.opentad and not self.training:
             return length
         return padded_length(length, at_least=self.config.max_length, multiple=2 ** (self.config.levels - 1))
@@ -102,7 +102,7 @@ class TemporalMaxer(PointDetector[TemporalMaxerConfig]):
         )
 
     def assign(self, outputs: Outputs, actions: Actions, *, radius: float | None) -> Targets:
-        """Targets whose ends are those of the action that the network comes nearest to."""
+        """Assign targets by prediction cost: the closest of the actions around each point."""
         return assign_by_cost(
             outputs.points,
             actions,

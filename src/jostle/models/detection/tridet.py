@@ -1,4 +1,4 @@
-"""TriDet: a convolutional pyramid, and ends found as the mean of a distribution over bins.
+"""TriDet: a convolutional pyramid, with boundaries as expectations over bins.
 
 Shi, Zhong, Cao, Ma, Li, Tao: "TriDet: Temporal Action Detection with Relative Boundary Modeling", CVPR 2023. Weights
 under the names of github.com/dingfengshi/TriDet load as they are.
@@ -32,7 +32,7 @@ STEM = 2  # blocks before the first halving; their window is always 1
 
 @dataclass(frozen=True, kw_only=True)
 class TriDetConfig(PointConfig):
-    """Settings of TriDet.
+    """Settings of the TriDet detector.
 
     Attributes:
         sgp_window: width of the window branch of the halving blocks.
@@ -68,7 +68,7 @@ class TriDetConfig(PointConfig):
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """Columns that the blocks of each level look to either side."""
+        """Number of columns that the blocks of each level cover to either side."""
         return (STEM * reach_of(1, self.sgp_k),) + (reach_of(self.sgp_window, self.sgp_k),) * (self.levels - 1)
 
 
@@ -133,7 +133,7 @@ class SGPPyramid(Embedding):
 
 
 class TriDet(PointDetector[TriDetConfig]):
-    """The detector. Its means run over the padding too; only the stretch of it that is not constant is computed."""
+    """TriDet; its means include the padding, of which only the part that is not constant is computed."""
 
     cuts_at_edges: ClassVar[bool] = True
 
@@ -154,7 +154,7 @@ class TriDet(PointDetector[TriDetConfig]):
         )
 
     def padded(self, length: int) -> int:
-        """Steps to which the original pads."""
+        """Return the length that the original pads to."""
         multiple = 2 ** (self.config.levels - 1) * self.config.sgp_window
         return padded_length(length, at_least=self.config.max_length, multiple=multiple)
 
@@ -180,12 +180,12 @@ class TriDet(PointDetector[TriDetConfig]):
         )
 
     def _spaced(self, x: Tensor, row: Row) -> Tensor:
-        """(B, K, S) the levels of a row apart, with zeros as far as a point may look past either end."""
+        """Return (B, K, S) the levels of a row apart, with zeros as far as a point may look past either end."""
         pieces = [x[..., a : a + width] for a, width in zip(row.starts, row.widths, strict=True)]
         return torch.cat([F.pad(piece, (self.config.bins, self.config.bins)) for piece in pieces], -1)
 
     def _places(self, sizes: list[int], row: Row, device: torch.device) -> Tensor:
-        """(N,) where in the spaced row the column `bins` before each point is."""
+        """Return (N,) where in the spaced row the column `bins` before each point is."""
         places, start = [], 0
         for size, width in zip(sizes, row.widths, strict=True):
             places.append(torch.arange(start, start + size, device=device))
@@ -193,7 +193,7 @@ class TriDet(PointDetector[TriDetConfig]):
         return torch.cat(places)
 
     def offsets_at(self, outputs: Outputs, video: Tensor, point: Tensor, label: Tensor) -> Tensor:
-        """(n, 2) mean distances over the bins: boundary logits of the columns around, plus the point's own bins."""
+        """Return (n, 2) expected distances over bins: boundary logits around, plus the point's own bins."""
         assert isinstance(outputs, TridentOutputs)
         bins = self.config.bins
         steps = torch.arange(bins + 1, device=video.device)
@@ -206,13 +206,13 @@ class TriDet(PointDetector[TriDetConfig]):
         return torch.stack([left @ (bins - distance), right @ distance], -1)
 
     def every_offset(self, outputs: Outputs) -> Tensor:
-        """(B, N, K, 2) the distances of every class."""
+        """Return (B, N, K, 2) the distances of every class."""
         shape = outputs.logits.shape
         triples = torch.ones(shape, dtype=torch.bool, device=outputs.logits.device).nonzero(as_tuple=True)
         return self.offsets_at(outputs, *triples).view(*shape, 2)
 
     def loss(self, outputs: Outputs, actions: Actions) -> Losses:
-        """As in the base, but every (positive, class) pair is regressed, and its focal loss weighs IoU^power.
+        """Compute the base losses with every (positive, class) pair regressed, focal loss weighted by IoU^power.
 
         The gradient of the weight is kept, as in the original. An IoU of 0 gives the weight 0 without a gradient, where
         the original has an infinite one.
@@ -221,11 +221,11 @@ class TriDet(PointDetector[TriDetConfig]):
         normaliser = self.normaliser(targets.positive.sum())
         each = focal(outputs.logits.float(), self.smoothed(targets.classes)) * outputs.mask[..., None]
         video, point, label = ((targets.classes > 0) & targets.positive[..., None]).nonzero(as_tuple=True)
-        found, wanted = self.offsets_at(outputs, video, point, label), targets.offsets[video, point]
-        overlap = iou(found, wanted)
+        offsets, target = self.offsets_at(outputs, video, point, label), targets.offsets[video, point]
+        overlap = iou(offsets, target)
         weight = torch.where(overlap > 0, overlap.clamp(min=1e-12) ** self.config.iou_power, 0.0)
         classification = each.sum() + (each[video, point, label] * (weight - 1)).sum()
-        regression = distance_iou(found, wanted).sum()
+        regression = distance_iou(offsets, target).sum()
         return self.losses(classification / normaliser, regression / normaliser, targets)
 
 

@@ -1,4 +1,4 @@
-"""VSGN: a pyramid whose steps are joined as a graph, over short videos beside their own stretched copies.
+"""VSGN: a graph pyramid over short videos stitched with their stretched copies.
 
 Zhao, Thabet, Ghanem: "Video Self-Stitching Graph Network for Temporal Action Localization", ICCV 2021. Weights under
 the names of github.com/coolbay/VSGN load as they are.
@@ -16,9 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from jostle.errors import BadValue
-from jostle.models.detection.blocks.anchors import GROUPS, AnchorHead, anchor_points, decoded, make_anchors
+from jostle.models.detection.blocks.anchors import GROUPS, AnchorHead, anchor_points, decode_boxes, make_anchors
 from jostle.models.detection.blocks.assignment import Actions, Targets, match
-from jostle.models.detection.blocks.boundaries import Curve, EndShift, curve_targets, heights
+from jostle.models.detection.blocks.boundaries import BoundaryCurve, EndShift, curve_targets, heights
 from jostle.models.detection.blocks.graph import GraphBlock, Stitching
 from jostle.models.detection.blocks.losses import focal, generalised_iou, mean_of_both
 from jostle.models.detection.config import DetectorConfig
@@ -35,7 +35,7 @@ class VsgnConfig(DetectorConfig):
     """Settings of VSGN; the defaults are those published for THUMOS14.
 
     Attributes:
-        graph: join steps that are alike. Without, as the released program has it unless told, a level is a convolution.
+        graph: join similar steps. Without, as in the released program by default, a level is a convolution.
         neighbours: steps that each is joined to.
         stitch: put short videos beside their stretched copies.
         gap: empty steps between a video and its copy.
@@ -48,7 +48,7 @@ class VsgnConfig(DetectorConfig):
         end_epsilon: added within the logarithms of the curves of starts and ends.
         window_threshold: IoU above which the weaker of two boxes of a class goes, within each window; None keeps both.
         max_duration: seconds from which on a segment is dropped; None for any.
-        released_faults: repeat what the released program does wrong: boxes that overlap nothing learn from actions that
+        reproduce_bugs: repeat what the released program does wrong: boxes that overlap nothing learn from actions that
             no box overlaps; boxes beside the video take places among the segments, though nothing is left of them, and
             so do those that are too long; the last candidate of a video is lost.
     """
@@ -72,7 +72,7 @@ class VsgnConfig(DetectorConfig):
     end_epsilon: float = 1e-5
     window_threshold: float | None = 0.4
     max_duration: float | None = 50.0
-    released_faults: bool = False
+    reproduce_bugs: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,12 +97,12 @@ class VsgnConfig(DetectorConfig):
 
     @property
     def agnostic(self) -> bool:
-        """Whether there is one class, whose probability is a sigmoid's; otherwise there is a background beside them."""
+        """Whether there is a single class with a sigmoid; otherwise there is a background class."""
         return self.classes == 1
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Places of each level, the finest first."""
+        """Number of positions of each level, the finest first."""
         return tuple(self.max_length // FINEST >> level for level in range(self.levels))
 
 
@@ -128,7 +128,7 @@ def _conv(inputs: int, dim: int, *, stride: int = 1) -> nn.Sequential:
 
 
 class GraphPyramid(nn.Module):
-    """Down by graph blocks, and up again with what was seen on the way down."""
+    """U-shaped pyramid of graph blocks with skip connections."""
 
     def __init__(self, config: VsgnConfig) -> None:
         super().__init__()
@@ -145,22 +145,22 @@ class GraphPyramid(nn.Module):
         self.levels2 = nn.ModuleList(_conv(dim, dim) for _ in range(levels - 1))
 
     def forward(self, x: Tensor, stitching: Stitching) -> list[Tensor]:
-        """The levels (B, D, T / 4), (B, D, T / 8), ..."""
+        """Return the levels (B, D, T / 4), (B, D, T / 8), ..."""
         x = self.conv0(x)  # (B, D, T / 2)
         encoded = []
         for block in self.levels_enc:
             x = block(x, stitching) if isinstance(block, GraphBlock) else block(x)
             encoded.append(x)
         x = self.levels1[0](encoded.pop())
-        made = [x]
+        levels = [x]
         for up, side, join in zip(self.levels_dec, self.levels2, list(self.levels1)[1:], strict=True):
             x = join(side(encoded.pop()) + up(x))
-            made.append(x)
-        return made[::-1]
+            levels.append(x)
+        return levels[::-1]
 
 
 class VSGN(FeatureDetector[VsgnConfig]):
-    """The detector. It looks at windows of one length, which is filled with zeros or with a stretched copy."""
+    """VSGN detector, for windows of a fixed length, padded with zeros or a stretched copy."""
 
     row_centre: ClassVar[float] = 0.5
     aligned_ends: ClassVar[bool] = True
@@ -173,14 +173,14 @@ class VSGN(FeatureDetector[VsgnConfig]):
         self.xGPN = GraphPyramid(config)
         self.head_dec = AnchorHead(dim, len(config.anchors), 1 if config.agnostic else config.classes + 1)
         self.bd_adjust = EndShift(dim)
-        self.head_actionness = Curve(dim)
-        self.head_startness = Curve(dim)
-        self.head_endness = Curve(dim)
+        self.head_actionness = BoundaryCurve(dim)
+        self.head_startness = BoundaryCurve(dim)
+        self.head_endness = BoundaryCurve(dim)
         self.register_buffer("anchors", make_anchors(config.sizes, config.anchors, FINEST), persistent=False)
 
     @classmethod
     def own_names(cls, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """As THUMOS14's files have them; those for ActivityNet say `bd_refine`, and hold a head that nothing uses."""
+        """Rename tensors as in THUMOS14's files; ActivityNet's use `bd_refine` and include an unused head."""
         return {
             name.replace("bd_refine.", "bd_adjust.", 1): tensor
             for name, tensor in weights.items()
@@ -188,14 +188,14 @@ class VSGN(FeatureDetector[VsgnConfig]):
         }
 
     def windows(self, rows: int) -> list[tuple[int, int]]:
-        """Stretches of `max_length` rows from every quarter of it on; those at the end of the video are shorter."""
+        """Return windows of `max_length` rows at every quarter of it; the last ones are shorter."""
         length = self.config.max_length
         if self.config.long_videos == "shrink":
             return [(0, rows)]
         return [(first, min(length, rows - first)) for first in range(0, rows, length // 4)]
 
     def steps(self, rows: int) -> int:
-        """At most `max_length`."""
+        """Return the number of steps of a window, at most `max_length`."""
         return min(rows, self.config.max_length)
 
     def forward(self, features: Tensor, lengths: Tensor) -> VsgnOutputs:
@@ -205,7 +205,7 @@ class VSGN(FeatureDetector[VsgnConfig]):
         stitching = Stitching.of(lengths, config.max_length, config.gap, on=config.stitch)
         pyramid = self.xGPN(stitching.fill(features), stitching)
         logits, codes = self.head_dec(pyramid)
-        boxes, finest = decoded(codes, self.anchors), pyramid[0]
+        boxes, finest = decode_boxes(codes, self.anchors), pyramid[0]
         curves = (self.head_actionness, self.head_startness, self.head_endness)
         points = anchor_points(config.sizes, config.anchors, FINEST, features.device)
         centre, stride = points.position, points.stride
@@ -221,38 +221,38 @@ class VSGN(FeatureDetector[VsgnConfig]):
             stitching=stitching,
         )
 
-    def placed(self, outputs: Outputs, actions: Actions) -> Actions:
-        """The actions in the window, where row g reaches from g to g + 1, and those of the copies; in whole steps."""
+    def place_actions(self, outputs: Outputs, actions: Actions) -> Actions:
+        """Return actions in the window (row g covers g to g + 1) and those of copies, in whole steps."""
         assert isinstance(outputs, VsgnOutputs)
         return outputs.stitching.place(replace(actions, segments=actions.segments + self.row_centre))
 
     def assign(self, outputs: Outputs, actions: Actions, *, radius: float | None) -> Targets:
-        """What the anchors should say; each answers for the placed action that it overlaps most."""
+        """Return the targets of anchors: each takes the placed action that it overlaps most."""
         positive, action = match(
             self.anchors.expand(len(outputs.mask), -1, -1),
             actions,
             threshold=self.config.match_threshold,
-            released_faults=self.config.released_faults,
+            reproduce_bugs=self.config.reproduce_bugs,
         )
-        wanted = _chosen(actions.segments, action)
+        target = _chosen(actions.segments, action)
         centre, stride = outputs.points.position, outputs.points.stride
-        offsets = torch.stack([(centre - wanted[..., 0]) / stride, (wanted[..., 1] - centre) / stride], -1)
+        offsets = torch.stack([(centre - target[..., 0]) / stride, (target[..., 1] - centre) / stride], -1)
         labels = F.one_hot(actions.labels.gather(1, action), self.config.classes).to(offsets.dtype)
         return Targets(labels * positive[..., None], offsets, positive, action)
 
     def loss(self, outputs: Outputs, actions: Actions) -> Losses:
-        """Classes of the boxes, ends of the anchors' boxes, ends that were moved, and the three curves."""
+        """Compute the losses of classes, anchor boxes, refined boundaries and the three curves."""
         assert isinstance(outputs, VsgnOutputs)
         config = self.config
-        actions = self.placed(outputs, actions)
+        actions = self.place_actions(outputs, actions)
         targets = self.assign(outputs, actions, radius=None)
         classification = self._classification(outputs, actions)
         regression = self._ends(outputs.boxes, targets.positive, targets.action, actions)
         moved, action = self._matched(outputs, actions, config.adjust_threshold)
         adjustment = self._ends(outputs.adjusted, moved, action, actions)
-        wanted = curve_targets(actions, config.max_length)
+        target_curves = curve_targets(actions, config.max_length)
         curves = {
-            name: self._curve(outputs.curves[:, i], wanted[:, i] > 0.5, config.end_epsilon if i else 1e-5)
+            name: self._curve(outputs.curves[:, i], target_curves[:, i] > 0.5, config.end_epsilon if i else 1e-5)
             for i, name in enumerate(("action", "start", "end"))
         }
         total = classification + regression + adjustment
@@ -260,10 +260,10 @@ class VSGN(FeatureDetector[VsgnConfig]):
         return Losses(total, classification, regression, targets.positive.sum(), {"adjustment": adjustment, **curves})
 
     def _matched(self, outputs: VsgnOutputs, actions: Actions, threshold: float) -> tuple[Tensor, Tensor]:
-        return match(outputs.boxes, actions, threshold=threshold, released_faults=self.config.released_faults)
+        return match(outputs.boxes, actions, threshold=threshold, reproduce_bugs=self.config.reproduce_bugs)
 
     def _classification(self, outputs: VsgnOutputs, actions: Actions) -> Tensor:
-        """Of boxes as they are, not of their anchors: cross-entropy, or focal loss where there is one class."""
+        """Compute the class loss of boxes (not anchors): cross-entropy, or focal loss for one class."""
         positive, action = self._matched(outputs, actions, self.config.match_threshold)
         count = self.counted(positive.sum())
         if self.config.agnostic:
@@ -278,9 +278,9 @@ class VSGN(FeatureDetector[VsgnConfig]):
         each = generalised_iou(boxes, _chosen(actions.segments, action))
         return torch.where(positive, each, 0.0).sum() / self.counted(positive.sum()).clamp(min=1)
 
-    def _curve(self, found: Tensor, wanted: Tensor, epsilon: float) -> Tensor:
-        each = -torch.where(wanted, found + epsilon, 1 - found + epsilon).log()
-        yes, no = mean_of_both(each, wanted, (self.counted(wanted.sum()), self.counted((~wanted).sum())))
+    def _curve(self, curve: Tensor, target: Tensor, epsilon: float) -> Tensor:
+        each = -torch.where(target, curve + epsilon, 1 - curve + epsilon).log()
+        yes, no = mean_of_both(each, target, (self.counted(target.sum()), self.counted((~target).sum())))
         return (yes + no) / 2
 
     def decode(self, outputs: Outputs) -> list[Candidates]:
@@ -291,35 +291,35 @@ class VSGN(FeatureDetector[VsgnConfig]):
         heard = heights(outputs.curves[:, 1], inside[..., 0]) * heights(outputs.curves[:, 2], inside[..., 1])
         likely = outputs.logits.sigmoid() if config.agnostic else outputs.logits.softmax(-1)[..., 1:]
         boxes = outputs.stitching.back(inside)
-        if not config.released_faults:  # of what lies beside the video nothing is left, and it can match nothing
+        if not config.reproduce_bugs:  # of what lies beside the video nothing is left, and it can match nothing
             likely = likely * (boxes[..., 1:] > boxes[..., :1])
-        made = []
+        decoded = []
         for i in range(len(boxes)):
             box, label = (likely[i] > config.min_probability).nonzero(as_tuple=True)
             score = likely[i, box, label] * heard[i, box]
-            found = (boxes[i, box].cpu().numpy(), score.cpu().numpy(), label.cpu().numpy())
+            row = (boxes[i, box].cpu().numpy(), score.cpu().numpy(), label.cpu().numpy())
             if config.window_threshold is not None and len(box):
-                found = hard_nms(*found, threshold=config.window_threshold, max_segments=len(box))
-            made.append(Candidates(*found))
-        return made
+                row = hard_nms(*row, threshold=config.window_threshold, max_segments=len(box))
+            decoded.append(Candidates(*row))
+        return decoded
 
-    def suppressed(self, found: Candidates, *, seconds_a_step: float) -> Candidates:
-        """What soft-NMS leaves of the candidates of all classes together."""
+    def suppress(self, candidates: Candidates, *, seconds_a_step: float) -> Candidates:
+        """Apply soft-NMS to the candidates of all classes together."""
         config, most = self.config, self.config.max_segments
-        scores = found.scores
+        scores = candidates.scores
         if config.max_duration is not None:
-            seconds = (found.segments[:, 1] - found.segments[:, 0]) * seconds_a_step
+            seconds = (candidates.segments[:, 1] - candidates.segments[:, 0]) * seconds_a_step
             scores = np.where(seconds < config.max_duration, scores, np.float32(0))
-        kept = np.flatnonzero(scores > 0)
-        if config.released_faults:
-            kept, most = np.arange(len(scores)), min(most, len(scores) - 1)
-        if not len(kept) or not most:
-            return Candidates(found.segments[:0], found.scores[:0], found.labels[:0])
+        positive = np.flatnonzero(scores > 0)
+        if config.reproduce_bugs:
+            positive, most = np.arange(len(scores)), min(most, len(scores) - 1)
+        if not len(positive) or not most:
+            return Candidates(candidates.segments[:0], candidates.scores[:0], candidates.labels[:0])
         return Candidates(
             *soft_nms(
-                found.segments[kept],
-                scores[kept],
-                found.labels[kept],
+                candidates.segments[positive],
+                scores[positive],
+                candidates.labels[positive],
                 sigma=config.sigma,
                 min_score=config.min_score,
                 max_segments=most,
@@ -329,7 +329,7 @@ class VSGN(FeatureDetector[VsgnConfig]):
 
 
 def _chosen(segments: Tensor, action: Tensor) -> Tensor:
-    """(B, N, 2) the segments (B, M, 2) of the actions (B, N)."""
+    """Return (B, N, 2) the segments (B, M, 2) of the actions (B, N)."""
     return segments.gather(1, action[..., None].expand(-1, -1, 2))
 
 

@@ -12,14 +12,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from jostle.core.cuda import in_batches, networks, on_device, on_its_way, one_ahead, turn
+from jostle.core.cuda import iter_batches, launch_turn, network_stream, prefetch_one, to_device, to_host_async
 from jostle.core.registry import Registry
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.extractors.flow import Flow, flow_between
 from jostle.models.input_spec import Frames, InputSpec
-from jostle.models.precision import inferring
-from jostle.models.recognition.recogniser import changed, fill
-from jostle.models.weights.shipped.sources import offer, place_of
+from jostle.models.precision import inference_mode
+from jostle.models.recognition.recogniser import changed, load_weights
+from jostle.models.weights.shipped.sources import fetch_hint, source_of
 
 # Work goes through a network in batches of one size, filled up where it is less: libraries choose their kernels by the
 # shape, and only equal kernels give equal bits for a frame whatever stands beside it.
@@ -32,43 +32,43 @@ Sees = Literal["frames", "flow", "both"]
 
 
 class WindowNetwork(Protocol):
-    """A network that sees a window whole."""
+    """Protocol of networks that process a whole window."""
 
     def features(self, clips: Tensor) -> Tensor:
-        """(B, C) from prepared crops (B, ...), their axes as the `InputSpec` says."""
+        """Return (B, C) from prepared crops (B, ...), their axes as the `InputSpec` says."""
 
 
 class FlowNetwork(Protocol):
-    """A network that sees how pictures move, by itself or beside the pictures."""
+    """Protocol of networks that process optical flow, with or without frames."""
 
     def features(self, *clips: Tensor) -> Tensor:
-        """(B, C) from prepared crops: of frames, where it sees them, and of flow (B, 2, T, H, W)."""
+        """Return (B, C) from prepared crops: of frames, where it sees them, and of flow (B, 2, T, H, W)."""
 
 
 class FrameNetwork(Protocol):
-    """A network in two parts: one sees each frame by itself, the other joins what was seen in a window."""
+    """Protocol of two-part networks: one part per frame, one that joins the frames of a window."""
 
     def see(self, frames: Tensor) -> Tensor:
-        """(N, D) from (N, 3, H, W)."""
+        """Return (N, D) from (N, 3, H, W)."""
 
-    def join(self, seen: Tensor) -> Tensor:
-        """(B, C) from (B, T, D)."""
+    def join(self, encodings: Tensor) -> Tensor:
+        """Return (B, C) from (B, T, D)."""
 
 
 @dataclass(frozen=True)
 class ExtractorKind:
-    """An entry of the shelf: how to build the network, what it wants to see, and where its weights come from.
+    """Registry entry of an extractor: builder, input spec and source of its weights.
 
     Attributes:
-        dim: length of a feature.
-        frame_dim: length of what is seen of one frame; None for networks that see a window whole.
-        least_frames: shortest clip the network can take.
-        source: where the public weights are, in words that end an error message.
-        most_frames: longest clip it can take; None for any.
-        picks: which frames of a clip the network is shown; None for all.
-        translate: gives public weights the names that they have in the network; None where those are the same.
-        sees: the frames of a window, the optical flow between them, or both.
-        streams: of a network in several parts, the name of the public file of each, by what precedes its tensors.
+        dim: length of a feature vector.
+        frame_dim: length of a frame encoding; None for networks that process whole windows.
+        least_frames: shortest clip that the network accepts.
+        source: source of the public weights, as the end of an error message.
+        most_frames: longest clip that it accepts; None for any.
+        picks: frames of a clip that the network uses; None for all.
+        translate: renames public weights to the names of the network; None where they are the same.
+        sees: input of the network: frames, optical flow, or both.
+        streams: for a network in several parts, the public file of each, by the prefix of its tensors.
     """
 
     name: str
@@ -90,13 +90,15 @@ class ExtractorKind:
         self.check_length(self.spec.frames)
 
     def check_length(self, frames: int) -> None:
-        """Refuse a clip of a length that the network cannot take."""
+        """Raise if the network cannot process clips of this length."""
         if frames < self.least_frames or (self.most_frames is not None and frames > self.most_frames):
-            raise BadValue(f"{self.name}: a clip must have {self.lengths}, not {frames}; {self.spec.frames} are usual")
+            raise BadValue(
+                f"{self.name}: a clip must have {self.lengths}, not {frames}; {self.spec.frames} is the default"
+            )
 
     @property
     def lengths(self) -> str:
-        """The lengths of clips that it takes, in words."""
+        """Supported clip lengths, as text."""
         least, most = self.least_frames, self.most_frames
         if most is None:
             return f"at least {least} frames"
@@ -119,9 +121,9 @@ def extractor(
     sees: Sees = "frames",
     streams: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[[], nn.Module]], Callable[[], nn.Module]]:
-    """Put a function that builds a network on the shelf of extractors; see `ExtractorKind`."""
+    """Register a function that builds the network of an extractor; see `ExtractorKind`."""
 
-    def put(build: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
+    def register(build: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
         kind = ExtractorKind(
             name,
             build,
@@ -138,14 +140,14 @@ def extractor(
         extractors.add(name, kind)
         return build
 
-    return put
+    return register
 
 
 class Extractor:
     """A network in evaluation mode that turns clips into features.
 
     Attributes:
-        kind: its entry on the shelf.
+        kind: its registry entry.
         network: the network itself.
     """
 
@@ -155,35 +157,35 @@ class Extractor:
 
     @property
     def spec(self) -> InputSpec:
-        """What it wants to see."""
+        """Input spec of the network."""
         return self.kind.spec
 
     @property
     def dim(self) -> int:
-        """Length of a feature."""
+        """Length of a feature vector."""
         return self.kind.dim
 
     @property
     def frame_dim(self) -> int | None:
-        """Length of what is seen of one frame; None for a network that sees a window whole."""
+        """Length of a frame encoding; None for a network that processes whole windows."""
         return self.kind.frame_dim
 
     @property
     def sees_flow(self) -> bool:
-        """Whether it sees how pictures move."""
+        """Whether the network processes optical flow."""
         return self.kind.sees != "frames"
 
     def flow(self, first: Frames, second: Frames) -> Flow:
-        """(N, H', W', 2) uint8: optical flow from each of the first frames (N, H, W, 3) to the second, resized."""
+        """Return (N, H', W', 2) uint8 optical flow from first to second frames (N, H, W, 3), resized."""
         return flow_for(self.spec, first, second, threads=torch.get_num_threads())
 
     @property
     def flow_maker(self) -> Callable[[Frames, Frames], Flow]:
-        """The same for one thread of any process: flow is made where frames are, not where the network is."""
+        """Picklable single-threaded flow function, for processes that hold the frames."""
         return partial(flow_for, self.spec)
 
     def __call__(self, clip_frames: Frames, flow: Flow | None = None) -> Features:
-        """(B, C) float32 from (B, T, H, W, 3) uint8; a feature is the mean over the crops.
+        """Return (B, C) float32 from (B, T, H, W, 3) uint8; a feature is the mean over the crops.
 
         Args:
             flow: (B, T, H', W', 2) from each frame to the one after it, for a network that sees it. Without it, it is
@@ -202,15 +204,15 @@ class Extractor:
         features = np.empty((len(clips), self.dim), np.float32)
 
         def begun(clip: Frames) -> Callable[[], Tensor]:
-            with turn(self.device):
-                crops = self.spec.prepare(on_device(np.ascontiguousarray(clip), self.device))
-                with networks(crops):
-                    return on_its_way(network.features(crops).mean(0).float())
+            with launch_turn(self.device):
+                crops = self.spec.prepare(to_device(np.ascontiguousarray(clip), self.device))
+                with network_stream(crops):
+                    return to_host_async(network.features(crops).mean(0).float())
 
         # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
         every = map(begun, clips if self.kind.picks is None else clips[:, self.kind.picks])
-        with inferring():
-            for i, finish in enumerate(one_ahead(every)):
+        with inference_mode():
+            for i, finish in enumerate(prefetch_one(every)):
                 features[i] = finish().numpy()
         return features
 
@@ -219,47 +221,47 @@ class Extractor:
         features = np.empty((len(clips), self.dim), np.float32)
 
         def begun(clip: Frames, moved: Flow) -> Callable[[], Tensor]:
-            with turn(self.device):
-                crops = [self.spec.prepare_flow(on_device(moved, self.device))]
+            with launch_turn(self.device):
+                crops = [self.spec.prepare_flow(to_device(moved, self.device))]
                 if self.kind.sees == "both":
-                    crops.insert(0, self.spec.prepare(on_device(clip, self.device)))
-                with networks(*crops):
-                    return on_its_way(network.features(*crops).mean(0).float())
+                    crops.insert(0, self.spec.prepare(to_device(clip, self.device)))
+                with network_stream(*crops):
+                    return to_host_async(network.features(*crops).mean(0).float())
 
-        with inferring():
-            for i, finish in enumerate(one_ahead(map(begun, clips, flow))):
+        with inference_mode():
+            for i, finish in enumerate(prefetch_one(map(begun, clips, flow))):
                 features[i] = finish().numpy()
         return features
 
     def _own_flow(self, clips: Frames) -> Flow:
-        made = [self.flow(clip[:-1], clip[1:]) for clip in clips]
-        return np.stack([np.concatenate([flow, flow[-1:]]) for flow in made])
+        flows = [self.flow(clip[:-1], clip[1:]) for clip in clips]
+        return np.stack([np.concatenate([flow, flow[-1:]]) for flow in flows])
 
     @property
     def at_once(self) -> tuple[int, int]:
-        """Frames and windows that go through the network together."""
+        """Numbers of frames and of windows in a batch."""
         kind = "cuda" if self.device.type == "cuda" else "cpu"
         return FRAMES_AT_ONCE[kind], WINDOWS_AT_ONCE[kind]
 
     def see(self, frames: Frames) -> Features:
-        """(N, frame_dim) float32 from (N, H, W, 3) uint8: each frame by itself, the same bits in any company."""
+        """Return (N, frame_dim) float32 from (N, H, W, 3) uint8: each frame by itself, the same bits in any company."""
         return self.see_together([frames])[0]
 
     def see_together(self, parts: Sequence[Frames | Tensor]) -> list[Features]:
-        """What is seen of the frames of each part, as if each were alone; they share batches. Some may be there."""
+        """Encode the frames of each part as if alone, in shared batches; parts may be on the device."""
         network = cast(FrameNetwork, self._in_two_parts())
         every, size = [part if isinstance(part, Tensor) else np.asarray(part) for part in parts], self.at_once[0]
         return self._in_batches(every, size, self.frame_dim or 0, self.spec.prepare_frames, network.see)
 
-    def join(self, seen: Features) -> Features:
-        """(B, C) float32 from (B, T, frame_dim): each window by itself, the same bits in any company."""
-        return self.join_together([seen])[0]
+    def join(self, encodings: Features) -> Features:
+        """Return (B, C) float32 from (B, T, frame_dim): each window by itself, the same bits in any company."""
+        return self.join_together([encodings])[0]
 
     def join_together(self, parts: Sequence[Features]) -> list[Features]:
-        """The features of the windows of each part, as if each were alone; they share batches."""
+        """Return the features of the windows of each part, as if each were alone; they share batches."""
         network = cast(FrameNetwork, self._in_two_parts())
         every = [np.asarray(part, np.float32) for part in parts]
-        return self._in_batches(every, self.at_once[1], self.dim, lambda seen: seen, network.join)
+        return self._in_batches(every, self.at_once[1], self.dim, lambda encodings: encodings, network.join)
 
     def _in_batches(
         self,
@@ -271,22 +273,22 @@ class Extractor:
     ) -> list[Features]:
         def begun(pieces: Sequence[npt.NDArray[Any] | Tensor]) -> Callable[[], Tensor]:
             here = sum(map(len, pieces))
-            with turn(self.device):
-                batch = [piece if isinstance(piece, Tensor) else on_device(piece, self.device) for piece in pieces]
+            with launch_turn(self.device):
+                batch = [piece if isinstance(piece, Tensor) else to_device(piece, self.device) for piece in pieces]
                 if here < size:
                     batch.append(batch[0].new_zeros(size - here, *batch[0].shape[1:]))
                 ready = prepare(torch.cat(batch) if len(batch) > 1 else batch[0])
-                with networks(ready):
-                    return on_its_way(compute(ready)[:here].float())
+                with network_stream(ready):
+                    return to_host_async(compute(ready)[:here].float())
 
         ends = np.cumsum([len(part) for part in parts])
-        made, first = np.empty((int(ends[-1]), dim), np.float32), 0
-        with inferring():
-            for finish in one_ahead(map(begun, in_batches(parts, size))):
+        outputs, first = np.empty((int(ends[-1]), dim), np.float32), 0
+        with inference_mode():
+            for finish in prefetch_one(map(begun, iter_batches(parts, size))):
                 rows = finish()
-                made[first : first + len(rows)] = rows
+                outputs[first : first + len(rows)] = rows
                 first += len(rows)
-        return np.split(made, ends[:-1])
+        return np.split(outputs, ends[:-1])
 
     def _in_two_parts(self) -> nn.Module:
         if self.frame_dim is None:
@@ -295,19 +297,19 @@ class Extractor:
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """Device that holds the network."""
         return next(self.network.parameters()).device
 
 
 def flow_for(spec: InputSpec, first: Frames, second: Frames, *, threads: int = 1) -> Flow:
-    """Optical flow between frames as a spec has them resized."""
+    """Compute optical flow between frames, resized as the spec says."""
     return flow_between(first, second, spec.resized_to(*first.shape[1:3]), threads=threads)
 
 
 def load_extractor(
     name: str, *, weights: Tensors | Literal["random"] | None = None, device: str = "cpu", **changes: Any
 ) -> Extractor:
-    """An extractor by name, with the weights given.
+    """Load an extractor by name, with the given weights.
 
     Args:
         weights: tensors by name; `random` for weights that mean nothing but are the same every time, for tests.
@@ -321,10 +323,10 @@ def load_extractor(
     if changes:
         kind = replace(kind, spec=changed(name, kind.spec, changes))
     if weights is None:
-        more = offer(place_of("extractors", name))
+        more = fetch_hint(source_of("extractors", name))
         raise BadValue(f"{name}: features of an untrained network mean nothing; give its weights: {kind.source}{more}")
     if not isinstance(weights, str):
-        return Extractor(kind, filled(kind, weights).to(device))
+        return Extractor(kind, build_with_weights(kind, weights).to(device))
     if weights != "random":
         raise BadValue(f"{name}: weights are tensors by name or 'random', not {weights!r}; read the file first")
     with torch.random.fork_rng(devices=[]):
@@ -333,13 +335,13 @@ def load_extractor(
     return Extractor(kind, network.to(device))
 
 
-def filled(kind: ExtractorKind, weights: Tensors) -> nn.Module:
-    """The network with these weights in place: they are neither copied nor drawn at random before."""
+def build_with_weights(kind: ExtractorKind, weights: Tensors) -> nn.Module:
+    """Build the network with these weights, without copying them or initialising others."""
     with torch.device("meta"):
         network = kind.build()
     try:
-        given = weights if kind.translate is None else kind.translate(weights, network)
+        tensors = weights if kind.translate is None else kind.translate(weights, network)
     except RuntimeError as error:
         raise CheckpointError(f"{kind.name}: the weights belong to another network: {error}", fault="F54") from None
-    fill(kind.name, network, given, assign=True)
+    load_weights(kind.name, network, tensors, assign=True)
     return network.float()

@@ -1,4 +1,4 @@
-"""The compiled part of optical flow: one level of TV-L1, and pictures at another size.
+"""Optical flow: TV-L1 compiled by Numba, and resizing of pictures.
 
 Every number is a float32 and written as one, so that nothing is widened on the way. Plus, times, divided by and the
 square root are rounded in one way everywhere, and no sum depends on how a processor groups it. Quotients are written
@@ -15,7 +15,7 @@ import torch
 
 from jostle.core.kernels import kernel
 from jostle.models.input_spec import Frames
-from jostle.models.preprocessing.resize import pillow_resized
+from jostle.models.preprocessing.resize import pillow_resize
 
 Plane = npt.NDArray[np.float32]
 
@@ -45,7 +45,7 @@ def _between(plane: Plane, y: np.float32, x: np.float32) -> np.float32:
 
 @kernel
 def at_size(plane: Plane, made: Plane) -> None:
-    """`made` becomes the plane at its own size."""
+    """Resize `plane` to the size of `made`, in place."""
     tall = np.divide(np.float32(plane.shape[0]), np.float32(made.shape[0]))
     wide = np.divide(np.float32(plane.shape[1]), np.float32(made.shape[1]))
     for i in range(made.shape[0]):
@@ -57,7 +57,7 @@ def at_size(plane: Plane, made: Plane) -> None:
 
 @kernel
 def slopes(plane: Plane, down: Plane, across: Plane) -> None:
-    """Half the difference of the neighbours on both sides; at the edge the pixel is its own neighbour."""
+    """Compute central differences; a pixel at the edge is its own neighbour."""
     height, width = plane.shape
     for y in range(height):
         above, below = max(y - 1, 0), min(y + 1, height - 1)
@@ -151,7 +151,7 @@ _GREY = np.array([4899, 9617, 1868])  # of red, green and blue, in parts of 2 **
 
 
 def flow_between(first: Frames, second: Frames, size: tuple[int, int] | None = None, *, threads: int = 1) -> Flow:
-    """(N, H, W, 2) uint8 from two stacks (N, H, W, 3) uint8: across and down, -20 pixels at 0 and +20 at 255.
+    """Return (N, H, W, 2) uint8 from two stacks (N, H, W, 3) uint8: across and down, -20 pixels at 0 and +20 at 255.
 
     Args:
         size: (height, width) that frames are brought to first; None for their own.
@@ -171,16 +171,16 @@ def flow_between(first: Frames, second: Frames, size: tuple[int, int] | None = N
 
 
 def grey(frames: Frames, size: tuple[int, int] | None = None) -> npt.NDArray[np.uint8]:
-    """(N, H, W) uint8: brightness in whole numbers, at another size where one is given."""
+    """Return (N, H, W) uint8: brightness in whole numbers, at another size where one is given."""
     summed = (np.asarray(frames, np.int32) * _GREY.astype(np.int32)).sum(-1, dtype=np.int32) + (1 << 13)
     made = np.asarray(summed >> 14, np.uint8)
     if size is None or made.shape[1:] == size:
         return made
-    return np.asarray(pillow_resized(torch.from_numpy(made), size, "bilinear").contiguous().numpy())
+    return np.asarray(pillow_resize(torch.from_numpy(made), size, "bilinear").contiguous().numpy())
 
 
 def tv_l1(first: npt.NDArray[np.uint8], second: npt.NDArray[np.uint8]) -> Plane:
-    """(2, H, W) float32, in pixels: across and down, from one picture (H, W) uint8 to the next."""
+    """Return (2, H, W) float32, in pixels: across and down, from one picture (H, W) uint8 to the next."""
     pictures = [(first.astype(np.float32), second.astype(np.float32))]
     for level in range(1, LEVELS):
         shape = tuple(round(side * SHRINK**level) for side in first.shape)
@@ -214,7 +214,7 @@ def _refined(first: Plane, second: Plane, flow: Plane) -> Plane:
 
 
 def _enlarged(flow: Plane, shape: tuple[int, ...]) -> Plane:
-    """A flow at the size of the next level, its pixels counted as they are there."""
+    """Return a flow at the size of the next level, its pixels counted as they are there."""
     if flow.shape[1:] == shape:
         return flow
     made = np.empty((2, *shape), np.float32)

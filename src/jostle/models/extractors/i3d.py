@@ -15,14 +15,21 @@ from torch.nn import functional as F
 
 from jostle.models.extractors.extractor import extractor
 from jostle.models.input_spec import InputSpec
-from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
+from jostle.models.recognition.recogniser import (
+    Changes,
+    Recogniser,
+    Weights,
+    changed,
+    recogniser,
+    with_weights,
+)
 
 Triple = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
 class I3dConfig:
-    """Settings of the network.
+    """Settings of an Inception I3D network.
 
     Attributes:
         classes: of the classifier; 400 in Kinetics, 0 for none.
@@ -35,7 +42,7 @@ class I3dConfig:
     width: float = 1.0
 
     def narrowed(self, channels: int) -> int:
-        """As many of the published channels as `width` leaves, at least one."""
+        """Return the published number of channels scaled by `width`, at least one."""
         return max(1, round(channels * self.width))
 
 
@@ -61,7 +68,7 @@ MIXED: dict[str, tuple[int, int, int, int, int, int]] = {
 
 
 def same_padding(size: torch.Size, kernel: Triple, stride: Triple) -> list[int]:
-    """Zeros before and after each axis, last axis first, so that T, H, W become T/s, H/s, W/s, rounded up.
+    """Return zeros before and after each axis, last axis first, so that sizes become ceil(size / stride).
 
     An odd total puts the extra zero behind, as TensorFlow does; with a stride that differs from padding by k // 2.
 
@@ -76,12 +83,12 @@ def same_padding(size: torch.Size, kernel: Triple, stride: Triple) -> list[int]:
 
 
 def padded(x: Tensor, kernel: Triple, stride: Triple) -> Tensor:
-    """(B, C, T, H, W) with the zeros around it; no copy where there are none to add."""
+    """Return (B, C, T, H, W) with the zeros around it; no copy where there are none to add."""
     padding = same_padding(x.shape[2:], kernel, stride)
     return F.pad(x, padding) if any(padding) else x
 
 
-class Unit(nn.Module):
+class I3DUnit(nn.Module):
     """Convolution, batch norm, ReLU; or the convolution alone, with a bias."""
 
     def __init__(
@@ -97,7 +104,7 @@ class Unit(nn.Module):
         return x if self.bn is None else F.relu(self.bn(x))
 
 
-class Pool(nn.Module):
+class PaddedMaxPool(nn.Module):
     """Max-pooling; its input is never negative, so that zeros around it change nothing."""
 
     def __init__(self, kernel: Triple, stride: Triple) -> None:
@@ -108,18 +115,18 @@ class Pool(nn.Module):
         return F.max_pool3d(padded(x, self.kernel, self.stride), self.kernel, self.stride)
 
 
-class Mixed(nn.Module):
+class I3DMixed(nn.Module):
     """Inception block: four branches side by side. `b0` ... `b3b` are the names of the public weights."""
 
     def __init__(self, channels: int, out: tuple[int, int, int, int, int, int]) -> None:
         super().__init__()
-        self.b0 = Unit(channels, out[0], (1, 1, 1))
-        self.b1a = Unit(channels, out[1], (1, 1, 1))
-        self.b1b = Unit(out[1], out[2], (3, 3, 3))
-        self.b2a = Unit(channels, out[3], (1, 1, 1))
-        self.b2b = Unit(out[3], out[4], (3, 3, 3))
-        self.b3a = Pool((3, 3, 3), (1, 1, 1))
-        self.b3b = Unit(channels, out[5], (1, 1, 1))
+        self.b0 = I3DUnit(channels, out[0], (1, 1, 1))
+        self.b1a = I3DUnit(channels, out[1], (1, 1, 1))
+        self.b1b = I3DUnit(out[1], out[2], (3, 3, 3))
+        self.b2a = I3DUnit(channels, out[3], (1, 1, 1))
+        self.b2b = I3DUnit(out[3], out[4], (3, 3, 3))
+        self.b3a = PaddedMaxPool((3, 3, 3), (1, 1, 1))
+        self.b3b = I3DUnit(channels, out[5], (1, 1, 1))
         self.channels = out[0] + out[2] + out[4] + out[5]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -135,22 +142,22 @@ class InceptionI3d(nn.Module):
         narrowed = config.narrowed
         last = sum(narrowed(MIXED["Mixed_5c"][branch]) for branch in (0, 2, 4, 5))
         if config.classes:
-            self.logits = Unit(last, config.classes, (1, 1, 1), bare=True)  # first in the public key order
+            self.logits = I3DUnit(last, config.classes, (1, 1, 1), bare=True)  # first in the public key order
         first, channels = narrowed(64), narrowed(192)
         stages: list[tuple[str, nn.Module]] = [
-            ("Conv3d_1a_7x7", Unit(config.channels, first, (7, 7, 7), (2, 2, 2))),  # (B, 64, T/2, H/2, W/2)
-            ("MaxPool3d_2a_3x3", Pool((1, 3, 3), (1, 2, 2))),
-            ("Conv3d_2b_1x1", Unit(first, first, (1, 1, 1))),
-            ("Conv3d_2c_3x3", Unit(first, channels, (3, 3, 3))),
-            ("MaxPool3d_3a_3x3", Pool((1, 3, 3), (1, 2, 2))),  # (B, 192, T/2, H/8, W/8)
+            ("Conv3d_1a_7x7", I3DUnit(config.channels, first, (7, 7, 7), (2, 2, 2))),  # (B, 64, T/2, H/2, W/2)
+            ("MaxPool3d_2a_3x3", PaddedMaxPool((1, 3, 3), (1, 2, 2))),
+            ("Conv3d_2b_1x1", I3DUnit(first, first, (1, 1, 1))),
+            ("Conv3d_2c_3x3", I3DUnit(first, channels, (3, 3, 3))),
+            ("MaxPool3d_3a_3x3", PaddedMaxPool((1, 3, 3), (1, 2, 2))),  # (B, 192, T/2, H/8, W/8)
         ]
         for name, out in MIXED.items():
             if name == "Mixed_4b":
-                stages.append(("MaxPool3d_4a_3x3", Pool((3, 3, 3), (2, 2, 2))))  # (B, 480, T/4, H/16, W/16)
+                stages.append(("MaxPool3d_4a_3x3", PaddedMaxPool((3, 3, 3), (2, 2, 2))))  # (B, 480, T/4, H/16, W/16)
             if name == "Mixed_5b":
-                stages.append(("MaxPool3d_5a_2x2", Pool((2, 2, 2), (2, 2, 2))))  # (B, 832, T/8, H/32, W/32)
+                stages.append(("MaxPool3d_5a_2x2", PaddedMaxPool((2, 2, 2), (2, 2, 2))))  # (B, 832, T/8, H/32, W/32)
             one, two, three, four, five, six = map(narrowed, out)
-            block = Mixed(channels, (one, two, three, four, five, six))
+            block = I3DMixed(channels, (one, two, three, four, five, six))
             stages.append((name, block))
             channels = block.channels
         for name, stage in stages:
@@ -158,22 +165,22 @@ class InceptionI3d(nn.Module):
         self.stages = tuple(name for name, _ in stages)
 
     def forward(self, clips: Tensor) -> I3dOutputs:
-        """Raw outputs for (B, channels, T, H, W) in [-1, 1]; H and W at least 193, T at least 9."""
+        """Return the raw outputs for (B, channels, T, H, W) in [-1, 1]; H and W at least 193, T at least 9."""
         (x,) = self.stages_of(clips, self.stages[-1])
         x = F.avg_pool3d(x, (2, 7, 7), stride=1)  # (B, 1024, T', 1, 1)
         return I3dOutputs(x.flatten(2), self.logits(x).flatten(2))
 
     def stages_of(self, clips: Tensor, *names: str) -> list[Tensor]:
-        """What the named stages give for (B, channels, T, H, W), in the order of the stages."""
-        x, found = clips, []
+        """Return the outputs of the named stages for (B, channels, T, H, W), in the order of the stages."""
+        x, outputs = clips, []
         for name in self.stages:
             x = self.get_submodule(name)(x)
             if name in names:
-                found.append(x)
-        return found
+                outputs.append(x)
+        return outputs
 
     def features(self, clips: Tensor) -> Tensor:
-        """(B, 1024) features, the mean over time of the average pool."""
+        """Return (B, 1024) features, the mean over time of the average pool."""
         return self.forward(clips).features.mean(2)
 
 
@@ -206,7 +213,7 @@ _BOTH_SOURCE = f"a folder with {RGB} and {FLOW} of https://github.com/piergiaj/p
 
 
 class TwoStreamI3d(nn.Module):
-    """Two networks side by side: one sees the frames, the other how they move."""
+    """Two networks, one for frames and one for optical flow."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,7 +221,7 @@ class TwoStreamI3d(nn.Module):
         self.flow = InceptionI3d(I3dConfig(channels=2))
 
     def features(self, clips: Tensor, flow: Tensor) -> Tensor:
-        """(B, 2048) features: first those of the frames, then those of the flow."""
+        """Return (B, 2048) features: first those of the frames, then those of the flow."""
         return torch.cat([self.rgb.features(clips), self.flow.features(flow)], dim=1)
 
 
@@ -254,10 +261,10 @@ CLIP = InputSpec(frames=64, stride=64, resize=256, size=224, mean=(0.5, 0.5, 0.5
 
 
 class I3dScores(InceptionI3d):
-    """The network as a recogniser: the mean of its logits over time."""
+    """I3D as a recogniser: the mean of its logits over time."""
 
     def forward(self, clips: Tensor) -> Tensor:  # type: ignore[override]
-        """(B, classes) logits of (B, 3, T, H, W) in [-1, 1]."""
+        """Return (B, classes) logits of (B, 3, T, H, W) in [-1, 1]."""
         return super().forward(clips).logits.mean(2)
 
 

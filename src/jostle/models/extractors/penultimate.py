@@ -1,4 +1,4 @@
-"""Any recogniser as an extractor: its features are what the last layer makes scores of."""
+"""Recognisers as extractors: features are the input of the last layer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jostle.models.recognition.recogniser import Recogniser
 
 
 def as_extractor(recogniser: Recogniser) -> Extractor:
-    """The recogniser's network and eyes; a window is as many frames as a clip spans, and of it the same are seen.
+    """Return an extractor with the recogniser's network and input spec; a window spans one clip.
 
     Raises:
         BadValue: if it is no module, or does not say which layer is the last.
@@ -41,7 +41,7 @@ def as_extractor(recogniser: Recogniser) -> Extractor:
 
 
 class Penultimate(nn.Module):
-    """A network whose features are the input of one of its layers.
+    """Network whose features are the input of one of its layers.
 
     Args:
         network: what gives scores.
@@ -67,15 +67,15 @@ class Penultimate(nn.Module):
         self._seen: Tensor | None = None
         layer.register_forward_pre_hook(self._look)
 
-    def _look(self, layer: nn.Module, given: tuple[Any, ...]) -> None:
-        self._seen = given[0]
+    def _look(self, layer: nn.Module, inputs: tuple[Any, ...]) -> None:
+        self._seen = inputs[0]
 
     def features(self, clips: Tensor) -> Tensor:
-        """(B, dim) of prepared clips; the mean over all places where a convolution makes scores at each of them."""
+        """Return (B, dim) features of prepared clips, averaged over positions for convolutional layers."""
         self._seen = None
         self.network(clips)
-        seen, self._seen = self._seen, None
-        if seen is None or len(seen) != len(clips) or seen.ndim < 2 or seen.shape[1] != self.dim:
-            found = "nothing" if seen is None else f"{tuple(seen.shape)}"
-            raise BadValue(f"{self.name}: {self.head} was given {found}, not ({len(clips)}, {self.dim}) features")
-        return seen.flatten(2).mean(2) if seen.ndim > 2 else seen
+        features, self._seen = self._seen, None
+        if features is None or len(features) != len(clips) or features.ndim < 2 or features.shape[1] != self.dim:
+            description = "nothing" if features is None else f"{tuple(features.shape)}"
+            raise BadValue(f"{self.name}: {self.head} was given {description}, not ({len(clips)}, {self.dim}) features")
+        return features.flatten(2).mean(2) if features.ndim > 2 else features

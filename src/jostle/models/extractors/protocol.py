@@ -1,4 +1,4 @@
-"""What the engine asks of an extractor; those of `jostle.models` have it, and so may anybody's."""
+"""Protocols of feature extractors; those of `jostle.models` implement them, and users' may."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from jostle.core.types.clip import Frames
 Features = npt.NDArray[np.float32]
 
 
-class Wanted(Protocol):
-    """What an extractor wants to see."""
+class ClipWindow(Protocol):
+    """Protocol of an extractor's window settings."""
 
     @property
     def frames(self) -> int:
-        """Frames of a window."""
+        """Number of frames in a window."""
 
     @property
     def stride(self) -> int:
-        """Frames from one window to the next."""
+        """Number of frames from one window to the next."""
 
     @property
     def fps(self) -> float | None:
-        """Rate that videos are brought to first; None for their own."""
+        """Frame rate that videos are resampled to first; None for their own."""
 
 
 class FlowExtractor(Protocol):
-    """Windows of frames and of the optical flow between them in, one feature each out.
+    """Protocol of extractors from windows of frames and optical flow to features.
 
     It has what a `FeatureExtractor` has, and says so with `sees_flow`, which others need not have.
     """
@@ -37,14 +37,14 @@ class FlowExtractor(Protocol):
     sees_flow: bool
 
     def flow(self, first: Frames, second: Frames) -> npt.NDArray[np.uint8]:
-        """(N, H', W', 2) from two stacks (N, H, W, 3) uint8, each pair by itself."""
+        """Return (N, H', W', 2) from two stacks (N, H, W, 3) uint8, each pair by itself."""
 
     def __call__(self, clip_frames: Frames, flow: npt.NDArray[np.uint8]) -> Features:
-        """(B, dim) from (B, T, H, W, 3) uint8 and (B, T, H', W', 2) uint8."""
+        """Return (B, dim) from (B, T, H, W, 3) uint8 and (B, T, H', W', 2) uint8."""
 
 
 class FeatureExtractor(Protocol):
-    """Windows of frames in, one feature each out.
+    """Protocol of extractors from windows of frames to features.
 
     Where `frame_dim` is a number the network is in two parts: `see` takes each frame by itself, and `join` makes the
     feature of a window of what was seen. Both give the same bits for an item whatever stands beside it, which is what
@@ -52,21 +52,21 @@ class FeatureExtractor(Protocol):
     """
 
     @property
-    def spec(self) -> Wanted: ...
+    def spec(self) -> ClipWindow: ...
 
     @property
     def dim(self) -> int:
-        """Length of a feature."""
+        """Length of a feature vector."""
 
     @property
     def frame_dim(self) -> int | None:
-        """Length of what is seen of one frame; None for a network that sees a window whole."""
+        """Length of a frame encoding; None for a network that processes whole windows."""
 
     def __call__(self, clip_frames: Frames) -> Features:
-        """(B, dim) from (B, T, H, W, 3) uint8."""
+        """Return (B, dim) from (B, T, H, W, 3) uint8."""
 
     def see(self, frames: Frames) -> Features:
-        """(N, frame_dim) from (N, H, W, 3) uint8."""
+        """Return (N, frame_dim) from (N, H, W, 3) uint8."""
 
-    def join(self, seen: Features) -> Features:
-        """(B, dim) from (B, T, frame_dim)."""
+    def join(self, encodings: Features) -> Features:
+        """Return (B, dim) from (B, T, frame_dim)."""

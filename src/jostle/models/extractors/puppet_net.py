@@ -1,7 +1,7 @@
-"""A small network for films of puppets: a stem that sees each frame once, and a head over 16 frames.
+"""PuppetNet, a small network for puppet videos: a stem per frame, and a head over 16 frames.
 
 A network that sees windows whole computes every frame four times at a stride of 4. Here a frame is computed once, and
-a frame that was struck costs one frame and the cheap heads of the windows around it.
+a corrupted frame costs one frame and the cheap heads of the windows around it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SOURCE = "made by python -m studies.puppets weights, and installed with jostle"
 STEP = 4  # frames that the head takes together first
 
 
-class Convolution(nn.Module):
+class PuppetNetConvolution(nn.Module):
     """3x3 convolution, batch norm and ReLU; `halved` takes every second pixel."""
 
     def __init__(self, channels: int, out: int, *, halved: bool = False) -> None:
@@ -41,16 +41,16 @@ class Convolution(nn.Module):
         return F.relu(F.conv2d(x, weight, bias, self.conv.stride, 1), inplace=True)
 
 
-class Residual(nn.Module):
-    """A convolution beside which its input passes by."""
+class PuppetNetResidual(nn.Module):
+    """Residual block of one convolution."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.inner = Convolution(channels, channels)
+        self.inner = PuppetNetConvolution(channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = x + self.inner(x)
-        return made
+        output: Tensor = x + self.inner(x)
+        return output
 
 
 class PuppetNet(nn.Module):
@@ -63,12 +63,12 @@ class PuppetNet(nn.Module):
     def __init__(self, classes: int = 17) -> None:
         super().__init__()
         self.trunk = nn.Sequential(
-            Convolution(3, 16, halved=True),  # (N, 16, 56, 56)
-            Convolution(16, 32, halved=True),
-            Residual(32),  # (N, 32, 28, 28)
-            Convolution(32, 64, halved=True),
-            Residual(64),  # (N, 64, 14, 14)
-            Convolution(64, 128, halved=True),  # (N, 128, 7, 7)
+            PuppetNetConvolution(3, 16, halved=True),  # (N, 16, 56, 56)
+            PuppetNetConvolution(16, 32, halved=True),
+            PuppetNetResidual(32),  # (N, 32, 28, 28)
+            PuppetNetConvolution(32, 64, halved=True),
+            PuppetNetResidual(64),  # (N, 64, 14, 14)
+            PuppetNetConvolution(64, 128, halved=True),  # (N, 128, 7, 7)
         )
         self.where = nn.Conv2d(128, 16, 1)  # pooling alone would forget where in the frame a thing is
         self.seen = nn.Linear(2 * 128 + 16 * 49, FRAME_DIM)
@@ -79,27 +79,27 @@ class PuppetNet(nn.Module):
         self.classifier = nn.Linear(DIM, classes)
 
     def see(self, frames: Tensor) -> Tensor:
-        """(N, FRAME_DIM) of frames (N, 3, 112, 112), each by itself."""
+        """Return (N, FRAME_DIM) of frames (N, 3, 112, 112), each by itself."""
         x = self.trunk(frames.contiguous(memory_format=torch.channels_last))
         pooled = torch.cat([x.mean((2, 3)), x.amax((2, 3)), self.where(x).flatten(1)], dim=1)
-        made: Tensor = self.seen(pooled)
-        return made
+        output: Tensor = self.seen(pooled)
+        return output
 
-    def join(self, seen: Tensor) -> Tensor:
-        """(B, DIM) of what was seen in windows of 16 frames (B, 16, FRAME_DIM)."""
-        x = seen.transpose(1, 2)
+    def join(self, encodings: Tensor) -> Tensor:
+        """Return (B, DIM) of what was seen in windows of 16 frames (B, 16, FRAME_DIM)."""
+        x = encodings.transpose(1, 2)
         # Neighbouring frames differ by little, and this little tells up from down: it gets a scale of its own.
         motion = F.pad(self.moving(x[..., 1:] - x[..., :-1]), (1, 0))
         x = F.relu(self.first(torch.cat([self.still(x), motion], dim=1)))  # (B, 256, 4)
         for layer in self.later:
             x = F.relu(layer(x))
-        made: Tensor = self.last(x[..., 0])
-        return made
+        output: Tensor = self.last(x[..., 0])
+        return output
 
-    def forward(self, seen: Tensor) -> Tensor:
-        """(B, classes) logits of windows."""
-        made: Tensor = self.classifier(F.relu(self.join(seen)))
-        return made
+    def forward(self, encodings: Tensor) -> Tensor:
+        """Return (B, classes) logits of windows."""
+        output: Tensor = self.classifier(F.relu(self.join(encodings)))
+        return output
 
 
 @extractor("puppet_net", spec=SPEC, dim=DIM, frame_dim=FRAME_DIM, least_frames=SPEC.frames, source=SOURCE)

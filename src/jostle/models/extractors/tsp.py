@@ -1,4 +1,4 @@
-"""R(2+1)D of 34 layers as TSP trains it: every 3D convolution is one over space and one over time.
+"""R(2+1)D of 34 layers as trained by TSP: 3D convolutions factorised over space and time.
 
 Tran et al., "A Closer Look at Spatiotemporal Convolutions for Action Recognition", CVPR 2018; Alwassel et al., "TSP:
 Temporally-Sensitive Pretraining of Video Encoders for Localization Tasks", ICCVW 2021. Names of the parameters are
@@ -37,7 +37,7 @@ SOURCE = (
 
 
 def channels_between(channels: int, out: int) -> int:
-    """Channels between the two halves of a 3x3x3 convolution, such that it has as many weights as it had whole.
+    """Return the inner channels of a factorised 3x3x3 convolution that keep its number of weights.
 
     >>> channels_between(64, 64), channels_between(64, 128), channels_between(512, 512)
     (144, 230, 1152)
@@ -49,8 +49,8 @@ def _norm(channels: int) -> nn.BatchNorm3d:
     return nn.BatchNorm3d(channels, eps=EPSILON)
 
 
-class Split(nn.Sequential):
-    """A convolution over space, norm, ReLU, and a convolution over time."""
+class FactorisedConvolution(nn.Sequential):
+    """Convolution over space, norm, ReLU, and convolution over time."""
 
     def __init__(self, channels: int, out: int, stride: int = 1) -> None:
         between = channels_between(channels, out)
@@ -62,24 +62,24 @@ class Split(nn.Sequential):
         )
 
 
-class Block(nn.Module):
-    """Two split convolutions beside which the input passes by, made to fit where the size changes."""
+class R2Plus1DBlock(nn.Module):
+    """Residual block of two factorised convolutions, with a projection where the size changes."""
 
     def __init__(self, channels: int, out: int, stride: int) -> None:
         super().__init__()
-        self.conv1 = nn.Sequential(Split(channels, out, stride), _norm(out), nn.ReLU(inplace=True))
-        self.conv2 = nn.Sequential(Split(out, out), _norm(out))
+        self.conv1 = nn.Sequential(FactorisedConvolution(channels, out, stride), _norm(out), nn.ReLU(inplace=True))
+        self.conv2 = nn.Sequential(FactorisedConvolution(out, out), _norm(out))
         fits = channels == out and stride == 1
         self.downsample = None if fits else nn.Sequential(nn.Conv3d(channels, out, 1, stride, bias=False), _norm(out))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, out, T/stride, H/stride, W/stride)."""
+        """Return a tensor of shape (B, out, T/stride, H/stride, W/stride)."""
         around = x if self.downsample is None else self.downsample(x)
         return F.relu(around + self.conv2(self.conv1(x)), inplace=True)
 
 
 class R2Plus1D34(nn.Module):
-    """The network up to its mean over time and space; the classifiers that taught it are left out."""
+    """R(2+1)D network up to its global mean, without classifiers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,25 +93,27 @@ class R2Plus1D34(nn.Module):
         )
         channels = 64
         for number, (out, blocks, stride) in enumerate(LAYERS, 1):
-            first = Block(channels, out, stride)
-            self.add_module(f"layer{number}", nn.Sequential(first, *(Block(out, out, 1) for _ in range(blocks - 1))))
+            first = R2Plus1DBlock(channels, out, stride)
+            self.add_module(
+                f"layer{number}", nn.Sequential(first, *(R2Plus1DBlock(out, out, 1) for _ in range(blocks - 1)))
+            )
             channels = out
 
     def features(self, clips: Tensor) -> Tensor:
-        """(B, 512) of (B, 3, T, H, W)."""
+        """Return (B, 512) of (B, 3, T, H, W)."""
         x: Tensor = self.stem(clips)  # (B, 64, T, H/2, W/2)
         for number in range(1, len(LAYERS) + 1):
             x = self.get_submodule(f"layer{number}")(x)
         return x.mean((2, 3, 4))  # of (B, 512, T/8, H/16, W/16)
 
 
-def translated(weights: Tensors, network: nn.Module) -> Tensors:
-    """Public weights under the names of the network; classifiers, which it does not have, are left out."""
+def rename_public_weights(weights: Tensors, network: nn.Module) -> Tensors:
+    """Rename public weights to the names of the network, and drop its classifiers."""
     inner = {name.removeprefix(BACKBONE): tensor for name, tensor in weights.items() if name.startswith(BACKBONE)}
     return {name: tensor for name, tensor in (inner or weights).items() if not name.startswith("fc")}
 
 
-@extractor("tsp", spec=SPEC, dim=DIM, source=SOURCE, translate=translated)
+@extractor("tsp", spec=SPEC, dim=DIM, source=SOURCE, translate=rename_public_weights)
 def tsp() -> R2Plus1D34:
     """As ActivityNet features are made: 15 frames a second, windows of 16 that do not overlap."""
     return R2Plus1D34()

@@ -1,7 +1,8 @@
-"""VideoMAE V2, giant: a plain vision transformer of a billion weights over cubes of the video, through transformers.
+"""VideoMAE V2, giant: a plain vision transformer with a billion weights, through transformers.
 
 Wang et al., "VideoMAE V2: Scaling Video Masked Autoencoders with Dual Masking", CVPR 2023. The network is the library's
-VideoMAE, in another size. Public weights name and arrange their tensors otherwise; `translated` says how they belong.
+VideoMAE, in another size. Public weights use other names and layouts;
+`rename_public_weights` converts them.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class VideoMaeV2Config:
 
 
 class VideoMaeV2(nn.Module):
-    """The transformer and the norm of its mean token; there is no classifier.
+    """Transformer with the norm of its mean token, without a classifier.
 
     Raises:
         MissingExtra: without transformers.
@@ -78,57 +79,57 @@ class VideoMaeV2(nn.Module):
         self.fc_norm = nn.LayerNorm(config.dim, eps=EPSILON)
 
     def features(self, clips: Tensor) -> Tensor:
-        """(B, dim) of (B, T, 3, H, W)."""
+        """Return (B, dim) of (B, T, 3, H, W)."""
         tokens = self.transformer(pixel_values=clips).last_hidden_state  # (B, T/2 * (H/14) * (W/14), dim)
-        made: Tensor = self.fc_norm(tokens.mean(1))
-        return made
+        output: Tensor = self.fc_norm(tokens.mean(1))
+        return output
 
 
-def translated(weights: Tensors, network: nn.Module) -> Tensors:
-    """Public weights under the names of the network; the classifier, which it does not have, is left out.
+def rename_public_weights(weights: Tensors, network: nn.Module) -> Tensors:
+    """Rename public weights to the names of the network, and drop its classifier.
 
     Raises:
         CheckpointError: F54 if there is a tensor that no network of this kind has.
     """
-    wanted = network.state_dict()
-    made: dict[str, Tensor] = {}
+    expected = network.state_dict()
+    renamed: dict[str, Tensor] = {}
     for full, tensor in weights.items():
         name = _bare(full)
-        found = BLOCK.fullmatch(name)
+        match = BLOCK.fullmatch(name)
         if name.startswith("head."):
             continue
         if name.startswith("fc_norm."):
-            made[name] = tensor
+            renamed[name] = tensor
         elif name.startswith("patch_embed.proj."):
-            made[f"transformer.embeddings.patch_embeddings.projection.{name.rpartition('.')[2]}"] = tensor
-        elif found is None:
+            renamed[f"transformer.embeddings.patch_embeddings.projection.{name.rpartition('.')[2]}"] = tensor
+        elif match is None:
             raise CheckpointError(
                 f"videomae_v2_g: the weights belong to another network: they have {full}; the fine-tuned ones are "
                 f"needed, {SOURCE}",
                 fault="F54",
             )
         else:
-            made |= _of_block(f"transformer.encoder.layer.{found[1]}", found[2], tensor, wanted)
-    return made
+            renamed |= _of_block(f"transformer.encoder.layer.{match[1]}", match[2], tensor, expected)
+    return renamed
 
 
 def _bare(name: str) -> str:
-    """Without what programs put in front."""
+    """Strip the prefixes that programs add."""
     while name.startswith(PREFIXES):
         name = name.partition(".")[2]
     return name
 
 
-def _of_block(layer: str, name: str, tensor: Tensor, wanted: Tensors) -> dict[str, Tensor]:
+def _of_block(layer: str, name: str, tensor: Tensor, expected: Tensors) -> dict[str, Tensor]:
     looks = f"{layer}.attention.attention"
     if name == "attn.qkv.weight":
         thirds = zip(LOOKS, tensor.tensor_split(3), strict=True)
         return {f"{looks}.{look}.weight": third for look, third in thirds}
     if name == "attn.v_bias":
-        made = {f"{looks}.value.bias": tensor}
-        if f"{looks}.key.bias" in wanted:  # some versions of the library have one, where the original has nothing
-            made[f"{looks}.key.bias"] = torch.zeros_like(tensor)
-        return made
+        renamed = {f"{looks}.value.bias": tensor}
+        if f"{looks}.key.bias" in expected:  # some versions of the library have one, where the original has nothing
+            renamed[f"{looks}.key.bias"] = torch.zeros_like(tensor)
+        return renamed
     if name == "attn.q_bias":
         return {f"{looks}.query.bias": tensor}
     part, _, which = name.rpartition(".")
@@ -136,12 +137,18 @@ def _of_block(layer: str, name: str, tensor: Tensor, wanted: Tensors) -> dict[st
 
 
 def _spec(stride: int) -> InputSpec:
-    """Frames are squeezed to a square whatever their shape, and their values stay from 0 to 1."""
+    """Return the spec: frames are resized to a square, with values from 0 to 1."""
     return InputSpec(frames=16, stride=stride, resize=(224, 224), size=224, layout="TCHW", antialias=False)
 
 
 @extractor(
-    "videomae_v2_g", spec=_spec(4), dim=1408, least_frames=16, most_frames=16, source=SOURCE, translate=translated
+    "videomae_v2_g",
+    spec=_spec(4),
+    dim=1408,
+    least_frames=16,
+    most_frames=16,
+    source=SOURCE,
+    translate=rename_public_weights,
 )
 def videomae_v2_g() -> VideoMaeV2:
     """As THUMOS14 features are made: windows of 16 frames every 4."""
@@ -149,7 +156,13 @@ def videomae_v2_g() -> VideoMaeV2:
 
 
 @extractor(
-    "videomae_v2_g_anet", spec=_spec(16), dim=1408, least_frames=16, most_frames=16, source=SOURCE, translate=translated
+    "videomae_v2_g_anet",
+    spec=_spec(16),
+    dim=1408,
+    least_frames=16,
+    most_frames=16,
+    source=SOURCE,
+    translate=rename_public_weights,
 )
 def videomae_v2_g_anet() -> VideoMaeV2:
     """The same network as ActivityNet features are made: windows that do not overlap."""

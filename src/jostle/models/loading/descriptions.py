@@ -1,4 +1,4 @@
-"""What each network of a shelf wants to see, and where its weights are, in a few words."""
+"""Short descriptions of networks: their input, and the source of their weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jostle.models.loading.names import need_torch
-from jostle.models.weights.resolve import public_place
+from jostle.models.weights.resolve import public_source
 from jostle.models.weights.shipped import TREATMENTS, shipped_names
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ DESCRIBED = ("models", "extractors", "detectors", "objectdetectors")
 
 
 @dataclass(frozen=True)
-class Described:
-    """One network.
+class ModelDescription:
+    """Description of one registered network.
 
     Attributes:
-        name: on its shelf.
+        name: name in its registry.
         sees: what it wants to see.
         weights: what to give as weights, and where they are.
     """
@@ -31,35 +31,40 @@ class Described:
     weights: str
 
 
-def described(shelf: str) -> list[Described]:
-    """Every network of a shelf: `models`, `extractors`, `detectors` or `objectdetectors`."""
-    need_torch(f"what {shelf} want to see")
-    if shelf == "detectors":
+def describe_models(registry: str) -> list[ModelDescription]:
+    """Describe every network of a registry: `models`, `extractors`, `detectors` or `objectdetectors`."""
+    need_torch(f"descriptions of {registry}")
+    if registry == "detectors":
         from jostle.models.detection.detector import detectors
 
         return [
-            Described(kind.name, _shown(kind.config()), _weights(shelf, kind.name, "a file of yours"))
+            ModelDescription(
+                kind.name, _describe_input(kind.config()), _weights(registry, kind.name, "a file of yours")
+            )
             for kind in detectors.values()
         ]
-    if shelf == "objectdetectors":
+    if registry == "objectdetectors":
         from jostle.models.objects.object_detector import object_detectors
 
         return [
-            Described(kind.name, "single frames, as they are", _weights(shelf, kind.name, kind.source))
+            ModelDescription(kind.name, "single frames, as they are", _weights(registry, kind.name, kind.source))
             for kind in object_detectors.values()
         ]
     from jostle.models.extractors.extractor import extractors
     from jostle.models.recognition.recogniser import recognisers
 
-    kinds = extractors.values() if shelf == "extractors" else recognisers.values()
-    return [Described(kind.name, clips(kind.spec), _weights(shelf, kind.name, kind.source)) for kind in kinds]
+    kinds = extractors.values() if registry == "extractors" else recognisers.values()
+    return [
+        ModelDescription(kind.name, describe_clips(kind.spec), _weights(registry, kind.name, kind.source))
+        for kind in kinds
+    ]
 
 
-def clips(spec: InputSpec | None) -> str:
-    """What an `InputSpec` asks for.
+def describe_clips(spec: InputSpec | None) -> str:
+    """Describe the clips of an `InputSpec`.
 
     >>> from jostle.models.input_spec import InputSpec
-    >>> clips(InputSpec(frames=16, stride=16, resize=(128, 171), size=112, fps=15, step=2))
+    >>> describe_clips(InputSpec(frames=16, stride=16, resize=(128, 171), size=112, fps=15, step=2))
     '16 frames, every 2nd at 15 a second, 112x112'
     """
     if spec is None:
@@ -71,8 +76,8 @@ def clips(spec: InputSpec | None) -> str:
     return f"{frames}{every}{rate}, {spec.size}x{spec.size}{ten}"
 
 
-def _shown(config: DetectorConfig) -> str:
-    """What a detector looks at: features, or frames."""
+def _describe_input(config: DetectorConfig) -> str:
+    """Describe the input of a detector: features, or frames."""
     from jostle.models.detection.frame_detector import FrameConfig
 
     many = "1 class" if config.classes == 1 else f"{config.classes} classes"
@@ -82,9 +87,9 @@ def _shown(config: DetectorConfig) -> str:
     return f"{config.max_length} frames {rate}, {config.crop}x{config.crop}; {many}"
 
 
-def _weights(shelf: str, name: str, otherwise: str) -> str:
+def _weights(registry: str, name: str, otherwise: str) -> str:
     ours = [how for how in TREATMENTS if f"{name}-{how}" in shipped_names()]
     if ours or name in shipped_names():
         return f"{' or '.join(ours)}{': ' if ours else ''}with jostle"
-    place = public_place(shelf, name)
-    return otherwise if place is None else place.said
+    place = public_source(registry, name)
+    return otherwise if place is None else place.description

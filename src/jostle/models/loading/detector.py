@@ -1,11 +1,11 @@
-"""Detectors by name, or from a module of one's own."""
+"""Loading of detectors by name, or from a user's module."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.plugins import found_at, is_place
+from jostle.core.plugins import import_object, is_import_path
 from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
 from jostle.models.loading.names import need_torch
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def load_detector(name: str, *, weights: str | Path | None = None, **config: Any) -> Detector[Any]:
-    """A detector by name, ready for inference.
+    """Load a detector by name, ready for inference.
 
     Weights that `jostle train` wrote bring their settings and class names along.
 
@@ -31,7 +31,7 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
     Raises:
         CheckpointError: if the weights do not fit; the message lists the differences.
     """
-    if is_place(name):
+    if is_import_path(name):
         own_detector: Detector[Any] = _own(name, weights, config)
         return own_detector
     need_torch("detectors")
@@ -50,19 +50,19 @@ def load_detector(name: str, *, weights: str | Path | None = None, **config: Any
 def _own(place: str, weights: str | Path | None, config: dict[str, Any]) -> Any:
     if weights is not None or config:
         raise BadValue(f"{place}: weights and settings go with the name of a detector; yours has them already")
-    found = found_at(place, "--detector")
-    if not hasattr(found, "detect"):
-        raise BadValue(f"--detector {place}: a {type(found).__name__} has no method detect(features, fps=..., ...)")
-    return found
+    model = import_object(place, "--detector")
+    if not hasattr(model, "detect"):
+        raise BadValue(f"--detector {place}: a {type(model).__name__} has no method detect(features, fps=..., ...)")
+    return model
 
 
 def looks_at_frames(detector: object) -> bool:
-    """Whether a detector looks at the frames of a video itself; others are given features."""
+    """Whether a detector processes the frames of a video itself; others take features."""
     return getattr(detector, "looks_at", "features") == "frames"
 
 
 def name_classes(detector: Detector[Any], truth: Truth) -> None:
-    """Give a detector that knows its classes by number the names they have in a truth."""
+    """Set the class names of a detector with numbered classes from the ground truth."""
     import dataclasses
 
     config = getattr(detector, "config", None)

@@ -1,4 +1,4 @@
-"""Extractors: by name, from a module of one's own, or as they are; of a recogniser, what its last layer sees."""
+"""Loading of extractors: by name, from a user's module, as objects, or from a recogniser's last layer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.core.plugins import found_at, hint, is_place
+from jostle.core.plugins import import_object, is_import_path, missing_plugins_hint
 from jostle.errors import BadValue, UnknownName
 from jostle.models.loading.names import need_torch
 from jostle.models.loading.recogniser import load_recogniser
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def load_extractor(
     name: str, *, weights: str | Path | None = None, device: str = "cpu", **changes: Any
 ) -> FeatureExtractor:
-    """A feature extractor: (B, T, H, W, 3) uint8 frames in, (B, C) float32 features out.
+    """Load a feature extractor: (B, T, H, W, 3) uint8 frames in, (B, C) float32 features out.
 
     Args:
         name: one of `jostle names extractors`; or one of `jostle names models`, whose features are what its last layer
@@ -43,102 +43,105 @@ def load_extractor(
     from jostle.models.extractors.extractor import load_extractor as load
     from jostle.models.extractors.penultimate import as_extractor
 
-    if is_place(name):
-        return AskedExtractor(name, weights).get(device, **changes)
+    if is_import_path(name):
+        return ExtractorSpec(name, weights).get(device, **changes)
     if _is_model(name):
         return as_extractor(load_recogniser(name, weights=weights, device=device, **changes))
-    found = _weights(name, weights)
-    return load(name, weights=None if found is None else _tensors(name, Path(found)), device=device, **changes)
+    path = _weights(name, weights)
+    return load(name, weights=None if path is None else _tensors(name, Path(path)), device=device, **changes)
 
 
 @dataclass(frozen=True)
-class AskedExtractor:
-    """An extractor as it was asked for; it travels to other processes, and gives the extractor there.
+class ExtractorSpec:
+    """Picklable specification of an extractor, which loads it in any process.
 
     Attributes:
-        given: a name, `package.module:attribute`, or the thing itself: an extractor, or a recogniser that names its
-            head.
-        weights: of a name.
+        extractor: a name, `package.module:attribute`, or an object: an extractor, or a recogniser that names its head.
+        weights: weights of a named extractor.
     """
 
-    given: Any
+    extractor: Any
     weights: str | Path | None = None
 
     def __post_init__(self) -> None:
         if self.weights is not None and not self._by_name:
-            raise BadValue(f"weights go with the name of an extractor, and {self.name} has its weights already")
+            raise BadValue(f"weights are for named extractors, and {self.name} has its weights already; leave them out")
 
     @property
     def name(self) -> str:
-        """What features are said to be made by."""
-        if isinstance(self.given, str):
-            return self.given
-        own = getattr(getattr(self.given, "kind", self.given), "name", "")
-        return own if isinstance(own, str) and own else type(self.given).__qualname__
+        """Name recorded as the source of features."""
+        if isinstance(self.extractor, str):
+            return self.extractor
+        own = getattr(getattr(self.extractor, "kind", self.extractor), "name", "")
+        return own if isinstance(own, str) and own else type(self.extractor).__qualname__
 
     def get(self, device: str = "cpu", **changes: Any) -> FeatureExtractor:
-        """The extractor on a device, with fields of its spec replaced."""
+        """Load the extractor on a device, with fields of its spec replaced."""
         if self._by_name:
-            return load_extractor(self.given, weights=self.weights, device=device, **changes)
+            return load_extractor(self.extractor, weights=self.weights, device=device, **changes)
         from jostle.models.extractors.extractor import Extractor
         from jostle.models.extractors.penultimate import as_extractor
         from jostle.models.recognition.recogniser import Recogniser, changed
 
-        found = found_at(self.given, "--extractor") if isinstance(self.given, str) else self.given
-        if isinstance(found, Recogniser):
-            found = as_extractor(found)
-        if isinstance(found, Extractor):
-            kind = replace(found.kind, spec=changed(self.name, found.spec, changes)) if changes else found.kind
-            return Extractor(kind, found.network.to(device))
-        lacking = [part for part in ("spec", "dim", "frame_dim") if not hasattr(found, part)]
-        if lacking or not callable(found):
+        model = import_object(self.extractor, "--extractor") if isinstance(self.extractor, str) else self.extractor
+        if isinstance(model, Recogniser):
+            model = as_extractor(model)
+        if isinstance(model, Extractor):
+            kind = replace(model.kind, spec=changed(self.name, model.spec, changes)) if changes else model.kind
+            return Extractor(kind, model.network.to(device))
+        lacking = [part for part in ("spec", "dim", "frame_dim") if not hasattr(model, part)]
+        if lacking or not callable(model):
             raise BadValue(
-                f"{self.name}: a {type(found).__name__} is no extractor: give a Recogniser with its head, one that "
+                f"{self.name}: a {type(model).__name__} is no extractor: give a Recogniser with its head, one that "
                 f"as_extractor made, or something called on clips with spec, dim and frame_dim"
             )
         if changes:
             raise BadValue(f"{self.name}: brings its own spec; change {', '.join(changes)} there")
-        made: FeatureExtractor = found
-        return made
+        extractor: FeatureExtractor = model
+        return extractor
 
     def fingerprint(self) -> str | None:
-        """Of its weights, where there are any; whoever loads them says what is wrong with them."""
+        """Return the fingerprint of the weights, or None. Damaged files fail when they are loaded."""
         from jostle.io.files.fingerprint import file_fingerprint
 
         if not self._by_name:
             from jostle.models.fingerprint import tensors_fingerprint
 
             return tensors_fingerprint(self.get())
-        if _is_model(self.given):
-            return NamedRecogniser(self.given, self.weights).identity()[0]
-        found = _weights(self.given, self.weights)
-        if found is None:
+        if _is_model(self.extractor):
+            return NamedRecogniser(self.extractor, self.weights).identity()[0]
+        path = _weights(self.extractor, self.weights)
+        if path is None:
             return None
-        parts = list(_streams(self.given, Path(found)).values())
+        parts = list(_streams(self.extractor, Path(path)).values())
         if not all(part.is_file() for part in parts):
             return None
-        made = [file_fingerprint(part) for part in parts]
-        return made[0] if len(made) == 1 else f"sha256:{hashlib.sha256(' '.join(made).encode()).hexdigest()}"
+        fingerprints = [file_fingerprint(part) for part in parts]
+        return (
+            fingerprints[0]
+            if len(fingerprints) == 1
+            else f"sha256:{hashlib.sha256(' '.join(fingerprints).encode()).hexdigest()}"
+        )
 
     @property
     def _by_name(self) -> bool:
-        return isinstance(self.given, str) and not is_place(self.given)
+        return isinstance(self.extractor, str) and not is_import_path(self.extractor)
 
 
 def _is_model(name: str) -> bool:
-    """Whether a name is that of a recogniser, and not that of an extractor."""
+    """Whether a name is that of a recogniser, and not of an extractor."""
     from jostle.models.extractors.extractor import extractors
     from jostle.models.recognition.recogniser import recognisers
 
     if "/" in name:
         return True  # of a library of recognisers, whose own names it knows
     if name not in extractors and name not in recognisers:
-        raise UnknownName("extractor", name, [*extractors, *recognisers], hint())
+        raise UnknownName("extractor", name, [*extractors, *recognisers], missing_plugins_hint())
     return name not in extractors
 
 
 def _streams(extractor: str, weights: Path) -> dict[str, Path]:
-    """The files that weights are in, by what precedes the names of their tensors."""
+    """Return the files of the weights, by the prefix of their tensors' names."""
     from jostle.models.extractors.extractor import extractors
 
     parts = extractors[extractor].streams
@@ -150,10 +153,10 @@ def _streams(extractor: str, weights: Path) -> dict[str, Path]:
 def _tensors(extractor: str, weights: Path) -> dict[str, Any]:
     from jostle.models.checkpoints import read_weights
 
-    found: dict[str, Any] = {}
+    tensors: dict[str, Any] = {}
     for prefix, path in _streams(extractor, weights).items():
-        found |= {f"{prefix}{name}": tensor for name, tensor in read_weights(path).items()}
-    return found
+        tensors |= {f"{prefix}{name}": tensor for name, tensor in read_weights(path).items()}
+    return tensors
 
 
 def _weights(extractor: str, weights: str | Path | None) -> str | Path | None:

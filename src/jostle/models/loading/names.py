@@ -1,19 +1,25 @@
-"""What has to be installed before a model can be had."""
+"""Checks of the names of models and of required packages, before anything is loaded."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
 
-from jostle.core.plugins import hint, is_place
-from jostle.core.plugins import names as foreign_names
+from jostle.core.plugins import is_import_path, missing_plugins_hint
+from jostle.core.plugins import plugin_names as foreign_names
 from jostle.errors import BadValue, CheckpointError, MissingExtra, UnknownName
-from jostle.models.weights.shipped import TREATMENTS, index_of_names, task_of_benchmark, trained_weights, usual_weights
+from jostle.models.weights.shipped import (
+    TREATMENTS,
+    default_weights,
+    index_of_names,
+    task_of_benchmark,
+    trained_weights,
+)
 from jostle.models.weights.shipped.sources import is_fetched
 
 
 def need_torch(what: str) -> None:
-    """Say what to install where networks cannot run."""
+    """Raise with installation instructions if networks cannot run."""
     if find_spec("torch") is None:
         raise MissingExtra(what, "torch")
 
@@ -25,19 +31,19 @@ KIND = {
     "models": "model",
     "objectdetectors": "object detector",
 }
-SAID = {"detectors": "detector", "models": "recogniser", "objectdetectors": "object detector"}
+TITLES = {"detectors": "detector", "models": "recogniser", "objectdetectors": "object detector"}
 FITTING = {"detection": "detectors", "objects": "objectdetectors"}  # models that are recognisers fit all other tasks
 
 
-def check_known(shelf: str, name: str) -> None:
-    """Raise unless a shelf has the name.
+def check_known(registry: str, name: str) -> None:
+    """Raise unless a registry has the name.
 
     Raises:
         UnknownName: with the names that come near.
     """
-    known = names_of(shelf)
-    if name not in known and "/" not in name:  # of a whole library, whose own names the shelf knows
-        raise UnknownName(KIND[shelf], name, known, hint())
+    known = names_of(registry)
+    if name not in known and "/" not in name:  # names with a slash belong to a registered library
+        raise UnknownName(KIND[registry], name, known, missing_plugins_hint())
 
 
 def check_extractor(name: str) -> None:
@@ -48,11 +54,11 @@ def check_extractor(name: str) -> None:
     """
     known = [*names_of("extractors"), *names_of("models")]
     if name not in known and "/" not in name:
-        raise UnknownName("extractor", name, known, hint())
+        raise UnknownName("extractor", name, known, missing_plugins_hint())
 
 
 def check_weights(model: str, weights: str | Path | None) -> None:
-    """Raise unless the weights of a name are there.
+    """Raise unless the weights of a named model exist.
 
     Raises:
         CheckpointError: if there is no such file.
@@ -61,22 +67,22 @@ def check_weights(model: str, weights: str | Path | None) -> None:
     if weights is None or str(weights) == "random" or is_fetched(weights):
         return
     if not trained_weights(model, weights).exists():
-        usual = "" if usual_weights(model) is None else f", or {' or '.join(TREATMENTS)}, which come with jostle"
-        raise CheckpointError(f"{weights}: no such file; give the path of the weights of {model}{usual}")
+        hint = "" if default_weights(model) is None else f", or {' or '.join(TREATMENTS)}, which come with jostle"
+        raise CheckpointError(f"{weights}: no such file; give the path of the weights of {model}{hint}")
 
 
-def names_of(shelf: str) -> list[str]:
-    """The names of a shelf."""
-    return [*index_of_names()[shelf], *foreign_names(shelf)]
+def names_of(registry: str) -> list[str]:
+    """Return the names in a registry."""
+    return [*index_of_names()[registry], *foreign_names(registry)]
 
 
-def shelf_of(model: str) -> str:
-    """The shelf that a model stands on, by which its weights are looked for."""
-    return next((shelf for shelf in SAID if model in names_of(shelf)), "models")
+def registry_of(model: str) -> str:
+    """Return the registry that contains a model, for the lookup of its weights."""
+    return next((registry for registry in TITLES if model in names_of(registry)), "models")
 
 
 def check_names(benchmark: str, model: object) -> None:
-    """Raise unless the names of a benchmark and a model are known and fit, as far as an index tells.
+    """Raise unless the names of a benchmark and a model are known and compatible, by the index of names.
 
     Raises:
         BadValue: if the model is one for another task.
@@ -89,16 +95,16 @@ def check_names(benchmark: str, model: object) -> None:
 
 
 def check_model(benchmark: str, task: str, model: object) -> None:
-    """Raise unless a name is one for the task of a benchmark; what is no name is looked at later.
+    """Raise unless a named model suits the task of a benchmark; other models are checked later.
 
     Raises:
         BadValue: if it is the name of a model for another task.
         UnknownName: if it is none at all.
     """
-    if not isinstance(model, str) or is_place(model):
+    if not isinstance(model, str) or is_import_path(model):
         return
     right = FITTING.get(task, "models")
-    for other in SAID:
+    for other in TITLES:
         if model not in names_of(right) and model in names_of(other):
-            raise BadValue(f"{model} is a {SAID[other]}, and {benchmark} is a benchmark of {task}")
+            raise BadValue(f"{model} is a {TITLES[other]}, and {benchmark} is a benchmark of {task}")
     check_known(right, model)

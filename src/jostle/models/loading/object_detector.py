@@ -1,4 +1,4 @@
-"""Object detectors by name."""
+"""Loading of object detectors by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def load_object_detector(name: str, *, weights: str | Path | None = None, device: str = "cpu") -> ObjectDetector:
-    """An object detector by name: (N, H, W, 3) uint8 frames in, a `Boxes` with scores for each out.
+    """Load an object detector by name: (N, H, W, 3) uint8 frames in, scored `Boxes` out.
 
     Args:
         name: one of `jostle names objectdetectors`.
@@ -31,15 +31,15 @@ def load_object_detector(name: str, *, weights: str | Path | None = None, device
     from jostle.models.checkpoints import read_weights
     from jostle.models.objects.object_detector import load_object_detector as load
 
-    found = None if weights is None else weights_path("objectdetectors", name, weights)
-    if found is None or found.is_dir():
-        return load(name, weights=None if found is None else str(found), device=device)
-    return load(name, weights=read_weights(found), device=device)
+    path = None if weights is None else weights_path("objectdetectors", name, weights)
+    if path is None or path.is_dir():
+        return load(name, weights=None if path is None else str(path), device=device)
+    return load(name, weights=read_weights(path), device=device)
 
 
 @dataclass(frozen=True)
 class NamedObjectDetector:
-    """An object detector of the shelf, with weights from a file or a folder."""
+    """Registered object detector, with weights from a file or a folder."""
 
     name: str
     weights: str | Path | None
@@ -52,5 +52,5 @@ class NamedObjectDetector:
 
         if self.weights is None:
             return None, "nothing"
-        found = weights_path("objectdetectors", self.name, self.weights)
-        return (folder_fingerprint(found), "folder") if found.is_dir() else (file_fingerprint(found), "file")
+        path = weights_path("objectdetectors", self.name, self.weights)
+        return (folder_fingerprint(path), "folder") if path.is_dir() else (file_fingerprint(path), "file")

@@ -1,4 +1,4 @@
-"""Recognisers by name."""
+"""Loading of recognisers by name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def load_recogniser(
     name: str, *, weights: str | Path | Mapping[str, Any] | None = None, device: str = "cpu", **changes: Any
 ) -> Recogniser:
-    """A recogniser by name: (B, T, H, W, 3) uint8 clips in, (B, classes) float32 scores out.
+    """Load a recogniser by name: (B, T, H, W, 3) uint8 clips in, (B, classes) float32 scores out.
 
-    Weights that `jostle train` wrote bring along what their network was shown, and its class names.
+    Weights written by `jostle train` include the input spec of their network, and its class names.
 
     Args:
         name: one of `jostle names models`.
@@ -35,22 +35,22 @@ def load_recogniser(
     """
     need_torch("recognisers")
     from jostle.models.checkpoints import read_metadata, read_note, read_weights
-    from jostle.models.recognition.recogniser import kind_of
+    from jostle.models.recognition.recogniser import find_kind
     from jostle.models.recognition.recogniser import load_recogniser as load
 
     if isinstance(weights, Mapping):
         return load(name, weights=weights, device=device, **changes)
-    found = recogniser_weights(name, weights)
-    if found is None or str(found) == "random" or found.is_dir() or found.suffix.lower() == ".onnx":
-        return load(name, weights=None if found is None else str(found), device=device, **changes)
-    own: dict[str, Any] = read_note(found, "input", {}) if read_metadata(found).get("recogniser") == name else {}
-    tensors = read_weights(found, ema=None)
-    made = load(name, weights=tensors, device=device, **(kind_of(name).fit(own) | changes))
-    if not made.classes:
-        made.classes = tuple(map(str, read_note(found, "classes", [])))
-    return made
+    path = recogniser_weights(name, weights)
+    if path is None or str(path) == "random" or path.is_dir() or path.suffix.lower() == ".onnx":
+        return load(name, weights=None if path is None else str(path), device=device, **changes)
+    own: dict[str, Any] = read_note(path, "input", {}) if read_metadata(path).get("recogniser") == name else {}
+    tensors = read_weights(path, ema=None)
+    recogniser = load(name, weights=tensors, device=device, **(find_kind(name).fit(own) | changes))
+    if not recogniser.classes:
+        recogniser.classes = tuple(map(str, read_note(path, "classes", [])))
+    return recogniser
 
 
 def recogniser_weights(name: str, weights: str | Path | None) -> Path | None:
-    """The file or folder that `weights` means for a recogniser."""
+    """Resolve `weights` to the file or folder of a recogniser."""
     return None if weights is None else weights_path("models", name, weights)

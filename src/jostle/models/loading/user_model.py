@@ -1,4 +1,4 @@
-"""Models as they are given to `run`: a name, `package.module:attribute`, or the thing itself."""
+"""Models as given to `run`: a name, `package.module:attribute`, or an object."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from jostle.core.plugins import found_at
+from jostle.core.plugins import import_object
 from jostle.errors import BadValue
 from jostle.models.loading.recogniser import load_recogniser, recogniser_weights
 
 Identity = tuple[str | None, Literal["file", "folder", "tensors", "nothing"]]
 
 
-class Model(Protocol):
-    """Where a model comes from. It travels to other processes, and gives the model there.
+class ModelSource(Protocol):
+    """Picklable source of a model, which loads it in any process.
 
     Attributes:
         name: what the model is known by.
@@ -26,15 +26,15 @@ class Model(Protocol):
     def name(self) -> str: ...
 
     def get(self) -> Any:
-        """The model."""
+        """Load and return the model."""
 
     def identity(self) -> Identity:
-        """Fingerprint of its weights, and what that is the fingerprint of."""
+        """Return the fingerprint of the weights, and what it was computed from."""
 
 
 @dataclass(frozen=True)
 class NamedRecogniser:
-    """A recogniser of the shelf, with weights from a file or a folder."""
+    """Registered recogniser, with weights from a file or a folder."""
 
     name: str
     weights: str | Path | None
@@ -46,15 +46,15 @@ class NamedRecogniser:
     def identity(self) -> Identity:
         from jostle.io.files.fingerprint import file_fingerprint
 
-        found = recogniser_weights(self.name, self.weights)
-        if found is None or str(found) == "random":
-            return (None if found is None else "random"), "nothing"
-        return (folder_fingerprint(found), "folder") if found.is_dir() else (file_fingerprint(found), "file")
+        path = recogniser_weights(self.name, self.weights)
+        if path is None or str(path) == "random":
+            return (None if path is None else "random"), "nothing"
+        return (folder_fingerprint(path), "folder") if path.is_dir() else (file_fingerprint(path), "file")
 
 
 @dataclass(frozen=True)
-class Imported:
-    """A model that some module has; it is called as it calls itself, else by its place.
+class ImportedModel:
+    """Model imported from a module, named by its own name or else by its import path.
 
     Attributes:
         weights: that `jostle train` wrote for it, to be put in.
@@ -71,10 +71,10 @@ class Imported:
     def get(self) -> Any:
         if self.weights is not None:
             return self._trained(Path(self.weights))
-        found = found_at(self.place, "--model")
-        if isinstance(found, type):
-            raise BadValue(f"--model {self.place}: is a class; name what it made, such as net = {found.__name__}()")
-        return found
+        model = import_object(self.place, "--model")
+        if isinstance(model, type):
+            raise BadValue(f"--model {self.place}: is a class; name what it made, such as net = {model.__name__}()")
+        return model
 
     def identity(self) -> Identity:
         from jostle.io.files.fingerprint import file_fingerprint
@@ -84,10 +84,10 @@ class Imported:
         return _of_tensors(self.get())
 
     def _trained(self, weights: Path) -> Any:
-        from jostle.core.config import fit_changes
+        from jostle.core.config import convert_settings
         from jostle.models.checkpoints import read_metadata, read_note, read_weights
         from jostle.models.input_spec import InputSpec
-        from jostle.models.user_network import own_recogniser
+        from jostle.models.user_network import load_user_recogniser
 
         whose = read_metadata(weights).get("recogniser")
         if whose != self.place:
@@ -96,16 +96,16 @@ class Imported:
                 "`jostle train` wrote for it, or none if it has its weights already"
             )
         classes = tuple(map(str, read_note(weights, "classes", [])))
-        changes = fit_changes(InputSpec, read_note(weights, "input", {}), where=self.place)
+        changes = convert_settings(InputSpec, read_note(weights, "input", {}), where=self.place)
         count = int(read_metadata(weights).get("outputs", len(classes)))
-        made = own_recogniser(self.place, count, changes, option="--model", weights=read_weights(weights))
-        made.classes = classes
-        return made
+        model = load_user_recogniser(self.place, count, changes, option="--model", weights=read_weights(weights))
+        model.classes = classes
+        return model
 
 
 @dataclass(frozen=True)
-class Given:
-    """A model that the caller has made."""
+class ModelObject:
+    """Model object that the caller created."""
 
     thing: Any
 
@@ -126,15 +126,15 @@ class Given:
 def _of_tensors(thing: Any) -> Identity:
     from jostle.models.fingerprint import tensors_fingerprint
 
-    found = tensors_fingerprint(thing)
-    return found, "nothing" if found is None else "tensors"
+    fingerprint = tensors_fingerprint(thing)
+    return fingerprint, "nothing" if fingerprint is None else "tensors"
 
 
 def folder_fingerprint(folder: Path) -> str:
-    """Of the files of a folder, whatever the folder is called."""
+    """Return the fingerprint of the files of a folder, independent of the folder's name."""
     from jostle.io.files.fingerprint import file_fingerprint
 
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        made.update(f"{path.relative_to(folder).as_posix()} {file_fingerprint(path)}\n".encode())
-    return f"sha256:{made.hexdigest()}"
+        digest.update(f"{path.relative_to(folder).as_posix()} {file_fingerprint(path)}\n".encode())
+    return f"sha256:{digest.hexdigest()}"

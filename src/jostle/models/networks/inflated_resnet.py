@@ -1,4 +1,4 @@
-"""ResNets of 18 and 50 layers whose convolutions see 3x3x3 places, whole (I3D) or over space and then time (S3D).
+"""ResNets of 18 and 50 layers with 3x3x3 convolutions, whole (I3D) or factorised (S3D).
 
 Carreira and Zisserman, CVPR 2017; Xie et al., "Rethinking Spatiotemporal Feature Learning", ECCV 2018; as compared by
 Chen et al., "Deep Analysis of CNN-based Spatio-temporal Representations for Action Recognition", CVPR 2021, whose
@@ -22,13 +22,13 @@ ONE: Triple = (1, 1, 1)
 
 @dataclass(frozen=True)
 class InflatedConfig:
-    """Settings of a network.
+    """Settings of an inflated ResNet.
 
     Attributes:
         layers: 18 or 50.
         split: whether a 3x3x3 convolution is one over space and one over time.
         time_stride: whether stages take every second step, as they do every second place.
-        classes: told apart.
+        classes: number of classes.
         width: channels of the stem.
     """
 
@@ -39,26 +39,26 @@ class InflatedConfig:
     width: int = 64
 
 
-class BasicBlock(nn.Module):
-    """Two looks around, beside which the input passes by."""
+class InflatedBasicBlock(nn.Module):
+    """Residual block of two 3x3x3 convolutions."""
 
     expansion = 1
 
     def __init__(self, channels: int, width: int, stride: Triple, *, split: bool) -> None:
         super().__init__()
-        add_look(self, "1", channels, width, stride, split=split)
-        add_look(self, "2", width, width, ONE, split=split)
-        self.downsample = fitted(channels, width, stride)
+        add_convolution(self, "1", channels, width, stride, split=split)
+        add_convolution(self, "2", width, width, ONE, split=split)
+        self.downsample = projection(channels, width, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, width, T/stride, H/stride, W/stride)."""
+        """Return a tensor of shape (B, width, T/stride, H/stride, W/stride)."""
         around = x if self.downsample is None else self.downsample(x)
-        x = F.relu(look(self, "1", x), inplace=True)
-        return F.relu(around + look(self, "2", x), inplace=True)
+        x = F.relu(apply_convolution(self, "1", x), inplace=True)
+        return F.relu(around + apply_convolution(self, "2", x), inplace=True)
 
 
-class Bottleneck(nn.Module):
-    """Fewer channels, a look around, and more channels again, beside which the input passes by."""
+class InflatedBottleneck(nn.Module):
+    """Residual bottleneck with a 3x3x3 convolution."""
 
     expansion = 4
 
@@ -66,20 +66,20 @@ class Bottleneck(nn.Module):
         super().__init__()
         out = self.expansion * width
         self.conv1, self.bn1 = convolution(channels, width, ONE), nn.BatchNorm3d(width)
-        add_look(self, "2", width, width, stride, split=split)
+        add_convolution(self, "2", width, width, stride, split=split)
         self.conv3, self.bn3 = convolution(width, out, ONE), nn.BatchNorm3d(out)
-        self.downsample = fitted(channels, out, stride)
+        self.downsample = projection(channels, out, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, 4 * width, T/stride, H/stride, W/stride)."""
+        """Return a tensor of shape (B, 4 * width, T/stride, H/stride, W/stride)."""
         around = x if self.downsample is None else self.downsample(x)
         x = F.relu(self.bn1(self.conv1(x)), inplace=True)
-        x = F.relu(look(self, "2", x), inplace=True)
+        x = F.relu(apply_convolution(self, "2", x), inplace=True)
         return F.relu(around + self.bn3(self.conv3(x)), inplace=True)
 
 
-def add_look(block: nn.Module, number: str, channels: int, out: int, stride: Triple, *, split: bool) -> None:
-    """Put a 3x3x3 convolution into a block, as `conv1` and `bn1`, or split, with `conv1_t` and `bn1_t` behind it."""
+def add_convolution(block: nn.Module, number: str, channels: int, out: int, stride: Triple, *, split: bool) -> None:
+    """Add a 3x3x3 convolution to a block as `conv1` and `bn1`; factorised, also `conv1_t` and `bn1_t`."""
     first = convolution(channels, out, (1, 3, 3), (1, *stride[1:])) if split else None
     block.add_module(f"conv{number}", first or convolution(channels, out, (3, 3, 3), stride))
     block.add_module(f"bn{number}", nn.BatchNorm3d(out))
@@ -88,29 +88,29 @@ def add_look(block: nn.Module, number: str, channels: int, out: int, stride: Tri
         block.add_module(f"bn{number}_t", nn.BatchNorm3d(out))
 
 
-def look(block: nn.Module, number: str, x: Tensor) -> Tensor:
-    """What `add_look` put there makes of a map, its last norm included."""
+def apply_convolution(block: nn.Module, number: str, x: Tensor) -> Tensor:
+    """Apply the convolution of `add_convolution`, including its last norm."""
     parts = dict(block.named_children())
-    made: Tensor = parts[f"bn{number}"](parts[f"conv{number}"](x))
+    output: Tensor = parts[f"bn{number}"](parts[f"conv{number}"](x))
     if f"conv{number}_t" in parts:
-        made = parts[f"bn{number}_t"](parts[f"conv{number}_t"](F.relu(made, inplace=True)))
-    return made
+        output = parts[f"bn{number}_t"](parts[f"conv{number}_t"](F.relu(output, inplace=True)))
+    return output
 
 
-def fitted(channels: int, out: int, stride: Triple) -> nn.Sequential | None:
-    """What makes an input fit that passes by a block; None where it does already."""
+def projection(channels: int, out: int, stride: Triple) -> nn.Sequential | None:
+    """Return the projection of a residual connection; None where shapes agree."""
     if channels == out and stride == ONE:
         return None
     return nn.Sequential(convolution(channels, out, ONE, stride), nn.BatchNorm3d(out))
 
 
 class InflatedResNet(nn.Module):
-    """Stem, four stages, a mean over all places and steps, and the classifier."""
+    """Stem, four stages, global mean and classifier."""
 
     def __init__(self, config: InflatedConfig = InflatedConfig()) -> None:  # noqa: B008
         super().__init__()
         self.config = config
-        block = BasicBlock if config.layers == 18 else Bottleneck
+        block = InflatedBasicBlock if config.layers == 18 else InflatedBottleneck
         self.conv1, self.bn1 = convolution(3, config.width, (3, 7, 7), (1, 2, 2)), nn.BatchNorm3d(config.width)
         self.maxpool = nn.MaxPool3d((1, 3, 3), (1, 2, 2), (0, 1, 1))
         channels = config.width
@@ -125,12 +125,12 @@ class InflatedResNet(nn.Module):
         self.fc = nn.Linear(channels, config.classes)
 
     def forward(self, clips: Tensor) -> Tensor:
-        """(B, classes) logits of (B, 3, T, H, W)."""
+        """Return (B, classes) logits of (B, 3, T, H, W)."""
         x = self.maxpool(F.relu(self.bn1(self.conv1(clips)), inplace=True))
         for number in range(1, 5):
             x = self.get_submodule(f"layer{number}")(x)
-        made: Tensor = self.fc(self.drop(x.mean((2, 3, 4))))
-        return made
+        output: Tensor = self.fc(self.drop(x.mean((2, 3, 4))))
+        return output
 
 
 CONFIGS = {

@@ -1,4 +1,4 @@
-"""MViT, first version, base: a transformer whose tokens become fewer and wider from block to block.
+"""MViT, first version, base: a transformer with pooled, increasingly wide tokens.
 
 Fan et al., "Multiscale Vision Transformers", ICCV 2021. Tensors are named as in PyTorchVideo.
 """
@@ -25,9 +25,9 @@ class MvitConfig:
 
     Attributes:
         frames, size: of a clip, which give the sizes of the tables of positions.
-        classes: told apart.
+        classes: number of classes.
         depth: blocks.
-        halving: blocks whose questions are asked at every second place, and which are twice as wide from then on.
+        halving: blocks with queries at every second position, which are twice as wide from then on.
         kept: of the answers in the first block, one for so many places, along either side.
     """
 
@@ -40,26 +40,26 @@ class MvitConfig:
 
     @property
     def places(self) -> Triple:
-        """Tokens of a clip over time, height and width."""
+        """Number of tokens of a clip over time, height and width."""
         return self.frames // 2, self.size // 4, self.size // 4
 
 
 class PatchEmbed(nn.Module):
-    """Tokens of overlapping cubes."""
+    """Embedding of overlapping cubes as tokens."""
 
     def __init__(self) -> None:
         super().__init__()
         self.patch_model = convolution(3, HEAD_DIM, (3, 7, 7), (2, 4, 4), bias=True)
 
     def forward(self, clips: Tensor) -> tuple[Tensor, Triple]:
-        """(B, N, 96) tokens, and how they lie over time, height and width."""
-        made = self.patch_model(clips)
-        _, _, t, h, w = made.shape
-        return made.flatten(2).transpose(1, 2), (t, h, w)
+        """Return (B, N, 96) tokens, and how they lie over time, height and width."""
+        output = self.patch_model(clips)
+        _, _, t, h, w = output.shape
+        return output.flatten(2).transpose(1, 2), (t, h, w)
 
 
 class Positions(nn.Module):
-    """A token of the class in front, and marks of where and when on all."""
+    """Class token and position embeddings."""
 
     def __init__(self, places: Triple) -> None:
         super().__init__()
@@ -71,21 +71,21 @@ class Positions(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Begin the marks anew, by chance."""
+        """Initialise the position embeddings randomly."""
         nn.init.zeros_(self.cls_token)
         for marks in (self.pos_embed_spatial, self.pos_embed_temporal, self.pos_embed_class):
             nn.init.trunc_normal_(marks, std=0.02)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, 1 + N, 96) of (B, N, 96)."""
+        """Return (B, 1 + N, 96) of (B, N, 96)."""
         time, space = self.pos_embed_temporal.shape[1], self.pos_embed_spatial.shape[1]
         marks = self.pos_embed_spatial.repeat(1, time, 1) + self.pos_embed_temporal.repeat_interleave(space, dim=1)
         first = (self.cls_token + self.pos_embed_class).expand(len(tokens), -1, -1)
         return torch.cat([first, tokens + marks], dim=1)
 
 
-class Attention(nn.Module):
-    """Tokens look at each other; there are fewer answers than tokens, and in some blocks fewer questions too."""
+class PoolingAttention(nn.Module):
+    """Attention with pooled keys and values, and in some blocks pooled queries."""
 
     def __init__(self, dim: int, q_stride: int, kv_stride: int) -> None:
         super().__init__()
@@ -98,75 +98,75 @@ class Attention(nn.Module):
         self.pool_v, self.norm_v = _pool(kv_stride), nn.LayerNorm(HEAD_DIM, EPSILON)
 
     def forward(self, x: Tensor, places: Triple) -> tuple[Tensor, Triple]:
-        """(B, 1 + N', D), and how the tokens lie now."""
+        """Return (B, 1 + N', D), and how the tokens lie now."""
         q, k, v = (layer(x).unflatten(2, (self.heads, HEAD_DIM)).transpose(1, 2) for layer in (self.q, self.k, self.v))
-        asked = places
+        query_places = places
         if self.pool_q is not None and self.norm_q is not None:
-            q, asked = _pooled(q, places, self.pool_q, self.norm_q)
+            q, query_places = _pooled(q, places, self.pool_q, self.norm_q)
         k, _ = _pooled(k, places, self.pool_k, self.norm_k)
         v, _ = _pooled(v, places, self.pool_v, self.norm_v)
-        seen = F.scaled_dot_product_attention(q, k, v)  # (B, heads, 1 + N', 96)
-        return self.proj(seen.transpose(1, 2).flatten(2)), asked
+        attended = F.scaled_dot_product_attention(q, k, v)  # (B, heads, 1 + N', 96)
+        return self.proj(attended.transpose(1, 2).flatten(2)), query_places
 
 
 def _pool(stride: int) -> FrameConvolution:
-    """A filter of each channel, the same for all heads."""
+    """Return a depthwise pooling convolution that all heads share."""
     return convolution(HEAD_DIM, HEAD_DIM, (3, 3, 3), (1, stride, stride), groups=HEAD_DIM)
 
 
 def _pooled(x: Tensor, places: Triple, pool: FrameConvolution, norm: nn.LayerNorm) -> tuple[Tensor, Triple]:
-    """(B, heads, 1 + N', 96) of (B, heads, 1 + N, 96); the class's token passes by the filter, not by the norm."""
+    """Pool (B, heads, 1 + N, 96) tokens to (B, heads, 1 + N', 96); the class token is only normed."""
     batch, heads = x.shape[:2]
     first, rest = x[:, :, :1], x[:, :, 1:]
     maps = torch.unflatten(rest.flatten(0, 1).transpose(1, 2), 2, places)  # (B * heads, 96, T, H, W)
-    made = pool(maps)
-    _, _, t, h, w = made.shape
-    rest = torch.unflatten(made.flatten(2).transpose(1, 2), 0, (batch, heads))
+    pooled = pool(maps)
+    _, _, t, h, w = pooled.shape
+    rest = torch.unflatten(pooled.flatten(2).transpose(1, 2), 0, (batch, heads))
     return norm(torch.cat([first, rest], dim=2)), (t, h, w)
 
 
-class Mlp(nn.Module):
-    """Two layers on each token."""
+class MViTMlp(nn.Module):
+    """Two linear layers applied to each token."""
 
     def __init__(self, dim: int, out: int) -> None:
         super().__init__()
         self.fc1, self.fc2 = nn.Linear(dim, WIDEN * dim), nn.Linear(WIDEN * dim, out)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, N, out) of (B, N, D)."""
-        made: Tensor = self.fc2(F.gelu(self.fc1(x)))
-        return made
+        """Return (B, N, out) of (B, N, D)."""
+        output: Tensor = self.fc2(F.gelu(self.fc1(x)))
+        return output
 
 
-class Block(nn.Module):
-    """Attention, then two layers on each token, which make it wider where the next block is."""
+class MViTBlock(nn.Module):
+    """Attention and MLP; the MLP widens tokens where the next block is wider."""
 
     def __init__(self, dim: int, out: int, q_stride: int, kv_stride: int) -> None:
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(dim, EPSILON), nn.LayerNorm(dim, EPSILON)
-        self.attn = Attention(dim, q_stride, kv_stride)
-        self.mlp = Mlp(dim, out)
+        self.attn = PoolingAttention(dim, q_stride, kv_stride)
+        self.mlp = MViTMlp(dim, out)
         self.proj = None if dim == out else nn.Linear(dim, out)
         self.halves = q_stride > 1
 
     def forward(self, x: Tensor, places: Triple) -> tuple[Tensor, Triple]:
-        """(B, 1 + N', out), and how the tokens lie now."""
-        seen, now = self.attn(self.norm1(x), places)
-        x = (_largest(x, places) if self.halves else x) + seen
+        """Return (B, 1 + N', out), and how the tokens lie now."""
+        attended, now = self.attn(self.norm1(x), places)
+        x = (_largest(x, places) if self.halves else x) + attended
         normed = self.norm2(x)
         around = x if self.proj is None else self.proj(normed)
         return around + self.mlp(normed), now
 
 
 def _largest(x: Tensor, places: Triple) -> Tensor:
-    """The tokens at every second place: the largest around it; the class's token as it is."""
+    """Max-pool the tokens by two; the class token is unchanged."""
     maps = torch.unflatten(x[:, 1:].transpose(1, 2), 2, places)
-    made = F.max_pool3d(maps, (1, 3, 3), (1, 2, 2), (0, 1, 1))
-    return torch.cat([x[:, :1], made.flatten(2).transpose(1, 2)], dim=1)
+    pooled = F.max_pool3d(maps, (1, 3, 3), (1, 2, 2), (0, 1, 1))
+    return torch.cat([x[:, :1], pooled.flatten(2).transpose(1, 2)], dim=1)
 
 
-class Head(nn.Module):
-    """The classifier of the class's token."""
+class MViTHead(nn.Module):
+    """Classifier of the class token."""
 
     def __init__(self, dim: int, classes: int) -> None:
         super().__init__()
@@ -174,13 +174,13 @@ class Head(nn.Module):
         self.proj = nn.Linear(dim, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, classes) logits of (B, D)."""
-        made: Tensor = self.proj(self.drop(x))
-        return made
+        """Return (B, classes) logits of (B, D)."""
+        output: Tensor = self.proj(self.drop(x))
+        return output
 
 
 class Mvit(nn.Module):
-    """The transformer and its classifier."""
+    """MViT transformer with its classifier."""
 
     def __init__(self, config: MvitConfig = MvitConfig()) -> None:  # noqa: B008
         super().__init__()
@@ -188,19 +188,19 @@ class Mvit(nn.Module):
         self.patch_embed = PatchEmbed()
         self.cls_positional_encoding = Positions(config.places)
         blocks = []
-        dim, kept = HEAD_DIM, config.kept
+        dim, kept_blocks = HEAD_DIM, config.kept
         for number in range(config.depth):
             halves = number in config.halving
-            kept = kept // 2 if halves else kept
+            kept_blocks = kept_blocks // 2 if halves else kept_blocks
             out = 2 * dim if number + 1 in config.halving else dim
-            blocks.append(Block(dim, out, 2 if halves else 1, kept))
+            blocks.append(MViTBlock(dim, out, 2 if halves else 1, kept_blocks))
             dim = out
         self.blocks = nn.ModuleList(blocks)
         self.norm_embed = nn.LayerNorm(dim, EPSILON)
-        self.head = Head(dim, config.classes)
+        self.head = MViTHead(dim, config.classes)
 
     def forward(self, clips: Tensor) -> Tensor:
-        """(B, classes) logits of (B, 3, T, H, W), of the length and size that the tables of positions are for."""
+        """Return (B, classes) logits of (B, 3, T, H, W) clips with the length and size of the position tables."""
         tokens, places = self.patch_embed(clips)
         if places != self.config.places:
             raise ValueError(
@@ -210,8 +210,8 @@ class Mvit(nn.Module):
         x = self.cls_positional_encoding(tokens)
         for block in self.blocks:
             x, places = block(x, places)
-        made: Tensor = self.head(self.norm_embed(x)[:, 0])
-        return made
+        output: Tensor = self.head(self.norm_embed(x)[:, 0])
+        return output
 
 
 CONFIGS = {"mvit_base_16x4": MvitConfig(), "mvit_base_32x3": MvitConfig(frames=32)}

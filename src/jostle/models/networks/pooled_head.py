@@ -1,4 +1,4 @@
-"""How a map of features becomes scores: a window slides over it, and the classifier sees the mean of what it saw."""
+"""Classification head over sliding-window means of a feature map."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DROPPED = 0.5  # share of the features that is left out in training
 
 
 def window_means(x: Tensor, window: Triple) -> Tensor:
-    """(B, C, t, h, w) means of a window that slides by single places; of a smaller map, its mean.
+    """Return (B, C, t, h, w) means of a window that slides by single places; of a smaller map, its mean.
 
     The window is the map of a training crop. Larger test crops are seen through it place by place, and one mean over
     all of their map would weigh the edges otherwise.
@@ -23,7 +23,7 @@ def window_means(x: Tensor, window: Triple) -> Tensor:
 
 
 class PooledHead(nn.Module):
-    """Means of windows, and a classifier of their mean: it is linear, so that this is the mean of its scores."""
+    """Sliding-window means, and a linear classifier of their mean."""
 
     def __init__(self, channels: int, classes: int, window: Triple) -> None:
         super().__init__()
@@ -32,6 +32,6 @@ class PooledHead(nn.Module):
         self.proj = nn.Linear(channels, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, classes) logits of (B, C, T, H, W)."""
-        made: Tensor = self.proj(self.drop(window_means(x, self.window).mean((2, 3, 4))))
-        return made
+        """Return (B, classes) logits of (B, C, T, H, W)."""
+        output: Tensor = self.proj(self.drop(window_means(x, self.window).mean((2, 3, 4))))
+        return output

@@ -1,4 +1,4 @@
-"""SlowFast: one path sees few frames with many channels, another many frames with few, and tells the first.
+"""SlowFast: a slow path with many channels and a fast path with few, joined by lateral connections.
 
 Feichtenhofer et al., "SlowFast Networks for Video Recognition", ICCV 2019. Tensors are named as in PyTorchVideo.
 """
@@ -13,20 +13,20 @@ from torch.nn import functional as F
 
 from jostle.models.networks.frame_convolution import Triple, convolution
 from jostle.models.networks.pooled_head import DROPPED, window_means
-from jostle.models.networks.video_resnet import EXPANSION, Stage, Stem, Times
+from jostle.models.networks.video_resnet import EXPANSION, Times, VideoStage, VideoStem
 
 Pair = tuple[Tensor, Tensor]  # what the slow and the fast path see
 
 
 @dataclass(frozen=True)
 class SlowFastConfig:
-    """Settings of a network.
+    """Settings of a SlowFast network.
 
     Attributes:
         alpha: fast frames for each slow one.
-        told_over: steps of the fast path that are told to the slow one together.
+        told_over: kernel of the lateral connections over time.
         windows: of the head, for the slow and the fast path.
-        classes: told apart.
+        classes: number of classes.
         depths: blocks of each stage.
         width: channels of the slow stem; the fast one has an eighth.
         times: by stage, how many steps the first convolution of a block of the slow path sees.
@@ -41,8 +41,8 @@ class SlowFastConfig:
     times: Times = ((1,), (1,), (3,), (3,))
 
 
-class Told(nn.Module):
-    """What the fast path sees, put behind what the slow one sees: twice its channels at the slow path's steps."""
+class LateralFusion(nn.Module):
+    """Lateral connection: fast features at the slow path's steps, appended with twice the channels."""
 
     def __init__(self, channels: int, over: int, alpha: int) -> None:
         super().__init__()
@@ -50,41 +50,41 @@ class Told(nn.Module):
         self.norm = nn.BatchNorm3d(2 * channels)
 
     def forward(self, both: Pair) -> Pair:
-        """More channels of the slow path; the fast one as it was."""
+        """Return the slow path with additional channels, and the fast path unchanged."""
         slow, fast = both
-        told = F.relu(self.norm(self.conv_fast_to_slow(fast)), inplace=True)
-        return torch.cat([slow, told], dim=1), fast
+        lateral = F.relu(self.norm(self.conv_fast_to_slow(fast)), inplace=True)
+        return torch.cat([slow, lateral], dim=1), fast
 
 
-class Both(nn.Module):
-    """The same part of both paths, and what one tells the other after it."""
+class PathwayPair(nn.Module):
+    """The same part of both paths, followed by their lateral connection."""
 
-    def __init__(self, slow: nn.Module, fast: nn.Module, told: Told | None = None) -> None:
+    def __init__(self, slow: nn.Module, fast: nn.Module, fusion: LateralFusion | None = None) -> None:
         super().__init__()
         self.multipathway_blocks = nn.ModuleList([slow, fast])
-        self.multipathway_fusion = nn.Identity() if told is None else told
+        self.multipathway_fusion = nn.Identity() if fusion is None else fusion
 
     def forward(self, both: Pair) -> Pair:
-        """What the paths see after this part."""
+        """Return the features of both paths after this part."""
         slow, fast = self.multipathway_blocks
-        made: Pair = self.multipathway_fusion((slow(both[0]), fast(both[1])))
-        return made
+        outputs: Pair = self.multipathway_fusion((slow(both[0]), fast(both[1])))
+        return outputs
 
 
-class Joined(nn.Module):
-    """Means of windows of both paths, beside each other."""
+class PathwayPool(nn.Module):
+    """Sliding-window means of both paths, concatenated."""
 
     def __init__(self, windows: tuple[Triple, Triple]) -> None:
         super().__init__()
         self.windows = windows
 
     def forward(self, both: Pair) -> Tensor:
-        """(B, channels of both, t, h, w)."""
+        """Return a tensor of shape (B, channels of both, t, h, w)."""
         return torch.cat([window_means(x, window) for x, window in zip(both, self.windows, strict=True)], dim=1)
 
 
-class Head(nn.Module):
-    """A classifier of the mean over places."""
+class SlowFastHead(nn.Module):
+    """Classifier of the spatial mean."""
 
     def __init__(self, channels: int, classes: int) -> None:
         super().__init__()
@@ -92,39 +92,43 @@ class Head(nn.Module):
         self.proj = nn.Linear(channels, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, classes) logits of (B, C, t, h, w)."""
-        made: Tensor = self.proj(self.drop(x.mean((2, 3, 4))))
-        return made
+        """Return (B, classes) logits of (B, C, t, h, w)."""
+        output: Tensor = self.proj(self.drop(x.mean((2, 3, 4))))
+        return output
 
 
 class SlowFast(nn.Module):
-    """Both paths. It is given the fast path's frames, and picks the slow one's among them."""
+    """SlowFast network; it takes the fast path's frames, and selects the slow path's among them."""
 
     def __init__(self, config: SlowFastConfig = SlowFastConfig()) -> None:  # noqa: B008
         super().__init__()
         self.config = config
         wide, narrow = config.width, config.width // 8
-        stem = Both(Stem(3, wide, 1), Stem(3, narrow, 5), Told(narrow, config.told_over, config.alpha))
+        stem = PathwayPair(
+            VideoStem(3, wide, 1), VideoStem(3, narrow, 5), LateralFusion(narrow, config.told_over, config.alpha)
+        )
         blocks: list[nn.Module] = [stem]
         for number, (depth, times) in enumerate(zip(config.depths, config.times, strict=True)):
             out = EXPANSION * config.width * 2**number
             stride = (1, 1, 1) if number == 0 else (1, 2, 2)
-            slow = Stage(wide + 2 * narrow, out, depth, times, stride)
-            fast = Stage(narrow, out // 8, depth, (3,), stride)
+            slow = VideoStage(wide + 2 * narrow, out, depth, times, stride)
+            fast = VideoStage(narrow, out // 8, depth, (3,), stride)
             wide, narrow = out, out // 8
             last = number == len(config.depths) - 1
-            blocks.append(Both(slow, fast, None if last else Told(narrow, config.told_over, config.alpha)))
-        self.blocks = nn.Sequential(*blocks, Joined(config.windows), Head(wide + narrow, config.classes))
+            blocks.append(
+                PathwayPair(slow, fast, None if last else LateralFusion(narrow, config.told_over, config.alpha))
+            )
+        self.blocks = nn.Sequential(*blocks, PathwayPool(config.windows), SlowFastHead(wide + narrow, config.classes))
 
     def forward(self, clips: Tensor) -> Tensor:
-        """(B, classes) logits of (B, 3, T, H, W)."""
+        """Return (B, classes) logits of (B, 3, T, H, W)."""
         slow = clips[:, :, slow_frames(clips.shape[2], self.config.alpha)]
-        made: Tensor = self.blocks((slow, clips))
-        return made
+        output: Tensor = self.blocks((slow, clips))
+        return output
 
 
 def slow_frames(frames: int, alpha: int) -> list[int]:
-    """Which of the fast path's frames the slow one sees: evenly spaced from the first to the last, rounded down.
+    """Return the indices of the slow path's frames: evenly spaced from first to last, rounded down.
 
     >>> slow_frames(32, 4)
     [0, 4, 8, 13, 17, 22, 26, 31]

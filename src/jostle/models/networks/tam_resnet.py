@@ -1,4 +1,4 @@
-"""ResNets of 18 and 50 layers over single frames, whose blocks mix each channel with the frames before and after.
+"""2D ResNets of 18 and 50 layers whose blocks mix channels with neighbouring frames (TAM).
 
 Fan et al., "More Is Less: Learning Efficient Video Representations by Big-Little Network and Depthwise Temporal
 Aggregation", NeurIPS 2019, whose temporal aggregation module (TAM) this is, on a plain ResNet as in Chen et al., CVPR
@@ -20,12 +20,12 @@ from jostle.models.networks.pooled_head import DROPPED
 
 @dataclass(frozen=True)
 class TamConfig:
-    """Settings of a network.
+    """Settings of a TAM ResNet.
 
     Attributes:
         layers: 18 or 50.
         time_stride: whether a pool after each of the first three stages takes every second step.
-        classes: told apart.
+        classes: number of classes.
         width: channels of the stem.
     """
 
@@ -36,31 +36,31 @@ class TamConfig:
 
 
 class Weights(nn.Module):
-    """One number for each channel, named as the convolution that it is in the public weights."""
+    """Weight per channel, named as the convolution of the public weights."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.fc1 = nn.Conv2d(channels, channels, 1, groups=channels, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., C, H, W) from the same."""
+        """Return a tensor of the same shape, (..., C, H, W)."""
         return x * self.fc1.weight[:, 0]
 
 
 class Aggregation(nn.Module):
-    """Each frame and its neighbours, weighed channel by channel, added up; beyond the ends there is nothing."""
+    """Channelwise weighted sum of each frame and its neighbours, zero-padded at the ends."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.prev_se, self.next_se, self.curr_se = Weights(channels), Weights(channels), Weights(channels)
 
     def forward(self, x: Tensor, frames: int) -> Tensor:
-        """(B * T, C, H, W) from the same."""
+        """Return a tensor of the same shape, (B * T, C, H, W)."""
         clips = torch.unflatten(x, 0, (-1, frames))  # (B, T, C, H, W)
-        made = self.curr_se(clips)
-        made[:, 1:] += self.prev_se(clips[:, :-1])
-        made[:, :-1] += self.next_se(clips[:, 1:])
-        return F.relu(made, inplace=True).flatten(0, 1)
+        output = self.curr_se(clips)
+        output[:, 1:] += self.prev_se(clips[:, :-1])
+        output[:, :-1] += self.next_se(clips[:, 1:])
+        return F.relu(output, inplace=True).flatten(0, 1)
 
 
 def _around(channels: int, out: int, stride: int) -> nn.Sequential | None:
@@ -69,8 +69,8 @@ def _around(channels: int, out: int, stride: int) -> nn.Sequential | None:
     return nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
 
 
-class BasicBlock(nn.Module):
-    """Frames mixed, then looked at twice; the input passes by all of it."""
+class TAMBasicBlock(nn.Module):
+    """Residual block of temporal aggregation and two convolutions."""
 
     expansion = 1
 
@@ -84,14 +84,14 @@ class BasicBlock(nn.Module):
         self.tam = Aggregation(channels)
 
     def forward(self, x: Tensor, frames: int) -> Tensor:
-        """(B * T, width, H/stride, W/stride)."""
+        """Return a tensor of shape (B * T, width, H/stride, W/stride)."""
         around = x if self.downsample is None else self.downsample(x)
         x = F.relu(self.bn1(self.conv1(self.tam(x, frames))), inplace=True)
         return F.relu(around + self.bn2(self.conv2(x)), inplace=True)
 
 
-class Bottleneck(nn.Module):
-    """Frames mixed, then looked at with fewer channels; the input passes by all of it."""
+class TAMBottleneck(nn.Module):
+    """Residual bottleneck with temporal aggregation."""
 
     expansion = 4
 
@@ -108,7 +108,7 @@ class Bottleneck(nn.Module):
         self.tam = Aggregation(channels)
 
     def forward(self, x: Tensor, frames: int) -> Tensor:
-        """(B * T, 4 * width, H/stride, W/stride)."""
+        """Return a tensor of shape (B * T, 4 * width, H/stride, W/stride)."""
         around = x if self.downsample is None else self.downsample(x)
         x = F.relu(self.bn1(self.conv1(self.tam(x, frames))), inplace=True)
         x = F.relu(self.bn2(self.conv2(x)), inplace=True)
@@ -116,12 +116,12 @@ class Bottleneck(nn.Module):
 
 
 class TamResNet(nn.Module):
-    """Stem, four stages, a mean over all places and frames, and the classifier."""
+    """Stem, four stages, global mean and classifier."""
 
     def __init__(self, config: TamConfig = TamConfig()) -> None:  # noqa: B008
         super().__init__()
         self.config = config
-        block = BasicBlock if config.layers == 18 else Bottleneck
+        block = TAMBasicBlock if config.layers == 18 else TAMBottleneck
         self.conv1 = nn.Conv2d(3, config.width, 7, 2, 3, bias=False)
         self.bn1 = nn.BatchNorm2d(config.width)
         self.maxpool = nn.MaxPool2d(3, 2, 1)
@@ -137,7 +137,7 @@ class TamResNet(nn.Module):
         self.fc = nn.Linear(channels, config.classes)
 
     def see(self, clips: Tensor) -> Tensor:
-        """(B, T, C, h, w), what the last stage makes of (B, 3, T, H, W)."""
+        """Return (B, T, C, h, w), what the last stage makes of (B, 3, T, H, W)."""
         count, _, frames = clips.shape[:3]
         x = clips.transpose(1, 2).flatten(0, 1).contiguous(memory_format=torch.channels_last)
         x = self.maxpool(F.relu(self.bn1(self.conv1(x)), inplace=True))
@@ -149,16 +149,16 @@ class TamResNet(nn.Module):
         return torch.unflatten(x, 0, (count, frames))
 
     def forward(self, clips: Tensor) -> Tensor:
-        """(B, classes) logits of (B, 3, T, H, W)."""
-        made: Tensor = self.fc(self.drop(self.see(clips).mean((3, 4)).mean(1)))
-        return made
+        """Return (B, classes) logits of (B, 3, T, H, W)."""
+        output: Tensor = self.fc(self.drop(self.see(clips).mean((3, 4)).mean(1)))
+        return output
 
 
 def _fewer(x: Tensor, frames: int) -> tuple[Tensor, int]:
-    """Every second frame: the largest of it and its neighbours; and how many there are now."""
+    """Max-pool frames by two over time; return the frames and their number."""
     clips = torch.unflatten(x, 0, (-1, frames)).transpose(1, 2)
-    made = F.max_pool3d(clips, (3, 1, 1), (2, 1, 1), (1, 0, 0)).transpose(1, 2)
-    return made.flatten(0, 1), made.shape[1]
+    output = F.max_pool3d(clips, (3, 1, 1), (2, 1, 1), (1, 0, 0)).transpose(1, 2)
+    return output.flatten(0, 1), output.shape[1]
 
 
 CONFIGS = {"tam_resnet18": TamConfig(18), "tam_resnet50": TamConfig(50)}

@@ -33,12 +33,12 @@ MIXED: dict[str, tuple[int, int, int, int, int, int]] = {
 
 @dataclass(frozen=True)
 class VideoInceptionConfig:
-    """Settings of a network.
+    """Settings of a video Inception network.
 
     Attributes:
         split: whether a 3x3x3 convolution is one over space and one over time.
         time_stride: whether the pools take every second step, as they do every second place.
-        classes: told apart.
+        classes: number of classes.
     """
 
     split: bool = False
@@ -46,8 +46,8 @@ class VideoInceptionConfig:
     classes: int = 400
 
 
-class Unit(nn.Module):
-    """Convolution, norm, ReLU; split, the same over time behind it, with a bias that the public weights have."""
+class InceptionUnit(nn.Module):
+    """Convolution, norm, ReLU; factorised, followed by the same over time with a bias."""
 
     def __init__(self, channels: int, out: int, size: Triple, stride: Triple = ONE, *, split: bool = False) -> None:
         super().__init__()
@@ -59,30 +59,34 @@ class Unit(nn.Module):
             self.bn_t = nn.BatchNorm3d(out, eps=EPSILON)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, out, ...)."""
+        """Return a tensor of shape (B, out, ...)."""
         x = F.relu(self.bn(self.conv(x)), inplace=True)
         return F.relu(self.bn_t(self.conv_t(x)), inplace=True) if self.split else x
 
 
-class Mixed(nn.Module):
-    """Inception block: four branches side by side."""
+class InceptionMixed(nn.Module):
+    """Inception block of four parallel branches."""
 
     def __init__(self, channels: int, out: tuple[int, int, int, int, int, int], *, split: bool) -> None:
         super().__init__()
         wide: Triple = (3, 3, 3)
-        self.branch1 = Unit(channels, out[0], ONE)
-        self.branch2 = nn.Sequential(Unit(channels, out[1], ONE), Unit(out[1], out[2], wide, split=split))
-        self.branch3 = nn.Sequential(Unit(channels, out[3], ONE), Unit(out[3], out[4], wide, split=split))
-        self.branch4 = nn.Sequential(nn.MaxPool3d(3, 1, 1), Unit(channels, out[5], ONE))
+        self.branch1 = InceptionUnit(channels, out[0], ONE)
+        self.branch2 = nn.Sequential(
+            InceptionUnit(channels, out[1], ONE), InceptionUnit(out[1], out[2], wide, split=split)
+        )
+        self.branch3 = nn.Sequential(
+            InceptionUnit(channels, out[3], ONE), InceptionUnit(out[3], out[4], wide, split=split)
+        )
+        self.branch4 = nn.Sequential(nn.MaxPool3d(3, 1, 1), InceptionUnit(channels, out[5], ONE))
         self.channels = out[0] + out[2] + out[4] + out[5]
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, channels, ...) of all branches."""
+        """Return (B, channels, ...) of all branches."""
         return torch.cat([self.branch1(x), self.branch2(x), self.branch3(x), self.branch4(x)], dim=1)
 
 
 class VideoInception(nn.Module):
-    """Stem, nine blocks, a mean over all places and steps, and the classifier."""
+    """Stem, nine blocks, global mean and classifier."""
 
     def __init__(self, config: VideoInceptionConfig = VideoInceptionConfig()) -> None:  # noqa: B008
         super().__init__()
@@ -90,10 +94,10 @@ class VideoInception(nn.Module):
         fewer: Triple = (2 if config.time_stride else 1, 2, 2)
         pool = nn.MaxPool3d((1, 3, 3), (1, 2, 2), (0, 1, 1))
         stages: list[tuple[str, nn.Module]] = [
-            ("conv1", Unit(3, 64, (3 if config.split else 7, 7, 7), (1, 2, 2))),
+            ("conv1", InceptionUnit(3, 64, (3 if config.split else 7, 7, 7), (1, 2, 2))),
             ("maxpool1", pool),
-            ("conv2", Unit(64, 64, ONE)),
-            ("conv3", Unit(64, 192, (3, 3, 3), split=config.split)),
+            ("conv2", InceptionUnit(64, 64, ONE)),
+            ("conv3", InceptionUnit(64, 192, (3, 3, 3), split=config.split)),
             ("maxpool2", nn.MaxPool3d(3, fewer, 1)),
         ]
         channels = 192
@@ -102,7 +106,7 @@ class VideoInception(nn.Module):
                 stages.append(("maxpool3", nn.MaxPool3d(3, fewer, 1)))
             if name == "inception5a":
                 stages.append(("maxpool4", nn.MaxPool3d(2, fewer) if config.split else nn.MaxPool3d(3, fewer, 1)))
-            block = Mixed(channels, out, split=config.split)
+            block = InceptionMixed(channels, out, split=config.split)
             stages.append((name, block))
             channels = block.channels
         for name, stage in stages:
@@ -112,12 +116,12 @@ class VideoInception(nn.Module):
         self.fc = nn.Linear(channels, config.classes)
 
     def forward(self, clips: Tensor) -> Tensor:
-        """(B, classes) logits of (B, 3, T, H, W)."""
+        """Return (B, classes) logits of (B, 3, T, H, W)."""
         x = clips
         for name in self.stages:
             x = self.get_submodule(name)(x)
-        made: Tensor = self.fc(self.drop(x.mean((2, 3, 4))))
-        return made
+        output: Tensor = self.fc(self.drop(x.mean((2, 3, 4))))
+        return output
 
 
 CONFIGS = {"i3d_inception": VideoInceptionConfig(), "s3d_inception": VideoInceptionConfig(split=True)}

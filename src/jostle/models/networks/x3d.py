@@ -1,4 +1,4 @@
-"""X3D: a small network grown along one axis after the other; its filters see each channel by itself.
+"""X3D: a small network expanded along several axes, with depthwise convolutions.
 
 Feichtenhofer, "X3D: Expanding Architectures for Efficient Video Recognition", CVPR 2020. Tensors are named as in
 PyTorchVideo, where the stem's `conv_t` is the one over space and `conv_xy` the one over time.
@@ -19,7 +19,7 @@ WIDEN = 2.25  # inner channels of a block for each that it gives
 
 @dataclass(frozen=True)
 class X3dConfig:
-    """Settings of a network.
+    """Settings of an X3D network.
 
     Attributes:
         window: of the head, in places of the last map.
@@ -28,7 +28,7 @@ class X3dConfig:
         weighers: of each stage, channels of the layer that weighs the others by what the whole clip shows.
         features: that the classifier sees.
         first_norm: whether the shortcut of the first stage has a norm, as in weights of the SlowFast code base.
-        classes: told apart.
+        classes: number of classes.
     """
 
     window: Triple
@@ -40,27 +40,27 @@ class X3dConfig:
     classes: int = 400
 
 
-def apart(channels: int, size: Triple, stride: Triple = (1, 1, 1)) -> FrameConvolution:
-    """A filter of each channel by itself."""
+def depthwise_convolution(channels: int, size: Triple, stride: Triple = (1, 1, 1)) -> FrameConvolution:
+    """Return a convolution with one filter per channel."""
     return convolution(channels, channels, size, stride, groups=channels)
 
 
 class StemFilters(nn.Module):
-    """Over space, halving the picture, then over time."""
+    """Convolution over space with stride 2, then over time."""
 
     def __init__(self, out: int) -> None:
         super().__init__()
         self.conv_t = convolution(3, out, (1, 3, 3), (1, 2, 2))
-        self.conv_xy = apart(out, (5, 1, 1))
+        self.conv_xy = depthwise_convolution(out, (5, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, out, T, H/2, W/2)."""
-        made: Tensor = self.conv_xy(self.conv_t(x))
-        return made
+        """Return a tensor of shape (B, out, T, H/2, W/2)."""
+        output: Tensor = self.conv_xy(self.conv_t(x))
+        return output
 
 
-class Stem(nn.Module):
-    """Filters, norm, ReLU."""
+class X3DStem(nn.Module):
+    """Stem filters, norm and ReLU."""
 
     def __init__(self, out: int) -> None:
         super().__init__()
@@ -68,12 +68,12 @@ class Stem(nn.Module):
         self.norm = nn.BatchNorm3d(out)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, out, T, H/2, W/2)."""
+        """Return a tensor of shape (B, out, T, H/2, W/2)."""
         return F.relu(self.norm(self.conv(x)), inplace=True)
 
 
 class Weigher(nn.Module):
-    """Channels weighed by what the whole clip shows (squeeze and excitation)."""
+    """Squeeze-and-excitation over the whole clip."""
 
     def __init__(self, channels: int, inner: int) -> None:
         super().__init__()
@@ -82,59 +82,59 @@ class Weigher(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, C, T, H, W) from the same."""
-        made: Tensor = x * self.block(x.mean((2, 3, 4), keepdim=True))
-        return made
+        """Return a tensor of the same shape, (B, C, T, H, W)."""
+        output: Tensor = x * self.block(x.mean((2, 3, 4), keepdim=True))
+        return output
 
 
-class Inverted(nn.Module):
-    """More channels, a look around in each, and fewer channels again."""
+class X3DBottleneck(nn.Module):
+    """Inverted bottleneck with a depthwise convolution."""
 
     def __init__(self, channels: int, out: int, weigher: int | None, stride: Triple) -> None:
         super().__init__()
         inner = int(WIDEN * out)
         self.conv_a = convolution(channels, inner, (1, 1, 1))
         self.norm_a = nn.BatchNorm3d(inner)
-        self.conv_b = apart(inner, (3, 3, 3), stride)
+        self.conv_b = depthwise_convolution(inner, (3, 3, 3), stride)
         weighed = nn.Identity() if weigher is None else Weigher(inner, weigher)
         self.norm_b = nn.Sequential(nn.BatchNorm3d(inner), weighed)
         self.conv_c = convolution(inner, out, (1, 1, 1))
         self.norm_c = nn.BatchNorm3d(out)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, out, T, H/stride, W/stride)."""
+        """Return a tensor of shape (B, out, T, H/stride, W/stride)."""
         x = F.relu(self.norm_a(self.conv_a(x)), inplace=True)
         x = F.silu(self.norm_b(self.conv_b(x)), inplace=True)
-        made: Tensor = self.norm_c(self.conv_c(x))
-        return made
+        output: Tensor = self.norm_c(self.conv_c(x))
+        return output
 
 
-class Residual(nn.Module):
-    """A block beside which the input passes by, made to fit in the first block of a stage."""
+class X3DResidual(nn.Module):
+    """Residual block; the first of a stage projects its input."""
 
     def __init__(self, channels: int, out: int, weigher: int | None, *, first: bool, normed: bool) -> None:
         super().__init__()
         stride = (1, 2, 2) if first else (1, 1, 1)
         self.branch1_conv = convolution(channels, out, (1, 1, 1), stride) if first else None
         self.branch1_norm = nn.BatchNorm3d(out) if first and normed else None
-        self.branch2 = Inverted(channels, out, weigher, stride)
+        self.branch2 = X3DBottleneck(channels, out, weigher, stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, out, T, H/stride, W/stride)."""
+        """Return a tensor of shape (B, out, T, H/stride, W/stride)."""
         around = x if self.branch1_conv is None else self.branch1_conv(x)
         if self.branch1_norm is not None:
             around = self.branch1_norm(around)
         return F.relu(around + self.branch2(x), inplace=True)
 
 
-class Stage(nn.Module):
-    """Blocks one after another, of which every second, from the first on, weighs its channels."""
+class X3DStage(nn.Module):
+    """Sequence of blocks; every second one, from the first, has squeeze-and-excitation."""
 
     def __init__(self, channels: int, out: int, depth: int, weigher: int, *, normed: bool) -> None:
         super().__init__()
         self.res_blocks = nn.Sequential(
             *(
-                Residual(
+                X3DResidual(
                     out if number else channels,
                     out,
                     None if number % 2 else weigher,
@@ -146,13 +146,13 @@ class Stage(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, out, T, H/2, W/2)."""
-        made: Tensor = self.res_blocks(x)
-        return made
+        """Return a tensor of shape (B, out, T, H/2, W/2)."""
+        output: Tensor = self.res_blocks(x)
+        return output
 
 
-class Pool(nn.Module):
-    """Means of windows, between a layer before and one after."""
+class X3DPool(nn.Module):
+    """Sliding-window means between two convolutions."""
 
     def __init__(self, channels: int, inner: int, features: int, window: Triple) -> None:
         super().__init__()
@@ -162,45 +162,45 @@ class Pool(nn.Module):
         self.post_conv = convolution(inner, features, (1, 1, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, features) of (B, C, T, H, W): what is seen through each window, then their mean."""
+        """Return (B, features) of (B, C, T, H, W): what is seen through each window, then their mean."""
         x = F.relu(self.pre_norm(self.pre_conv(x)), inplace=True)
         return F.relu(self.post_conv(window_means(x, self.window)), inplace=True).mean((2, 3, 4))
 
 
-class Head(nn.Module):
-    """Features of the windows, and the classifier."""
+class X3DHead(nn.Module):
+    """Pooled features and the classifier."""
 
     def __init__(self, config: X3dConfig) -> None:
         super().__init__()
         channels = config.widths[-1]
-        self.pool = Pool(channels, int(WIDEN * channels), config.features, config.window)
+        self.pool = X3DPool(channels, int(WIDEN * channels), config.features, config.window)
         self.drop = nn.Dropout(DROPPED)
         self.proj = nn.Linear(config.features, config.classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, classes) logits."""
-        made: Tensor = self.proj(self.drop(self.pool(x)))
-        return made
+        """Return (B, classes) logits of a feature map."""
+        output: Tensor = self.proj(self.drop(self.pool(x)))
+        return output
 
 
 class X3d(nn.Module):
-    """Stem, four stages and head, called `blocks` and counted from 0."""
+    """Stem, four stages and head, named `blocks` and numbered from 0."""
 
     def __init__(self, config: X3dConfig) -> None:
         super().__init__()
         self.config = config
         channels = config.widths[0]
-        blocks: list[nn.Module] = [Stem(channels)]
+        blocks: list[nn.Module] = [X3DStem(channels)]
         for out, depth, weigher in zip(config.widths, config.depths, config.weighers, strict=True):
             normed = config.first_norm or out != channels
-            blocks.append(Stage(channels, out, depth, weigher, normed=normed))
+            blocks.append(X3DStage(channels, out, depth, weigher, normed=normed))
             channels = out
-        self.blocks = nn.Sequential(*blocks, Head(config))
+        self.blocks = nn.Sequential(*blocks, X3DHead(config))
 
     def forward(self, clips: Tensor) -> Tensor:
-        """(B, classes) logits of (B, 3, T, H, W)."""
-        made: Tensor = self.blocks(clips)
-        return made
+        """Return (B, classes) logits of (B, 3, T, H, W)."""
+        output: Tensor = self.blocks(clips)
+        return output
 
 
 CONFIGS = {

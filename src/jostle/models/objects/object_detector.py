@@ -1,4 +1,4 @@
-"""Object detectors: a network called on frames as they are, that says what is where in each."""
+"""Object detectors: networks called on raw frames that return boxes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from jostle.core.registry import Registry
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue
 from jostle.models.input_spec import Frames
-from jostle.models.weights.shipped.sources import offer, place_of
+from jostle.models.weights.shipped.sources import fetch_hint, source_of
 
 Weights = Mapping[str, Tensor] | str | PathLike[str]
 
 
-class FindingBoxes(Protocol):
-    """The part of an object detector that knows its network."""
+class BoxNetworkAdapter(Protocol):
+    """Protocol of the network-specific part of an object detector."""
 
     def __call__(self, frames: Tensor) -> Sequence[Boxes]:
-        """The objects in each of (N, 3, H, W) from 0 to 1, in pixels of the frame."""
+        """Return the objects in each of (N, 3, H, W) from 0 to 1, in pixels of the frame."""
 
 
 class ObjectDetector:
-    """Objects in frames: a `Boxes` with scores for each of (N, H, W, 3) uint8.
+    """Object detector: scored `Boxes` for each of (N, H, W, 3) uint8 frames.
 
     Frames go through the network one by one, so that what is found in one does not depend on its company.
 
@@ -39,32 +39,34 @@ class ObjectDetector:
         name: for messages.
     """
 
-    def __init__(self, network: nn.Module, find: FindingBoxes, *, classes: Sequence[str] = (), name: str = "") -> None:
+    def __init__(
+        self, network: nn.Module, find: BoxNetworkAdapter, *, classes: Sequence[str] = (), name: str = ""
+    ) -> None:
         self.network, self._find = network.eval(), find
         self.classes, self.name = tuple(classes), name or type(network).__name__
         self._device = torch.device("cpu")
 
     def to(self, device: str) -> ObjectDetector:
-        """Move the network."""
+        """Move the network to a device."""
         self._device = torch.device(device)
         self.network.to(self._device)
         return self
 
     @torch.inference_mode()
     def __call__(self, frames: Frames) -> list[Boxes]:
-        """What is in each frame."""
+        """Return the boxes of each frame."""
         if frames.ndim != 4 or frames.shape[3] != 3 or frames.dtype != np.uint8:
             raise BadValue(f"{self.name}: frames are (N, H, W, 3) uint8, got {frames.shape} {frames.dtype}")
-        found: list[Boxes] = []
+        boxes: list[Boxes] = []
         for frame in frames:
             tensor = torch.from_numpy(np.ascontiguousarray(frame)).to(self._device)
-            found += self._find((tensor.permute(2, 0, 1).float() / 255)[None])
-        return found
+            boxes += self._find((tensor.permute(2, 0, 1).float() / 255)[None])
+        return boxes
 
 
 @dataclass(frozen=True)
 class ObjectDetectorKind:
-    """An entry of the shelf.
+    """Registry entry of an object detector.
 
     Attributes:
         load: gives the detector with weights.
@@ -89,17 +91,17 @@ object_detectors: Registry[ObjectDetectorKind] = Registry("object detector", "jo
 def object_detector(
     name: str, *, source: str, takes: Literal["file", "folder"] = "file"
 ) -> Callable[[Callable[[Weights], ObjectDetector]], Callable[[Weights], ObjectDetector]]:
-    """Put a function that loads an object detector on the shelf; see `ObjectDetectorKind`."""
+    """Register a function that loads an object detector; see `ObjectDetectorKind`."""
 
-    def put(load: Callable[[Weights], ObjectDetector]) -> Callable[[Weights], ObjectDetector]:
+    def register(load: Callable[[Weights], ObjectDetector]) -> Callable[[Weights], ObjectDetector]:
         object_detectors.add(name, ObjectDetectorKind(name, load, source, takes))
         return load
 
-    return put
+    return register
 
 
 def load_object_detector(name: str, *, weights: Weights | None = None, device: str = "cpu") -> ObjectDetector:
-    """An object detector by name, with the weights given.
+    """Load an object detector by name, with the given weights.
 
     Raises:
         BadValue: if no weights are given; the message says where they come from.
@@ -108,13 +110,13 @@ def load_object_detector(name: str, *, weights: Weights | None = None, device: s
     """
     kind = object_detectors[name]
     if weights is None:
-        more = offer(place_of("objectdetectors", name))
+        more = fetch_hint(source_of("objectdetectors", name))
         raise BadValue(f"{name}: an untrained network finds nothing; give its weights: {kind.source}{more}")
     return kind.load(weights).to(device)
 
 
 def as_object_detector(thing: Any, name: str) -> Any:
-    """What somebody gives as an object detector, if it can be one: something that is called on frames.
+    """Validate a user's object detector: a callable on frames.
 
     Raises:
         BadValue: if it cannot.

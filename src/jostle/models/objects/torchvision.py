@@ -16,7 +16,7 @@ from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.objects.object_detector import ObjectDetector, Weights, object_detector
 from jostle.models.recognition.image_classifier import library_module
-from jostle.models.recognition.recogniser import fill
+from jostle.models.recognition.recogniser import load_weights
 
 # In the order of the numbers that COCO gave them, from 1 to 90; ten numbers stand for nothing.
 COCO = (
@@ -35,8 +35,8 @@ BATCHES = "num_batches_tracked"  # tensors that frozen norms do not have
 
 
 @dataclass(frozen=True)
-class Family:
-    """What sets one of these networks apart.
+class TorchvisionDetectorFamily:
+    """Settings of one torchvision detector.
 
     Attributes:
         head: name of the bias that has a number for each class, the background among them.
@@ -49,9 +49,9 @@ class Family:
     threshold: str
 
 
-FASTER = Family("roi_heads.box_predictor.cls_score.bias", 1, "box_score_thresh")
-RETINA = Family("head.classification_head.cls_logits.bias", 9, "score_thresh")
-FCOS = Family("head.classification_head.cls_logits.bias", 1, "score_thresh")
+FASTER = TorchvisionDetectorFamily("roi_heads.box_predictor.cls_score.bias", 1, "box_score_thresh")
+RETINA = TorchvisionDetectorFamily("head.classification_head.cls_logits.bias", 9, "score_thresh")
+FCOS = TorchvisionDetectorFamily("head.classification_head.cls_logits.bias", 1, "score_thresh")
 
 
 @object_detector("fasterrcnn_resnet50_fpn", source=SOURCE)
@@ -84,25 +84,25 @@ def fcos_resnet50_fpn(weights: Weights) -> ObjectDetector:
     return _load("fcos_resnet50_fpn", FCOS, weights)
 
 
-class FindingAlone:
-    """Boxes from a network that does everything itself."""
+class TorchvisionBoxes:
+    """Adapter of networks that do their own pre- and postprocessing."""
 
     def __init__(self, network: nn.Module) -> None:
         self._network = network
 
     def __call__(self, frames: Tensor) -> Sequence[Boxes]:
-        """The boxes of (N, 3, H, W) from 0 to 1, in pixels of the frame."""
-        return [_boxes(**found) for found in self._network(list(frames))]
+        """Return the boxes of (N, 3, H, W) from 0 to 1, in pixels of the frame."""
+        return [_boxes(**output) for output in self._network(list(frames))]
 
 
 def _boxes(boxes: Tensor, labels: Tensor, scores: Tensor) -> Boxes:
-    kept = labels > 0  # networks of one stage may name the background
-    box, label, score = boxes[kept].double(), labels[kept] - 1, scores[kept].double()
+    valid = labels > 0  # networks of one stage may name the background
+    box, label, score = boxes[valid].double(), labels[valid] - 1, scores[valid].double()
     return Boxes(box.cpu().numpy(), label.cpu().numpy(), score.cpu().numpy())
 
 
-def _load(name: str, family: Family, weights: Weights, *, exact: bool = False) -> ObjectDetector:
-    """A network of torchvision with weights.
+def _load(name: str, family: TorchvisionDetectorFamily, weights: Weights, *, exact: bool = False) -> ObjectDetector:
+    """Load a torchvision network with weights.
 
     Args:
         exact: frozen norms divide by the very variance. The weights were published before torchvision added a small
@@ -126,15 +126,15 @@ def _load(name: str, family: Family, weights: Weights, *, exact: bool = False) -
             weights=None, weights_backbone=None, num_classes=classes, **{family.threshold: 0.0}
         )
     frozen = not any(key.endswith(BATCHES) for key in weights)
-    fill(name, network, _with_counts(network, weights) if frozen else weights)
+    load_weights(name, network, _with_counts(network, weights) if frozen else weights)
     if frozen and exact:
         for layer in network.modules():
             if isinstance(layer, nn.BatchNorm2d):
                 layer.eps = 0.0
     names = COCO if classes == len(COCO) + 1 else ()
-    return ObjectDetector(network, FindingAlone(network), classes=names, name=name)
+    return ObjectDetector(network, TorchvisionBoxes(network), classes=names, name=name)
 
 
 def _with_counts(network: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights of frozen norms as ordinary ones have them; what these count does nothing in inference."""
+    """Convert weights of frozen norms to those of ordinary ones, whose counters do not affect inference."""
     return {key: value for key, value in network.state_dict().items() if key.endswith(BATCHES)} | dict(weights)

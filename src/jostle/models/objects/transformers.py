@@ -1,4 +1,4 @@
-"""Object detectors of transformers that answer queries, DETR and its kin, from a folder on disk.
+"""Query-based object detectors of transformers, such as DETR, from a folder on disk.
 
 The folder is one that `save_pretrained` wrote or a copy of a published one. Its `config.json` says the network and the
 names of classes; its `preprocessor_config.json` how frames are prepared, and where there is none, the family's own way
@@ -40,7 +40,7 @@ UNNAMED = re.compile(r"LABEL_\d+")  # what the library calls a class without a n
 
 
 @dataclass(frozen=True)
-class Kin:
+class ModelType:
     """One `model_type` of a family.
 
     Attributes:
@@ -53,31 +53,31 @@ class Kin:
 
 
 @dataclass(frozen=True)
-class Family:
-    """Networks that are loaded by one name.
+class TransformersDetectorFamily:
+    """Networks that are loaded under one name.
 
     Attributes:
         kin: by `model_type`.
-        usual: what a `preprocessor_config.json` would say.
+        defaults: settings without a `preprocessor_config.json`.
     """
 
     name: str
-    kin: Mapping[str, Kin]
-    usual: Mapping[str, Any]
+    kin: Mapping[str, ModelType]
+    defaults: Mapping[str, Any]
 
 
-DETR = Family(
+DETR = TransformersDetectorFamily(
     "detr",
     {
-        "detr": Kin("DetrForObjectDetection", rest=True),
-        "conditional_detr": Kin("ConditionalDetrForObjectDetection"),
-        "deformable_detr": Kin("DeformableDetrForObjectDetection"),
+        "detr": ModelType("DetrForObjectDetection", rest=True),
+        "conditional_detr": ModelType("ConditionalDetrForObjectDetection"),
+        "deformable_detr": ModelType("DeformableDetrForObjectDetection"),
     },
     {"size": {"shortest_edge": 800, "longest_edge": 1333}},
 )
-RT_DETR = Family(
+RT_DETR = TransformersDetectorFamily(
     "rt_detr",
-    {"rt_detr": Kin("RTDetrForObjectDetection"), "rt_detr_v2": Kin("RTDetrV2ForObjectDetection")},
+    {"rt_detr": ModelType("RTDetrForObjectDetection"), "rt_detr_v2": ModelType("RTDetrV2ForObjectDetection")},
     {"size": {"height": 640, "width": 640}, "do_normalize": False},
 )
 FAMILIES = (DETR, RT_DETR)
@@ -96,8 +96,8 @@ def rt_detr(weights: Weights) -> ObjectDetector:
 
 
 @dataclass(frozen=True)
-class Preparation:
-    """How frames become what the network sees.
+class ObjectPreprocessing:
+    """Preprocessing of frames for the network.
 
     Attributes:
         size: (height, width) whatever the frame's shape, `Edges` that keep it, or None for frames as they are.
@@ -111,25 +111,25 @@ class Preparation:
     std: Triple
 
     @classmethod
-    def of(cls, where: str, settings: Mapping[str, Any]) -> Preparation:
-        """What a `preprocessor_config.json` asks for."""
+    def of(cls, where: str, settings: Mapping[str, Any]) -> ObjectPreprocessing:
+        """Read the settings of a `preprocessor_config.json`."""
         mean, std = scale_of(settings, IMAGENET_MEAN, IMAGENET_STD)
         mode = "bicubic" if settings.get("resample") == BICUBIC else "bilinear"
-        given = settings.get("size")
+        size = settings.get("size")
         if not settings.get("do_resize", True):
             return cls(None, None, mode, mean, std)
-        if isinstance(given, int):  # as older folders have it
-            return cls(None, (given, settings.get("max_size")), mode, mean, std)
-        if isinstance(given, Mapping) and "shortest_edge" in given:
-            return cls(None, (given["shortest_edge"], given.get("longest_edge")), mode, mean, std)
-        if isinstance(given, Mapping) and {"height", "width"} <= set(given):
-            return cls((given["height"], given["width"]), None, mode, mean, std)
+        if isinstance(size, int):  # as older folders have it
+            return cls(None, (size, settings.get("max_size")), mode, mean, std)
+        if isinstance(size, Mapping) and "shortest_edge" in size:
+            return cls(None, (size["shortest_edge"], size.get("longest_edge")), mode, mean, std)
+        if isinstance(size, Mapping) and {"height", "width"} <= set(size):
+            return cls((size["height"], size["width"]), None, mode, mean, std)
         raise CheckpointError(
-            f"{where}: size is {given!r}; it has a height and a width, or a shortest and a longest edge", fault="F53"
+            f"{where}: size is {size!r}; it has a height and a width, or a shortest and a longest edge", fault="F53"
         )
 
     def __call__(self, frames: Tensor) -> Tensor:
-        """(N, 3, h, w) of (N, 3, H, W) from 0 to 1."""
+        """Return (N, 3, h, w) of (N, 3, H, W) from 0 to 1."""
         height, width = frames.shape[2:]
         size = self.size or (resized(height, width, *self.edges) if self.edges else (height, width))
         if size != (height, width):
@@ -139,7 +139,7 @@ class Preparation:
 
 
 def resized(height: int, width: int, shortest: int, longest: int | None) -> tuple[int, int]:
-    """Height and width of a frame whose short side is brought to `shortest`, or less where the long one is too long.
+    """Return the size of a frame whose short side becomes `shortest`, or less if the long side is too long.
 
     >>> resized(480, 640, 800, 1333), resized(240, 640, 800, 1333)
     ((800, 1066), (500, 1333))
@@ -154,37 +154,37 @@ def resized(height: int, width: int, shortest: int, longest: int | None) -> tupl
     return (round(exact), other) if height <= width else (other, round(exact))
 
 
-class FindingByQueries:
-    """Boxes from a network that gives classes and a box for each of its queries."""
+class QueryBoxes:
+    """Adapter of networks that predict classes and a box for each query."""
 
-    def __init__(self, network: nn.Module, prepare: Preparation, *, rest: bool) -> None:
+    def __init__(self, network: nn.Module, prepare: ObjectPreprocessing, *, rest: bool) -> None:
         self._network, self._prepare, self._rest = network, prepare, rest
 
     def __call__(self, frames: Tensor) -> Sequence[Boxes]:
-        """The boxes of (N, 3, H, W) from 0 to 1, in pixels of the frame."""
+        """Return the boxes of (N, 3, H, W) from 0 to 1, in pixels of the frame."""
         height, width = frames.shape[2:]
-        made = self._network(pixel_values=self._prepare(frames))
-        scores = made.logits.softmax(-1)[..., :-1] if self._rest else made.logits.sigmoid()
+        output = self._network(pixel_values=self._prepare(frames))
+        scores = output.logits.softmax(-1)[..., :-1] if self._rest else output.logits.sigmoid()
         best, label = scores.double().max(-1)
-        middle, size = made.pred_boxes.double().split(2, -1)
+        middle, size = output.pred_boxes.double().split(2, -1)
         box = torch.cat([middle - size / 2, middle + size / 2], -1).cpu().numpy() * np.array([width, height] * 2)
         return [Boxes(*one) for one in zip(box, label.cpu().numpy(), best.cpu().numpy(), strict=True)]
 
 
-def _load(family: Family, weights: Weights) -> ObjectDetector:
+def _load(family: TransformersDetectorFamily, weights: Weights) -> ObjectDetector:
     if isinstance(weights, Mapping):
         raise BadValue(f"{family.name}: weights are a folder with config.json and model.safetensors, not tensors")
     folder = Path(weights)
-    said = str(read_settings(folder / "config.json", family.name).get("model_type"))
-    if said not in family.kin:
-        other = next((one.name for one in FAMILIES if said in one.kin), None)
+    model_type = str(read_settings(folder / "config.json", family.name).get("model_type"))
+    if model_type not in family.kin:
+        other = next((one.name for one in FAMILIES if model_type in one.kin), None)
         hint = f"; load it as {other!r}" if other else ""
-        raise CheckpointError(f"{folder}: holds a {said!r}, not a {' or '.join(family.kin)}{hint}", fault="F54")
-    kin, file = family.kin[said], folder / "preprocessor_config.json"
-    settings = {**family.usual, **(read_settings(file, family.name) if file.is_file() else {})}
-    prepare = Preparation.of(str(file), settings)
+        raise CheckpointError(f"{folder}: holds a {model_type!r}, not a {' or '.join(family.kin)}{hint}", fault="F54")
+    kin, file = family.kin[model_type], folder / "preprocessor_config.json"
+    settings = {**family.defaults, **(read_settings(file, family.name) if file.is_file() else {})}
+    prepare = ObjectPreprocessing.of(str(file), settings)
     network = pretrained(folder, family.name, kin.network, "head that finds boxes")
-    find = FindingByQueries(network, prepare, rest=kin.rest)
+    find = QueryBoxes(network, prepare, rest=kin.rest)
     return ObjectDetector(network, find, classes=_names(network.config), name=family.name)
 
 

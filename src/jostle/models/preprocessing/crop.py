@@ -1,4 +1,4 @@
-"""Where crops lie in a frame, and how they are cut out."""
+"""Positions of crops in a frame, and cropping."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Crop(NamedTuple):
 
 
 def crops_of(height: int, width: int, size: int, crops: Crops, odd: OddMargin = "smaller") -> list[Crop]:
-    """Squares of `size` of a frame; see `InputSpec` for which, and for a margin that cannot be halved.
+    """Return the crops of `size` in a frame; see `InputSpec` for their positions and odd margins.
 
     Raises:
         BadValue: if they do not fit.
@@ -42,7 +42,7 @@ def crops_of(height: int, width: int, size: int, crops: Crops, odd: OddMargin = 
 
 
 def cut(video: Tensor, size: int, crops: Crops, odd: OddMargin = "smaller") -> Tensor:
-    """(crops, ..., size, size) from (..., H, W)."""
+    """Return (crops, ..., size, size) from (..., H, W)."""
     if crops == "centre":
         return centre_crop(video, size, odd)[None]  # which is not copied
     height, width = video.shape[-2:]
@@ -50,18 +50,18 @@ def cut(video: Tensor, size: int, crops: Crops, odd: OddMargin = "smaller") -> T
 
 
 def centre_crop(video: Tensor, size: int, odd: OddMargin = "smaller") -> Tensor:
-    """(..., size, size) from the middle."""
+    """Return (..., size, size) from the middle."""
     height, width = video.shape[-2:]
     return _cut_out(video, size, crops_of(height, width, size, "centre", odd)[0])
 
 
 def _cut_out(video: Tensor, size: int, crop: Crop) -> Tensor:
-    seen = video[..., crop.top : crop.top + size, crop.left : crop.left + size]
-    return seen.flip(-1) if crop.mirrored else seen
+    part = video[..., crop.top : crop.top + size, crop.left : crop.left + size]
+    return part.flip(-1) if crop.mirrored else part
 
 
 def _half(margin: int, odd: OddMargin) -> int:
-    """What is cut off before the centre."""
+    """Return the margin before the centre crop."""
     if odd == "even":
         return round(margin / 2)  # Python rounds a half to the even number
     return (margin + (odd == "larger")) // 2

@@ -1,4 +1,4 @@
-"""Frames on a GPU made ready for a model in one pass over memory, where plain operations take eight."""
+"""Fused preprocessing on a GPU: one pass over memory instead of eight."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from jostle.core.cuda import device_of
+from jostle.core.cuda import device_context
 from jostle.core.triton import EXACT, has_triton
 from jostle.models.preprocessing.crop import Crop
 
@@ -24,32 +24,32 @@ Colours = tuple[float, float, float]
 
 
 class Resize(NamedTuple):
-    """What frames are brought to, (height, width), and how; see `InputSpec`."""
+    """Size (height, width) and method of resizing; see `InputSpec`."""
 
     to: tuple[int, int]
     interpolation: Interpolation
     antialias: bool
 
 
-class Scale(NamedTuple):
-    """What values in [0, 1] are brought to, by colour; see `InputSpec`."""
+class Normalization(NamedTuple):
+    """Mean and standard deviation per colour, for values in [0, 1]; see `InputSpec`."""
 
     mean: Colours
     std: Colours
 
 
-def in_one_pass(
+def prepare_fused(
     frames: Tensor,
     length: int,
     resize: Resize,
     crops: Sequence[Crop],
     size: int,
-    scale: Scale,
+    scale: Normalization,
     *,
     bgr: bool,
     axes: Sequence[int],
 ) -> Tensor:
-    """(B, ...) float32 crops of clips of `length` frames, from their frames (N, H, W, 3) uint8.
+    """Return (B, ...) float32 crops of clips of `length` frames, from their frames (N, H, W, 3) uint8.
 
     Args:
         axes: of (crops, T, 3, size, size), in the order that they are to have behind the first.
@@ -64,17 +64,17 @@ def in_one_pass(
     tables = (rows, row_weights, columns, column_weights, _kept(tuple(crops), torch.int32, device))
     ways: dict[str, Any] = {"DOWN": len(row_weights), "ACROSS": len(column_weights), "BGR": bgr, "PIXELS": PIXELS}
     grid = (count, -(-size * size // PIXELS), len(crops))
-    given = (*tables, _kept(scale, torch.float32, device), height, width, size, *resize.to, length, *steps)
-    with device_of(frames):
-        prepare[grid](frames.contiguous(), out, *given, CUBIC=resize.interpolation == "bicubic", **ways, **EXACT)
+    arguments = (*tables, _kept(scale, torch.float32, device), height, width, size, *resize.to, length, *steps)
+    with device_context(frames):
+        prepare[grid](frames.contiguous(), out, *arguments, CUBIC=resize.interpolation == "bicubic", **ways, **EXACT)
     return out
 
 
 @lru_cache(64)
 def _taps(length: int, to: int, how: Interpolation, antialias: bool, device: torch.device) -> tuple[Tensor, Tensor]:
-    """For each place of `to` the first of those that it is made of, and (most, to) how much of that and of the next.
+    """Return the first source index of each of `to` positions, and the (most, to) weights from there on.
 
-    Torch says it by resizing lines of which one place is bright, so it is said once what resizing is.
+    The weights are measured by resizing unit impulses with torch, so that torch alone defines resizing.
     """
     with torch.inference_mode(False):
         weights = torch.eye(length)

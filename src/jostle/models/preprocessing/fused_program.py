@@ -1,4 +1,4 @@
-"""The program that resizes frames, cuts crops and brings values to a model's scale in one pass; it needs Triton."""
+"""Triton kernel that resizes, crops and normalises frames in one pass."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def prepare(  # type: ignore[no-untyped-def, unused-ignore]
 
 @triton.jit  # type: ignore[untyped-decorator, unused-ignore]
 def scaled(value, scale, CUBIC: tl.constexpr):  # type: ignore[no-untyped-def, unused-ignore]
-    """Values from 0 to 255 of one colour in the model's scale."""
+    """Normalise values from 0 to 255 of one colour."""
     if CUBIC:
         value = tl.minimum(tl.maximum(value, 0.0), 255.0)
     return tl.div_rn(tl.div_rn(value, 255.0) - tl.load(scale), tl.load(scale + 3))

@@ -1,4 +1,4 @@
-"""Bilinear resizing by a factor as OpenCV does it, which rounds the size and samples by the factor all the same."""
+"""Resizing as in OpenCV (bilinear by a factor, with rounded sizes) and Pillow."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 
-def scaled_by(frames: Tensor, factor: float) -> Tensor:
-    """(..., H', W') of frames (..., H, W) in floating-point numbers; sizes are rounded, halves to the even number.
+def resize_by_factor(frames: Tensor, factor: float) -> Tensor:
+    """Resize floating-point frames (..., H, W) by a factor; sizes are rounded half to even.
 
-    >>> scaled_by(torch.tensor([[0.0, 4.0, 8.0, 12.0]]).expand(2, 4), 0.6).tolist()
+    >>> resize_by_factor(torch.tensor([[0.0, 4.0, 8.0, 12.0]]).expand(2, 4), 0.6).tolist()
     [[1.3333333730697632, 8.0]]
     """
     for axis in (-2, -1):
@@ -41,14 +41,14 @@ CUBIC = -0.5  # Keys' parameter
 BITS = 22  # of the fraction of a weight: what 32 leave beside a grey level and two bits for overshoot
 
 
-def pillow_resized(pictures: Tensor, to: tuple[int, int], how: Filter) -> Tensor:
-    """(..., *to) uint8 from (..., H, W) uint8.
+def pillow_resize(pictures: Tensor, to: tuple[int, int], how: Filter) -> Tensor:
+    """Return (..., *to) uint8 from (..., H, W) uint8.
 
     The width is done first, unless the height loses more than twice as many pixels. That is the rule of Pillow 13;
     those before it always began with the width.
 
     >>> picture = torch.tensor([[0, 100, 200, 255]], dtype=torch.uint8)
-    >>> pillow_resized(picture, (1, 2), "bilinear").tolist()
+    >>> pillow_resize(picture, (1, 2), "bilinear").tolist()
     [[71, 209]]
     """
     height, width = pictures.shape[-2:]
@@ -60,21 +60,21 @@ def pillow_resized(pictures: Tensor, to: tuple[int, int], how: Filter) -> Tensor
 
 
 def _along(pictures: Tensor, to: int, how: Filter) -> Tensor:
-    """The last axis at another length: tap by tap, so that memory does not grow with the reach of the filter."""
+    """Resize the last axis tap by tap, so that memory does not grow with the filter."""
     first, weights = taps(pictures.shape[-1], to, how)
     last = pictures.shape[-1] - 1
     begin = torch.from_numpy(first).to(pictures.device)
     each = torch.from_numpy(weights).to(pictures.device)
-    made = torch.full((*pictures.shape[:-1], to), 1 << (BITS - 1), dtype=torch.int32, device=pictures.device)
+    total = torch.full((*pictures.shape[:-1], to), 1 << (BITS - 1), dtype=torch.int32, device=pictures.device)
     for tap in range(each.shape[1]):
         here = pictures.index_select(-1, (begin + tap).clamp(max=last))  # beyond the edge weights are 0
-        made += here.to(torch.int32) * each[:, tap]
-    return (made >> BITS).clamp_(0, 255).to(torch.uint8)
+        total += here.to(torch.int32) * each[:, tap]
+    return (total >> BITS).clamp_(0, 255).to(torch.uint8)
 
 
 @cache
 def taps(length: int, to: int, how: Filter) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """For each pixel of the result, the first pixel that it is made of, (to,), and the weights of all, (to, taps)."""
+    """Return the first source pixel (to,) and the weights (to, taps) of each output pixel."""
     scale = length / to
     wide = max(scale, 1.0)  # shrinking averages over what a pixel covers
     reach = REACH[how] * wide

@@ -1,4 +1,4 @@
-"""Image classifiers as recognisers of single frames: a clip of one frame, and what libraries that hold them need."""
+"""Image classifiers as recognisers of single frames, and helpers for the libraries that provide them."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from jostle.models.input_spec import InputSpec
 
 
 class OneFrame(nn.Module):
-    """A network of pictures that takes clips of one frame, (B, 1, 3, H, W)."""
+    """Wrapper of an image network that takes clips of one frame, (B, 1, 3, H, W)."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
         self.network = network
 
     def forward(self, clips: Tensor) -> Tensor:
-        """(B, classes) logits."""
-        made: Tensor = self.network(clips[:, 0])
-        return made
+        """Return (B, classes) logits of single frames."""
+        output: Tensor = self.network(clips[:, 0])
+        return output
 
 
 def picture_spec(
@@ -35,7 +35,7 @@ def picture_spec(
     std: Sequence[float],
     **rest: Any,
 ) -> InputSpec:
-    """What an image classifier wants to see, as its library prepares pictures.
+    """Return the input spec of an image classifier, with its library's preprocessing.
 
     Raises:
         BadValue: if its crops are not square, or it is resized in a way that is not known here.
@@ -45,7 +45,7 @@ def picture_spec(
     if interpolation not in ("bilinear", "bicubic"):
         raise BadValue(f"{name}: pictures are resized bilinear or bicubic here, not {interpolation!r}")
     (a, b, c), (d, e, f) = mean, std
-    usual: dict[str, Any] = {"layout": "TCHW", "odd_margin": "even", "arithmetic": "pillow", "beyond": "black"}
+    defaults: dict[str, Any] = {"layout": "TCHW", "odd_margin": "even", "arithmetic": "pillow", "beyond": "black"}
     return InputSpec(
         frames=1,
         stride=1,
@@ -54,22 +54,22 @@ def picture_spec(
         mean=(a, b, c),
         std=(d, e, f),
         interpolation=interpolation,  # type: ignore[arg-type]
-        **(usual | rest),
+        **(defaults | rest),
     )
 
 
 def last_layer(network: nn.Module, classes: int) -> str:
-    """Name of the last layer of a network that gives so many numbers."""
-    found: list[str] = [
+    """Return the name of the last layer of a network with so many outputs."""
+    names: list[str] = [
         name
         for name, layer in network.named_modules()
         if getattr(layer, "out_features", None) == classes or getattr(layer, "out_channels", None) == classes
     ]
-    return found[-1]
+    return names[-1]
 
 
 def library_module(name: str, module: str, extra: str) -> Any:
-    """A module of a library that may not be installed, or may not load beside the installed torch.
+    """Import a module of a library that may be missing or incompatible with the installed torch.
 
     Raises:
         MissingExtra: if it is not installed.

@@ -95,7 +95,7 @@ def s3d_inception(weights: Weights, changes: Changes) -> Recogniser:
 def _load(name: str, weights: Weights, changes: Changes) -> Recogniser:
     kind = recognisers[name]
     settings = kind.settings(changes)
-    given = public_names.bare(weights) if isinstance(weights, Mapping) else weights
+    tensors = public_names.strip_prefixes(weights) if isinstance(weights, Mapping) else weights
 
     def build(classes: int) -> nn.Module:
         if name in inflated_resnet.CONFIGS:
@@ -106,4 +106,4 @@ def _load(name: str, weights: Weights, changes: Changes) -> Recogniser:
         inception = replace(video_inception.CONFIGS[name], classes=classes, **settings)
         return video_inception.VideoInception(inception)
 
-    return with_weights(name, build, kind.shown(changes), given, head=HEAD)
+    return with_weights(name, build, kind.input_spec(changes), tensors, head=HEAD)

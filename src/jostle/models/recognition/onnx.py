@@ -1,4 +1,4 @@
-"""Recognisers in an ONNX file, run by ONNX Runtime: size, length and layout are told from the shape of the input."""
+"""Recognisers in ONNX files, run by ONNX Runtime; size, length and layout follow from the input shape."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def onnx(weights: Weights, changes: Changes) -> Recogniser:
 
 
 class OnnxNetwork:
-    """A session of ONNX Runtime on the CPU that takes a tensor, in batches of the size that the file asks for.
+    """ONNX Runtime session on the CPU that takes tensors, in batches of the file's batch size.
 
     Attributes:
         shape: of the input; None where the file leaves a length open.
@@ -58,30 +58,30 @@ class OnnxNetwork:
             raise CheckpointError(f"{path}: ONNX Runtime cannot load it: {error}", fault="F53") from None
         inputs = self._session.get_inputs()
         if len(inputs) != 1 or inputs[0].type not in TYPES:
-            found = ", ".join(f"{one.name} {one.type}" for one in inputs)
-            raise BadValue(f"{path}: there must be one input of floating-point numbers, not {found or 'none'}")
+            described = ", ".join(f"{one.name} {one.type}" for one in inputs)
+            raise BadValue(f"{path}: there must be one input of floating-point numbers, not {described or 'none'}")
         self._name, self._type = inputs[0].name, TYPES[inputs[0].type]
         self._output = self._session.get_outputs()[0].name
         self.shape = tuple(n if isinstance(n, int) and n > 0 else None for n in inputs[0].shape)
 
     def __call__(self, clips: Tensor) -> npt.NDArray[Any]:
-        """The first output for (B, ...), whatever B."""
-        given = clips.cpu().numpy().astype(self._type)
+        """Return the first output for (B, ...), for any B."""
+        inputs = clips.cpu().numpy().astype(self._type)
         if len(self.shape) == PICTURE_AXES:
-            given = given.squeeze(2 if self.shape[1] == 3 else 1)  # time, which has one frame
-        size = self.shape[0] or len(given)
-        made = []
-        for lo in range(0, len(given), size):
-            batch = given[lo : lo + size]
+            inputs = inputs.squeeze(2 if self.shape[1] == 3 else 1)  # time, which has one frame
+        size = self.shape[0] or len(inputs)
+        outputs = []
+        for lo in range(0, len(inputs), size):
+            batch = inputs[lo : lo + size]
             here = len(batch)
             if here < size:
                 batch = np.concatenate([batch, np.zeros((size - here, *batch.shape[1:]), batch.dtype)])
-            made.append(self._session.run([self._output], {self._name: batch})[0][:here])
-        return np.concatenate(made)
+            outputs.append(self._session.run([self._output], {self._name: batch})[0][:here])
+        return np.concatenate(outputs)
 
 
 def spec_of(shape: Sequence[int | None], changes: Changes, name: str) -> InputSpec:
-    """What an input of this shape wants to see; what the shape leaves open must be among the changes.
+    """Return the input spec of an input shape; what the shape leaves open must be among the changes.
 
     >>> spec = spec_of((None, 3, 16, 112, 112), {}, "net.onnx")
     >>> spec.layout, spec.frames, spec.size
@@ -95,22 +95,22 @@ def spec_of(shape: Sequence[int | None], changes: Changes, name: str) -> InputSp
     if len(places) > 1 and changes.get("layout") in COLOURS_AT.values():
         places = [i for i in places if COLOURS_AT[i] == changes["layout"]]
     if len(places) != 1:
-        said = " x ".join("?" if n is None else str(n) for n in shape)
+        text = " x ".join("?" if n is None else str(n) for n in shape)
         raise BadValue(
-            f"{name}: an input of {said} is not a batch of CTHW, TCHW or THWC with 3 colours, or could be two of "
+            f"{name}: an input of {text} is not a batch of CTHW, TCHW or THWC with 3 colours, or could be two of "
             "them; export it with such a shape, or say which by layout"
         )
     layout = COLOURS_AT[places[0]]
     length = dict(zip(layout, shape[1:], strict=True))
     if length["H"] != length["W"]:
         raise BadValue(f"{name}: crops must be square, not {length['W']}x{length['H']}")
-    told: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for field, axis in (("frames", "T"), ("size", "H")):
-        fixed, wanted = length[axis], changes.get(field)
-        if fixed is not None and wanted is not None and fixed != wanted:
-            raise BadValue(f"{name}: its input has {field} {fixed}, and cannot be given {wanted}")
-        if fixed is None and wanted is None:
+        fixed, requested = length[axis], changes.get(field)
+        if fixed is not None and requested is not None and fixed != requested:
+            raise BadValue(f"{name}: its input has {field} {fixed}, and cannot be given {requested}")
+        if fixed is None and requested is None:
             raise BadValue(f"{name}: its input leaves {field} open; say how many, {field}=...")
-        told[field] = fixed or wanted
-    spec = InputSpec(told["frames"], told["frames"], told["size"], told["size"], layout=layout)
+        settings[field] = fixed or requested
+    spec = InputSpec(settings["frames"], settings["frames"], settings["size"], settings["size"], layout=layout)
     return changed(name, spec, changes)

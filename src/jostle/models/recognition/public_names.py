@@ -1,4 +1,4 @@
-"""Public weights under the names that the networks here have: PyTorchVideo's, for those that have several.
+"""Renaming of public weights to the parameter names of the networks, which are PyTorchVideo's.
 
 The SlowFast code base names the same tensors otherwise, torchvision stacks some of MViT's, and programs put words in
 front of all of them. Renamed tensors give the same scores.
@@ -47,8 +47,8 @@ _SLOWFAST_MVIT = (
 )
 
 
-def bare(weights: Tensors) -> Tensors:
-    """Without what programs put in front of every name."""
+def strip_prefixes(weights: Tensors) -> Tensors:
+    """Strip the prefixes that programs add to every name."""
     for _ in range(len(IN_FRONT)):
         for word in IN_FRONT:
             if weights and all(name.startswith(word) for name in weights):
@@ -57,24 +57,24 @@ def bare(weights: Tensors) -> Tensors:
 
 
 def convolutional(weights: Tensors, *, pooled: bool = False, channelwise: bool = False) -> Tensors:
-    """Weights of a residual network of video, its stages counted as blocks.
+    """Rename the weights of a video ResNet, whose stages are numbered as blocks.
 
     Args:
         pooled: whether a pool between the first two stages counts as a block too.
         channelwise: whether it is X3D, whose stem has two convolutions and whose head has layers of its own.
     """
-    given = bare(weights)
-    if not any(re.match(r"s\d", name) for name in given):
-        return given
-    paths = 2 if any("pathway1" in name for name in given) else 1
+    tensors = strip_prefixes(weights)
+    if not any(re.match(r"s\d", name) for name in tensors):
+        return tensors
+    paths = 2 if any("pathway1" in name for name in tensors) else 1
     head = 6 if pooled or paths == 2 else 5
-    return {_convolutional(name, paths, head, pooled, channelwise): tensor for name, tensor in given.items()}
+    return {_convolutional(name, paths, head, pooled, channelwise): tensor for name, tensor in tensors.items()}
 
 
 def _convolutional(name: str, paths: int, head: int, pooled: bool, channelwise: bool) -> str:
     path = r"multipathway_blocks.\1." if paths == 2 else ""
-    if found := re.match(r"s(\d+)", name):
-        number = int(found[1])
+    if match := re.match(r"s(\d+)", name):
+        number = int(match[1])
         block = f"blocks.{number if pooled and number >= 3 else number - 1}."
         if "_stem." in name:
             # The one over time first: the new name of the other holds its old one.
@@ -100,15 +100,15 @@ def _convolutional(name: str, paths: int, head: int, pooled: bool, channelwise: 
 
 
 def multiscale(weights: Tensors) -> Tensors:
-    """Weights of MViT, from PyTorchVideo, the SlowFast code base or torchvision."""
-    given = bare(weights)
+    """Rename the weights of MViT, from PyTorchVideo, the SlowFast code base or torchvision."""
+    tensors = strip_prefixes(weights)
     renaming: Renaming = ()
-    if any(name.startswith("conv_proj.") for name in given):
+    if any(name.startswith("conv_proj.") for name in tensors):
         renaming = _TORCHVISION_MVIT
-    elif "cls_token" in given:
+    elif "cls_token" in tensors:
         renaming = _SLOWFAST_MVIT
-    made: dict[str, Tensor] = {}
-    for old, tensor in given.items():
+    renamed: dict[str, Tensor] = {}
+    for old, tensor in tensors.items():
         if "_attention_pool_" in old:  # the same pools once more
             continue
         name = old
@@ -116,9 +116,9 @@ def multiscale(weights: Tensors) -> Tensors:
             name = re.sub(pattern, new, name)
         if ".attn.qkv." in name:
             for part, third in zip("qkv", torch.tensor_split(tensor, 3), strict=True):
-                made[name.replace(".qkv.", f".{part}.")] = third
+                renamed[name.replace(".qkv.", f".{part}.")] = third
         elif name.startswith("cls_positional_encoding."):
-            made[name] = tensor.reshape(1, -1, tensor.shape[-1])
+            renamed[name] = tensor.reshape(1, -1, tensor.shape[-1])
         else:
-            made[name] = tensor
-    return made
+            renamed[name] = tensor
+    return renamed

@@ -1,4 +1,4 @@
-"""A small classifier of single frames: which prop a puppet holds, for sets of frames that look alike (pm-k)."""
+"""Small classifier of single frames: the prop that a puppet holds, for pm-k over similar frames."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jostle.models.input_spec import InputSpec
-from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
+from jostle.models.recognition.recogniser import (
+    Changes,
+    Recogniser,
+    Weights,
+    changed,
+    recogniser,
+    with_weights,
+)
 
 SPEC = InputSpec(
     frames=1,
@@ -22,8 +29,8 @@ CLASSES = 9
 SOURCE = "clean or robust, which come with jostle, or a file that jostle train wrote"
 
 
-class Block(nn.Module):
-    """Two 3x3 convolutions beside which the input passes by, made to fit.
+class FrameResidualBlock(nn.Module):
+    """Residual block of two 3x3 convolutions with a projection.
 
     Args:
         stride: 2 for half as many places along each side.
@@ -38,13 +45,13 @@ class Block(nn.Module):
         self.around = nn.Sequential(nn.Conv2d(channels, out, 1, stride=stride, bias=False), nn.BatchNorm2d(out))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, out, H / stride, W / stride)."""
+        """Return a tensor of shape (N, out, H / stride, W / stride)."""
         inner = self.last(self.second(F.relu(self.norm(self.first(x)))))
         return F.relu(self.around(x) + inner)
 
 
 class FrameClassifier(nn.Module):
-    """A few residual blocks, and a look at the one place that matters: a prop is small, and others lie about."""
+    """Residual blocks with spatial attention, as a prop is small and others lie around."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -52,26 +59,26 @@ class FrameClassifier(nn.Module):
             nn.Conv2d(3, 24, 5, stride=2, padding=2, bias=False), nn.BatchNorm2d(24), nn.ReLU(inplace=True)
         )  # (N, 24, 56, 56)
         self.blocks = nn.Sequential(
-            Block(24, 40), Block(40, 64), Block(64, 64, stride=1, reach=2)
+            FrameResidualBlock(24, 40), FrameResidualBlock(40, 64), FrameResidualBlock(64, 64, stride=1, reach=2)
         )  # (N, 64, 14, 14); the last sees whose hand it is
         self.where = nn.Conv2d(64, 1, 1)
         self.drop = nn.Dropout(0.2)
         self.classifier = nn.Linear(64, classes)
 
     def see(self, frames: Tensor) -> Tensor:
-        """(N, 64, 14, 14): what is at each place of (N, 1, 3, 112, 112)."""
-        seen: Tensor = self.blocks(self.stem(frames[:, 0].contiguous(memory_format=torch.channels_last)))
-        return seen
+        """Return (N, 64, 14, 14): what is at each place of (N, 1, 3, 112, 112)."""
+        maps: Tensor = self.blocks(self.stem(frames[:, 0].contiguous(memory_format=torch.channels_last)))
+        return maps
 
-    def tell(self, seen: Tensor) -> Tensor:
-        """(N, classes) logits of what is seen, each place weighted by how sure the network is to look there."""
-        weight = self.where(seen).flatten(2).softmax(2)
-        made: Tensor = self.classifier(self.drop((seen.flatten(2) * weight).sum(2)))
-        return made
+    def classify(self, maps: Tensor) -> Tensor:
+        """Return (N, classes) logits of feature maps, weighted by spatial attention."""
+        weight = self.where(maps).flatten(2).softmax(2)
+        output: Tensor = self.classifier(self.drop((maps.flatten(2) * weight).sum(2)))
+        return output
 
     def forward(self, frames: Tensor) -> Tensor:
-        """(N, classes) logits of (N, 1, 3, 112, 112)."""
-        return self.tell(self.see(frames))
+        """Return (N, classes) logits of (N, 1, 3, 112, 112)."""
+        return self.classify(self.see(frames))
 
 
 @recogniser("puppet_frames", spec=SPEC, source=SOURCE)

@@ -1,4 +1,4 @@
-"""SlowFast and TAM in small: the papers' networks, narrow and shallow enough to be learned from puppets.
+"""Small versions of SlowFast and TAM that can be trained on puppets.
 
 Nothing but the sizes differs, so that what is found out about them on puppets is about the same computation. X3D has a
 small relative of its own, `puppet_x3d`, beside the other recognisers of puppets.
@@ -11,7 +11,14 @@ from dataclasses import replace
 from jostle.models.networks.slowfast import SlowFast, SlowFastConfig
 from jostle.models.networks.tam_resnet import TamConfig, TamResNet
 from jostle.models.recognition.puppets import CLASSES, SPEC
-from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
+from jostle.models.recognition.recogniser import (
+    Changes,
+    Recogniser,
+    Weights,
+    changed,
+    recogniser,
+    with_weights,
+)
 
 SOURCE = "a file that jostle train wrote"
 SLOWFAST = SlowFastConfig(windows=((4, 4, 4), (16, 4, 4)), depths=(1, 1, 1, 1), width=16)

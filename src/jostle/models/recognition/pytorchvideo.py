@@ -1,4 +1,4 @@
-"""Recognisers of PyTorchVideo and the SlowFast code base, trained on Kinetics-400: what each is shown, and its weights.
+"""Recognisers of PyTorchVideo and the SlowFast code base, trained on Kinetics-400, with specs and weights.
 
 Networks are our own; weights are taken by either project's names, MViT's by torchvision's too. Clips and crops are as
 the published accuracies were measured: frames evenly over a span, so that those of an 8x8 network are 9 apart.
@@ -35,12 +35,12 @@ FIVE: Changes = {"clips": 5, "starts": "ends"}
 
 
 def _spec(frames: int, step: int, size: int = 256) -> InputSpec:
-    """The whole short side is seen, at the length that test crops have."""
+    """Return the spec whose short side equals the size of test crops."""
     return InputSpec(frames, frames * step, size, size, step=step, **_ALL)
 
 
 def _views(published: Changes, size: int = 224, others: Mapping[str, Changes] | None = None) -> dict[str, Changes]:
-    """The published views, and those of the study of Kinetics400-P (Schiappa et al., 2023) for crops of a size.
+    """Return the published views, and those of the study of Kinetics400-P (Schiappa et al., 2023) for crops of a size.
 
     Its program takes the first frame of each part of the whole video, cuts out more than it shows, and scales values as
     for ImageNet, which is not what these weights were trained with.
@@ -155,42 +155,42 @@ Build = Callable[[int], nn.Module]
 def _residual(name: str, weights: Weights, changes: Changes) -> Recogniser:
     config = video_resnet.CONFIGS[name]
     block = 6 if config.halves_time else 5
-    given = _renamed(weights, partial(public_names.convolutional, pooled=config.halves_time))
-    return _filled(name, lambda n: video_resnet.VideoResNet(replace(config, classes=n)), given, changes, block)
+    tensors = _renamed(weights, partial(public_names.convolutional, pooled=config.halves_time))
+    return _filled(name, lambda n: video_resnet.VideoResNet(replace(config, classes=n)), tensors, changes, block)
 
 
 def _two_paths(name: str, weights: Weights, changes: Changes) -> Recogniser:
-    given = _renamed(weights, public_names.convolutional)
+    tensors = _renamed(weights, public_names.convolutional)
     config = slowfast.CONFIGS[name]
-    return _filled(name, lambda n: slowfast.SlowFast(replace(config, classes=n)), given, changes, 6)
+    return _filled(name, lambda n: slowfast.SlowFast(replace(config, classes=n)), tensors, changes, 6)
 
 
 def _channelwise(name: str, weights: Weights, changes: Changes) -> Recogniser:
-    given = _renamed(weights, partial(public_names.convolutional, channelwise=True))
-    normed = isinstance(given, Mapping) and "blocks.1.res_blocks.0.branch1_norm.weight" in given
+    tensors = _renamed(weights, partial(public_names.convolutional, channelwise=True))
+    normed = isinstance(tensors, Mapping) and "blocks.1.res_blocks.0.branch1_norm.weight" in tensors
     config = replace(x3d.CONFIGS[name], first_norm=normed)
-    return _filled(name, lambda n: x3d.X3d(replace(config, classes=n)), given, changes, 5)
+    return _filled(name, lambda n: x3d.X3d(replace(config, classes=n)), tensors, changes, 5)
 
 
 def _multiscale(name: str, weights: Weights, changes: Changes) -> Recogniser:
-    spec = recognisers[name].shown(changes)
-    given = _renamed(weights, public_names.multiscale)
+    spec = recognisers[name].input_spec(changes)
+    tensors = _renamed(weights, public_names.multiscale)
     config = mvit.MvitConfig(spec.frames, spec.shrunk or spec.size)
-    if isinstance(given, Mapping):
-        config = _measured(given, config)
+    if isinstance(tensors, Mapping):
+        config = _clip_of_positions(tensors, config)
         if (config.frames, config.size) != (spec.frames, spec.shrunk or spec.size):
             raise BadValue(
                 f"{name}: these weights know positions of {config.frames} frames of {config.size} by {config.size}; "
                 f"leave frames and size at that"
             )
-    return with_weights(name, lambda n: mvit.Mvit(replace(config, classes=n)), spec, given, head="head.proj.bias")
+    return with_weights(name, lambda n: mvit.Mvit(replace(config, classes=n)), spec, tensors, head="head.proj.bias")
 
 
-def _measured(weights: Mapping[str, Tensor], usual: mvit.MvitConfig) -> mvit.MvitConfig:
-    """The clip that tables of positions are for; the usual one where they are missing, which is said later."""
+def _clip_of_positions(weights: Mapping[str, Tensor], default: mvit.MvitConfig) -> mvit.MvitConfig:
+    """Return the config of the position tables in the weights; `default` if they are missing."""
     space, time = (weights.get(f"cls_positional_encoding.pos_embed_{axis}") for axis in ("spatial", "temporal"))
     if space is None or time is None:
-        return usual
+        return default
     return mvit.MvitConfig(2 * time.shape[1], 4 * isqrt(space.shape[1]))
 
 
@@ -199,4 +199,4 @@ def _renamed(weights: Weights, rename: Callable[[Mapping[str, Tensor]], Mapping[
 
 
 def _filled(name: str, build: Build, weights: Weights, changes: Changes, block: int) -> Recogniser:
-    return with_weights(name, build, recognisers[name].shown(changes), weights, head=f"blocks.{block}.proj.bias")
+    return with_weights(name, build, recognisers[name].input_spec(changes), weights, head=f"blocks.{block}.proj.bias")

@@ -1,4 +1,4 @@
-"""Recognisers: a network and its `InputSpec`, called on raw clips, that says which class a clip shows."""
+"""Recognisers: networks with an `InputSpec`, called on raw clips, that return class scores."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from jostle.core.config import fit_changes
-from jostle.core.cuda import in_batches, networks, on_device, on_its_way, one_ahead, turn
+from jostle.core.config import convert_settings
+from jostle.core.cuda import iter_batches, launch_turn, network_stream, prefetch_one, to_device, to_host_async
 from jostle.core.registry import Registry
-from jostle.core.state_dict import differences
+from jostle.core.state_dict import describe_mismatch
 from jostle.errors import BadValue, CheckpointError, DataError
 from jostle.models.input_spec import Frames, InputSpec
-from jostle.models.precision import inferring
-from jostle.models.weights.shipped.sources import Place, offer, place_of
+from jostle.models.precision import inference_mode
+from jostle.models.weights.shipped.sources import WeightSource, fetch_hint, source_of
 
 # Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.
 # Of a clip that is cut several times fewer fit.
@@ -30,22 +30,22 @@ Scores = npt.NDArray[np.float32]
 Weights = Mapping[str, Tensor] | str | PathLike[str]
 Changes = Mapping[str, Any]
 Outputs = Literal["logits", "scores"]
-ANY = "NAME"  # stands for the name of a network of a library
+ANY = "NAME"  # placeholder for the name of a library's network
 
 
 class Recogniser:
-    """Scores of classes from clips, (B, classes) float32 from (B, T, H, W, 3) uint8.
+    """Recogniser: (B, classes) float32 scores of (B, T, H, W, 3) uint8 clips.
 
     Args:
         network: given an `InputSpec`, it is called on a tensor (B, ...) of prepared crops in the spec's layout; without
-            one, on the clips as they are. It gives (B, classes), a tensor or an array.
-        spec: what it wants to see; a `torch.nn.Module` must have one.
+            one, on the raw clips. It returns (B, classes), a tensor or an array.
+        spec: its input spec; a `torch.nn.Module` must have one.
         outputs: `logits` become probabilities by softmax, unless the spec wants logits averaged; `scores` stay as they
             are. Either way scores of the crops of a clip are averaged. Left out, logits for a module and scores for
             any other callable.
-        classes: their names, where they are known.
-        name: for messages.
-        head: name of the layer of a module that makes scores of features, where the features are wanted too.
+        classes: class names, if known.
+        name: name for messages.
+        head: name of a module's classification layer, to extract its input as features.
 
     >>> mean_red = Recogniser(lambda clips: clips.mean((1, 2, 3))[:, :2])
     >>> mean_red(np.full((1, 4, 8, 8, 3), 7, np.uint8)).tolist()
@@ -65,7 +65,7 @@ class Recogniser:
         module = isinstance(network, nn.Module)
         self.name = name or (type(network).__name__ if module else getattr(network, "__name__", type(network).__name__))
         if module and spec is None:
-            raise BadValue(f"{self.name}: a torch.nn.Module needs an InputSpec, which says how frames become its input")
+            raise BadValue(f"{self.name}: a torch.nn.Module needs an InputSpec, which defines its input")
         if not callable(network):
             raise BadValue(f"{self.name}: a model is a torch.nn.Module or a callable, not {type(network).__name__}")
         if outputs not in (None, "logits", "scores"):
@@ -77,22 +77,22 @@ class Recogniser:
         self.head = head
 
     def __call__(self, clip_frames: Frames) -> Scores:
-        """(B, classes) float32 from (B, T, H, W, 3) uint8; the same bits for a clip in any company."""
+        """Return (B, classes) float32 from (B, T, H, W, 3) uint8; the same bits for a clip in any company."""
         return self.together([clip_frames])[0]
 
     def together(self, parts: Sequence[Frames | Tensor]) -> list[Scores]:
-        """Scores of the clips of each part, as if each were alone; they share batches. Some may be on its device."""
+        """Score the clips of each part as if alone, in shared batches; parts may be on the device."""
         every = [self._checked(part) for part in parts]
-        with inferring():
+        with inference_mode():
             if self.spec is None:
                 return [self._scores(self._rows(self.network(clips), len(clips))).numpy() for clips in every]
-            begun = (self._begun(pieces, self.spec) for pieces in in_batches(every, self.at_once))
-            made = np.concatenate([finish() for finish in one_ahead(begun)])
-        return np.split(made, np.cumsum([len(part) for part in every])[:-1])
+            begun = (self._begun(pieces, self.spec) for pieces in iter_batches(every, self.at_once))
+            scores = np.concatenate([finish() for finish in prefetch_one(begun)])
+        return np.split(scores, np.cumsum([len(part) for part in every])[:-1])
 
     @property
     def at_once(self) -> int:
-        """Clips that go through the network together; one where it is not known what company does to a clip."""
+        """Number of clips in a batch; 1 if batches may affect the scores."""
         if self.spec is None:
             return 1
         return max(CROPS_AT_ONCE["cuda" if self.device.type == "cuda" else "cpu"] // CROPS[self.spec.crops], 1)
@@ -106,15 +106,15 @@ class Recogniser:
         return clips
 
     def _begun(self, pieces: Sequence[Frames | Tensor], spec: InputSpec) -> Callable[[], Scores]:
-        """Scores of no more clips than go through the network together, to be waited for."""
+        """Start scoring at most one batch of clips; the returned function waits for the scores."""
         size = self.at_once
-        with turn(self.device):
-            there = [piece if isinstance(piece, Tensor) else on_device(piece, self.device) for piece in pieces]
+        with launch_turn(self.device):
+            there = [piece if isinstance(piece, Tensor) else to_device(piece, self.device) for piece in pieces]
             clips = [clip for piece in there for clip in piece]
             crops = spec.prepare_clips(clips)  # (B, crops, ...)
             if len(clips) < size:
                 crops = torch.cat([crops, crops.new_zeros(size - len(clips), *crops.shape[1:])])
-            with networks(crops):
+            with network_stream(crops):
                 try:
                     raw = self.network(crops.flatten(0, 1))
                 except (RuntimeError, ValueError) as error:
@@ -123,40 +123,40 @@ class Recogniser:
                     raise BadValue(
                         f"{self.name}: cannot take a clip of {len(clips[0])} frames; give it {spec.frames} ({error})"
                     ) from error
-                rows = on_its_way(self._rows(raw, size * crops.shape[1]))
+                rows = to_host_async(self._rows(raw, size * crops.shape[1]))
         return lambda: self._scores(rows(), size, len(clips)).numpy()
 
     def _rows(self, raw: Any, count: int) -> Tensor:
-        """(rows, classes) float32, as the network gave them."""
-        given = torch.as_tensor(raw)
-        if given.ndim != 2 or given.shape[0] != count or given.shape[1] < 1:
+        """Return (rows, classes) float32, as the network gave them."""
+        output = torch.as_tensor(raw)
+        if output.ndim != 2 or output.shape[0] != count or output.shape[1] < 1:
             raise BadValue(
-                f"{self.name}: scores must be ({count}, classes) for an input of {count}, not {tuple(given.shape)}"
+                f"{self.name}: scores must be ({count}, classes) for an input of {count}, not {tuple(output.shape)}"
             )
-        if self.classes and given.shape[1] != len(self.classes):
-            raise BadValue(f"{self.name}: {given.shape[1]} scores for {len(self.classes)} classes")
-        return given.detach().float()
+        if self.classes and output.shape[1] != len(self.classes):
+            raise BadValue(f"{self.name}: {output.shape[1]} scores for {len(self.classes)} classes")
+        return output.detach().float()
 
-    def _scores(self, rows: Tensor, size: int | None = None, kept: int | None = None) -> Tensor:
-        """(B, classes) of the first `kept` clips of `size`, from one row a crop."""
+    def _scores(self, rows: Tensor, size: int | None = None, count: int | None = None) -> Tensor:
+        """Return (B, classes) of the first `kept` clips of `size`, from one row a crop."""
         scores = rows.cpu()
         if self.outputs == "logits" and (self.spec is None or self.spec.joined == "scores"):
             scores = scores.softmax(1)
-        scores = scores.reshape(size or len(rows), -1, scores.shape[1]).mean(1)[:kept]
+        scores = scores.reshape(size or len(rows), -1, scores.shape[1]).mean(1)[:count]
         if not scores.isfinite().all():
-            raise DataError(f"{self.name}: the model gave scores that are not finite numbers", fault="F78")
+            raise DataError(f"{self.name}: the model returned scores that are not finite numbers", fault="F78")
         return scores
 
     @property
     def device(self) -> torch.device:
-        """Where the network is."""
+        """Device that holds the network."""
         if isinstance(self.network, nn.Module):
             for tensor in self.network.parameters():
                 return tensor.device
         return torch.device("cpu")
 
     def to(self, device: str) -> Recogniser:
-        """Move the network, where it is a module."""
+        """Move the network to a device, if it is a module."""
         if isinstance(self.network, nn.Module):
             self.network.to(device)
         return self
@@ -171,17 +171,17 @@ Named = Callable[[str], "RecogniserKind"]
 
 @dataclass(frozen=True)
 class RecogniserKind:
-    """An entry of the shelf.
+    """Registry entry of a recogniser.
 
     Attributes:
-        load: gives the recogniser with the weights given, and with fields of its `InputSpec` changed.
-        spec: what it wants to see; None where that comes with the weights.
-        source: where weights are, in words that end an error message.
+        load: loads the recogniser with given weights, and with fields of its `InputSpec` changed.
+        spec: input spec; None where it comes with the weights.
+        source: source of weights, as the end of an error message.
         takes: whether weights are a file or a folder.
-        place: where public weights are, where the library that the network comes from says so.
-        named: of a whole library, `timm/NAME`: gives the entry of one of its networks.
-        views: ways of looking at a video, by name: the fields of the spec that each changes.
-        options: settings of the network, beside those of the spec, and what each is if nobody says so.
+        place: source of public weights, if the network's library provides it.
+        named: for a whole library, `timm/NAME`: returns the entry of one of its networks.
+        views: named test-time views: the fields of the spec that each changes.
+        options: settings of the network besides those of the spec, with their defaults.
     """
 
     name: str
@@ -189,48 +189,48 @@ class RecogniserKind:
     source: str
     spec: InputSpec | None = None
     takes: Literal["file", "folder"] = "file"
-    place: Place | None = None
+    place: WeightSource | None = None
     named: Callable[[str], RecogniserKind] | None = None
     views: Mapping[str, Changes] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def fit(self, changes: Changes) -> dict[str, Any]:
-        """Changes as they come from a file or a command line, each as its field wants it.
+        """Convert changes from a file or a command line to the types of their fields.
 
         Raises:
             BadValue: if there is no such setting, or the value does not fit.
         """
         beside = {name: value for name, value in changes.items() if name in ("views", *self.options)}
         fields = {name: value for name, value in changes.items() if name not in beside}
-        return fit_changes(InputSpec, fields, where=f"what {self.name} is shown") | beside
+        return convert_settings(InputSpec, fields, where=f"the input of {self.name}") | beside
 
-    def shown(self, changes: Changes) -> InputSpec:
-        """Its spec, looked at as `views` says, with fields replaced; settings of the network are left out.
+    def input_spec(self, changes: Changes) -> InputSpec:
+        """Return the spec with its `views` and changed fields, without settings of the network.
 
         Raises:
             BadValue: if there are no such views or fields.
         """
-        assert self.spec is not None  # those whose weights bring it have neither views nor settings
-        told = {name: value for name, value in changes.items() if name not in ("views", *self.options)}
-        if (wanted := changes.get("views")) is None:
-            return changed(self.name, self.spec, told)
-        if wanted not in self.views:
+        assert self.spec is not None  # kinds whose spec comes with the weights have neither views nor options
+        fields = {name: value for name, value in changes.items() if name not in ("views", *self.options)}
+        if (views := changes.get("views")) is None:
+            return changed(self.name, self.spec, fields)
+        if views not in self.views:
             known = ", ".join(self.views) or "none but its own"
-            raise BadValue(f"{self.name}: there are no views {wanted!r}; it knows {known}")
-        return changed(self.name, replace(self.spec, **self.views[wanted]), told)
+            raise BadValue(f"{self.name}: there are no views {views!r}; choose one of {known}")
+        return changed(self.name, replace(self.spec, **self.views[views]), fields)
 
     def settings(self, changes: Changes) -> dict[str, Any]:
-        """Settings of its network.
+        """Return the settings of the network.
 
         Raises:
             BadValue: if one is of another kind than it usually is.
         """
-        made = dict(self.options)
-        for name in made:
-            made[name] = changes.get(name, made[name])
-            if type(made[name]) is not type(self.options[name]):
-                raise BadValue(f"{self.name}: {name} is {self.options[name]!r} or the like, not {made[name]!r}")
-        return made
+        options = dict(self.options)
+        for name in options:
+            options[name] = changes.get(name, options[name])
+            if type(options[name]) is not type(self.options[name]):
+                raise BadValue(f"{self.name}: {name} is {self.options[name]!r} or the like, not {options[name]!r}")
+        return options
 
 
 recognisers: Registry[RecogniserKind] = Registry("model", "jostle.models.recognition", "jostle.models.extractors")
@@ -245,34 +245,34 @@ def recogniser(
     views: Mapping[str, Changes] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Callable[[Loader], Loader]:
-    """Put a function that loads a recogniser on the shelf; see `RecogniserKind`."""
+    """Register a function that loads a recogniser; see `RecogniserKind`."""
 
-    def put(load: Loader) -> Loader:
+    def register(load: Loader) -> Loader:
         kind = RecogniserKind(name, load, source, spec, takes=takes, views=views or {}, options=options or {})
         recognisers.add(name, kind)
         return load
 
-    return put
+    return register
 
 
 def library(name: str, *, source: str) -> Callable[[Named], Named]:
-    """Put a whole library on the shelf, as `name/NAME`: the function gives the entry of one of its networks by name."""
+    """Register a whole library as `name/NAME`; the function returns the entry of a network by name."""
 
-    def put(named: Named) -> Named:
-        said = f"{name}/{ANY}"
+    def register(named: Named) -> Named:
+        pattern = f"{name}/{ANY}"
 
         def load(weights: Weights, changes: Changes) -> Recogniser:
-            raise BadValue(f"{said}: say which, as {name}/resnet50")
+            raise BadValue(f"{pattern}: name a network, as {name}/resnet50")
 
         load.__doc__ = named.__doc__
-        recognisers.add(said, RecogniserKind(said, load, source, named=named))
+        recognisers.add(pattern, RecogniserKind(pattern, load, source, named=named))
         return named
 
-    return put
+    return register
 
 
-def kind_of(name: str) -> RecogniserKind:
-    """The entry of the shelf by name, also of a network of a whole library.
+def find_kind(name: str) -> RecogniserKind:
+    """Return a registry entry by name, including networks of registered libraries.
 
     Raises:
         UnknownName: if there is none.
@@ -287,7 +287,7 @@ def kind_of(name: str) -> RecogniserKind:
 
 
 def load_recogniser(name: str, *, weights: Weights | None = None, device: str = "cpu", **changes: Any) -> Recogniser:
-    """A recogniser by name, with the weights given.
+    """Load a recogniser by name, with the given weights.
 
     Args:
         weights: tensors by name, or the path of a folder or a file, as the reference says for each; `random`, where a
@@ -300,45 +300,45 @@ def load_recogniser(name: str, *, weights: Weights | None = None, device: str = 
         CheckpointError: F54 if they belong to another network.
         MissingExtra: if the library that the network comes from is not installed.
     """
-    kind = kind_of(name)
+    kind = find_kind(name)
     if weights is None:
-        more = offer(kind.place or place_of("models", name))
+        more = fetch_hint(kind.place or source_of("models", name))
         raise BadValue(f"{name}: scores of an untrained network mean nothing; give its weights: {kind.source}{more}")
     return kind.load(weights, changes).to(device)
 
 
 def changed(name: str, spec: InputSpec, changes: Changes) -> InputSpec:
-    """The spec with fields replaced, or an error that lists what can be."""
+    """Return the spec with fields replaced; raise an error that lists the fields if one is unknown."""
     known = [own.name for own in fields(spec)]
     unknown = sorted(set(changes) - set(known))
     if unknown:
         raise BadValue(f"{name}: its input has no setting {', '.join(unknown)}; there are {', '.join(known)}")
     if "size" in changes and "resize" not in changes:
-        changes = {**changes, "resize": spec.resize_for(changes["size"])}  # as much of a frame is seen as before
+        changes = {**changes, "resize": spec.resize_for(changes["size"])}  # keep the visible part of a frame
     return replace(spec, **changes)
 
 
-def fill(name: str, network: nn.Module, weights: Mapping[str, Tensor], *, assign: bool = False) -> None:
-    """Put weights into a network.
+def load_weights(name: str, network: nn.Module, weights: Mapping[str, Tensor], *, assign: bool = False) -> None:
+    """Load weights into a network.
 
     Args:
         assign: take the tensors themselves, instead of copying their values.
 
     Raises:
-        CheckpointError: F54 if they belong to another one; how they differ is said in a few words.
+        CheckpointError: F54 if they belong to another one; the message lists the differences.
     """
     try:
         network.load_state_dict(weights, assign=assign)
     except RuntimeError as error:
-        wanted = {key: tuple(value.shape) for key, value in network.state_dict().items()}
-        apart = differences(wanted, weights).replace("\n", "; ") or str(error)
+        expected = {key: tuple(value.shape) for key, value in network.state_dict().items()}
+        apart = describe_mismatch(expected, weights).replace("\n", "; ") or str(error)
         raise CheckpointError(f"{name}: the weights belong to another network: {apart}", fault="F54") from None
 
 
 def with_weights(
     name: str, build: Callable[[int], nn.Module], spec: InputSpec, weights: Weights, *, head: str, classes: int = 400
 ) -> Recogniser:
-    """A recogniser from a function that builds its network, and tensors by name.
+    """Build a recogniser from a function that builds its network, and tensors by name.
 
     Args:
         build: given the number of classes.
@@ -356,5 +356,5 @@ def with_weights(
         torch.manual_seed(0)
         network = build(len(weights[head]) if weights else classes)
     if weights:
-        fill(name, network, weights)
+        load_weights(name, network, weights)
     return Recogniser(network, spec, name=name, head=head.removesuffix(".bias"))

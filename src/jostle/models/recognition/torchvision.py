@@ -1,4 +1,4 @@
-"""Recognisers of torchvision, trained on Kinetics-400: what each wants to see is its published preset, as data.
+"""Recognisers of torchvision, trained on Kinetics-400, with their published presets as specs.
 
 torchvision cannot be installed beside every torch, so it is only imported when one of these is loaded.
 """
@@ -11,7 +11,14 @@ from torch import nn
 
 from jostle.models.input_spec import InputSpec
 from jostle.models.recognition.image_classifier import library_module
-from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
+from jostle.models.recognition.recogniser import (
+    Changes,
+    Recogniser,
+    Weights,
+    changed,
+    recogniser,
+    with_weights,
+)
 
 _CUT: dict[str, Any] = {"antialias": False, "odd_margin": "even"}
 _KINETICS: dict[str, Any] = {"mean": (0.43216, 0.394666, 0.37645), "std": (0.22803, 0.22145, 0.216989)}

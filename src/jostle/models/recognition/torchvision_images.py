@@ -1,6 +1,6 @@
-"""Image classifiers of torchvision by name, `torchvision/resnet50`: what each wants to see is its weights' preset.
+"""Image classifiers of torchvision by name, as `torchvision/resnet50`, with the presets of their weights.
 
-`torchvision/resnet50.IMAGENET1K_V1` says which of several published weights; without, torchvision's usual ones.
+`torchvision/resnet50.IMAGENET1K_V1` selects one of several published weights; without, torchvision's default ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from jostle.models.recognition.recogniser import (
     library,
     with_weights,
 )
-from jostle.models.weights.shipped.sources import Place
+from jostle.models.weights.shipped.sources import WeightSource
 
 SOURCE = "the file that torchvision's page on image classification links to"
 CLASSES = 1000
@@ -60,7 +60,7 @@ def torchvision_model(inner: str) -> RecogniserKind:
     # The first digits of the checksum end the name of a file.
     digits = chosen.url.rpartition("-")[2].partition(".")[0]
     checksum = digits if DIGITS.fullmatch(digits) else ""
-    place = Place(chosen.url, mebibytes=chosen.meta.get("_file_size"), sha256=checksum)
+    place = WeightSource(chosen.url, mebibytes=chosen.meta.get("_file_size"), sha256=checksum)
     return RecogniserKind(name, partial(_load, models, architecture, name, spec), SOURCE, spec, place=place)
 
 
@@ -77,6 +77,6 @@ def _load(models: Any, architecture: str, name: str, spec: InputSpec, weights: W
 
     with torch.device("meta"):
         head = last_layer(build(CLASSES), CLASSES)
-    made = with_weights(name, build, changed(name, spec, changes), weights, head=f"{head}.bias", classes=CLASSES)
-    assert isinstance(made.network, nn.Module)
-    return Recogniser(OneFrame(made.network), made.spec, name=name, head=f"network.{head}")
+    recogniser = with_weights(name, build, changed(name, spec, changes), weights, head=f"{head}.bias", classes=CLASSES)
+    assert isinstance(recogniser.network, nn.Module)
+    return Recogniser(OneFrame(recogniser.network), recogniser.spec, name=name, head=f"network.{head}")

@@ -1,4 +1,4 @@
-"""Recognisers of transformers, from a folder on disk.
+"""Recognisers of transformers, loaded from a folder on disk.
 
 The folder is one that `save_pretrained` wrote or a copy of a published one. Its `config.json` says the network, length
 and size; its `preprocessor_config.json` the scale of the values, and where there is none, the published one is taken.
@@ -34,14 +34,14 @@ HALF: Triple = (0.5, 0.5, 0.5)
 
 
 @dataclass(frozen=True)
-class Family:
-    """What sets one of these networks apart.
+class TransformersRecogniserFamily:
+    """Settings of one transformers recogniser.
 
     Attributes:
         kind: `model_type` of its `config.json`.
         network, config: names of its classes in transformers.
         frames, size: names of the settings that hold the length of a clip and the size of a crop.
-        step: frames of the video from one frame of a clip to the next, as is usual for it.
+        step: frames of the video from one frame of a clip to the next, by default.
         enlarged: short side that frames are resized to, as a multiple of the crop.
         argument: of the network, which takes the frames.
     """
@@ -58,8 +58,12 @@ class Family:
     argument: str = "pixel_values"
 
 
-def _family(kind: str, stem: str, frames: str, size: str, step: int, enlarged: float, **rest: Any) -> Family:
-    return Family(kind, f"{stem}ForVideoClassification", f"{stem}Config", frames, size, step, enlarged, **rest)
+def _family(
+    kind: str, stem: str, frames: str, size: str, step: int, enlarged: float, **rest: Any
+) -> TransformersRecogniserFamily:
+    return TransformersRecogniserFamily(
+        kind, f"{stem}ForVideoClassification", f"{stem}Config", frames, size, step, enlarged, **rest
+    )
 
 
 _IMAGENET: dict[str, Any] = {"mean": IMAGENET_MEAN, "std": IMAGENET_STD}
@@ -101,7 +105,7 @@ FAMILIES = {family.kind: family for family in (VIDEOMAE, TIMESFORMER, VIVIT, VJE
 
 
 def from_config(config: Any, changes: Changes = MappingProxyType({})) -> Recogniser:
-    """A recogniser of settings such as a `VideoMAEConfig`, with random weights that are the same every time."""
+    """Return a recogniser of settings such as a `VideoMAEConfig`, with random weights that are the same every time."""
     family = FAMILIES.get(config.model_type)
     if family is None:
         raise BadValue(f"settings are those of {', '.join(FAMILIES)}, not of {config.model_type!r}")
@@ -112,18 +116,18 @@ def from_config(config: Any, changes: Changes = MappingProxyType({})) -> Recogni
 
 
 class Logits(nn.Module):
-    """A network of transformers that gives its logits alone."""
+    """Wrapper of a transformers network that returns only its logits."""
 
     def __init__(self, network: nn.Module, argument: str) -> None:
         super().__init__()
         self.network, self.argument = network, argument
 
     def forward(self, clips: Tensor) -> Tensor:
-        made: Tensor = self.network(**{self.argument: clips}).logits
-        return made
+        output: Tensor = self.network(**{self.argument: clips}).logits
+        return output
 
 
-def _load(family: Family, weights: Weights, changes: Changes) -> Recogniser:
+def _load(family: TransformersRecogniserFamily, weights: Weights, changes: Changes) -> Recogniser:
     if isinstance(weights, Mapping):
         raise BadValue(f"{family.kind}: weights are a folder with config.json and model.safetensors, not tensors")
     if weights == "random":
@@ -139,7 +143,9 @@ def _load(family: Family, weights: Weights, changes: Changes) -> Recogniser:
     return _wrapped(family, network, settings, changes)
 
 
-def _wrapped(family: Family, network: Any, settings: Mapping[str, Any], changes: Changes) -> Recogniser:
+def _wrapped(
+    family: TransformersRecogniserFamily, network: Any, settings: Mapping[str, Any], changes: Changes
+) -> Recogniser:
     config = network.config
     frames, size = getattr(config, family.frames), getattr(config, family.size)
     if not isinstance(size, int):
@@ -165,9 +171,9 @@ def _wrapped(family: Family, network: Any, settings: Mapping[str, Any], changes:
     )
 
 
-def _resize(given: Any, size: int, family: Family) -> int | tuple[int, int]:
-    if isinstance(given, Mapping) and "height" in given:
-        return int(given["height"]), int(given["width"])
-    if isinstance(given, Mapping) and "shortest_edge" in given:
-        return int(given["shortest_edge"])
-    return given if isinstance(given, int) else int(size * family.enlarged)
+def _resize(resize: Any, size: int, family: TransformersRecogniserFamily) -> int | tuple[int, int]:
+    if isinstance(resize, Mapping) and "height" in resize:
+        return int(resize["height"]), int(resize["width"])
+    if isinstance(resize, Mapping) and "shortest_edge" in resize:
+        return int(resize["shortest_edge"])
+    return resize if isinstance(resize, int) else int(size * family.enlarged)

@@ -1,4 +1,4 @@
-"""One file by https: resumed where it stopped, in place only when it is whole, from the host that was named."""
+"""Download of one file by https: resumable, atomic, and only from the named hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from typing import IO, Any
 from urllib.parse import urlsplit
 
 from jostle.errors import JostleError, ResourceError, Tampered
-from jostle.io.files.atomic import put_in_place, write_text
+from jostle.io.files.atomic import replace_and_sync, write_text
 
 STALL_S = 30.0  # without a byte
 PAUSE_S = 1.0  # before another try
@@ -36,8 +36,8 @@ _PASSING = (408, 425, 429, 500, 502, 503, 504)
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A file of somebody's server.
+class WeightFile:
+    """File on a public server.
 
     Attributes:
         url: where, by https.
@@ -53,11 +53,11 @@ class Wanted:
 
 
 class _Unfinished(Exception):
-    """The connection ended before the file did."""
+    """Raised when the connection ends before the file is complete."""
 
 
-def download(wanted: Wanted, target: Path, *, progress: Progress | None = None) -> None:
-    """Fetch a file; what is there of it already is kept and gone on with, if the server still has the same.
+def download(source: WeightFile, target: Path, *, progress: Progress | None = None) -> None:
+    """Download a file; resume a partial download if the server still has the same version.
 
     Two processes that want the same file fetch it once: the second waits.
 
@@ -72,12 +72,12 @@ def download(wanted: Wanted, target: Path, *, progress: Progress | None = None) 
     part = target.with_name(f".{target.name}.part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _alone_in(target.parent):
+        with _lock_folder(target.parent):
             if target.is_file():  # another process was here meanwhile
                 return
             try:
                 with part.open("ab+") as file:
-                    _fetch(wanted, file, part, target, progress)
+                    _fetch(source, file, part, target, progress)
                     file.flush()
                     os.fsync(file.fileno())
             except JostleError:
@@ -85,19 +85,19 @@ def download(wanted: Wanted, target: Path, *, progress: Progress | None = None) 
                     _forget(part)
                 raise
             try:
-                wanted.check(part)
+                source.check(part)
             except JostleError:
                 _forget(part)  # what is wrong does not get right by more of it
                 raise
-            put_in_place(part, target)
+            replace_and_sync(part, target)
             _note(part).unlink(missing_ok=True)
     except OSError as error:
         raise ResourceError(f"{target}: cannot be written ({error.strerror}); see that there is room") from None
 
 
 @contextlib.contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Wait until no other process fetches into a folder; the lock is on the folder, and ends with the process."""
+def _lock_folder(folder: Path) -> Iterator[None]:
+    """Wait until no other process downloads into a folder; the lock ends with the process."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with contextlib.suppress(OSError):  # some network file systems know no locks
@@ -107,12 +107,12 @@ def _alone_in(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _fetch(wanted: Wanted, file: IO[bytes], part: Path, target: Path, progress: Progress | None) -> None:
-    opener = urllib.request.build_opener(_Redirects(wanted))
+def _fetch(source: WeightFile, file: IO[bytes], part: Path, target: Path, progress: Progress | None) -> None:
+    opener = urllib.request.build_opener(_Redirects(source))
     left, why, most = TRIES, "", file.seek(0, os.SEEK_END)
     while left:
         try:
-            _go_on(opener, wanted, file, part, progress)
+            _resume(opener, source, file, part, progress)
             return
         except urllib.error.HTTPError as error:
             why = f"the server answers {error.code} {error.reason}"
@@ -129,22 +129,22 @@ def _fetch(wanted: Wanted, file: IO[bytes], part: Path, target: Path, progress: 
         if left:
             time.sleep(PAUSE_S)
     had = file.seek(0, os.SEEK_END)
-    kept = f" The same again goes on after {had / MIB:.1f} MiB." if had else ""
+    hint = f" The same again goes on after {had / MIB:.1f} MiB." if had else ""
     raise ResourceError(
-        f"{wanted.url}: cannot be fetched: {why}.{kept} Or fetch it by hand, and put it at {target}, or give its path "
+        f"{source.url}: cannot be fetched: {why}.{hint} Or fetch it by hand, and put it at {target}, or give its path "
         "as the weights"
     )
 
 
-def _go_on(
-    opener: urllib.request.OpenerDirector, wanted: Wanted, file: IO[bytes], part: Path, progress: Progress | None
+def _resume(
+    opener: urllib.request.OpenerDirector, source: WeightFile, file: IO[bytes], part: Path, progress: Progress | None
 ) -> None:
-    """One answer of the server, added to what is there."""
-    have, mark = file.seek(0, os.SEEK_END), _marked(part, wanted.url)
+    """Append one response of the server to the partial file."""
+    have, mark = file.seek(0, os.SEEK_END), _record_version(part, source.url)
     headers = {"User-Agent": "jostle", "Accept-Encoding": "identity"}
     if have and mark:
         headers |= {"Range": f"bytes={have}-", "If-Range": mark}
-    request = urllib.request.Request(wanted.url, headers=headers)
+    request = urllib.request.Request(source.url, headers=headers)
     try:
         answer = opener.open(request, timeout=STALL_S)
     except urllib.error.HTTPError as error:
@@ -153,19 +153,19 @@ def _go_on(
             raise _Unfinished("what was here did not belong to it") from None
         raise
     with contextlib.closing(answer):
-        found = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
-        if answer.status == 206 and found is not None and int(found[1]) == have:
-            total: int | None = int(found[2])
+        match = _CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", ""))
+        if answer.status == 206 and match is not None and int(match[1]) == have:
+            total: int | None = int(match[2])
         else:
             file.truncate(0)
             have, total = 0, _length(answer)
             if answer.status == 206:
-                raise _Unfinished("the server sent another piece than was asked for")
-        _refuse_size(wanted, total)
+                raise _Unfinished("the server sent another range than requested")
+        _refuse_size(source, total)
         _make_room(part, (total or 0) - have)
         mark = answer.headers.get("ETag") or answer.headers.get("Last-Modified") or ""
         # A weak tag may stand for other bytes, and must not be resumed by.
-        write_text(_note(part), [json.dumps({"url": wanted.url, "mark": "" if mark.startswith("W/") else mark}), "\n"])
+        write_text(_note(part), [json.dumps({"url": source.url, "mark": "" if mark.startswith("W/") else mark}), "\n"])
         for piece in _pieces(answer):
             file.write(piece)
             have += len(piece)
@@ -181,39 +181,39 @@ def _pieces(answer: Any) -> Iterator[bytes]:
 
 
 def _length(answer: Any) -> int | None:
-    said = answer.headers.get("Content-Length", "")
-    return int(said) if said.isdigit() else None
+    header = answer.headers.get("Content-Length", "")
+    return int(header) if header.isdigit() else None
 
 
-def _refuse_size(wanted: Wanted, total: int | None) -> None:
-    if wanted.mebibytes is None or total is None:
+def _refuse_size(source: WeightFile, total: int | None) -> None:
+    if source.mebibytes is None or total is None:
         return
-    if abs(total / MIB - wanted.mebibytes) > OFF * wanted.mebibytes:
+    if abs(total / MIB - source.mebibytes) > OFF * source.mebibytes:
         raise Tampered(
-            f"{wanted.url}: the server offers {total / MIB:.3f} MiB, and the file has {wanted.mebibytes:.3f}; it is "
+            f"{source.url}: the server offers {total / MIB:.3f} MiB, and the file has {source.mebibytes:.3f}; it is "
             "another one, and was not fetched"
         )
 
 
-def _make_room(part: Path, wanted: int) -> None:
+def _make_room(part: Path, needed: int) -> None:
     free = shutil.disk_usage(part.parent).free
-    if wanted > free:
+    if needed > free:
         raise ResourceError(
-            f"no room on the disk for {part.parent}: {wanted / MIB:.0f} MiB are wanted and {free / MIB:.0f} free; free "
+            f"no space left on the disk for {part.parent}: {needed / MIB:.0f} MiB needed, {free / MIB:.0f} free; free "
             "some, or name another place in JOSTLE_CACHE"
         )
 
 
 def _note(part: Path) -> Path:
-    """What the server called the unfinished file."""
+    """Return the path that records the version of a partial file."""
     return part.with_name(f"{part.name}.json")
 
 
-def _marked(part: Path, url: str) -> str:
-    """What the server calls this version of the file, so that it is gone on with only while it is the same."""
+def _record_version(part: Path, url: str) -> str:
+    """Return the recorded version of the file on the server, for resuming."""
     try:
-        found = json.loads(_note(part).read_bytes())
-        return str(found["mark"]) if found["url"] == url else ""
+        record = json.loads(_note(part).read_bytes())
+        return str(record["mark"]) if record["url"] == url else ""
     except (OSError, ValueError, KeyError, TypeError):
         return ""
 
@@ -224,10 +224,10 @@ def _forget(part: Path) -> None:
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows a host to itself and to those that were named, by https; nowhere else."""
+    """Redirect handler that allows only https, to the same or a named host."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self._wanted, self._hosts = wanted, {urlsplit(wanted.url).netloc, *wanted.through}
+    def __init__(self, source: WeightFile) -> None:
+        self._wanted, self._hosts = source, {urlsplit(source.url).netloc, *source.through}
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         to = urlsplit(newurl)
@@ -241,6 +241,6 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def checksum(path: Path) -> str:
-    """The sha256 of a file, in digits."""
+    """Return the sha256 of a file, as hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

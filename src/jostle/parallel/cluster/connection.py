@@ -1,4 +1,4 @@
-"""A Ray cluster: one that is there, or one on this machine that lives as long as it is used."""
+"""Connection to a Ray cluster: an existing one, or a temporary one on this machine."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from jostle.errors import BadValue, MissingExtra, ResourceError
-from jostle.parallel.cluster.model_actors import Served, serve
-from jostle.parallel.cluster.pool import Crew, results_of
-from jostle.parallel.cluster.worker_actors import INSTEAD
-from jostle.parallel.serialization import packed
-from jostle.parallel.serving.server import Lanes
-from jostle.parallel.workers import cores
+from jostle.parallel.cluster.model_actors import RemoteModelClient, start_model_actors
+from jostle.parallel.cluster.pool import ActorPool, iter_results
+from jostle.parallel.cluster.worker_actors import HINT
+from jostle.parallel.serialization import dumps
+from jostle.parallel.serving.server import DeviceStreams
+from jostle.parallel.workers import available_cpus
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 ADDRESS = "RAY_ADDRESS"
-KNOCK_S = 10.0
-STORE_BYTES = 256 * 2**20  # of a cluster of our own; what travels is small
+CONNECT_TIMEOUT_S = 10.0
+STORE_BYTES = 256 * 2**20  # object store of a temporary cluster; messages are small
 
 
 class Cluster:
-    """A Ray cluster, to be used as a context.
+    """A Ray cluster, to be used as a context manager.
 
     Attributes:
-        cpus: how many it has at the moment.
-        gpus: how many it has at the moment.
+        cpus: current number of CPUs.
+        gpus: current number of GPUs.
     """
 
     def __init__(self, address: str | None = None, *, jobs: int | None = None) -> None:
-        """Connect.
+        """Connect to a cluster, or start one.
 
         Args:
             address: of a cluster, such as `10.0.0.1:6379` or `auto`; by default `$RAY_ADDRESS`, and without that a
-                cluster is started on this machine and ended afterwards.
-            jobs: processes of a cluster that is started here; by default one a core.
+                temporary cluster is started on this machine.
+            jobs: CPUs of a temporary cluster; by default all cores.
 
         Raises:
             MissingExtra: if Ray is not installed.
             ResourceError: if no cluster answers there, or none can be started.
         """
         self._ray = _load_ray()
-        self._ours = not self._ray.is_initialized()  # a caller's own connection is used and left as it is
+        self._owned = not self._ray.is_initialized()  # a connection that the caller opened is used and left open
         self._quiet = contextlib.ExitStack()
-        if self._ours:
+        if self._owned:
             self._connect(address or os.environ.get(ADDRESS) or None, jobs)
 
     @property
@@ -64,7 +64,7 @@ class Cluster:
     def gpus(self) -> int:
         return int(self._ray.cluster_resources().get("GPU", 0))
 
-    def worked(
+    def map_unordered(
         self,
         start: Callable[[], Callable[[Item], Result]],
         items: Sequence[Item],
@@ -72,55 +72,55 @@ class Cluster:
         *,
         lost: Callable[[Item, ResourceError], Result] | None = None,
     ) -> Generator[tuple[Item, Result], None, None]:
-        """Results of items as they are done; see `jostle.parallel.workers.worked`, which does the same on one machine.
+        """Apply a function to items on the cluster, as `jostle.parallel.workers.map_unordered` does on one machine.
 
-        A process or machine that dies is replaced and its item given to another, a few times; then it is an error.
+        A process or machine that dies is replaced and its item retried a few times before that is an error.
 
         Args:
-            start: gives the function that does the work; it is called in each process once.
-            jobs: processes, each on a CPU of the cluster; by default as many as there are.
-            lost: gives what stands for the result of an item that processes died of, instead of the error.
+            start: factory of the function that is applied; called once in each process.
+            jobs: processes, each on a CPU of the cluster; by default one for each CPU.
+            lost: returns a substitute result for an item that processes died of; by default that is an error.
 
         Raises:
-            ResourceError: if processes died over an item, or the cluster has no room for any.
-            BadValue: if something cannot travel, or a machine has other builds of the libraries.
+            ResourceError: if processes died while processing an item, or the cluster has no free CPU.
+            BadValue: if something cannot be pickled, or a machine has other library versions.
         """
         if jobs is not None and jobs < 1:
             raise BadValue(f"jobs must be at least 1, got {jobs}")
         if not items:
             return
-        many = min(jobs or max(self.cpus, 1), len(items))
-        crew = Crew(self._ray, packed(start, INSTEAD))
+        workers = min(jobs or max(self.cpus, 1), len(items))
+        pool = ActorPool(self._ray, dumps(start, HINT))
         try:
-            yield from results_of(crew, items, many, lost)
+            yield from iter_results(pool, items, workers, lost)
         finally:
-            crew.dismiss()
+            pool.shutdown()
 
     @contextlib.contextmanager
     def serving(
-        self, load: Callable[[], Any], lanes: Lanes, *, count: int | None = None, gpus_each: float = 1
-    ) -> Iterator[Served]:
-        """Have something loaded once a GPU, for the processes of `worked` to ask.
+        self, load: Callable[[], Any], streams: DeviceStreams, *, count: int | None = None, gpus_each: float = 1
+    ) -> Iterator[RemoteModelClient]:
+        """Serve a model to the processes of `map_unordered` until the context ends.
 
         Args:
-            load: gives what is asked, such as models on a GPU.
-            lanes: how its device is used.
-            count: how many; by default as many as GPUs suffice for.
-            gpus_each: the share of a GPU that each is given.
+            load: returns the model; called once in each server.
+            streams: how the servers use their device.
+            count: number of servers; by default as many as the GPUs allow.
+            gpus_each: GPUs of each server, which may be a fraction.
 
         Raises:
-            ResourceError: if there is no GPU free for them.
+            ResourceError: if no GPU is free for them.
         """
-        many = count if count is not None else int(self.gpus / gpus_each) if gpus_each else 1
-        if many < 1:
+        servers = count if count is not None else int(self.gpus / gpus_each) if gpus_each else 1
+        if servers < 1:
             raise ResourceError(f"the cluster has {self.gpus} GPUs, too few to load anything on; use --device cpu")
-        with serve(self._ray, packed(load, INSTEAD), lanes, many, gpus_each) as served:
-            yield served
+        with start_model_actors(self._ray, dumps(load, HINT), streams, servers, gpus_each) as remote:
+            yield remote
 
     def close(self) -> None:
-        """Leave; a cluster that was started here ends."""
-        if self._ours:
-            self._ours = False
+        """Disconnect, and stop a temporary cluster."""
+        if self._owned:
+            self._owned = False
             self._ray.shutdown()
             self._quiet.close()
 
@@ -133,46 +133,46 @@ class Cluster:
         self.close()
 
     def _connect(self, address: str | None, jobs: int | None) -> None:
-        asked: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-        ours = address is None or address == "local"
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        own = address is None or address == "local"
         if address is None or address == "local":
-            asked |= {
+            options |= {
                 "address": "local",
-                "num_cpus": jobs or cores(),
+                "num_cpus": jobs or available_cpus(),
                 "include_dashboard": False,
                 "object_store_memory": STORE_BYTES,
-                "_node_ip_address": "127.0.0.1",  # nobody else is to reach it
+                "_node_ip_address": "127.0.0.1",  # not reachable from other machines
             }
         else:
-            _knock(address)
-            asked["address"] = address
-        self._quiet.enter_context(_nothing_on_stdout())
-        self._quiet.enter_context(_few_words())
+            _check_reachable(address)
+            options["address"] = address
+        self._quiet.enter_context(_quiet_stdout())
+        self._quiet.enter_context(_quiet_log())
         try:
-            with _signals_kept(), _nobody_told(), _no_warnings():
-                self._ray.init(**asked)
-        except Exception as error:  # Ray has many ways to say no
+            with _preserve_signal_handler(), _no_usage_statistics(), _no_warnings():
+                self._ray.init(**options)
+        except Exception as error:  # Ray raises many kinds of errors
             self._quiet.close()
-            what = "a Ray cluster cannot be started here" if ours else f"no Ray cluster answers at {address}"
-            raise _unanswered(what, (str(error).strip().splitlines() or [type(error).__name__])[0]) from None
+            problem = "a Ray cluster cannot be started here" if own else f"no Ray cluster answers at {address}"
+            raise _connection_error(problem, (str(error).strip().splitlines() or [type(error).__name__])[0]) from None
         except BaseException:
             self._quiet.close()
             raise
 
 
-def _knock(address: str) -> None:
-    """See that somebody listens at `host:port`; Ray would try for many minutes."""
+def _check_reachable(address: str) -> None:
+    """Check that something listens at `host:port`, because Ray would retry for many minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
-        return  # `auto` and the like, which Ray looks up
+        return  # such as `auto`, which Ray resolves
     try:
-        socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT_S).close()
     except OSError as error:
-        raise _unanswered(f"no Ray cluster answers at {address}", error.strerror or str(error)) from None
+        raise _connection_error(f"no Ray cluster answers at {address}", error.strerror or str(error)) from None
 
 
-def _unanswered(what: str, why: str) -> ResourceError:
-    return ResourceError(f"{what} ({why}); see docs/how-to/cluster.md, or leave out --engine ray")
+def _connection_error(problem: str, reason: str) -> ResourceError:
+    return ResourceError(f"{problem} ({reason}); see docs/how-to/cluster.md, or leave out --engine ray")
 
 
 def _load_ray() -> Any:
@@ -185,59 +185,59 @@ def _load_ray() -> Any:
 
 
 @contextlib.contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Ray puts its own handler of SIGTERM in place of the caller's, who may have files to remove."""
-    mine = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGTERM)
+def _preserve_signal_handler() -> Iterator[None]:
+    """Restore the caller's SIGTERM handler, which Ray replaces."""
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    previous = signal.getsignal(signal.SIGTERM)
     try:
         yield
     finally:
-        if mine and before is not None:
-            signal.signal(signal.SIGTERM, before)
+        if in_main_thread and previous is not None:
+            signal.signal(signal.SIGTERM, previous)
 
 
 @contextlib.contextmanager
-def _nobody_told() -> Iterator[None]:
-    """A cluster of our own sends no statistics to anybody, unless the user set that otherwise."""
+def _no_usage_statistics() -> Iterator[None]:
+    """Disable Ray's usage statistics, unless the user has configured them."""
     name = "RAY_USAGE_STATS_ENABLED"
-    before = os.environ.get(name)
+    previous = os.environ.get(name)
     os.environ.setdefault(name, "0")
     try:
         yield
     finally:
-        if before is None:
+        if previous is None:
             del os.environ[name]
 
 
 @contextlib.contextmanager
 def _no_warnings() -> Iterator[None]:
-    """What Ray has to tell those who write for it is nothing for those who use us."""
+    """Suppress Ray's warnings, which are meant for developers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 @contextlib.contextmanager
-def _few_words() -> Iterator[None]:
+def _quiet_log() -> Iterator[None]:
     log = logging.getLogger("ray")
-    before = log.level
+    previous = log.level
     log.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        log.setLevel(before)
+        log.setLevel(previous)
 
 
 @contextlib.contextmanager
-def _nothing_on_stdout() -> Iterator[None]:
-    """Ray tells of processes that died on stdout, where only results belong; we say it ourselves where it matters."""
+def _quiet_stdout() -> Iterator[None]:
+    """Suppress Ray's reports of dead processes on stdout, where only results belong."""
     inner = sys.modules.get("ray._private.worker")
-    before = getattr(inner, "print_to_stdstream", None)
-    if before is None:  # another version of Ray; its noise is harmless
+    previous = getattr(inner, "print_to_stdstream", None)
+    if previous is None:  # another version of Ray; its output is harmless
         yield
         return
     inner.print_to_stdstream = lambda *_, **__: None  # type: ignore[union-attr]
     try:
         yield
     finally:
-        inner.print_to_stdstream = before  # type: ignore[union-attr]
+        inner.print_to_stdstream = previous  # type: ignore[union-attr]

@@ -1,7 +1,7 @@
-"""Things that are loaded in few places of a cluster, such as models on its GPUs, and asked from many.
+"""Model servers on a Ray cluster, such as one for each GPU.
 
-Whoever works on the same machine asks as workers of a single machine do, through memory that both share; whoever works
-on another asks through Ray. All questions wait in one row, and are answered together where they are alike.
+Workers on the same machine send requests through shared memory, as without a cluster; workers on other machines send
+them through Ray. All requests wait in one queue, and are batched.
 """
 
 from __future__ import annotations
@@ -20,201 +20,205 @@ from functools import cache, partial
 from typing import Any
 
 from jostle.errors import ResourceError
-from jostle.parallel.cluster import pool as crew
-from jostle.parallel.cluster.pool import reason
-from jostle.parallel.cluster.worker_actors import INSTEAD, Slot, environment, likeness, machine
-from jostle.parallel.serialization import opened, packed, unpacked
+from jostle.parallel.cluster import pool
+from jostle.parallel.cluster.pool import death_reason
+from jostle.parallel.cluster.worker_actors import HINT, WorkerActor, node_id, runtime_environment, worker_setup
+from jostle.parallel.serialization import dumps, load_reply, loads
 from jostle.parallel.serving import client
-from jostle.parallel.serving.server import Asked, Lanes, answering
+from jostle.parallel.serving.server import Call, DeviceStreams, start_server
 
-RESTARTS = 3  # of one that serves; it loads again then, if need be on another machine
-_turn = itertools.count(os.getpid())  # so that not all processes ask the same one first
-UNDER_WAY = 2  # questions of a process through Ray: while one is answered, the next is made ready
-AT_ONCE = 64  # questions through Ray that one of those that serve takes in
-_silent_at: dict[str, float] = {}
-_under_way: deque[_Asked] = deque()
+RESTARTS = 3  # of a server, if necessary on another machine
+MAX_PENDING = 2  # Ray requests of a process: while one is computed, the next is prepared
+MAX_CONCURRENCY = 64  # Ray requests that a server accepts
+_turn = itertools.count(os.getpid())  # so that processes start with different servers
+_failed_at: dict[str, float] = {}
+_pending: deque[_RayRequest] = deque()
 
 
 @dataclass(frozen=True)
-class Served:
-    """Asks one of those that serve. It may travel: a process of the same cluster finds them by their names.
+class RemoteModelClient:
+    """Client of the model servers on a cluster; picklable, because servers are found by their names.
 
-    One on the caller's own machine is asked first. Through Ray, a caller has few questions under way, and waits for
-    answers before it asks more.
+    Servers on the caller's own machine are preferred. Through Ray, a caller has at most `MAX_PENDING` requests.
 
     Attributes:
-        names: of those that serve.
-        machines: that they were started on.
-        addresses: where each listens on its machine; empty where it does not.
-        key: by which they know their own.
+        names: actor names of the servers.
+        node_ids: Ray nodes that they were started on.
+        addresses: socket of each server on its machine; empty for none.
+        key: authentication key of the sockets.
     """
 
     names: tuple[str, ...]
-    machines: tuple[str, ...]
+    node_ids: tuple[str, ...]
     addresses: tuple[str, ...]
     key: bytes = field(repr=False)
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
-        """What `function(thing, *arguments)` gives there, where `thing` is what was loaded.
+        """Return `function(model, *arguments)`, evaluated in a server.
 
-        It may be asked twice when a machine dies, so the answer must depend on the arguments alone.
+        The request is repeated when a machine dies, so the result must depend on the arguments alone.
 
         Raises:
-            ResourceError: if none of them answers.
+            ResourceError: if no server answers.
         """
-        return self.later(function, *arguments)()
+        return self.submit(function, *arguments)()
 
-    def later(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
-        """Ask, and go on; what is given back waits for the answer.
+    def submit(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Callable[[], Any]:
+        """Submit a request; the returned function waits for its result.
 
         Args:
-            together: items, which are the rows of the first argument, that `function.together` answers at once, of
-                this and of other questions like it.
+            together: maximum number of items (rows of the first argument) in a batch that `function.together`
+                processes; a batch may combine requests of several workers.
         """
-        through_ray = partial(self._through_ray, function, arguments, together)
-        near = self.near(machine())
-        if not near.addresses:
-            return through_ray()
+        submit_to_ray = partial(self._submit_to_ray, function, arguments, together)
+        local = self.local_client(node_id())
+        if not local.addresses:
+            return submit_to_ray()
         try:
-            answer = near.later(function, *arguments, together=together)
-        except ResourceError:  # it is not there any more, and Ray knows where it is started again
-            return through_ray()
+            future = local.submit(function, *arguments, together=together)
+        except ResourceError:  # the server died, and Ray knows where it restarts
+            return submit_to_ray()
 
-        def answered() -> Any:
+        def wait_for_result() -> Any:
             try:
-                return answer()
+                return future()
             except ResourceError:
-                return through_ray()()
+                return submit_to_ray()()
 
-        return answered
+        return wait_for_result
 
-    def near(self, place: str) -> client.Served:
-        """Those that were started on a machine, as asked there. Ray starts them again elsewhere: nobody waits there."""
-        here = tuple(
-            address for address, own in zip(self.addresses, self.machines, strict=True) if own == place and address
+    def local_client(self, node: str) -> client.ModelClient:
+        """Return a client of the servers on a node, without a timeout for restarts: Ray may restart them elsewhere."""
+        addresses = tuple(
+            address for address, own in zip(self.addresses, self.node_ids, strict=True) if own == node and address
         )
-        return client.Served(here, self.key, patience_s=0.0)
+        return client.ModelClient(addresses, self.key, timeout_s=0.0)
 
-    def _through_ray(
+    def _submit_to_ray(
         self, function: Callable[..., Any], arguments: tuple[object, ...], together: int
     ) -> Callable[[], Any]:
-        while len(_under_way) >= UNDER_WAY:
-            _under_way.popleft().settle()
-        told: Asked = (function, arguments, *client.kind_of(function, arguments, together))
-        asked = _Asked(self, packed(told, INSTEAD))
-        _under_way.append(asked)
-        return asked.answer
+        while len(_pending) >= MAX_PENDING:
+            _pending.popleft().wait()
+        call: Call = (function, arguments, *client.batching_of(function, arguments, together))
+        request = _RayRequest(self, dumps(call, HINT))
+        _pending.append(request)
+        return request.result
 
-    def _in_turn(self) -> Iterator[str]:
-        """Whom to ask, one after another; those that did not answer lately are left to start again, if others are."""
-        here = machine()
-        for _ in range(crew.TRIES * len(self.names)):
+    def _iter_names(self) -> Iterator[str]:
+        """Yield servers to try: healthy ones on this node first, then healthy ones elsewhere, then any."""
+        here = node_id()
+        for _ in range(pool.MAX_DEATHS * len(self.names)):
             now = time.monotonic()
-            well = {name for name in self.names if now - _silent_at.get(name, -math.inf) > crew.PATIENCE_S}
-            near = {name for name, place in zip(self.names, self.machines, strict=True) if place == here}
-            names = sorted((well & near) or well or self.names)
+            healthy = {name for name in self.names if now - _failed_at.get(name, -math.inf) > pool.TIMEOUT_S}
+            near = {name for name, node in zip(self.names, self.node_ids, strict=True) if node == here}
+            names = sorted((healthy & near) or healthy or self.names)
             yield names[next(_turn) % len(names)]
 
 
-class _Asked:
-    """A question on its way, and its answer as soon as that is there."""
+class _RayRequest:
+    """A request that is sent through Ray, with its reply."""
 
-    def __init__(self, served: Served, question: bytes) -> None:
-        self._question: bytes | None = question
-        self._turn = served._in_turn()
+    def __init__(self, remote: RemoteModelClient, payload: bytes) -> None:
+        self._payload: bytes | None = payload
+        self._names = remote._iter_names()
         self._reply: bytes | ResourceError | None = None
-        self._sent: Any = None
+        self._reference: Any = None
         self._send()
 
-    def answer(self) -> Any:
-        """Wait for it."""
-        self.settle()
+    def result(self) -> Any:
+        """Wait for the result and return it."""
+        self.wait()
         if isinstance(self._reply, ResourceError):
             raise self._reply
         assert self._reply is not None
-        return opened(self._reply)
+        return load_reply(self._reply)
 
-    def settle(self) -> None:
-        """Have the answer here; one after another is asked as long as there is none."""
+    def wait(self) -> None:
+        """Wait for the reply, trying one server after another."""
         import ray
 
         while self._reply is None:
             try:
-                if isinstance(self._sent, Exception):
-                    raise self._sent
-                self._reply = ray.get(self._sent, timeout=crew.PATIENCE_S)
+                if isinstance(self._reference, Exception):
+                    raise self._reference
+                self._reply = ray.get(self._reference, timeout=pool.TIMEOUT_S)
             except ray.exceptions.RayTaskError:
                 raise
             except (ray.exceptions.RayError, ValueError) as error:
-                _silent_at[self._name] = time.monotonic()
-                self._send(reason(error))
-        self._question = self._sent = None
+                _failed_at[self._name] = time.monotonic()
+                self._send(death_reason(error))
+        self._payload = self._reference = None
 
-    def _send(self, said: str = "none was found") -> None:
+    def _send(self, reason: str = "no server was found") -> None:
         import ray
 
         try:
-            self._name = next(self._turn)
-            self._sent = _found(self._name).work.remote(self._question)
+            self._name = next(self._names)
+            self._reference = _get_actor(self._name).work.remote(self._payload)
         except StopIteration:
             self._reply = ResourceError(
-                f"no process with the models answers: {said}; see `ray status`, then run again", fault="F70"
+                f"no model server answers: {reason}; see `ray status`, then run again", fault="F70"
             )
         except (ray.exceptions.RayError, ValueError) as error:
-            self._sent = error
+            self._reference = error
 
 
 @cache
-def _found(name: str) -> Any:
+def _get_actor(name: str) -> Any:
     import ray
 
     return ray.get_actor(name)
 
 
-def _answering(load: bytes, lanes: Lanes, address: str, key: bytes) -> Callable[[Asked], Any]:
-    return answering(unpacked(load, INSTEAD), lanes, address, key)
+def _start_server(load: bytes, streams: DeviceStreams, address: str, key: bytes) -> Callable[[Call], Any]:
+    return start_server(loads(load, HINT), streams, address, key)
 
 
 @contextlib.contextmanager
-def serve(ray: Any, load: bytes, lanes: Lanes, count: int, gpus_each: float) -> Iterator[Served]:
-    """Start processes that load something and answer questions about it, until the context ends.
+def start_model_actors(
+    ray: Any, load: bytes, streams: DeviceStreams, count: int, gpus_each: float
+) -> Iterator[RemoteModelClient]:
+    """Serve a model from actors of the cluster until the context ends.
 
     Args:
-        lanes: how they use their device.
+        load: serialized function that returns the model.
+        streams: how the servers use their device.
 
     Raises:
-        ResourceError: if the cluster has no room for them.
+        ResourceError: if the cluster has no free GPU for them.
     """
     key = os.urandom(32)
-    pool = uuid.uuid4().hex
-    names = tuple(f"jostle-{pool}-{number}" for number in range(count))
-    # A name that lies in no folder, and goes with the process, is something that Linux has.
+    pool_id = uuid.uuid4().hex
+    names = tuple(f"jostle-{pool_id}-{number}" for number in range(count))
+    # Only Linux has abstract sockets, which have no file and end with the process.
     addresses = tuple(f"\0{name}" if sys.platform == "linux" else "" for name in names)
     options: dict[str, Any] = {"num_cpus": 0, "num_gpus": gpus_each, "max_restarts": RESTARTS, "max_task_retries": 0}
-    options |= {"runtime_env": environment(), "max_concurrency": AT_ONCE}
+    options |= {"runtime_env": runtime_environment(), "max_concurrency": MAX_CONCURRENCY}
     servers: list[Any] = []
-    served: Served | None = None
+    remote: RemoteModelClient | None = None
     try:
         for name, address in zip(names, addresses, strict=True):
-            beginning = packed(partial(_answering, load, lanes, address, key), INSTEAD)
-            servers.append(ray.remote(Slot).options(name=name, **options).remote(beginning, *likeness()))
-        begun = [server.begin.remote() for server in servers]
-        done, late = ray.wait(begun, num_returns=len(begun), timeout=crew.PATIENCE_S)
+            factory = dumps(partial(_start_server, load, streams, address, key), HINT)
+            servers.append(ray.remote(WorkerActor).options(name=name, **options).remote(factory, *worker_setup()))
+        started = [server.begin.remote() for server in servers]
+        done, late = ray.wait(started, num_returns=len(started), timeout=pool.TIMEOUT_S)
         if late:
             raise ResourceError(
-                f"{len(late)} of {count} processes for the models found no free GPU in {crew.PATIENCE_S:g} s; see "
+                f"{len(late)} of {count} model servers found no free GPU in {pool.TIMEOUT_S:g} s; see "
                 "`ray status`, then run again",
                 fault="F70",
             )
         for reply in done:
             try:
-                opened(ray.get(reply))
+                load_reply(ray.get(reply))
             except ray.exceptions.RayActorError as error:
-                raise ResourceError(f"the models cannot be loaded: {reason(error)}", fault="F70") from None
-        served = Served(names, tuple(ray.get([server.machine.remote() for server in servers])), addresses, key)
-        yield served
+                raise ResourceError(f"the models cannot be loaded: {death_reason(error)}", fault="F70") from None
+        remote = RemoteModelClient(
+            names, tuple(ray.get([server.node_id.remote() for server in servers])), addresses, key
+        )
+        yield remote
     finally:
-        if served is not None:
-            client.leave(served.near(machine()))
+        if remote is not None:
+            client.close_session(remote.local_client(node_id()))
         for server in servers:
             ray.kill(server)

@@ -1,4 +1,4 @@
-"""What Ray runs on the machines of a cluster: processes that work off orders, and how they come to be like ours."""
+"""Worker actors that Ray runs on the machines of a cluster, set up like the process that starts them."""
 
 from __future__ import annotations
 
@@ -9,83 +9,82 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jostle.core.plugins import arrive, travelling
-from jostle.core.versions import builds
+from jostle.core.plugins import inherit_plugins, plugin_modules
+from jostle.core.versions import library_versions
 from jostle.errors import BadValue
-from jostle.parallel.serialization import Desk, reply_of
+from jostle.parallel.serialization import TaskHandler, dump_reply
 
-INSTEAD = "work on this machine alone, with one job"
+HINT = "work on this machine alone, with one job"
 
-# What of our environment decides results, or where files are looked for. Devices are given out by Ray, and secrets
-# stay here.
-TRAVELS = ("XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "TORCH_HOME", "CUBLAS_WORKSPACE_CONFIG",
+# Environment variables that affect results or the location of files. Ray assigns devices, and secrets are not sent.
+FORWARDED = ("XDG_CACHE_HOME", "HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "TORCH_HOME", "CUBLAS_WORKSPACE_CONFIG",
            "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")  # fmt: skip
-TRAVELS_IF_IT_STARTS = "JOSTLE_"
+FORWARDED_PREFIX = "JOSTLE_"
 
 
-class Slot:
-    """One process of a cluster that does one thing after another."""
+class WorkerActor:
+    """Ray actor that executes one task after another."""
 
     def __init__(
-        self, beginning: bytes, here: str, paths: Sequence[str], modules: Sequence[str], known: Mapping[str, str]
+        self, factory: bytes, folder: str, paths: Sequence[str], modules: Sequence[str], expected: Mapping[str, str]
     ) -> None:
-        with contextlib.suppress(OSError):  # relative paths mean what they mean there, if that folder is shared
-            os.chdir(here)
-        sys.path.extend(place for place in paths if place not in sys.path)  # it finds modules where we do
-        arrive(modules)
-        self._desk = Desk(beginning, INSTEAD)
-        self._known = known
+        with contextlib.suppress(OSError):  # relative paths work if the folder is shared
+            os.chdir(folder)
+        sys.path.extend(path for path in paths if path not in sys.path)  # modules are found where the caller finds them
+        inherit_plugins(modules)
+        self._handler = TaskHandler(factory, HINT)
+        self._expected_versions = expected
 
     def begin(self) -> bytes:
-        """Load what the work needs; packs nothing, or what is wrong."""
-        return reply_of(self._begin)
+        """Load what the work needs; return a serialized None or the error."""
+        return dump_reply(self._begin)
 
-    def work(self, order: bytes) -> bytes:
-        """Do the work of one packed item, and pack what came of it."""
-        return self._desk.reply_to(order)
+    def work(self, payload: bytes) -> bytes:
+        """Process one serialized item and serialize the outcome."""
+        return self._handler.handle(payload)
 
-    def machine(self) -> str:
-        """Which machine of the cluster it is on."""
-        return machine()
+    def node_id(self) -> str:
+        """Return the id of the Ray node that the actor runs on."""
+        return node_id()
 
     def _begin(self) -> None:
-        refuse_other_builds(self._known, builds())
-        self._desk.begin()
+        check_library_versions(self._expected_versions, library_versions())
+        self._handler.begin()
 
 
-def machine() -> str:
-    """Which machine of the cluster this process is on, as Ray calls it."""
+def node_id() -> str:
+    """Return the id of the Ray node that this process runs on."""
     import ray
 
     name: str = ray.get_runtime_context().get_node_id()
     return name
 
 
-def refuse_other_builds(known: Mapping[str, str], here: Mapping[str, str]) -> None:
-    """See that this machine computes what the one that sends the orders would.
+def check_library_versions(expected: Mapping[str, str], actual: Mapping[str, str]) -> None:
+    """Check that this machine has the library versions of the caller.
 
     Raises:
-        BadValue: if a library is of another build: other bits would be mixed with those of the other machines.
+        BadValue: if a version differs: results of different machines would not be comparable.
     """
-    other = [
-        f"{name} is {here.get(name, 'missing')}, not {known.get(name, 'missing')}"
-        for name in sorted(known.keys() | here.keys())
-        if here.get(name) != known.get(name)
+    mismatches = [
+        f"{name} is {actual.get(name, 'missing')}, not {expected.get(name, 'missing')}"
+        for name in sorted(expected.keys() | actual.keys())
+        if actual.get(name) != expected.get(name)
     ]
-    if other:
+    if mismatches:
         raise BadValue(
-            f"{platform.node()}: not like the machine that the work came from: {'; '.join(other)}; install the same on "
-            "all machines, or results are a mixture"
+            f"{platform.node()}: library versions differ from the caller's: {'; '.join(mismatches)}; install the same "
+            "on all machines"
         )
 
 
-def likeness() -> tuple[str, list[str], list[str], dict[str, str]]:
-    """What a slot is told to be like this process: where it works, where modules are, whose parts, which builds."""
-    return os.getcwd(), [place or os.getcwd() for place in sys.path], travelling(), builds()
+def worker_setup() -> tuple[str, list[str], list[str], dict[str, str]]:
+    """Return the setup of this process for an actor: folder, module paths, plugin modules and library versions."""
+    return os.getcwd(), [path or os.getcwd() for path in sys.path], plugin_modules(), library_versions()
 
 
-def environment() -> dict[str, Any]:
-    """What of our environment processes on other machines get, as Ray wants to be told."""
-    named = {name: os.environ[name] for name in TRAVELS if name in os.environ}
-    ours = {name: value for name, value in os.environ.items() if name.startswith(TRAVELS_IF_IT_STARTS)}
+def runtime_environment() -> dict[str, Any]:
+    """Return the environment variables for actors on other machines, as a Ray runtime environment."""
+    named = {name: os.environ[name] for name in FORWARDED if name in os.environ}
+    ours = {name: value for name, value in os.environ.items() if name.startswith(FORWARDED_PREFIX)}
     return {"env_vars": named | ours}

@@ -1,4 +1,4 @@
-"""A worker's side: questions go to the process with the model that has least to do, and answers are awaited later."""
+"""Client of the model servers: sends each request to the least busy server, and waits for the reply later."""
 
 from __future__ import annotations
 
@@ -16,200 +16,200 @@ from typing import Any
 import numpy as np
 
 from jostle.errors import ResourceError
-from jostle.parallel.serialization import opened, packed_apart
-from jostle.parallel.serving.server import BOARD, NUMBER
-from jostle.parallel.serving.shared_memory import Segment, room_for
+from jostle.parallel.serialization import dumps_out_of_band, load_reply
+from jostle.parallel.serving.server import REQUEST_ID, STATS
+from jostle.parallel.serving.shared_memory import Segment, packed_size
 
-INSTEAD = "keep the model in the workers, --model-processes 0"
-TRIES = 3  # processes with the model that may die of a question
-PATIENCE_S = 300.0
-PAUSE_S = 0.05
-SMALL_BYTES = 2**16  # goes through the socket
-MOST_SEGMENTS, FEWEST_SEGMENTS = 16, 2  # questions of a worker that wait for an answer
-MOST_BYTES = 64 * 2**20  # that they share, unless the fewest need more; a GPU takes its time to get to know memory
+HINT = "keep the model in the workers, --model-processes 0"
+MAX_DEATHS = 3  # servers that may die while processing the same request
+TIMEOUT_S = 300.0
+RETRY_S = 0.05
+SMALL_BYTES = 2**16  # sent through the socket
+MAX_SEGMENTS, MIN_SEGMENTS = 16, 2  # segments, and so pending requests, of a worker
+MAX_SEGMENT_BYTES = 64 * 2**20  # in all, unless MIN_SEGMENTS need more; registering memory with a GPU is slow
 
-Answer = Callable[[], Any]
+Future = Callable[[], Any]
 
 
 @dataclass(frozen=True)
-class Served:
-    """Asks one of the processes with the model. It may travel to the workers.
+class ModelClient:
+    """Client of the model servers on this machine; picklable, so that it can be sent to workers.
 
     Attributes:
-        addresses: where they listen.
-        key: by which they know their own.
-        patience_s: for one that is started again, and loads the model again.
+        addresses: sockets of the servers.
+        key: authentication key of the servers.
+        timeout_s: time for a server to restart and load the model again.
     """
 
     addresses: tuple[str, ...]
     key: bytes = field(repr=False)
-    patience_s: float = PATIENCE_S
+    timeout_s: float = TIMEOUT_S
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
-        """What `function(thing, *arguments)` gives there, where `thing` is what was loaded.
+        """Return `function(model, *arguments)`, evaluated in a server.
 
-        It may be asked twice when a process dies, so the answer must depend on the arguments alone.
+        The request is repeated when a server dies, so the result must depend on the arguments alone.
 
         Raises:
-            ResourceError: if processes died over it, or none answers.
+            ResourceError: if servers died while processing it, or none answers.
         """
-        return self.later(function, *arguments)()
+        return self.submit(function, *arguments)()
 
-    def later(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Answer:
-        """Ask, and go on; what is given back waits for the answer.
+    def submit(self, function: Callable[..., Any], /, *arguments: object, together: int = 1) -> Future:
+        """Submit a request; the returned function waits for its result.
 
         Args:
-            together: items, which are the rows of the first argument, that `function.together` answers at once, of
-                this and of other questions like it.
+            together: maximum number of items (rows of the first argument) in a batch that `function.together`
+                processes; a batch may combine requests of several workers.
         """
-        return _desk(self).ask(function, arguments, together)
+        return _session(self).submit(function, arguments, together)
 
     def busy_s(self) -> float:
-        """Seconds that the processes have computed, all of them together, for whomever."""
-        return _desk(self).busy_s()
+        """Return the total compute time of all servers, in seconds."""
+        return _session(self).busy_s()
 
 
-_desks: dict[Served, _Desk] = {}
+_sessions: dict[ModelClient, _Session] = {}
 
 
-def _desk(served: Served) -> _Desk:
-    if served not in _desks:
-        _desks[served] = _Desk(served)
-    return _desks[served]
+def _session(client: ModelClient) -> _Session:
+    if client not in _sessions:
+        _sessions[client] = _Session(client)
+    return _sessions[client]
 
 
-def leave(served: Served) -> None:
-    """Give back what this process holds to ask these, if it ever did: lines and memory."""
-    if served in _desks:
-        _desks.pop(served).close()
+def close_session(client: ModelClient) -> None:
+    """Close this process's connections to the servers and free the shared memory, if there are any."""
+    if client in _sessions:
+        _sessions.pop(client).close()
 
 
 @dataclass
-class _Asked:
-    """A question on its way.
+class _PendingRequest:
+    """A request without a reply so far.
 
     Attributes:
-        segment: of its frames; None where there is none.
-        line: that it went by; None for one that no process has.
-        deaths: processes that died of it.
-        unwanted: whether nobody waits for the answer any more, as when a video turned out to be damaged.
+        segment: shared-memory segment of its arrays, or None.
+        server: index of the server that has it; None for a request that has to be sent again.
+        deaths: servers that died while processing it.
+        cancelled: whether the reply is no longer needed, as when a video turned out to be damaged.
     """
 
-    told: tuple[Any, ...]
+    message: tuple[Any, ...]
     segment: int | None
-    line: int | None = None
+    server: int | None = None
     deaths: int = 0
-    unwanted: bool = False
+    cancelled: bool = False
 
 
-class _Later:
-    """An answer to be waited for."""
+class _Reply:
+    """A future: call it to wait for the result."""
 
-    def __init__(self, desk: _Desk, number: int) -> None:
-        self._desk, self._number = desk, number
+    def __init__(self, session: _Session, number: int) -> None:
+        self._session, self._request_id = session, number
 
     def __call__(self) -> Any:
-        return self._desk.answer(self._number)
+        return self._session.result(self._request_id)
 
     def __del__(self) -> None:
-        self._desk.forget(self._number)
+        self._session.discard(self._request_id)
 
 
-class _Line:
-    """A connection to a process with the model.
+class _ServerConnection:
+    """Connection to a model server.
 
     Attributes:
-        pipe: what goes to and fro.
-        known: segments that the process shares, with their sizes.
+        pipe: the socket.
+        shared: segments that the server has mapped, by number.
     """
 
     def __init__(self, pipe: Connection) -> None:
         self.pipe = pipe
-        if (refusal := pickle.loads(pipe.recv_bytes())) is not None:  # somebody stands in for one that is given up
-            opened(refusal)
+        if (refusal := pickle.loads(pipe.recv_bytes())) is not None:  # the server has failed for good
+            load_reply(refusal)
         handle = recv_handle(pipe)
-        self._board = mmap.mmap(handle, BOARD.size, prot=mmap.PROT_READ)
+        self._stats = mmap.mmap(handle, STATS.size, prot=mmap.PROT_READ)
         os.close(handle)
-        self.known: dict[int, Segment] = {}
+        self.shared: dict[int, Segment] = {}
 
     @property
     def waiting(self) -> int:
-        """Items that wait there, of all workers."""
-        items: int = BOARD.unpack_from(self._board)[0]
+        """Items of all workers in the server's queue."""
+        items: int = STATS.unpack_from(self._stats)[0]
         return items
 
     @property
     def busy_s(self) -> float:
-        """Seconds that something was computed there."""
-        return float(BOARD.unpack_from(self._board)[1] / 1e9)
+        """Compute time of the server in seconds."""
+        return float(STATS.unpack_from(self._stats)[1] / 1e9)
 
     def share(self, number: int, segment: Segment) -> None:
-        """Have the process share a segment."""
-        if self.known.get(number) is not segment:
+        """Send the server a handle of a segment, unless it has it already."""
+        if self.shared.get(number) is not segment:
             self.pipe.send_bytes(pickle.dumps((number, segment.size)))
             send_handle(self.pipe, segment.handle, os.getpid())
-            self.known[number] = segment
+            self.shared[number] = segment
 
 
-class _Desk:
-    """The questions of this process, one thread of it asks."""
+class _Session:
+    """Connections and pending requests of this process; not thread-safe."""
 
-    def __init__(self, served: Served) -> None:
-        self._served = served
-        self._lines: dict[int, _Line] = {}
-        self._asked: dict[int, _Asked] = {}
-        self._answers: dict[int, bytes] = {}
+    def __init__(self, client: ModelClient) -> None:
+        self._client = client
+        self._connections: dict[int, _ServerConnection] = {}
+        self._pending: dict[int, _PendingRequest] = {}
+        self._replies: dict[int, bytes] = {}
         self._segments: list[Segment] = []
         self._free: list[int] = []
-        self._next = 0
+        self._next_id = 0
 
-    def ask(self, function: Callable[..., Any], arguments: tuple[object, ...], together: int) -> Answer:
-        body, parts = packed_apart((function, arguments), INSTEAD)
-        number, self._next = self._next, self._next + 1
-        head = (number, *kind_of(function, arguments, together), body)
-        if (room := room_for(parts)) > SMALL_BYTES:
-            segment = self._room(room)
-            asked = _Asked((*head, segment, self._segments[segment].filled(parts)), segment)
+    def submit(self, function: Callable[..., Any], arguments: tuple[object, ...], together: int) -> Future:
+        body, parts = dumps_out_of_band((function, arguments), HINT)
+        number, self._next_id = self._next_id, self._next_id + 1
+        head = (number, *batching_of(function, arguments, together), body)
+        if (size := packed_size(parts)) > SMALL_BYTES:
+            segment = self._acquire_segment(size)
+            request = _PendingRequest((*head, segment, self._segments[segment].write(parts)), segment)
         else:
-            asked = _Asked((*head, None, [bytes(part) for part in parts]), None)
-        self._asked[number] = asked
-        self._send(asked)
-        return _Later(self, number)
+            request = _PendingRequest((*head, None, [bytes(part) for part in parts]), None)
+        self._pending[number] = request
+        self._send(request)
+        return _Reply(self, number)
 
     def busy_s(self) -> float:
-        self._connect(time.monotonic() + self._served.patience_s)
-        return sum(line.busy_s for line in self._lines.values())
+        self._connect(time.monotonic() + self._client.timeout_s)
+        return sum(connection.busy_s for connection in self._connections.values())
 
-    def answer(self, number: int) -> Any:
-        while number not in self._answers:
-            assert number in self._asked, "an answer is given once"
-            self._listen()
-        return opened(self._answers.pop(number))
+    def result(self, number: int) -> Any:
+        while number not in self._replies:
+            assert number in self._pending, "a result can be fetched once"
+            self._receive()
+        return load_reply(self._replies.pop(number))
 
-    def forget(self, number: int) -> None:
-        """Nobody will ask for this answer, or not again."""
-        self._answers.pop(number, None)
-        if number in self._asked:
-            self._asked[number].unwanted = True
+    def discard(self, number: int) -> None:
+        """Drop a reply that is not needed any more."""
+        self._replies.pop(number, None)
+        if number in self._pending:
+            self._pending[number].cancelled = True
 
     def close(self) -> None:
-        for line in self._lines.values():
-            line.pipe.close()
+        for connection in self._connections.values():
+            connection.pipe.close()
         for segment in self._segments:
             segment.close()
-        self._lines.clear()
+        self._connections.clear()
         self._segments.clear()
 
-    def _room(self, size: int) -> int:
-        """A segment that nothing is in, as large as this."""
+    def _acquire_segment(self, size: int) -> int:
+        """Return the number of a free segment of at least `size` bytes, waiting for one if necessary."""
         while True:
             fits = [number for number in self._free if self._segments[number].size >= size]
             if fits:
                 self._free.remove(fits[0])
                 return fits[0]
             held = sum(segment.size for segment in self._segments)
-            if len(self._segments) < FEWEST_SEGMENTS or (
-                len(self._segments) < MOST_SEGMENTS and held + size <= MOST_BYTES
+            if len(self._segments) < MIN_SEGMENTS or (
+                len(self._segments) < MAX_SEGMENTS and held + size <= MAX_SEGMENT_BYTES
             ):
                 self._segments.append(Segment(size))
                 return len(self._segments) - 1
@@ -218,101 +218,106 @@ class _Desk:
                 self._segments[number].close()
                 self._segments[number] = larger
                 return number
-            self._listen()
+            self._receive()
 
-    def _send(self, asked: _Asked) -> None:
-        deadline = time.monotonic() + self._served.patience_s
+    def _send(self, request: _PendingRequest) -> None:
+        deadline = time.monotonic() + self._client.timeout_s
         while True:
             self._connect(deadline)
-            place = self._least_busy()
-            line = self._lines[place]
+            server = self._least_busy()
+            connection = self._connections[server]
             try:
-                if asked.segment is not None:
-                    line.share(asked.segment, self._segments[asked.segment])
-                line.pipe.send_bytes(pickle.dumps(asked.told))
+                if request.segment is not None:
+                    connection.share(request.segment, self._segments[request.segment])
+                connection.pipe.send_bytes(pickle.dumps(request.message))
             except OSError:
-                self._lose(place)
+                self._drop_connection(server)
             else:
-                asked.line = place
+                request.server = server
                 return
 
     def _least_busy(self) -> int:
-        """Where least waits, with what is on its way there from here; of equals, not all workers take the same."""
-        waiting = {place: line.waiting for place, line in self._lines.items()}
-        for asked in self._asked.values():
-            if asked.line in waiting:
-                waiting[asked.line] += 1
-        return min(waiting, key=lambda place: (waiting[place], (place - os.getpid()) % len(self._served.addresses)))
+        """Return the server with the fewest queued items; the process id breaks ties, so that workers spread out."""
+        waiting = {server: connection.waiting for server, connection in self._connections.items()}
+        for request in self._pending.values():
+            if request.server in waiting:
+                waiting[request.server] += 1
+        return min(waiting, key=lambda server: (waiting[server], (server - os.getpid()) % len(self._client.addresses)))
 
-    def _listen(self) -> None:
-        """Take in answers that have come, and ask again what a process died of."""
-        for asked in [asked for asked in self._asked.values() if asked.line is None]:
-            self._send(asked)
-        places = {self._lines[asked.line].pipe: asked.line for asked in self._asked.values() if asked.line is not None}
-        for pipe in wait(list(places)):
-            place = places[pipe]  # type: ignore[index]
+    def _receive(self) -> None:
+        """Receive replies, and resend the requests of servers that died."""
+        for request in [request for request in self._pending.values() if request.server is None]:
+            self._send(request)
+        servers = {
+            self._connections[request.server].pipe: request.server
+            for request in self._pending.values()
+            if request.server is not None
+        }
+        for pipe in wait(list(servers)):
+            server = servers[pipe]  # type: ignore[index]
             try:
-                reply = self._lines[place].pipe.recv_bytes()
+                reply = self._connections[server].pipe.recv_bytes()
             except (EOFError, OSError):
-                self._lose(place)
+                self._drop_connection(server)
                 continue
-            (number,) = NUMBER.unpack_from(reply)
-            asked = self._asked.pop(number)
-            if not asked.unwanted:
-                self._answers[number] = reply[NUMBER.size :]
-            if asked.segment is not None:
-                self._free.append(asked.segment)
+            (number,) = REQUEST_ID.unpack_from(reply)
+            request = self._pending.pop(number)
+            if not request.cancelled:
+                self._replies[number] = reply[REQUEST_ID.size :]
+            if request.segment is not None:
+                self._free.append(request.segment)
 
-    def _lose(self, place: int) -> None:
-        """A process is gone, and with it what it was asked."""
-        self._lines.pop(place).pipe.close()
-        lost = [asked for asked in self._asked.values() if asked.line == place]
-        for asked in lost:
-            asked.line = None
-            asked.deaths += 1
-        if any(asked.deaths >= TRIES for asked in lost):
+    def _drop_connection(self, server: int) -> None:
+        """Close the connection to a dead server and mark its requests for resending."""
+        self._connections.pop(server).pipe.close()
+        lost = [request for request in self._pending.values() if request.server == server]
+        for request in lost:
+            request.server = None
+            request.deaths += 1
+        if any(request.deaths >= MAX_DEATHS for request in lost):
             raise ResourceError(
-                f"{TRIES} processes with the model died over one question; if memory ran out, use fewer jobs or a "
+                f"{MAX_DEATHS} model servers died while processing one request; if memory ran out, use fewer jobs or a "
                 "smaller model",
                 fault="F70",
             )
 
     def _connect(self, deadline: float) -> None:
-        """Have a line to every process that answers, and to one at least."""
+        """Connect to every server that answers; wait until there is at least one."""
         while True:
-            given_up: ResourceError | None = None
-            for place, address in enumerate(self._served.addresses):
-                if place not in self._lines:
+            startup_error: ResourceError | None = None
+            for server, address in enumerate(self._client.addresses):
+                if server not in self._connections:
                     try:
-                        self._lines[place] = _Line(Client(address, "AF_UNIX", self._served.key))
+                        self._connections[server] = _ServerConnection(Client(address, "AF_UNIX", self._client.key))
                     except ResourceError as error:
-                        given_up = error
+                        startup_error = error
                     except (OSError, EOFError, RuntimeError, AuthenticationError):
-                        pass  # it is not there at the moment
-            if self._lines:
+                        pass  # not listening at the moment
+            if self._connections:
                 return
-            if given_up is not None:
-                raise given_up
+            if startup_error is not None:
+                raise startup_error
             if time.monotonic() > deadline:
                 raise ResourceError(
-                    f"no process with the model answered for {self._served.patience_s:g} s; run again, and what is "
-                    "done is not done again",
+                    f"no model server answered for {self._client.timeout_s:g} s; run again, and finished videos are "
+                    "skipped",
                     fault="F70",
                 )
-            time.sleep(PAUSE_S)
+            time.sleep(RETRY_S)
 
 
-def kind_of(
+def batching_of(
     function: Callable[..., Any], arguments: tuple[object, ...], together: int
 ) -> tuple[bytes | None, int, int]:
-    """What questions have in common that are answered together, how many items this one has, and how many are at once.
+    """Return a request's batch key (None for no batching), its number of items, and the maximum batch size.
 
-    Other arguments than the items are the same for all, but for those that say by `kind` what they have in common.
+    Requests with equal keys may share a batch. Arguments after the items are part of the key, or their `kind` attribute
+    where they have one.
     """
     if together == 1:
         return None, 1, 1
     items = arguments[0]
     assert isinstance(items, np.ndarray)
     others = tuple(getattr(argument, "kind", argument) for argument in arguments[1:])
-    own = (function.__module__, function.__qualname__, items.shape[1:], items.dtype.str, others)
-    return repr(own).encode(), len(items), together
+    common = (function.__module__, function.__qualname__, items.shape[1:], items.dtype.str, others)
+    return repr(common).encode(), len(items), together

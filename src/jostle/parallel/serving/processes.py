@@ -1,4 +1,4 @@
-"""Starts the processes that hold a model, and starts one again that dies."""
+"""Model server processes, which are restarted when they die."""
 
 from __future__ import annotations
 
@@ -18,169 +18,176 @@ from multiprocessing.connection import Listener
 from typing import Any
 
 from jostle.errors import ResourceError
-from jostle.parallel.orphans import Lifeline
-from jostle.parallel.serialization import opened, packed, reply_of
-from jostle.parallel.serving.client import INSTEAD, Served, leave
-from jostle.parallel.serving.server import Lanes, answering
+from jostle.parallel.orphans import OrphanSupervisor
+from jostle.parallel.serialization import dump_reply, dumps, load_reply
+from jostle.parallel.serving.client import HINT, ModelClient, close_session
+from jostle.parallel.serving.server import DeviceStreams, start_server
 from jostle.parallel.workers import Worker
 
-GRACE_S = 1.0  # nothing is left to be tidied there, and libraries have been seen to hold a process up
-RESTARTS = 3  # of one that dies, as a model may be too large for what memory is left at the moment
+GRACE_S = 1.0  # servers have nothing to clean up, and some libraries delay their exit
+RESTARTS = 3  # of a server; memory may be too scarce for the model at the moment
 
 
 @contextlib.contextmanager
-def serving(load: Callable[[], Any], lanes: Lanes, environments: Sequence[Mapping[str, str]]) -> Iterator[Served]:
-    """Have something loaded in processes of this machine, for workers to ask, until the context ends.
+def serving(
+    load: Callable[[], Any], streams: DeviceStreams, environments: Sequence[Mapping[str, str]]
+) -> Iterator[ModelClient]:
+    """Serve a model from processes of this machine until the context ends.
 
     Args:
-        load: gives what is asked, such as a model on a GPU; called in each of the processes.
-        lanes: how they use their device.
-        environments: of the processes, of which there are as many.
+        load: returns the model; called once in each server process.
+        streams: how the servers use their device.
+        environments: environment variables of each server; one server is started for each.
 
     Raises:
-        ResourceError: if they cannot be started.
+        ResourceError: if the servers cannot be started.
         JostleError: what `load` raises.
     """
     with contextlib.ExitStack() as end:
         folder = None if sys.platform == "linux" else tempfile.mkdtemp(prefix="jostle-")
-        if folder is not None:  # elsewhere a socket has to lie somewhere
+        if folder is not None:  # only Linux has abstract sockets
             end.callback(shutil.rmtree, folder, ignore_errors=True)
         pool, key = uuid.uuid4().hex, os.urandom(32)
         names = [f"jostle-{pool}-{number}" for number in range(len(environments))]
-        served = Served(
+        client = ModelClient(
             tuple(f"\0{name}" if folder is None else os.path.join(folder, name[-40:]) for name in names), key
         )
-        held = _Held(Lifeline())
-        end.callback(held.dismiss)
-        end.callback(leave, served)
+        server_pool = _ServerPool(OrphanSupervisor())
+        end.callback(server_pool.terminate)
+        end.callback(close_session, client)
         keepers = [
-            _Keeper(packed(partial(_answering, load, lanes, address, key), INSTEAD), address, key, held, environment)
-            for address, environment in zip(served.addresses, environments, strict=True)
+            _ServerKeeper(
+                dumps(partial(_start_server, load, streams, address, key), HINT), address, key, server_pool, environment
+            )
+            for address, environment in zip(client.addresses, environments, strict=True)
         ]
-        for keeper in keepers:  # they load side by side
-            keeper.begin()
+        for keeper in keepers:  # all load at the same time
+            keeper.start()
         for keeper in keepers:
-            keeper.await_begun()
+            keeper.wait_until_ready()
         for keeper in keepers:
-            threading.Thread(target=keeper.keep, daemon=True).start()
-        yield served
+            threading.Thread(target=keeper.run, daemon=True).start()
+        yield client
 
 
-def _answering(load: Callable[[], Any], lanes: Lanes, address: str, key: bytes) -> Callable[[object], None]:
-    """Called in a process that does nothing else; questions come by its connections alone."""
-    answering(load, lanes, address, key)
-    atexit.register(os._exit, 0)  # nothing is left to be tidied, and threads in a library would not let it end
+def _start_server(
+    load: Callable[[], Any], streams: DeviceStreams, address: str, key: bytes
+) -> Callable[[object], None]:
+    """Start the server in a dedicated process."""
+    start_server(load, streams, address, key)
+    atexit.register(os._exit, 0)  # threads of libraries would delay the exit
     return lambda order: None
 
 
-class _Held:
-    """The processes that live, all of which end with this one."""
+class _ServerPool:
+    """The running server processes, all of which end with this process."""
 
-    def __init__(self, lifeline: Lifeline) -> None:
-        self._lifeline = lifeline
+    def __init__(self, lifeline: OrphanSupervisor) -> None:
+        self._supervisor = lifeline
         self._all: list[Worker] = []
         self._lock = threading.Lock()
-        self.over = False
+        self.closed = False
 
-    def hire(self, environment: Mapping[str, str]) -> Worker | None:
-        """One more; nobody is taken on when it is over."""
+    def spawn(self, environment: Mapping[str, str]) -> Worker | None:
+        """Start a server process; returns None after `terminate`."""
         with self._lock:
-            if self.over:
+            if self.closed:
                 return None
             worker = Worker(environment)
             self._all.append(worker)
-            self._hold()
+            self._update_supervisor()
             return worker
 
-    def bury(self, worker: Worker) -> str:
-        """Take leave of one that died; how it came to its end."""
+    def reap(self, worker: Worker) -> str:
+        """Remove a server that died; return its exit status in words."""
         with self._lock:
-            if self.over:
+            if self.closed:
                 return "at the end"
             self._all.remove(worker)
-            self._hold()
-            return worker.end()
+            self._update_supervisor()
+            return worker.exit_status()
 
-    def dismiss(self) -> None:
-        """Let all go, and wait until they are gone."""
+    def terminate(self) -> None:
+        """Terminate all servers and wait for them to exit."""
         with self._lock:
-            self.over = True
-            leaving, self._all = self._all, []
-            self._hold()
-            for worker in leaving:
-                worker.dismiss()
-            for worker in leaving:
-                worker.see_off(GRACE_S)
-            self._lifeline.release()
+            self.closed = True
+            workers, self._all = self._all, []
+            self._update_supervisor()
+            for worker in workers:
+                worker.terminate()
+            for worker in workers:
+                worker.join(GRACE_S)
+            self._supervisor.stop()
 
-    def _hold(self) -> None:
-        self._lifeline.hold(worker.process_id for worker in self._all)
+    def _update_supervisor(self) -> None:
+        self._supervisor.watch(worker.process_id for worker in self._all)
 
 
-class _Keeper:
-    """Keeps one place filled with a process that answers there."""
+class _ServerKeeper:
+    """Keeps a server process running at one address."""
 
-    def __init__(self, beginning: bytes, address: str, key: bytes, held: _Held, environment: Mapping[str, str]) -> None:
-        self._beginning, self._address, self._key = beginning, address, key
-        self._held, self._environment = held, environment
+    def __init__(
+        self, factory: bytes, address: str, key: bytes, server_pool: _ServerPool, environment: Mapping[str, str]
+    ) -> None:
+        self._factory, self._address, self._key = factory, address, key
+        self._pool, self._environment = server_pool, environment
         self._worker: Worker | None = None
 
-    def begin(self) -> None:
-        """Start a process."""
-        self._worker = self._held.hire(self._environment)
+    def start(self) -> None:
+        """Start the server process and have it load the model."""
+        self._worker = self._pool.spawn(self._environment)
         if self._worker is not None:
-            self._worker.give(self._beginning)
-            self._worker.give(packed("begin", INSTEAD))
+            self._worker.send(self._factory)
+            self._worker.send(dumps("start", HINT))
 
-    def await_begun(self) -> None:
-        """Wait until it has loaded what it is asked about.
+    def wait_until_ready(self) -> None:
+        """Wait until the model is loaded.
 
         Raises:
-            ResourceError: if it died of that.
+            ResourceError: if the server died while loading.
             JostleError: what loading raised.
         """
         assert self._worker is not None
-        reply = self._worker.take()
+        reply = self._worker.receive()
         if reply is None:
-            how = self._held.bury(self._worker)
+            status = self._pool.reap(self._worker)
             raise ResourceError(
-                f"a process that loads the model died {how}; if memory ran out, use a smaller model", fault="F70"
+                f"a model server died {status} while loading; if memory ran out, use a smaller model", fault="F70"
             )
-        opened(reply)
+        load_reply(reply)
 
-    def keep(self) -> None:
-        """Start another whenever it dies, a few times; after that whoever comes is told."""
+    def run(self) -> None:
+        """Restart the server whenever it dies; after too many deaths, answer every client with the error."""
         for left in range(RESTARTS, -1, -1):
             if self._worker is None:
                 return
-            self._worker.take()  # it says nothing more, and ends
-            how = self._held.bury(self._worker)
-            why: Exception = ResourceError(
-                f"the process with the model died {how}, as did {RESTARTS} before it; if memory ran out, use a smaller "
-                "model",
+            self._worker.receive()  # blocks until the server ends
+            status = self._pool.reap(self._worker)
+            reason: Exception = ResourceError(
+                f"the model server died {status}, as did {RESTARTS} before it; if memory ran out, use a smaller model",
                 fault="F70",
             )
             try:
                 if left:
-                    self.begin()
+                    self.start()
                 if left and self._worker is not None:
-                    self.await_begun()
+                    self.wait_until_ready()
             except ResourceError as error:
-                why = error
+                reason = error
                 break
-            except Exception as error:  # whatever loading may end in, it is no fault of a video
-                why = ResourceError(f"the process with the model cannot be started again: {error}", fault="F70")
+            except Exception as error:  # a failure to load is not the fault of a video
+                reason = ResourceError(f"the model server cannot be restarted: {error}", fault="F70")
                 break
-        if not self._held.over:
-            self._refuse(why)
+        if not self._pool.closed:
+            self._refuse(reason)
 
-    def _refuse(self, why: Exception) -> None:
-        """Stand where the process listened."""
-        failure = pickle.dumps(reply_of(partial(_raise, why)))
+    def _refuse(self, reason: Exception) -> None:
+        """Listen in place of the server and answer every client with the error."""
+        failure = pickle.dumps(dump_reply(partial(_raise, reason)))
         with contextlib.suppress(OSError), Listener(self._address, "AF_UNIX", authkey=self._key) as listener:
-            while not self._held.over:
-                with contextlib.suppress(EOFError, AuthenticationError), listener.accept() as line:
-                    line.send_bytes(failure)
+            while not self._pool.closed:
+                with contextlib.suppress(EOFError, AuthenticationError), listener.accept() as connection:
+                    connection.send_bytes(failure)
 
 
 def _raise(error: Exception) -> None:

@@ -1,8 +1,8 @@
-"""A process that holds a model: it takes questions of many workers and answers them, several at once where it can.
+"""Model server: a process that holds a model and answers the requests of many workers.
 
-Questions wait in one row, whichever way they came. Those that are alike are answered together, so that a network's
-batches are full as soon as there is enough to do; the model fills up the rest, and answers do not depend on company. On
-a GPU several threads take turns: while one waits for its answers, the next has begun.
+All requests wait in one queue. Requests with the same batch key are processed as one batch; the model pads partial
+batches, and results do not depend on what else is in a batch. On a GPU several threads take turns: while one waits for
+its results, the next has already started.
 """
 
 from __future__ import annotations
@@ -23,257 +23,258 @@ from multiprocessing.connection import Connection, Listener
 from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any, Protocol
 
-from jostle.parallel.serialization import opened, reply_of
+from jostle.parallel.serialization import dump_reply, load_reply
 from jostle.parallel.serving.shared_memory import Segment
 
-NUMBER = struct.Struct("<Q")  # of a question, before its answer
-BOARD = struct.Struct("<QQ")  # items that wait, and nanoseconds that something was computed
-BACKLOG = 256  # workers that may knock at once
-KNOWN = pickle.dumps(None)
+REQUEST_ID = struct.Struct("<Q")  # precedes each reply
+STATS = struct.Struct("<QQ")  # queued items, and nanoseconds of compute time
+BACKLOG = 256  # of pending connections
+ACCEPTED = pickle.dumps(None)
 
-# The function and its arguments, and of a question that may be answered together with others what those have in common,
-# how many items it is about, and how many are answered at once.
-Asked = tuple[Callable[..., Any], tuple[Any, ...], bytes | None, int, int]
+# Function, arguments, batch key (None for no batching), number of items, maximum batch size.
+Call = tuple[Callable[..., Any], tuple[Any, ...], bytes | None, int, int]
 
 
-class Lanes(Protocol):
-    """How a device is used; `jostle.core.cuda.Lanes` knows."""
+class DeviceStreams(Protocol):
+    """How a server uses its device; implemented by `jostle.core.cuda.CudaStreams`."""
 
-    def begin(self) -> None:
-        """Called first, before anything is loaded."""
+    def initialize(self) -> None:
+        """Set up the device; called before anything is loaded."""
 
     @property
     def count(self) -> int:
-        """Threads that work side by side."""
+        """Number of threads that compute concurrently."""
 
-    def lane(self) -> AbstractContextManager[None]:
-        """What each of them works in."""
+    def stream(self) -> AbstractContextManager[None]:
+        """Return the context in which each thread computes."""
 
-    def pinned(self, memory: mmap.mmap) -> Callable[[], None]:
-        """Let the device read this memory by itself; gives what ends that."""
+    def pin_memory(self, memory: mmap.mmap) -> Callable[[], None]:
+        """Pin memory for direct access by the device; returns a function that unpins it."""
 
 
-class Waiting(Protocol):
-    """Whoever asked."""
+class ReplyTarget(Protocol):
+    """The sender of a request."""
 
-    def answer(self, number: int, reply: bytes) -> None:
-        """Tell it."""
+    def send_reply(self, request_id: int, reply: bytes) -> None:
+        """Send the serialized reply to a request."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """What one worker wants to know.
+class ServerRequest:
+    """A request of a worker.
 
     Attributes:
-        kind: of questions that may be answered together; None for one that is answered alone.
-        count: items that it is about.
-        most: items that are answered together.
+        batch_key: equal for requests that may share a batch; None for no batching.
+        count: number of items.
+        max_batch: maximum number of items in a batch.
     """
 
-    asker: Waiting
-    number: int
+    target: ReplyTarget
+    request_id: int
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    kind: bytes | None
+    batch_key: bytes | None
     count: int
-    most: int
+    max_batch: int
 
-    def alone(self, thing: object) -> bytes:
-        """Its answer, or the error it ends in."""
-        return reply_of(lambda: self.function(thing, *self.arguments))
+    def compute_reply(self, model: object) -> bytes:
+        """Call the function, and serialize its result or error."""
+        return dump_reply(lambda: self.function(model, *self.arguments))
 
 
-class Asker:
-    """A worker at the other end of a connection, and the memory that it shares."""
+class ClientConnection:
+    """Connection to a worker, with the memory that it shares."""
 
-    def __init__(self, line: Connection, lanes: Lanes) -> None:
-        self._line, self._lanes = line, lanes
+    def __init__(self, connection: Connection, streams: DeviceStreams) -> None:
+        self._connection, self._streams = connection, streams
         self._memory: dict[int, tuple[mmap.mmap, Callable[[], None]]] = {}
         self._lock = threading.Lock()
-        self._waiting, self._gone = 0, False
+        self._pending, self._closed = 0, False
 
-    def questions(self, board: Segment) -> Iterator[Question]:
-        """What it asks until it is gone."""
+    def requests(self, stats: Segment) -> Iterator[ServerRequest]:
+        """Yield the worker's requests until it disconnects."""
         try:
             with contextlib.suppress(EOFError, OSError):
-                self._line.send_bytes(KNOWN)
-                send_handle(self._line, board.handle, os.getpid())
+                self._connection.send_bytes(ACCEPTED)
+                send_handle(self._connection, stats.handle, os.getpid())
                 while True:
-                    yield from self._heard(self._line.recv_bytes())
+                    yield from self._parse(self._connection.recv_bytes())
         finally:
             with self._lock:
-                self._gone = True
-                self._let_go()
+                self._closed = True
+                self._release_memory()
 
-    def answer(self, number: int, reply: bytes) -> None:
-        """Tell it; one that is gone needs nothing any more."""
+    def send_reply(self, request_id: int, reply: bytes) -> None:
+        """Send a reply, unless the worker has disconnected."""
         with self._lock:
-            self._waiting -= 1
+            self._pending -= 1
             with contextlib.suppress(OSError):
-                self._line.send_bytes(NUMBER.pack(number) + reply)
-            if self._gone:
-                self._let_go()
+                self._connection.send_bytes(REQUEST_ID.pack(request_id) + reply)
+            if self._closed:
+                self._release_memory()
 
-    def _heard(self, message: bytes) -> Iterator[Question]:
-        told = pickle.loads(message)
-        if len(told) == 2:  # a segment, and how large it is
-            segment, size = told
-            handle = recv_handle(self._line)
+    def _parse(self, message: bytes) -> Iterator[ServerRequest]:
+        fields = pickle.loads(message)
+        if len(fields) == 2:  # a new segment and its size
+            segment, size = fields
+            handle = recv_handle(self._connection)
             memory = mmap.mmap(handle, size)
             os.close(handle)
             if segment in self._memory:
                 self._memory.pop(segment)[1]()
-            self._memory[segment] = memory, self._lanes.pinned(memory)
+            self._memory[segment] = memory, self._streams.pin_memory(memory)
             return
-        number, kind, count, most, body, segment, parts = told
+        request_id, batch_key, count, max_batch, body, segment, parts = fields
         if segment is not None:
             whole = memoryview(self._memory[segment][0])
             parts = [whole[first : first + length] for first, length in parts]
         function, arguments = pickle.loads(body, buffers=parts)
         with self._lock:
-            self._waiting += 1
-        yield Question(self, number, function, arguments, kind, count, most)
+            self._pending += 1
+        yield ServerRequest(self, request_id, function, arguments, batch_key, count, max_batch)
 
-    def _let_go(self) -> None:
-        """The memory of one that is gone, once nothing is computed from it."""
-        if self._waiting == 0:
-            for _, unpinned in self._memory.values():
-                unpinned()
+    def _release_memory(self) -> None:
+        """Unmap a disconnected worker's memory, once no computation uses it."""
+        if self._pending == 0:
+            for _, unpin in self._memory.values():
+                unpin()
             self._memory.clear()
-            self._line.close()
+            self._connection.close()
 
 
-class Caller:
-    """One whose question came another way than by a connection of ours; it waits in a thread of this process."""
+class LocalCaller:
+    """A caller in a thread of this process, such as one that serves a Ray actor."""
 
     def __init__(self) -> None:
         self._answered = threading.Event()
         self._reply = b""
 
-    def answer(self, number: int, reply: bytes) -> None:
-        """Tell it."""
+    def send_reply(self, request_id: int, reply: bytes) -> None:
+        """Send the serialized reply to a request."""
         self._reply = reply
         self._answered.set()
 
     def wait(self) -> Any:
-        """The answer, as soon as it is there; an error is raised as it was raised where the model is."""
+        """Wait for the result; raises the error of the call."""
         self._answered.wait()
-        return opened(self._reply)
+        return load_reply(self._reply)
 
 
-class Row:
-    """Questions that wait, and for all to see how many there are and how long something was at work.
+class RequestQueue:
+    """Queue of requests, with statistics that clients can read.
 
     Attributes:
-        board: where that stands.
+        stats: shared memory with the statistics.
     """
 
     def __init__(self) -> None:
-        self.board = Segment(BOARD.size)
-        self._waiting: deque[Question] = deque()
+        self.stats = Segment(STATS.size)
+        self._pending: deque[ServerRequest] = deque()
         self._items = self._working = self._busy_ns = self._since_ns = 0
         self._changed = threading.Condition()
 
-    def join(self, question: Question) -> None:
-        """Wait for an answer behind the others."""
+    def put(self, request: ServerRequest) -> None:
+        """Append a request to the queue."""
         with self._changed:
-            self._waiting.append(question)
-            self._tell(question.count)
+            self._pending.append(request)
+            self._publish(request.count)
             self._changed.notify()
 
-    def next(self) -> list[Question]:
-        """The one that waits longest, and those like it that are answered with it."""
+    def next_batch(self) -> list[ServerRequest]:
+        """Wait for the oldest request; return it with others of its batch key, up to the maximum batch size."""
         with self._changed:
-            while not self._waiting:
+            while not self._pending:
                 self._changed.wait()
-            some = [self._waiting.popleft()]
-            first, left = some[0], some[0].most - some[0].count
-            if first.kind is not None and left > 0:
-                for other in list(self._waiting):
-                    if other.kind == first.kind and other.count <= left:
-                        some.append(other)
+            batch = [self._pending.popleft()]
+            first, left = batch[0], batch[0].max_batch - batch[0].count
+            if first.batch_key is not None and left > 0:
+                for other in list(self._pending):
+                    if other.batch_key == first.batch_key and other.count <= left:
+                        batch.append(other)
                         left -= other.count
-                        self._waiting.remove(other)
+                        self._pending.remove(other)
                         if not left:
                             break
             if not self._working:
                 self._since_ns = time.monotonic_ns()
             self._working += 1
-            return some
+            return batch
 
-    def leave(self, some: list[Question]) -> None:
-        """They have their answers."""
+    def mark_done(self, batch: list[ServerRequest]) -> None:
+        """Update the statistics after a batch has been computed."""
         with self._changed:
             self._working -= 1
             if not self._working:
                 self._busy_ns += time.monotonic_ns() - self._since_ns
-            self._tell(-sum(question.count for question in some))
+            self._publish(-sum(request.count for request in batch))
 
-    def _tell(self, more: int) -> None:
-        self._items += more
-        self.board.filled([memoryview(BOARD.pack(self._items, self._busy_ns))])
+    def _publish(self, change: int) -> None:
+        self._items += change
+        self.stats.write([memoryview(STATS.pack(self._items, self._busy_ns))])
 
 
-def answering(load: Callable[[], Any], lanes: Lanes, address: str, key: bytes) -> Callable[[Asked], Any]:
-    """Load something and answer questions about it from now on, beside whatever the process does.
+def start_server(load: Callable[[], Any], streams: DeviceStreams, address: str, key: bytes) -> Callable[[Call], Any]:
+    """Load a model and answer requests in background threads.
 
     Args:
-        address: where workers of this machine come to; empty if nobody is to.
-        key: by which they are known.
+        address: socket for workers on this machine; empty for none.
+        key: authentication key of the socket.
 
     Returns:
-        What answers a question that came another way.
+        A function that answers a call from within this process.
     """
-    lanes.begin()
-    thing = load()
+    streams.initialize()
+    model = load()
     listener = Listener(address, "AF_UNIX", BACKLOG, key) if address else None
-    row = Row()
-    begun = threading.Barrier(lanes.count + 1)
-    for _ in range(lanes.count):
-        threading.Thread(target=_work, args=(thing, lanes, row, begun), daemon=True).start()
-    begun.wait()
+    requests = RequestQueue()
+    ready = threading.Barrier(streams.count + 1)
+    for _ in range(streams.count):
+        threading.Thread(target=_work, args=(model, streams, requests, ready), daemon=True).start()
+    ready.wait()
     if listener is not None:
-        threading.Thread(target=_receive, args=(listener, lanes, row), daemon=True).start()
+        threading.Thread(target=_accept_clients, args=(listener, streams, requests), daemon=True).start()
 
-    def answered(asked: Asked) -> Any:
-        caller = Caller()
-        row.join(Question(caller, 0, *asked))
+    def answer_call(call: Call) -> Any:
+        caller = LocalCaller()
+        requests.put(ServerRequest(caller, 0, *call))
         return caller.wait()
 
-    return answered
+    return answer_call
 
 
-def _receive(listener: Listener, lanes: Lanes, row: Row) -> None:
+def _accept_clients(listener: Listener, streams: DeviceStreams, requests: RequestQueue) -> None:
     while True:
-        with contextlib.suppress(OSError, EOFError, AuthenticationError):  # somebody who has not the key, or is gone
-            asker = Asker(listener.accept(), lanes)
-            threading.Thread(target=_listen, args=(asker, row), daemon=True).start()
+        with contextlib.suppress(
+            OSError, EOFError, AuthenticationError
+        ):  # a client without the key, or one that has disconnected
+            client = ClientConnection(listener.accept(), streams)
+            threading.Thread(target=_enqueue_requests, args=(client, requests), daemon=True).start()
 
 
-def _listen(asker: Asker, row: Row) -> None:
-    for question in asker.questions(row.board):
-        row.join(question)
+def _enqueue_requests(client: ClientConnection, requests: RequestQueue) -> None:
+    for request in client.requests(requests.stats):
+        requests.put(request)
 
 
-def _work(thing: Any, lanes: Lanes, row: Row, begun: threading.Barrier) -> None:
-    # The guard is held for good: what it sets for the whole process must not be put back while others work.
-    with lanes.lane(), getattr(thing, "guard", nullcontext)():
-        begun.wait()
+def _work(model: Any, streams: DeviceStreams, requests: RequestQueue, ready: threading.Barrier) -> None:
+    # The guard is never left: it changes settings of the whole process, which other threads rely on.
+    with streams.stream(), getattr(model, "guard", nullcontext)():
+        ready.wait()
         while True:
-            some = row.next()
-            replies = _replies(thing, some)
-            row.leave(some)
-            for question, reply in zip(some, replies, strict=True):
-                question.asker.answer(question.number, reply)
-            del some, question  # or memory that workers have given back would stay until there is more to do
+            batch = requests.next_batch()
+            replies = _compute_replies(model, batch)
+            requests.mark_done(batch)
+            for request, reply in zip(batch, replies, strict=True):
+                request.target.send_reply(request.request_id, reply)
+            del batch, request  # otherwise freed segments would stay mapped until the next batch
 
 
-def _replies(thing: object, some: list[Question]) -> list[bytes]:
-    if len(some) > 1:
+def _compute_replies(model: object, batch: list[ServerRequest]) -> list[bytes]:
+    if len(batch) > 1:
         try:
-            given = [question.arguments for question in some]
-            answers = some[0].function.together(thing, given)  # type: ignore[attr-defined]
-            return [reply_of(lambda answer=answer: answer) for answer in answers]  # type: ignore[misc]
-        except Exception:  # of one of them; alone, each has its own answer
+            arguments = [request.arguments for request in batch]
+            answers = batch[0].function.together(model, arguments)  # type: ignore[attr-defined]
+            return [dump_reply(lambda answer=answer: answer) for answer in answers]  # type: ignore[misc]
+        except Exception:  # one request failed; computed separately, each gets its own result or error
             pass
-    return [question.alone(thing) for question in some]
+    return [request.compute_reply(model) for request in batch]

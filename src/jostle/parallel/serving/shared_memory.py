@@ -1,4 +1,4 @@
-"""Memory that two processes share: it has no name, so it is gone with the last of them, however they end."""
+"""Anonymous shared memory, which is freed with the last process that uses it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from collections.abc import Sequence
 
 from jostle.errors import ResourceError
 
-LEAST_BYTES = 2**20
+MIN_BYTES = 2**20
 
 
 class Segment:
-    """A piece of memory that another process can be handed.
+    """A segment of shared memory.
 
     Attributes:
         size: in bytes.
-        handle: what the other process is to be sent.
+        handle: file descriptor, to be sent to the other process.
 
     Raises:
-        ResourceError: if there is none left; it is taken now, so that nobody dies of it later.
+        ResourceError: if no memory is left. It is allocated at once, so that a later write cannot kill the process.
     """
 
     def __init__(self, size: int) -> None:
-        self.size = _rounded(size)
+        self.size = _round_up(size)
         try:
-            self.handle = _nameless()
+            self.handle = _create_anonymous_file()
             try:
                 os.posix_fallocate(self.handle, 0, self.size)
                 self._memory = mmap.mmap(self.handle, self.size)
@@ -35,44 +35,45 @@ class Segment:
                 os.close(self.handle)
                 raise
         except (OSError, MemoryError) as error:
-            why = getattr(error, "strerror", None) or str(error)
+            reason = getattr(error, "strerror", None) or str(error)
             raise ResourceError(
-                f"no shared memory left for {self.size / 2**20:.0f} MiB of frames ({why}); use fewer jobs", fault="F63"
+                f"no shared memory left for {self.size / 2**20:.0f} MiB of frames ({reason}); use fewer jobs",
+                fault="F63",
             ) from None
 
-    def filled(self, parts: Sequence[memoryview]) -> list[tuple[int, int]]:
-        """Copy parts into it; where each lies and how long it is."""
-        places, end = [], 0
+    def write(self, parts: Sequence[memoryview]) -> list[tuple[int, int]]:
+        """Copy buffers into the segment; return the offset and length of each."""
+        spans, end = [], 0
         for part in parts:
             self._memory[end : end + part.nbytes] = part
-            places.append((end, part.nbytes))
-            end += _aligned(part.nbytes)
-        return places
+            spans.append((end, part.nbytes))
+            end += _align(part.nbytes)
+        return spans
 
     def close(self) -> None:
-        """Give this process's share of it back."""
+        """Unmap the segment in this process."""
         with contextlib.suppress(BufferError):
             self._memory.close()
         os.close(self.handle)
 
 
-def room_for(parts: Sequence[memoryview]) -> int:
-    """Bytes that parts take up in a segment."""
-    return sum(_aligned(part.nbytes) for part in parts)
+def packed_size(parts: Sequence[memoryview]) -> int:
+    """Return the number of bytes that buffers take up in a segment."""
+    return sum(_align(part.nbytes) for part in parts)
 
 
-def _aligned(size: int) -> int:
+def _align(size: int) -> int:
     return -(-size // 64) * 64
 
 
-def _rounded(size: int) -> int:
-    """A little more, so that few sizes come up: clips of like videos then fit into what is there."""
-    step = max(LEAST_BYTES, 1 << max(size.bit_length() - 3, 0))
+def _round_up(size: int) -> int:
+    """Round a size up to one of few values, so that segments can be reused for similar clips."""
+    step = max(MIN_BYTES, 1 << max(size.bit_length() - 3, 0))
     return -(-size // step) * step
 
 
-def _nameless() -> int:
+def _create_anonymous_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("jostle")
-    with tempfile.TemporaryFile() as file:  # has no name from the beginning, or from a moment after
+    with tempfile.TemporaryFile() as file:  # unlinked at once
         return os.dup(file.fileno())

@@ -17,7 +17,7 @@ from jostle.reporting.analysis.record import RunRecord
 
 @dataclass(frozen=True)
 class ClassScore:
-    """What a class got.
+    """Scores of one class, clean and corrupted.
 
     Attributes:
         true: whether the video is of this class.
@@ -49,12 +49,12 @@ class Answers:
     classes: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the answers as plain values for JSON."""
         return {"format": 1, **asdict(self)}
 
 
 def answers_of(record: RunRecord, video: str, cell: str, *, most: int = 8) -> Answers:
-    """What a recogniser made of a video.
+    """Return a recogniser's scores for a video, clean and under a cell.
 
     Args:
         most: how many of the highest classes are given, of each side.
@@ -69,7 +69,7 @@ def answers_of(record: RunRecord, video: str, cell: str, *, most: int = 8) -> An
     clean, corrupted = (table_rows(record, which, [video])[0] for which in (CLEAN, cell))
     labels = record.labels.of_videos([video])
     true = set(labels.label.tolist())
-    shown = true | set(_highest(clean, most)) | set(_highest(corrupted, most))
+    displayed = true | set(_highest(clean, most)) | set(_highest(corrupted, most))
     return Answers(
         video,
         cell,
@@ -78,7 +78,7 @@ def answers_of(record: RunRecord, video: str, cell: str, *, most: int = 8) -> An
         bool(right_answers(record, cell, [video])[0]),
         tuple(
             ClassScore(record.labels.classes[k], float(clean[k]), float(corrupted[k]), k in true)
-            for k in sorted(shown, key=lambda k: (-clean[k], k))
+            for k in sorted(displayed, key=lambda k: (-clean[k], k))
         ),
         len(record.labels.classes),
     )
@@ -91,7 +91,7 @@ class FrameAnswer:
     Attributes:
         frame: its name, `<video>/<frame>`.
         classes: those it may be taken for.
-        clean, corrupted: the class it was taken for; None where the frame was not looked at.
+        clean, corrupted: the predicted class; None where the frame was not evaluated.
     """
 
     frame: str
@@ -110,7 +110,7 @@ class FrameAnswer:
         return self.corrupted in self.classes
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the answer as plain values for JSON."""
         return {**asdict(self), "right_clean": self.right_clean, "right_corrupted": self.right_corrupted}
 
 
@@ -122,12 +122,12 @@ class FrameSetAnswers:
     neighbours: tuple[FrameAnswer, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the answers as plain values for JSON."""
         return {"anchor": self.anchor.to_dict(), "neighbours": [one.to_dict() for one in self.neighbours]}
 
 
 def frame_answers(record: RunRecord, video: str, cell: str) -> tuple[FrameSetAnswers, ...]:
-    """What a frame classifier made of the sets of a video.
+    """Return a frame classifier's answers for the frame sets of a video.
 
     Raises:
         UnknownName: if the run has no such video or cell.
@@ -157,5 +157,5 @@ def _taken_for(record: RunRecord, cell: str) -> Mapping[str, int]:
 
 
 def _highest(scores: Floats, most: int) -> Sequence[int]:
-    found: list[int] = np.argsort(-scores, kind="stable")[:most].tolist()
-    return found
+    indices: list[int] = np.argsort(-scores, kind="stable")[:most].tolist()
+    return indices

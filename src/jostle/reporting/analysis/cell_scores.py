@@ -1,4 +1,4 @@
-"""What the predictions of one cell are worth: on the whole, class by class, video by video, and in each draw."""
+"""Scores of one cell: overall, by class, by video, and for each bootstrap draw."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jostle.errors import DataError
 from jostle.metrics.accuracy import within_top_k
 from jostle.metrics.bootstrap import Resamples, Weights
 from jostle.metrics.pm_k import pm_k
-from jostle.metrics.pm_k_detection import drawn_pm_k, pm_k_detection
+from jostle.metrics.pm_k_detection import bootstrap_pm_k, pm_k_detection
 from jostle.metrics.score import score
 from jostle.reporting.analysis.record import RunRecord
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """One cell.
+    """Scores of one cell, overall and broken down.
 
     Attributes:
         value: by the benchmark's metric; NaN where this metric is none that can be taken video by video.
@@ -81,41 +81,41 @@ def table_rows(record: RunRecord, cell: str, videos: Sequence[str]) -> Floats:
 
 
 def predictions_on(record: RunRecord, cell: str, videos: Sequence[str]) -> Predictions:
-    """What a detector found in these videos."""
-    found = record.predictions(cell)
-    wanted = set(videos)
-    lacking = sorted(wanted - set(found.videos))
+    """Return a detector's predictions for these videos."""
+    predictions = record.predictions(cell)
+    names = set(videos)
+    lacking = sorted(names - set(predictions.videos))
     if lacking:
         raise _lacks(record, cell, lacking)
-    if wanted == set(found.videos):
-        return found
-    kept = np.array([name in wanted for name in found.videos], np.bool_)
-    rows = kept[found.video]
-    place = np.cumsum(kept, dtype=np.int32) - 1
+    if names == set(predictions.videos):
+        return predictions
+    mask = np.array([name in names for name in predictions.videos], np.bool_)
+    rows = mask[predictions.video]
+    place = np.cumsum(mask, dtype=np.int32) - 1
     return replace(
-        found,
-        videos=tuple(name for name in found.videos if name in wanted),
-        video=place[found.video[rows]],
-        start=found.start[rows],
-        end=found.end[rows],
-        label=found.label[rows],
-        score=found.score[rows],
+        predictions,
+        videos=tuple(name for name in predictions.videos if name in names),
+        video=place[predictions.video[rows]],
+        start=predictions.start[rows],
+        end=predictions.end[rows],
+        label=predictions.label[rows],
+        score=predictions.score[rows],
     )
 
 
 def _detection(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
     truth = record.truth.of_videos(videos)
-    found = score(predictions_on(record, cell, videos), truth, protocol=record.rules, tious=record.about.content.tious)
+    result = score(predictions_on(record, cell, videos), truth, protocol=record.rules, tious=record.about.content.tious)
     place = {name: i for i, name in enumerate(videos)}
-    own = [place[name] for name in found.resamples.videos]
-    drawn = np.array([found.resamples.weighted(row[own].astype(np.int64)).mean() for row in weights])
+    own = [place[name] for name in result.resamples.videos]
+    drawn = np.array([result.resamples.weighted(row[own].astype(np.int64)).mean() for row in weights])
     by_class = np.full(len(truth.classes), np.nan)
     for i, name in enumerate(truth.classes):
-        if name in found.per_class:
-            by_class[i] = found.per_class[name].mean()
+        if name in result.per_class:
+            by_class[i] = result.per_class[name].mean()
     by_video = np.full(len(videos), np.nan)
-    by_video[own] = _alone(found.resamples)
-    return Measure(found.average_map, by_class, by_video, drawn)
+    by_video[own] = _alone(result.resamples)
+    return Measure(result.average_map, by_class, by_video, drawn)
 
 
 def _alone(resamples: Resamples) -> Floats:
@@ -127,7 +127,7 @@ def _alone(resamples: Resamples) -> Floats:
     places, hits, instances = (
         _grouped(which, len(resamples.videos)) for which in (resamples.place_video, hit_video, resamples.instance_video)
     )
-    made = np.full(len(resamples.videos), np.nan)
+    scores = np.full(len(resamples.videos), np.nan)
     for v in range(len(resamples.videos)):
         if not len(instances[v]):
             continue
@@ -143,12 +143,12 @@ def _alone(resamples: Resamples) -> Floats:
             instance_video=np.zeros(len(instances[v]), np.int32),
             excused=resamples.excused[own] if len(resamples.excused) else resamples.excused,
         )
-        made[v] = part.weighted(np.ones(1, np.int64)).mean()
-    return made
+        scores[v] = part.weighted(np.ones(1, np.int64)).mean()
+    return scores
 
 
 def _grouped(values: Indices, count: int) -> list[Ints]:
-    """Where each of 0, 1, .. count - 1 stands among the values, rising."""
+    """Return for each of 0 .. count - 1 its positions among the values, in rising order."""
     order = np.argsort(values, kind="stable")
     return np.split(order, np.cumsum(np.bincount(values, minlength=count))[:-1])
 
@@ -183,8 +183,8 @@ def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weight
     right, anchors = np.zeros(len(videos)), np.zeros(len(videos))
     for v, name in enumerate(videos):
         if name in by_video:
-            found = pm_k(known, by_video[name], sets.labels, k, labels_of=labels_of)
-            right[v], anchors[v] = found.correct_by_radius[-1], found.anchors
+            result = pm_k(known, by_video[name], sets.labels, k, labels_of=labels_of)
+            right[v], anchors[v] = result.correct_by_radius[-1], result.anchors
     with np.errstate(invalid="ignore", divide="ignore"):
         drawn = weights @ right / (weights @ anchors)
         return Measure(float(right.sum() / anchors.sum()), np.zeros(0), right / anchors, drawn)
@@ -193,21 +193,21 @@ def _frames(record: RunRecord, cell: str, videos: Sequence[str], weights: Weight
 def _objects(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:
     k = record.about.content.k
     assert k is not None
-    found, known = record.boxes(cell)
-    sets = record.objects.without([frame for frame in record.objects.frames if frame not in found]).only(known)
+    boxes, known = record.boxes(cell)
+    sets = record.objects.without([frame for frame in record.objects.frames if frame not in boxes]).only(known)
     by_video: dict[str, dict[str, Sequence[str]]] = defaultdict(dict)
     for anchor, others in sets.sets.items():
         by_video[anchor.rpartition("/")[0]][anchor] = others
-    wanted = {anchor: others for name in videos for anchor, others in by_video[name].items()}
-    whole = pm_k_detection(found, sets.boxes, wanted, k)
+    neighbours = {anchor: others for name in videos for anchor, others in by_video[name].items()}
+    whole = pm_k_detection(boxes, sets.boxes, neighbours, k)
     by_class = np.full(len(sets.classes), np.nan)
     for label, (_, worst) in whole.per_class.items():
         by_class[label] = np.nan if worst is None else worst
     alone = np.full(len(videos), np.nan)
     for v, name in enumerate(videos):
         with contextlib.suppress(DataError):  # a video in which nothing is annotated
-            alone[v] = pm_k_detection(found, sets.boxes, by_video[name], k).pm_k
-    drawn = drawn_pm_k(found, sets.boxes, wanted, k, videos, weights)
+            alone[v] = pm_k_detection(boxes, sets.boxes, by_video[name], k).pm_k
+    drawn = bootstrap_pm_k(boxes, sets.boxes, neighbours, k, videos, weights)
     return Measure(whole.pm_k, by_class, alone, drawn)
 
 

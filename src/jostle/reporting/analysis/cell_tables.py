@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.metrics.diagnosis.false_positives import KINDS
-from jostle.reporting.analysis.comparison import Comparison
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS
+from jostle.reporting.analysis.comparison import RunComparison
 from jostle.reporting.analysis.confusion import Confusion
 from jostle.reporting.analysis.drops import Drop
 from jostle.reporting.analysis.error_profile import ErrorProfile
 from jostle.reporting.analysis.offsets import OffsetErrors
-from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.run_analysis import RunAnalysis
 from jostle.reporting.analysis.tables import Column, Table, Value
 
 
-def cells_table(surveys: Sequence[Survey]) -> Table:
+def cells_table(surveys: Sequence[RunAnalysis]) -> Table:
     """Every cell of every run, a row each, and the means under them."""
     rows: list[tuple[Value, ...]] = []
-    for found in surveys:
-        clean = found.of(CLEAN).value
-        name = found.record.name
-        for cell in found.cells:
-            own = found.of(cell)
+    for analysis in surveys:
+        clean = analysis.of(CLEAN).value
+        name = analysis.record.name
+        for cell in analysis.cells:
+            own = analysis.of(cell)
             relative = own.value / clean if own.value is not None and clean else None
-            counted = "" if cell == CLEAN else "yes" if cell in found.counted else "no"
-            rows.append((name, cell, own.value, own.interval, relative, counted, len(found.videos)))
-        mean, left = found.corrupted(), found.relative()
-        if found.counted:
-            rows.append((name, "mean corrupted", mean.value, mean.interval, left.value, "", len(found.videos)))
+            counted = "" if cell == CLEAN else "yes" if cell in analysis.counted else "no"
+            rows.append((name, cell, own.value, own.interval, relative, counted, len(analysis.videos)))
+        mean, left = analysis.corrupted(), analysis.relative()
+        if analysis.counted:
+            rows.append((name, "mean corrupted", mean.value, mean.interval, left.value, "", len(analysis.videos)))
     metric = surveys[0].record.scores.metric
     columns = (
         Column("run"),
@@ -56,11 +56,11 @@ def drops_table(title: str, what: str, drops: Sequence[Drop], *, worst: bool = F
     return Table(title, tuple(columns), tuple(rows))
 
 
-def errors_table(found: ErrorProfile) -> Table:
+def errors_table(profile: ErrorProfile) -> Table:
     """Kinds of error, clean and corrupted."""
-    before, after = found.clean, found.corrupted
+    before, after = profile.clean, profile.corrupted
     rows: list[tuple[Value, ...]] = []
-    for kind in KINDS:
+    for kind in ERROR_KINDS:
         shares = [before.shares[kind], None if after is None else after.shares[kind]]
         impact = [before.impact.get(kind), None if after is None else after.impact.get(kind)]
         rows.append((kind.replace("_", " "), *shares, *impact))
@@ -75,9 +75,9 @@ def errors_table(found: ErrorProfile) -> Table:
     return Table("Kinds of error", columns, tuple(rows))
 
 
-def comparison_table(found: Comparison, one: str, other: str) -> Table:
+def comparison_table(comparison: RunComparison, one: str, other: str) -> Table:
     """Two runs, cell by cell."""
-    rows = [found.clean, *found.cells, found.corrupted, found.relative]
+    rows = [comparison.clean, *comparison.cells, comparison.corrupted, comparison.relative]
     columns = (
         Column(""),
         Column(one, "percent"),
@@ -92,7 +92,7 @@ def comparison_table(found: Comparison, one: str, other: str) -> Table:
     )
 
 
-def confusion_table(found: Confusion, most: int = 20) -> Table:
+def confusion_table(confusion: Confusion, most: int = 20) -> Table:
     """The confusions that grew most."""
     columns = (
         Column("class"),
@@ -105,7 +105,7 @@ def confusion_table(found: Confusion, most: int = 20) -> Table:
     )
     rows = [
         (one.true, one.taken_for, one.clean, one.corrupted, one.growth, one.worst_cell, one.videos)
-        for one in found.grew[:most]
+        for one in confusion.grew[:most]
     ]
     return Table("Confusions that grew", columns, tuple(rows))
 

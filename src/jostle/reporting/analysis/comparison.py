@@ -12,7 +12,7 @@ from jostle.errors import DataError, Incomparable
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.resampling import Estimate, estimate
-from jostle.reporting.analysis.run_analysis import Progress, Survey, looked_at, survey
+from jostle.reporting.analysis.run_analysis import Progress, RunAnalysis, processed_videos, survey
 from jostle.reporting.analysis.standing import Standing
 
 _VERSIONS = "versions of a benchmark"
@@ -20,7 +20,7 @@ _VERSIONS = "versions of a benchmark"
 
 @dataclass(frozen=True)
 class Difference:
-    """What a second run has over a first.
+    """Difference of a second run from a first, with its interval.
 
     Attributes:
         what: a cell, `mean corrupted` or `relative robustness`.
@@ -37,19 +37,19 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves 0 out."""
+        """Whether the difference is significant: the interval excludes 0."""
         ends = self.difference.interval
         return ends is not None and (ends[0] > 0 or ends[1] < 0)
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two runs.
+class RunComparison:
+    """Comparison of two runs on the same videos.
 
     Attributes:
         clean, corrupted, relative: the three numbers, over the cells that both have.
         cells: every cell that both have, the clean one left away.
-        guesses: whether the first, and the second, cannot be told from guessing on clean video. What is left of such a
+        guesses: whether the first, and the second, are at chance level on clean video. The relative score of such a
             score says nothing, so that `relative` has no difference then.
     """
 
@@ -87,16 +87,16 @@ def check_comparable(records: Sequence[RunRecord], *, any_truth: bool = False, a
 
 
 def common_videos(records: Sequence[RunRecord]) -> tuple[str, ...]:
-    """The videos that every run has looked at, in the order of the first.
+    """Return the videos that every run has processed, in the order of the first.
 
     Raises:
         DataError: if there is none.
     """
-    wanted = set.intersection(*(set(looked_at(record)) for record in records))
-    found = tuple(name for name in looked_at(records[0]) if name in wanted)
-    if not found:
+    shared = set.intersection(*(set(processed_videos(record)) for record in records))
+    names = tuple(name for name in processed_videos(records[0]) if name in shared)
+    if not names:
         raise DataError(f"{' and '.join(str(record.folder) for record in records)} have no video in common")
-    return found
+    return names
 
 
 def surveys_of(
@@ -107,8 +107,8 @@ def surveys_of(
     any_truth: bool = False,
     any_data: bool = False,
     progress: Progress | None = None,
-) -> list[Survey]:
-    """A survey of every run on the videos that all of them have looked at, with the same draws.
+) -> list[RunAnalysis]:
+    """Analyse every run on the videos that all of them have, with the same bootstrap draws.
 
     Args:
         any_truth: let ground truths differ; each run is then measured by its own.
@@ -120,31 +120,31 @@ def surveys_of(
     check_comparable(records, any_truth=any_truth, any_data=any_data)
     videos = None if any_data else common_videos(records)
     total = sum(len(record.cells) for record in records)
-    made: list[Survey] = []
+    analyses: list[RunAnalysis] = []
     for record in records:
-        before = sum(len(done.cells) for done in made)
+        before = sum(len(done.cells) for done in analyses)
 
-        def tell(done: int, _: int, before: int = before) -> None:
+        def report_cell(done: int, _: int, before: int = before) -> None:
             if progress is not None:
                 progress(before + done, total)
 
-        made.append(survey(record, videos=videos, draws=draws, seed=seed, progress=tell))
-    return made
+        analyses.append(survey(record, videos=videos, draws=draws, seed=seed, progress=report_cell))
+    return analyses
 
 
-def compared(one: Survey, other: Survey, *, paired: bool = True) -> Comparison:
+def compared(one: RunAnalysis, other: RunAnalysis, *, paired: bool = True) -> RunComparison:
     """The second run less the first; both surveys are of the same videos and the same draws, if they are paired."""
     if (paired and one.videos != other.videos) or len(one.drawn) != len(other.drawn):
         raise DataError("the two surveys are not of the same videos and draws; make them with surveys_of")
     shared = [cell for cell in one.cells if cell in other.place and cell != CLEAN]
     counted = [cell for cell in shared if cell in set(one.counted) & set(other.counted)]
     guesses = (Standing.of(one).guesses, Standing.of(other).guesses)
-    relative = _difference("relative robustness", *(_relative(found, counted) for found in (one, other)))
-    return Comparison(
-        clean=_difference(CLEAN, *(_of(found, CLEAN) for found in (one, other))),
-        corrupted=_difference("mean corrupted", *(_mean(found, counted) for found in (one, other))),
+    relative = _difference("relative robustness", *(_relative(analysis, counted) for analysis in (one, other)))
+    return RunComparison(
+        clean=_difference(CLEAN, *(_of(analysis, CLEAN) for analysis in (one, other))),
+        corrupted=_difference("mean corrupted", *(_mean(analysis, counted) for analysis in (one, other))),
         relative=replace(relative, difference=Estimate(None), share_below=None) if any(guesses) else relative,
-        cells=tuple(_difference(cell, *(_of(found, cell) for found in (one, other))) for cell in shared),
+        cells=tuple(_difference(cell, *(_of(analysis, cell) for analysis in (one, other))) for cell in shared),
         guesses=guesses,
     )
 
@@ -152,18 +152,18 @@ def compared(one: Survey, other: Survey, *, paired: bool = True) -> Comparison:
 Drawn = tuple[float | None, Floats]  # a value, and what it is in each draw
 
 
-def _of(found: Survey, cell: str) -> Drawn:
-    return found.of(cell).value, found.drawn[:, found.place[cell]]
+def _of(analysis: RunAnalysis, cell: str) -> Drawn:
+    return analysis.of(cell).value, analysis.drawn[:, analysis.place[cell]]
 
 
-def _mean(found: Survey, cells: Sequence[str]) -> Drawn:
-    return found.corrupted(cells).value, found.drawn[:, found.columns(cells)].sum(axis=1) / max(len(cells), 1)
+def _mean(analysis: RunAnalysis, cells: Sequence[str]) -> Drawn:
+    return analysis.corrupted(cells).value, analysis.drawn[:, analysis.columns(cells)].sum(axis=1) / max(len(cells), 1)
 
 
-def _relative(found: Survey, cells: Sequence[str]) -> Drawn:
+def _relative(analysis: RunAnalysis, cells: Sequence[str]) -> Drawn:
     with np.errstate(invalid="ignore", divide="ignore"):
-        drawn = _mean(found, cells)[1] / found.drawn[:, found.place[CLEAN]]
-    return found.relative(cells).value, drawn
+        drawn = _mean(analysis, cells)[1] / analysis.drawn[:, analysis.place[CLEAN]]
+    return analysis.relative(cells).value, drawn
 
 
 def _difference(what: str, one: Drawn, other: Drawn) -> Difference:

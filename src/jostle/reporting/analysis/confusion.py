@@ -1,4 +1,4 @@
-"""What a recogniser takes for what: the confusions that corruption brings."""
+"""Confusion matrices of recognisers, and the confusions that corruption adds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jostle.core.types.columns import Floats
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.reporting.analysis.cell_scores import table_rows
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import Progress, looked_at
+from jostle.reporting.analysis.run_analysis import Progress, processed_videos
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Confused:
 
     @property
     def growth(self) -> float:
-        """Corrupted less clean."""
+        """Increase of the confusion rate from clean to corrupted."""
         return self.corrupted - self.clean
 
 
@@ -64,25 +64,25 @@ def confusion_of(
     Args:
         cells: by default those that count.
     """
-    wanted = [cell for cell in (record.counted if cells is None else cells) if cell in record.cells]
-    if not wanted:
+    selected = [cell for cell in (record.counted if cells is None else cells) if cell in record.cells]
+    if not selected:
         return None
-    labels = record.labels.of_videos(looked_at(record))
+    labels = record.labels.of_videos(processed_videos(record))
     count = np.bincount(labels.label, minlength=len(labels.classes))
     tables = []
-    for cell in (CLEAN, *wanted):
+    for cell in (CLEAN, *selected):
         guess = table_rows(record, cell, labels.videos).argmax(axis=1)
         own = np.zeros((len(labels.videos), len(labels.classes)), np.bool_)
         own[labels.video, labels.label] = True
         right = own[np.arange(len(guess)), guess]
-        taken = np.where(right[labels.video], labels.label, guess[labels.video])
+        predicted = np.where(right[labels.video], labels.label, guess[labels.video])
         table = np.zeros((len(labels.classes), len(labels.classes)))
-        np.add.at(table, (labels.label, taken), 1)
+        np.add.at(table, (labels.label, predicted), 1)
         tables.append(table / np.maximum(count, 1)[:, None])
         if progress is not None:
-            progress(len(tables), len(wanted) + 1)
-    clean, struck = tables[0], np.stack(tables[1:])
-    growth = struck.mean(axis=0) - clean
+            progress(len(tables), len(selected) + 1)
+    clean, rates = tables[0], np.stack(tables[1:])
+    growth = rates.mean(axis=0) - clean
     np.fill_diagonal(growth, 0)
     pairs = [(i, j) for i, j in zip(*np.nonzero(growth > 0), strict=True)]
     pairs.sort(key=lambda pair: (-growth[pair], pair))
@@ -91,10 +91,10 @@ def confusion_of(
             labels.classes[i],
             labels.classes[j],
             float(clean[i, j]),
-            float(struck[:, i, j].mean()),
+            float(rates[:, i, j].mean()),
             int(count[i]),
-            wanted[int(struck[:, i, j].argmax())],
+            selected[int(rates[:, i, j].argmax())],
         )
         for i, j in pairs
     )
-    return Confusion(labels.classes, clean, struck.mean(axis=0), grew)
+    return Confusion(labels.classes, clean, rates.mean(axis=0), grew)

@@ -1,4 +1,4 @@
-"""Who is hurt: classes and videos, by what corruption takes from them."""
+"""Score drops from clean to corrupted, by class and by video."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from jostle.core.types.columns import Floats
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.run_analysis import RunAnalysis
 
 
 @dataclass(frozen=True)
 class Drop:
-    """What one class or one video loses.
+    """Score drop of one class or one video.
 
     Attributes:
         name: of the class or the video.
         clean: its value on clean video.
-        corrupted: the mean over the cells asked about.
+        corrupted: the mean over the given cells.
         worst_cell: the cell in which it is worth least.
         worst: its value there.
     """
@@ -36,30 +36,30 @@ class Drop:
         return self.clean - self.corrupted
 
 
-def class_drops(found: Survey, cells: Sequence[str] | None = None) -> list[Drop]:
+def class_drops(analysis: RunAnalysis, cells: Sequence[str] | None = None) -> list[Drop]:
     """Every class with an instance, the greatest loss first.
 
     Args:
         cells: those that the corrupted value is the mean of; by default those that count.
     """
-    return _drops(found, found.classes, found.by_class, cells)
+    return _drops(analysis, analysis.classes, analysis.by_class, cells)
 
 
-def video_drops(found: Survey, cells: Sequence[str] | None = None) -> list[Drop]:
+def video_drops(analysis: RunAnalysis, cells: Sequence[str] | None = None) -> list[Drop]:
     """Every video with an annotation, the greatest loss first; values are of each video by itself."""
-    return _drops(found, found.videos, found.by_video, cells)
+    return _drops(analysis, analysis.videos, analysis.by_video, cells)
 
 
-def _drops(found: Survey, names: Sequence[str], table: Floats, cells: Sequence[str] | None) -> list[Drop]:
-    at = found.columns(cells)
+def _drops(analysis: RunAnalysis, names: Sequence[str], table: Floats, cells: Sequence[str] | None) -> list[Drop]:
+    at = analysis.columns(cells)
     if not at:
         return []
-    clean, struck = table[found.place[CLEAN]], table[at]
-    made = []
+    clean, scores = table[analysis.place[CLEAN]], table[at]
+    drops = []
     for i, name in enumerate(names):
-        if not (np.isfinite(clean[i]) and np.isfinite(struck[:, i]).all()):
+        if not (np.isfinite(clean[i]) and np.isfinite(scores[:, i]).all()):
             continue
-        worst = int(np.argmin(struck[:, i]))
-        cell = found.cells[at[worst]]
-        made.append(Drop(name, float(clean[i]), float(struck[:, i].mean()), cell, float(struck[worst, i])))
-    return sorted(made, key=lambda drop: (-drop.loss, drop.name))
+        worst = int(np.argmin(scores[:, i]))
+        cell = analysis.cells[at[worst]]
+        drops.append(Drop(name, float(clean[i]), float(scores[:, i].mean()), cell, float(scores[worst, i])))
+    return sorted(drops, key=lambda drop: (-drop.loss, drop.name))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from jostle.metrics.diagnosis.false_positives import ERRORS, KINDS
-from jostle.reporting.analysis.diagnosis_file import Buckets, CellDiagnosed
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
+from jostle.reporting.analysis.diagnosis_file import Buckets, CellDiagnosis
 from jostle.reporting.analysis.record import RunRecord
 
 
 @dataclass(frozen=True)
-class Side:
+class ProfileSide:
     """A diagnosis, or the mean of several.
 
     Attributes:
@@ -35,7 +35,7 @@ class Side:
 
 @dataclass(frozen=True)
 class ErrorProfile:
-    """Clean against corrupted.
+    """DETAD error profile, clean against corrupted.
 
     Attributes:
         style: the thresholds and buckets.
@@ -46,51 +46,51 @@ class ErrorProfile:
 
     style: str
     tious: tuple[float, ...]
-    clean: Side
-    corrupted: Side | None
+    clean: ProfileSide
+    corrupted: ProfileSide | None
     cells: tuple[str, ...]
     without: tuple[str, ...]
 
 
 def error_profile(record: RunRecord, cells: Sequence[str] | None = None) -> ErrorProfile | None:
-    """What diagnosis.json says, clean and on the mean of cells; None where the run has no diagnosis.
+    """Return the error profile, clean and averaged over cells, or None if the run has no diagnosis.
 
     Args:
         cells: by default those that count.
     """
-    told = record.diagnosis
-    if told is None:
+    diagnoses = record.diagnosis
+    if diagnoses is None:
         return None
-    wanted = record.counted if cells is None else cells
-    known = {cell: found for cell in wanted if (found := told.cells.get(cell)) is not None}
+    names = record.counted if cells is None else cells
+    known = {cell: diagnosis for cell in names if (diagnosis := diagnoses.cells.get(cell)) is not None}
     return ErrorProfile(
-        told.style,
-        told.tious,
-        _side([told]),
+        diagnoses.style,
+        diagnoses.tious,
+        _side([diagnoses]),
         _side(list(known.values())) if known else None,
         tuple(known),
-        tuple(cell for cell in wanted if cell not in known),
+        tuple(cell for cell in names if cell not in known),
     )
 
 
-def _side(told: Sequence[CellDiagnosed]) -> Side:
-    wrong = [one.false_positives for one in told]
-    return Side(
-        shares={kind: _mean(one.profile[0][kind] for one in wrong) for kind in KINDS},
-        totals={kind: _mean(one.totals[kind] for one in wrong) for kind in KINDS},
+def _side(diagnoses: Sequence[CellDiagnosis]) -> ProfileSide:
+    wrong = [one.false_positives for one in diagnoses]
+    return ProfileSide(
+        shares={kind: _mean(one.profile[0][kind] for one in wrong) for kind in ERROR_KINDS},
+        totals={kind: _mean(one.totals[kind] for one in wrong) for kind in ERROR_KINDS},
         impact={kind: _mean(one.impact[kind] for one in wrong) for kind in ERRORS},
-        base=_mean(one.base for one in told),
-        sensitivity=_buckets([one.by_bucket for one in told]),
-        missed=_mean(one.missed for one in told),
-        missed_by=_buckets([one.missed_by_bucket for one in told]),
+        base=_mean(one.base for one in diagnoses),
+        sensitivity=_buckets([one.by_bucket for one in diagnoses]),
+        missed=_mean(one.missed for one in diagnoses),
+        missed_by=_buckets([one.missed_by_bucket for one in diagnoses]),
     )
 
 
-def _buckets(told: Sequence[Buckets]) -> Buckets:
+def _buckets(diagnoses: Sequence[Buckets]) -> Buckets:
     """The mean of each bucket of the first over all that know it."""
     return {
-        name: {bucket: _mean(one.get(name, {}).get(bucket) for one in told) for bucket in buckets}
-        for name, buckets in told[0].items()
+        name: {bucket: _mean(one.get(name, {}).get(bucket) for one in diagnoses) for bucket in buckets}
+        for name, buckets in diagnoses[0].items()
     }
 
 

@@ -10,8 +10,8 @@ from jostle.metrics.robustness import split_cell
 
 
 @dataclass(frozen=True)
-class Row:
-    """One corruption.
+class GridRow:
+    """Scores of one corruption across severities.
 
     Attributes:
         corruption: the spec without its severity.
@@ -27,7 +27,7 @@ class Row:
     def name(self) -> str:
         """The corruption as a reader knows it: without its profile, and with spaces.
 
-        >>> Row("thumos14-c/black_frame", {}, True).name
+        >>> GridRow("thumos14-c/black_frame", {}, True).name
         'black frame'
         """
         return short_name(self.corruption)
@@ -35,14 +35,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows of cells.
+    """Scores of a run as a grid: corruptions down, severities across.
 
     Attributes:
         rows: those that count first, in the benchmark's order.
         severities: that any row has, rising; None is not among them.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[GridRow, ...]
     severities: tuple[int, ...]
 
 
@@ -59,9 +59,11 @@ def grid_of(cells: Sequence[str], counted: Sequence[str]) -> Grid:
         if cell != CLEAN:
             corruption, severity = split_cell(cell)
             rows.setdefault((cell not in known, corruption), {})[severity] = cell
-    made = tuple(Row(name, rows[beside, name], not beside) for beside, name in sorted(rows, key=lambda key: key[0]))
-    severities = sorted({severity for row in made for severity in row.cells if severity is not None})
-    return Grid(made, tuple(severities))
+    ordered = tuple(
+        GridRow(name, rows[beside, name], not beside) for beside, name in sorted(rows, key=lambda key: key[0])
+    )
+    severities = sorted({severity for row in ordered for severity in row.cells if severity is not None})
+    return Grid(ordered, tuple(severities))
 
 
 def short_name(cell: str) -> str:

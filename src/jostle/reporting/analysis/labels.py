@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
-from jostle.evaluation.run_folder.metadata import model_said
+from jostle.evaluation.run_folder.metadata import format_model
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.record import RunRecord
 
@@ -38,7 +38,7 @@ def benchmark_title(record: RunRecord) -> str:
 
 
 def run_names(records: Sequence[RunRecord]) -> list[str]:
-    """Short names that tell runs apart: the model, or the folder where two have one model."""
+    """Return short distinct names of runs: the model, or the folder where two share a model."""
     models = [record.about.said for record in records]
     folders = [_folder(record) for record in records]
     for names in (models, folders):
@@ -50,4 +50,4 @@ def run_names(records: Sequence[RunRecord]) -> list[str]:
 def _folder(record: RunRecord) -> str:
     """The folder, and that its run was mended, unless its own name says so."""
     name = record.folder.resolve().name
-    return name if "mended" in name else model_said(name, record.about.mend)
+    return name if "mended" in name else format_model(name, record.about.mend)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.tables import latex_escape, latex_row, shown
+from jostle.reporting.analysis.tables import format_value, latex_escape, latex_row
 
 WIDE = 15  # columns of numbers side by side; what is beyond goes below
 NARROW = 6  # up to here a table needs no shrinking
@@ -16,8 +16,8 @@ MISSING = "--"
 
 
 @dataclass(frozen=True)
-class Number:
-    """A column of numbers.
+class NumberColumn:
+    """Column of numbers in a LaTeX table.
 
     Attributes:
         head: its heading.
@@ -49,7 +49,7 @@ class Layout:
     caption: str
     texts: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    numbers: tuple[Number, ...]
+    numbers: tuple[NumberColumn, ...]
     parts: tuple[tuple[str, int], ...] = ()
 
     def latex(self, *, intervals: bool = False) -> str:
@@ -60,16 +60,16 @@ class Layout:
         """
         blocks = [list(block) for block in self._blocks()]
         wide = max(map(len, blocks))
-        made: list[str] = []
+        lines: list[str] = []
         for block in blocks:
-            made += [r"\midrule" if made else r"\toprule", *self._heads(block, wide), r"\midrule"]
+            lines += [r"\midrule" if lines else r"\toprule", *self._heads(block, wide), r"\midrule"]
             columns = [_set(number, intervals) for number in block]
             for i, texts in enumerate(self.rows):
-                made += self._part(i, len(self.texts) + wide)
+                lines += self._part(i, len(self.texts) + wide)
                 cells = [*map(latex_escape, texts), *(column[i] for column in columns)]
-                made.append(latex_row([*cells, *[""] * (wide - len(block))]))
+                lines.append(latex_row([*cells, *[""] * (wide - len(block))]))
         form = "l" * len(self.texts) + "r" * wide
-        body = [rf"\begin{{tabular}}{{{form}}}", *made, r"\bottomrule", r"\end{tabular}"]
+        body = [rf"\begin{{tabular}}{{{form}}}", *lines, r"\bottomrule", r"\end{tabular}"]
         if wide > NARROW or intervals:
             body = [r"\resizebox{\linewidth}{!}{%", *body, "}"]
         star = "*" if wide > NARROW else ""
@@ -92,9 +92,9 @@ class Layout:
         lines = [rf"\multicolumn{{{span}}}{{l}}{{\textit{{{latex_escape(title)}}}}} \\" for title in heads]
         return [r"\midrule", *lines] if lines and row else lines
 
-    def _blocks(self) -> Iterator[list[Number]]:
+    def _blocks(self) -> Iterator[list[NumberColumn]]:
         """Columns that stand side by side: groups are kept whole unless one is wider than a page."""
-        block: list[Number] = []
+        block: list[NumberColumn] = []
         for _, members in groupby(self.numbers, key=lambda number: number.group):
             columns = list(members)
             if block and len(block) + len(columns) > WIDE:
@@ -107,7 +107,7 @@ class Layout:
         if block:
             yield block
 
-    def _heads(self, block: Sequence[Number], wide: int) -> list[str]:
+    def _heads(self, block: Sequence[NumberColumn], wide: int) -> list[str]:
         rest = [""] * (wide - len(block))
         lines = []
         if any(number.group for number in block):
@@ -139,14 +139,14 @@ def document(files: Sequence[str]) -> str:
     )
 
 
-def _set(number: Number, intervals: bool) -> list[str]:
+def _set(number: NumberColumn, intervals: bool) -> list[str]:
     """A column in TeX; the best is bold if it is the best of several, as they are printed."""
     values = number.values
-    texts = [MISSING if one.value is None else shown(one.value, "percent") for one in values]
+    texts = [MISSING if one.value is None else format_value(one.value, "percent") for one in values]
     known = [float(text) for i, text in enumerate(texts) if text != MISSING and i not in number.barred]
-    made = []
+    cells = []
     for i, (one, text) in enumerate(zip(values, texts, strict=True)):
         best = len(values) > 1 and text != MISSING and i not in number.barred and float(text) == max(known)
-        ends = rf" {{\scriptsize {shown(one.interval, 'interval')}}}" if intervals and one.interval else ""
-        made.append((rf"\textbf{{{text}}}" if best else text) + ends)
-    return made
+        ends = rf" {{\scriptsize {format_value(one.interval, 'interval')}}}" if intervals and one.interval else ""
+        cells.append((rf"\textbf{{{text}}}" if best else text) + ends)
+    return cells

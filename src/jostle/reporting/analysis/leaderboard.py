@@ -20,7 +20,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Entry:
+class LeaderboardEntry:
     """A row of a board.
 
     Attributes:
@@ -39,16 +39,16 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Group:
+class LeaderboardGroup:
     """Runs that were measured alike: one make of the benchmark, one data set, one ground truth.
 
     Attributes:
-        said: on what, in words.
+        said: data set and coverage, in words.
         entries: the best mean under corruption first; those that lack videos or cells behind the others.
     """
 
     said: str
-    entries: tuple[Entry, ...]
+    entries: tuple[LeaderboardEntry, ...]
 
     @property
     def corruptions(self) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ class Board:
     title: str
     metric: str
     frames: bool
-    groups: tuple[Group, ...]
+    groups: tuple[LeaderboardGroup, ...]
     published: tuple[PublishedModel, ...]
 
     @property
@@ -83,7 +83,7 @@ class Board:
 
     @property
     def runs(self) -> int:
-        """How many rows were measured with jostle."""
+        """Number of rows that were measured with jostle."""
         return sum(len(group.entries) for group in self.groups)
 
 
@@ -103,22 +103,22 @@ def boards_of(
     """
     if not sources:
         raise BadValue("a board needs at least one run folder or record")
-    found: dict[str, tuple[RunSummary, Path]] = {}
+    summaries: dict[str, tuple[RunSummary, Path]] = {}
     for done, source in enumerate(sources, 1):
         summary = read_summary(source) if _is_record(source) else _surveyed(source, draws, seed)
-        if summary.checksum in found:
-            raise BadValue(f"{found[summary.checksum][1]} and {source} are the same run; give it once")
-        found[summary.checksum] = summary, source
+        if summary.checksum in summaries:
+            raise BadValue(f"{summaries[summary.checksum][1]} and {source} are the same run; give it once")
+        summaries[summary.checksum] = summary, source
         if progress is not None:
             progress(done, len(sources))
     by_benchmark: dict[str, list[tuple[RunSummary, Path]]] = {}
-    for summary, source in found.values():
+    for summary, source in summaries.values():
         by_benchmark.setdefault(summary.recipe, []).append((summary, source))
     return tuple(_board(name, held) for name, held in sorted(by_benchmark.items()))
 
 
 def _is_record(source: Path) -> bool:
-    """Whether a source is a record, and neither a run folder nor a file of one."""
+    """Whether a source is an exported record rather than a run folder or a file in one."""
     return source.is_file() and run_folder(source) == source
 
 
@@ -131,29 +131,29 @@ def _board(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Board:
     groups: dict[tuple[str, str, str], list[tuple[RunSummary, Path]]] = {}
     for summary, source in held:
         groups.setdefault((summary.dataset, summary.truth, summary.fingerprint), []).append((summary, source))
-    made = [_group(benchmark, members) for members in groups.values()]
-    made.sort(key=lambda group: (-len(group.entries), group.said))
+    ranked = [_group(benchmark, members) for members in groups.values()]
+    ranked.sort(key=lambda group: (-len(group.entries), group.said))
     title = benchmarks[benchmark].title if benchmark in benchmarks else benchmark
     frames = first.task == "frames" and not any(summary.cells for summary, _ in held)
-    return Board(benchmark, title, first.metric, frames, tuple(made), published_models(benchmark))
+    return Board(benchmark, title, first.metric, frames, tuple(ranked), published_models(benchmark))
 
 
-def _group(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Group:
+def _group(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> LeaderboardGroup:
     first = held[0][0]
     known = next((benchmarks[name] for name in benchmarks if name == benchmark), None)
     on = first.dataset if first.benchmark == benchmark else first.benchmark.removeprefix(f"{benchmark} on ")
-    said = f"{', '.join(filter(None, (on, first.subset)))}: {first.coverage.of} videos"
+    title = f"{', '.join(filter(None, (on, first.subset)))}: {first.coverage.of} videos"
     if known is not None and first.dataset != known.dataset:
-        said += f"; not on {known.dataset}, so not to be held against what is published"
+        title += f"; not on {known.dataset}, so not to be held against what is published"
     elif known is not None and first.fingerprint != known.fingerprint:
-        said += f"; another make of the benchmark than this jostle's ({first.fingerprint[:19]})"
+        title += f"; another make of the benchmark than this jostle's ({first.fingerprint[:19]})"
     names = _names([summary for summary, _ in held], [source for _, source in held])
     entries = [
-        Entry(name, summary, source.resolve().name, _is_record(source), _report(run_folder(source)))
+        LeaderboardEntry(name, summary, source.resolve().name, _is_record(source), _report(run_folder(source)))
         for name, (summary, source) in zip(names, held, strict=True)
     ]
     entries.sort(key=lambda one: (not one.summary.whole, -(one.summary.corrupted.value or 0), one.name))
-    return Group(said, tuple(entries))
+    return LeaderboardGroup(title, tuple(entries))
 
 
 def _names(summaries: Sequence[RunSummary], sources: Sequence[Path]) -> list[str]:
@@ -161,11 +161,11 @@ def _names(summaries: Sequence[RunSummary], sources: Sequence[Path]) -> list[str
     plain = [", ".join(part for part in (one.said, one.extractor) if part) for one in summaries]
     folders = [path.resolve().name.removesuffix(".json").removesuffix(".record") for path in sources]
     longer = [f"{name} ({folder})" for name, folder in zip(plain, folders, strict=True)]
-    made = [_told_apart(name, more, plain) for name, more in zip(plain, longer, strict=True)]
-    return [name if made.count(name) == 1 else f"{name} {i}" for i, name in enumerate(made, 1)]
+    names = [_disambiguate(name, more, plain) for name, more in zip(plain, longer, strict=True)]
+    return [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names, 1)]
 
 
-def _told_apart(name: str, more: str, names: Sequence[str]) -> str:
+def _disambiguate(name: str, more: str, names: Sequence[str]) -> str:
     return name if names.count(name) == 1 else more
 
 
@@ -175,11 +175,11 @@ def _report(source: Path) -> Path | None:
     return next((source / name for name in REPORTS if (source / name).is_file()), None)
 
 
-def shown_corruptions(names: Iterable[str]) -> list[tuple[str, str]]:
+def label_corruptions(names: Iterable[str]) -> list[tuple[str, str]]:
     """(name, as a reader knows it) of corruptions; with the profile where two would read alike."""
     listed = list(names)
     short = [short_name(name) for name in listed]
     return [
-        (name, said if short.count(said) == 1 else name.replace("_", " "))
-        for name, said in zip(listed, short, strict=True)
+        (name, label if short.count(label) == 1 else name.replace("_", " "))
+        for name, label in zip(listed, short, strict=True)
     ]

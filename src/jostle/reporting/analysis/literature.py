@@ -1,4 +1,4 @@
-"""What papers print of the benchmark of a run: shown beside what was measured here, and never mixed with it."""
+"""Published figures of a run's benchmark, listed beside measured ones and never mixed with them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Literature:
 
 
 def literature_on(records: Sequence[RunRecord]) -> Literature | None:
-    """What is published on the benchmark of these runs; None where nothing is."""
+    """Return the published figures for the benchmark of these runs, or None."""
     name = records[0].about.recipe
     models = published_models(name)
     if not models:
@@ -68,17 +68,19 @@ def literature_on(records: Sequence[RunRecord]) -> Literature | None:
 def apart(record: RunRecord) -> list[str]:
     """Why a run cannot be held against published figures of its benchmark; empty where nothing speaks against it."""
     about, scores = record.about, record.scores
-    said = []
+    reasons = []
     known = benchmarks[about.recipe]  # what is published is of these
     if about.dataset != known.dataset:
-        said.append(f"{record.name} is on {about.dataset}, the papers on {known.dataset}: not comparable.")
+        reasons.append(f"{record.name} is on {about.dataset}, the papers on {known.dataset}: not comparable.")
     elif about.fingerprint != known.fingerprint:
-        said.append(f"{record.name} is of another make of {about.benchmark}: not comparable.")
+        reasons.append(f"{record.name} is of another make of {about.benchmark}: not comparable.")
     coverage, counted = scores.coverage, scores.counted
     if coverage.videos < coverage.of:
-        said.append(f"{record.name} is on {coverage.videos} of {coverage.of} videos: not comparable.")
+        reasons.append(f"{record.name} is on {coverage.videos} of {coverage.of} videos: not comparable.")
     elif known.items and coverage.of < known.items - 1:  # papers and lists differ by one video
-        said.append(f"{record.name} is on {coverage.of} videos, the papers on {known.items}: not comparable.")
+        reasons.append(f"{record.name} is on {coverage.of} videos, the papers on {known.items}: not comparable.")
     if counted.cells < counted.of:
-        said.append(f"{record.name} has {counted.cells} of {counted.of} cells: its means are not those of the papers.")
-    return said
+        reasons.append(
+            f"{record.name} has {counted.cells} of {counted.of} cells: its means are not those of the papers."
+        )
+    return reasons

@@ -1,4 +1,4 @@
-"""How an object detector stands firm: mean average precision on anchors, and on the worst frame near each."""
+"""Robustness of object detectors: mAP on anchor frames, and on the worst frame near each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ObjectFinding:
 
     @property
     def drop(self) -> float:
-        """What the worst frame takes from the mean average precision."""
+        """Difference of mAP between anchors and their worst neighbours."""
         return self.score.mean_ap - self.score.pm_k
 
 
@@ -35,11 +35,14 @@ def object_findings(record: RunRecord) -> list[ObjectFinding]:
     """Both measures in every cell, the clean one first; empty for other tasks."""
     if record.task != "objects":
         return []
-    told = [(CLEAN, record.scores.clean_more.objects), *((one.cell, one.objects) for one in record.scores.listed)]
+    cell_objects = [
+        (CLEAN, record.scores.clean_more.objects),
+        *((one.cell, one.objects) for one in record.scores.listed),
+    ]
     return [
-        ObjectFinding(cell, what, getattr(found, what))
-        for cell, found in told
-        if found is not None
+        ObjectFinding(cell, what, getattr(objects, what))
+        for cell, objects in cell_objects
+        if objects is not None
         for what in ("detection", "localisation")
     ]
 

@@ -1,4 +1,4 @@
-"""How a frame classifier errs around its anchors: pm-k's error by distance in frames."""
+"""Error of a frame classifier by distance from the anchor frame (pm-k)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class OffsetErrors:
 
     @property
     def drop(self) -> float:
-        """What the neighbours take from the accuracy."""
+        """Difference of accuracy between anchors and their neighbourhoods."""
         return self.accuracy - self.pm_k
 
 
@@ -41,18 +41,18 @@ def offset_errors(record: RunRecord) -> list[OffsetErrors]:
     """The errors in every cell, the clean one first; empty for other tasks."""
     if record.task != "frames":
         return []
-    told = [(CLEAN, record.scores.clean_more.pm_k), *((one.cell, one.pm_k) for one in record.scores.listed)]
-    return [_errors(cell, found) for cell, found in told if found is not None]
+    cells = [(CLEAN, record.scores.clean_more.pm_k), *((one.cell, one.pm_k) for one in record.scores.listed)]
+    return [_errors(cell, result) for cell, result in cells if result is not None]
 
 
-def _errors(cell: str, found: PmKScore) -> OffsetErrors:
+def _errors(cell: str, result: PmKScore) -> OffsetErrors:
     return OffsetErrors(
         cell,
-        found.k,
-        found.anchors,
-        found.accuracy,
-        found.accuracy_interval,
-        found.pm_k,
-        found.pm_k_interval,
-        dict(sorted(found.error_by_offset.items())),
+        result.k,
+        result.anchors,
+        result.accuracy,
+        result.accuracy_interval,
+        result.pm_k,
+        result.pm_k_interval,
+        dict(sorted(result.error_by_offset.items())),
     )

@@ -17,10 +17,10 @@ from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.cell_tables import offsets_table
 from jostle.reporting.analysis.grid import short_name
 from jostle.reporting.analysis.labels import benchmark_title, run_names
-from jostle.reporting.analysis.latex_layout import Layout, Number, document
+from jostle.reporting.analysis.latex_layout import Layout, NumberColumn, document
 from jostle.reporting.analysis.offsets import offset_errors
 from jostle.reporting.analysis.resampling import Estimate, estimate
-from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.run_analysis import RunAnalysis
 from jostle.reporting.analysis.standing import Standing
 from jostle.reporting.analysis.tables import latex_escape
 from jostle.reporting.published.table import published
@@ -41,17 +41,17 @@ class _Numbers:
     cells: Floats
 
     @classmethod
-    def of(cls, found: Survey, cells: Sequence[str]) -> _Numbers:
-        whole = np.vstack([found.value, found.drawn])
-        columns = [whole[:, found.place[cell]] if cell in found.place else whole[:, 0] * np.nan for cell in cells]
-        return cls(whole[:, found.place[CLEAN]], np.stack(columns, axis=1) if columns else whole[:, :0])
+    def of(cls, analysis: RunAnalysis, cells: Sequence[str]) -> _Numbers:
+        whole = np.vstack([analysis.value, analysis.drawn])
+        columns = [whole[:, analysis.place[cell]] if cell in analysis.place else whole[:, 0] * np.nan for cell in cells]
+        return cls(whole[:, analysis.place[CLEAN]], np.stack(columns, axis=1) if columns else whole[:, :0])
 
     def mean(self, at: Sequence[int]) -> Floats:
-        """The mean over cells."""
+        """Return the mean over cells."""
         return self.cells[:, at].mean(axis=1) if len(at) else self.clean * np.nan
 
     def relative(self, at: Sequence[int]) -> Floats:
-        """What is left of the clean score, on the mean; it has no value where that is 0."""
+        """Return the mean score relative to the clean one, or no value where the latter is 0."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(self.clean > 0, self.mean(at) / self.clean, np.nan)
 
@@ -70,53 +70,53 @@ class _Book:
         groups: the group of each in the recipe.
     """
 
-    surveys: tuple[Survey, ...]
+    surveys: tuple[RunAnalysis, ...]
     cells: tuple[str, ...]
     groups: tuple[str, ...]
 
     @cached_property
     def numbers(self) -> list[_Numbers]:
-        """One a run."""
-        return [_Numbers.of(found, self.cells) for found in self.surveys]
+        """Return the numbers of each run."""
+        return [_Numbers.of(analysis, self.cells) for analysis in self.surveys]
 
     @cached_property
     def corruptions(self) -> dict[str, list[int]]:
-        """Where the cells of each corruption stand."""
-        made: dict[str, list[int]] = {}
+        """Return the cell indices of each corruption."""
+        indices: dict[str, list[int]] = {}
         for i, cell in enumerate(self.cells):
-            made.setdefault(split_cell(cell)[0], []).append(i)
-        return made
+            indices.setdefault(split_cell(cell)[0], []).append(i)
+        return indices
 
     @cached_property
     def families(self) -> dict[str, list[int]]:
-        """Where the cells of each group stand; of each corruption, where there is but one group."""
-        made: dict[str, list[int]] = {}
+        """Return the cell indices of each group, or of each corruption if there is only one group."""
+        indices: dict[str, list[int]] = {}
         for i, group in enumerate(self.groups):
-            made.setdefault(group, []).append(i)
-        return made if len(made) > 1 else {short_name(name): at for name, at in self.corruptions.items()}
+            indices.setdefault(group, []).append(i)
+        return indices if len(indices) > 1 else {short_name(name): at for name, at in self.corruptions.items()}
 
     @property
     def whole(self) -> list[int]:
-        """All cells."""
+        """Return the indices of all cells."""
         return list(range(len(self.cells)))
 
     def family_of(self, at: Sequence[int]) -> str:
-        """The group that all of these cells are of; empty if there is no telling, or only one."""
-        found = {self.groups[i] for i in at}
-        return found.pop() if len(found) == 1 and len(set(self.groups)) > 1 else ""
+        """Return the common group of these cells; empty if they differ, or if there is only one group."""
+        groups = {self.groups[i] for i in at}
+        return groups.pop() if len(groups) == 1 and len(set(self.groups)) > 1 else ""
 
     @cached_property
     def guessers(self) -> tuple[int, ...]:
-        """Runs that cannot be told from guessing, of whose score it says nothing how much is left."""
-        return tuple(i for i, found in enumerate(self.surveys) if Standing.of(found).guesses)
+        """Return the runs at chance level, whose relative robustness has no meaning."""
+        return tuple(i for i, analysis in enumerate(self.surveys) if Standing.of(analysis).guesses)
 
-    def column(self, head: str, values: Sequence[Floats], group: str = "", *, left: bool = False) -> Number:
+    def column(self, head: str, values: Sequence[Floats], group: str = "", *, left: bool = False) -> NumberColumn:
         """A column from the (1 + draws,) values of every run.
 
         Args:
             left: whether it is about what is left of the clean score.
         """
-        return Number(head, tuple(_estimate(value) for value in values), group, self.guessers if left else ())
+        return NumberColumn(head, tuple(_estimate(value) for value in values), group, self.guessers if left else ())
 
     @property
     def title(self) -> str:
@@ -134,9 +134,9 @@ class _Book:
         facts += [f"{has} of {of} {what}" for what, (has, of) in parts.items() if has < of]
         return f"{latex_escape(benchmark_title(first.record))} ({', '.join(facts)})"
 
-    def layout(self, file: str, caption: str, numbers: Sequence[Number]) -> Layout:
+    def layout(self, file: str, caption: str, numbers: Sequence[NumberColumn]) -> Layout:
         """A table of all runs; the features of detectors have a column where they are known."""
-        records = [found.record for found in self.surveys]
+        records = [analysis.record for analysis in self.surveys]
         names = run_names(records)
         features = [record.about.extractor for record in records]
         if not any(features):
@@ -145,14 +145,14 @@ class _Book:
         return Layout(file, caption, ("Model", "Feature"), rows, tuple(numbers))
 
 
-def paper_layouts(surveys: Sequence[Survey]) -> list[Layout]:
+def paper_layouts(surveys: Sequence[RunAnalysis]) -> list[Layout]:
     """Every layout that the cells of these runs fill; surveys are of the same videos and draws."""
     listed = surveys[0].record.about.content.cells
-    counted = {cell for found in surveys for cell in found.counted}
-    kept = [(one.cell, one.group) for one in listed if one.cell in counted]
-    if not kept:
+    counted = {cell for analysis in surveys for cell in analysis.counted}
+    pairs = [(one.cell, one.group) for one in listed if one.cell in counted]
+    if not pairs:
         return []
-    names, groups = zip(*kept, strict=True)
+    names, groups = zip(*pairs, strict=True)
     book = _Book(tuple(surveys), names, groups)
     return [
         _clean_and_corrupted(book),
@@ -175,7 +175,7 @@ def _clean_and_corrupted(book: _Book) -> Layout:
 
 
 def _beside_published(book: _Book) -> list[Layout]:
-    """Tables 1 and 2 of the THUMOS14-C paper as printed, and the runs below; none unless all were struck alike.
+    """Return tables 1 and 2 of the THUMOS14-C paper with the runs below, if all used the same corruptions.
 
     Nothing is ranked across: other data, other weights. Bold is the best of the runs.
     """
@@ -189,9 +189,9 @@ def _beside_published(book: _Book) -> list[Layout]:
     texts += [(*row, *[""] * (3 - len(row))) for row in own.rows]
     numbers = []
     for column in own.numbers:
-        given = [Estimate(printed[0].fraction(row.values[heads[column.head]])) for row in rows]
+        estimates = [Estimate(printed[0].fraction(row.values[heads[column.head]])) for row in rows]
         barred = (*range(len(rows)), *(len(rows) + i for i in column.barred))
-        numbers.append(Number(column.head, (*given, *column.values), barred=barred))
+        numbers.append(NumberColumn(column.head, (*estimates, *column.values), barred=barred))
     parts, at = [], 0
     for table in printed:
         parts.append((f"{benchmarks[table.benchmarks[0]].title}, as printed ({table.source})", at))
@@ -247,7 +247,7 @@ def _gammas(book: _Book) -> list[Layout]:
     ]
 
 
-def write_paper_tables(surveys: Sequence[Survey], folder: Path, *, intervals: bool = False) -> list[Path]:
+def write_paper_tables(surveys: Sequence[RunAnalysis], folder: Path, *, intervals: bool = False) -> list[Path]:
     """Write one file a layout, and a page that sets them all; files of those names are replaced.
 
     Args:
@@ -256,20 +256,24 @@ def write_paper_tables(surveys: Sequence[Survey], folder: Path, *, intervals: bo
     Raises:
         DataError: if no cell counts, so that there is nothing to set.
     """
-    files = {made.file: made.latex(intervals=intervals) for made in paper_layouts(surveys)}
+    files = {layout.file: layout.latex(intervals=intervals) for layout in paper_layouts(surveys)}
     if surveys[0].record.task == "frames":
-        names = run_names([found.record for found in surveys])
-        told = [(name, one) for name, found in zip(names, surveys, strict=True) for one in offset_errors(found.record)]
-        files["pm-k"] = "\n".join([r"\begin{table}", r"\centering", offsets_table(told).latex(), r"\end{table}", ""])
+        names = run_names([analysis.record for analysis in surveys])
+        rows_of_offsets = [
+            (name, one) for name, analysis in zip(names, surveys, strict=True) for one in offset_errors(analysis.record)
+        ]
+        files["pm-k"] = "\n".join(
+            [r"\begin{table}", r"\centering", offsets_table(rows_of_offsets).latex(), r"\end{table}", ""]
+        )
     if not files:
         raise DataError(f"{surveys[0].record.folder}: no cell counts there, so there is no table of them")
     files[PREVIEW] = document(list(files))
     folder.mkdir(parents=True, exist_ok=True)
-    made = []
+    layout = []
     for name, text in files.items():
         write_text(folder / f"{name}.tex", [text])
-        made.append(folder / f"{name}.tex")
-    return made
+        layout.append(folder / f"{name}.tex")
+    return layout
 
 
 def _estimate(values: Floats) -> Estimate:

@@ -12,27 +12,27 @@ import numpy as np
 import numpy.typing as npt
 
 from jostle.core.types.boxes import Boxes
-from jostle.core.types.clip import checked_rate
+from jostle.core.types.clip import check_rate
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.errors import DataError, JostleError, UnknownName
-from jostle.evaluation.recipes.recipe import CLEAN, safe
+from jostle.evaluation.recipes.recipe import CLEAN, slugify
 from jostle.evaluation.run_folder.events import Event, VideoFailed, VideoKept, WorkDone
 from jostle.evaluation.run_folder.folder import RunFolder, run_folder
-from jostle.evaluation.run_folder.journal import content_of, read_events, records_in, refuse_what_is_no_file
+from jostle.evaluation.run_folder.journal import check_regular_file, parse_lines, read_bytes_checked, read_events
 from jostle.evaluation.run_folder.metadata import About, Task
 from jostle.evaluation.run_folder.scores import Scores
 from jostle.evaluation.run_folder.truths import BoxedFrames, LabelledFrames, LabelledVideos
-from jostle.evaluation.tasks.action_spans import actions_at
+from jostle.evaluation.tasks.action_spans import segments_from_pairs
 from jostle.evaluation.tasks.score_tables import read_table
 from jostle.io.files.annotations import read_predictions, read_truth
-from jostle.io.files.records import fitted, read_record
+from jostle.io.files.records import parse_record, read_record
 from jostle.io.formats.boxes import read_boxes
 from jostle.metrics.protocol import Protocol, protocols
-from jostle.reporting.analysis.diagnosis_file import Diagnosed
+from jostle.reporting.analysis.diagnosis_file import StoredDiagnosis
 
 _SCORES_ANEW = "the same `jostle run` goes on and writes it anew"
 _TRUTH_ANEW = "delete it, and the same `jostle run` writes it anew"
@@ -40,7 +40,7 @@ _TRUTH_ANEW = "delete it, and the same `jostle run` writes it anew"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What lies in a run folder. Parts are read when they are asked for, and kept.
+    """Content of a run folder; parts are read on first access and cached.
 
     Attributes:
         folder: of the run.
@@ -74,18 +74,18 @@ class RunRecord:
 
     @property
     def task(self) -> Task:
-        """What kind of benchmark it is a run of."""
+        """Task of the benchmark."""
         return self.about.content.task
 
     @property
     def rules(self) -> Protocol:
-        """Whose rules detections are scored by; for runs of detection."""
+        """Protocol that detections are scored by; detection only."""
         assert self.about.content.protocol is not None
         return protocols[self.about.content.protocol]
 
     @property
     def name(self) -> str:
-        """The model, and with several runs of one what tells them apart: the folder."""
+        """Name of the model, with the folder to distinguish several runs of it."""
         return f"{self.about.said} ({self.folder.name})"
 
     @cached_property
@@ -105,7 +105,7 @@ class RunRecord:
 
     @cached_property
     def truth(self) -> Truth:
-        """The annotated segments of the videos that were looked at; for runs of detection."""
+        """Annotated segments of the processed videos; detection only."""
         path = self._truth_file
         try:
             whole = read_truth(path).with_classes(self.about.classes)
@@ -116,11 +116,11 @@ class RunRecord:
     @cached_property
     def labels(self) -> VideoLabels:
         """The classes of videos; for runs of recognition."""
-        found = self._labelled_videos
-        index = {name: k for k, name in enumerate(found.classes)}
-        pairs = [(v, index[name]) for v, names in enumerate(found.videos.values()) for name in names]
+        labelled = self._labelled_videos
+        index = {name: k for k, name in enumerate(labelled.classes)}
+        pairs = [(v, index[name]) for v, names in enumerate(labelled.videos.values()) for name in names]
         video, label = np.array(pairs, np.int32).reshape(-1, 2).T
-        return VideoLabels(tuple(found.videos), found.classes, video, label)
+        return VideoLabels(tuple(labelled.videos), labelled.classes, video, label)
 
     @cached_property
     def frames(self) -> FrameSets:
@@ -139,18 +139,18 @@ class RunRecord:
 
     @cached_property
     def actions(self) -> dict[str, Segments] | None:
-        """Where actions lie in videos of which that is known; for runs of recognition and pm-k. None in older runs."""
+        """Action spans of videos, for recognition and pm-k; None in older runs."""
         if self.task == "objects":
             places = self._boxed_frames.actions
         else:
             places = (self._labelled_frames if self.task == "frames" else self._labelled_videos).actions
-        return None if places is None else actions_at(places)
+        return None if places is None else segments_from_pairs(places)
 
     @cached_property
-    def diagnosis(self) -> Diagnosed | None:
+    def diagnosis(self) -> StoredDiagnosis | None:
         """Why a detector fails, clean, and under `cells` in every other cell; None for other tasks."""
         path = RunFolder(self.folder).diagnosis
-        return read_record(Diagnosed, path, _SCORES_ANEW) if os.path.lexists(path) else None
+        return read_record(StoredDiagnosis, path, _SCORES_ANEW) if os.path.lexists(path) else None
 
     @cached_property
     def failures(self) -> tuple[VideoFailed, ...]:
@@ -158,39 +158,39 @@ class RunRecord:
         path = RunFolder(self.folder).failures
         if not os.path.lexists(path):
             return ()
-        return tuple(records_in(path, content_of(path), partial(fitted, VideoFailed), _SCORES_ANEW))
+        return tuple(parse_lines(path, read_bytes_checked(path), partial(parse_record, VideoFailed), _SCORES_ANEW))
 
     @cached_property
     def sources(self) -> dict[str, Path]:
-        """Where each video lay when it was looked at; it may be gone."""
+        """Path of each video when it was processed; the file may be gone."""
         return {video: Path(event.path) for video, event in self._kept.items()}
 
     @cached_property
     def rates(self) -> dict[str, Fraction]:
         """The rate of each folder of images that something outside of it gave it."""
-        return {video: checked_rate(event.fps) for video, event in self._kept.items() if event.fps is not None}
+        return {video: check_rate(event.fps) for video, event in self._kept.items() if event.fps is not None}
 
     def shown(self, video: str) -> npt.NDArray[np.int64] | None:
-        """Numbers of the frames of a video that the model was shown, in order; None where it saw all, or in older runs.
+        """Return the frame indices that were the model's input, or None if all were, or in older runs.
 
         Raises:
             DataError: if the journal has something else there.
         """
-        told = [event.shown for event in self._portions[video] if event.shown is not None]
+        events = [event.shown for event in self._portions[video] if event.shown is not None]
         try:
-            numbers = [int(number) for one in told for number in one.split()]
+            numbers = [int(number) for one in events for number in one.split()]
             return np.unique(np.array(numbers, np.int64)) if numbers and min(numbers) >= 0 else None
         except (ValueError, OverflowError):
             raise DataError(f"{RunFolder(self.folder).journal}: frames shown of {video} are no numbers") from None
 
     def found_struck(self, video: str, cell: str) -> tuple[tuple[int, int], ...] | None:
-        """Stretches of frames of a video that were found struck in a cell; None where nothing was mended."""
-        told = [event.mended for event in self._portions.get(video, ()) if event.mended is not None]
-        return next((one[cell].found for one in told if cell in one), None)
+        """Return the stretches of frames found damaged in a cell, or None if nothing was mended."""
+        events = [event.mended for event in self._portions.get(video, ()) if event.mended is not None]
+        return next((one[cell].found for one in events if cell in one), None)
 
     @property
     def work(self) -> tuple[WorkDone, ...]:
-        """What the time went to, each time that the run was begun or went on; older runs do not say."""
+        """Time spent by stage, for each time the run was started or resumed; older runs have none."""
         return tuple(event for event in self._events if isinstance(event, WorkDone))
 
     @cached_property
@@ -203,34 +203,34 @@ class RunRecord:
 
     @cached_property
     def _portions(self) -> dict[str, list[VideoKept]]:
-        """What the journal says last on each portion of each video; most are kept whole."""
+        """Last journal entry of each portion of each video; most videos are one portion."""
         last = {(event.video, event.portion): event for event in self._events if isinstance(event, VideoKept)}
-        made: dict[str, list[VideoKept]] = {}
+        portions: dict[str, list[VideoKept]] = {}
         for (video, _), event in last.items():
-            made.setdefault(video, []).append(event)
-        return made
+            portions.setdefault(video, []).append(event)
+        return portions
 
     def predictions(self, cell: str) -> Predictions:
-        """What a detector found in a cell."""
+        """Return the detections of a cell."""
         return read_predictions(self._predictions_file(cell))
 
     def table(self, cell: str) -> tuple[list[str], npt.NDArray[np.float32]]:
         """Videos, or frames, and their rows of class scores in a cell."""
         path = self._predictions_file(cell)
-        refuse_what_is_no_file(path)
+        check_regular_file(path)
         return read_table(path, "frames" if self.task == "frames" else "videos")
 
     def boxes(self, cell: str) -> tuple[dict[str, Boxes], tuple[str, ...]]:
-        """What an object detector found in each frame in a cell, and the classes that it can find."""
+        """Return the boxes detected in each frame of a cell, and the classes the detector knows."""
         path = self._predictions_file(cell)
-        refuse_what_is_no_file(path)
+        check_regular_file(path)
         return read_boxes(path)
 
     def _predictions_file(self, cell: str) -> Path:
         if self.about.content.cell(cell) is None:
             raise UnknownName(f"cell of {self.folder}", cell, [one.cell for one in self.about.content.cells])
         suffix = ".json" if self.task == "detection" else ".npz"
-        return RunFolder(self.folder, suffix).predictions_of(safe(cell))
+        return RunFolder(self.folder, suffix).predictions_of(slugify(cell))
 
     @property
     def _truth_file(self) -> Path:

@@ -1,4 +1,4 @@
-"""A video of a run as the model was shown it: which frames a cell strikes, and the pixels, made again."""
+"""Reconstruction of a video as the model received it: which frames a cell corrupts, and their pixels."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.context import Mask
 from jostle.corruptions.engine.placement import Timeline
-from jostle.corruptions.engine.placement import parse as parse_placement
+from jostle.corruptions.engine.placement import parse_placement as parse_placement
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import DataError, JostleError
-from jostle.evaluation.inference.footage import Footage, footage_of
-from jostle.evaluation.inference.jobs import Order
+from jostle.evaluation.inference.footage import Footage, open_footage
+from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN, CLEAN_CELL, Cell
 from jostle.reporting.analysis.record import RunRecord
 
@@ -53,41 +53,41 @@ def cell_of(record: RunRecord, name: str) -> Cell:
     return Cell(name, tuple(map(str, specs)), None if own else places.pop(), known.group, known.counted)
 
 
-def order_for(record: RunRecord, video: str, cell: str) -> Order:
-    """What a worker was told of a video.
+def order_for(record: RunRecord, video: str, cell: str) -> VideoJob:
+    """Return the job that a worker was given for a video.
 
     Raises:
-        DataError: if the video is not where it was, or the run does not say where the cell strikes.
+        DataError: if the video is not where it was, or the run does not record where the cell applies.
     """
     path = record.sources.get(video)
     if path is None or not path.exists():
         raise DataError(f"{video}: the video is no longer at {path}" if path else f"{video}: no video of this run")
     cells, actions = (cell_of(record, cell),), _actions(record, video, cell)
-    return Order(video, path, cells, record.about.seed, actions, fps=record.rates.get(video))
+    return VideoJob(video, path, cells, record.about.seed, actions, fps=record.rates.get(video))
 
 
 @contextmanager
 def screened(record: RunRecord, video: str, cell: str) -> Iterator[tuple[Footage, Cell]]:
     """A video of a run, open: `footage.clean` are its frames, `footage.under(cell)` those that the model saw."""
     order = order_for(record, video, cell)
-    with footage_of(order) as footage:
+    with open_footage(order) as footage:
         yield footage, order.cells[0]
 
 
-def struck_frames(record: RunRecord, video: str, cell: str, pts: Times, fps: Fraction) -> Mask:
-    """(frames,) which frames of a video a cell strikes.
+def corrupted_mask(record: RunRecord, video: str, cell: str, pts: Times, fps: Fraction) -> Mask:
+    """Return a (frames,) mask of the frames of a video that a cell corrupts.
 
     Args:
-        pts: when each frame is shown, in seconds.
+        pts: presentation times in seconds.
         fps: the nominal rate.
     """
-    found = cell_of(record, cell)
+    selected = cell_of(record, cell)
     actions = _actions(record, video, cell)
     timeline = Timeline.of(pts, fps, actions, seed=record.about.seed, video_id=video)
-    struck = np.zeros(len(pts), np.bool_)
-    for mask in masks_for(found.parsed, found.placement, timeline):
-        struck |= mask
-    return struck
+    corrupted = np.zeros(len(pts), np.bool_)
+    for mask in masks_for(selected.parsed, selected.placement, timeline):
+        corrupted |= mask
+    return corrupted
 
 
 def spans_of(mask: Mask, pts: Times, fps: Fraction) -> list[tuple[float, float]]:
@@ -97,8 +97,8 @@ def spans_of(mask: Mask, pts: Times, fps: Fraction) -> list[tuple[float, float]]
     [(0.5, 1.5)]
     """
     edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False]))))
-    shown_until = np.append(pts[1:], pts[-1:] + float(1 / fps))
-    return [(float(pts[a]), float(shown_until[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    display_ends = np.append(pts[1:], pts[-1:] + float(1 / fps))
+    return [(float(pts[a]), float(display_ends[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def _actions(record: RunRecord, video: str, cell: str) -> Segments | None:

@@ -20,8 +20,8 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
-    """What a run says of every cell.
+class RunAnalysis:
+    """Analysis of a run: the scores of every cell, by class and by video.
 
     Attributes:
         record: the run.
@@ -46,7 +46,7 @@ class Survey:
 
     @cached_property
     def place(self) -> dict[str, int]:
-        """Where each cell stands in the tables."""
+        """Index of each cell in the tables."""
         return {cell: i for i, cell in enumerate(self.cells)}
 
     @cached_property
@@ -56,7 +56,7 @@ class Survey:
         return tuple(cell for cell in self.cells if cell in known)
 
     def columns(self, cells: Sequence[str] | None = None) -> list[int]:
-        """Where these cells stand; by default those that count."""
+        """Return the indices of these cells; by default of those that count."""
         return [self.place[cell] for cell in (self.counted if cells is None else cells)]
 
     def of(self, cell: str) -> Estimate:
@@ -86,18 +86,18 @@ def survey(
     draws: int = 0,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Survey:
+) -> RunAnalysis:
     """Go over the cells of a run.
 
     Args:
-        videos: only these; by default all that the run has looked at.
+        videos: only these; by default all processed videos.
         draws: how many draws of the videos, for intervals; 0 for none.
         progress: called with (cells done, cells in all).
 
     Raises:
         DataError: if there is nothing to go over.
     """
-    own = looked_at(record)
+    own = processed_videos(record)
     chosen = own if videos is None else tuple(videos)
     if not chosen:
         raise DataError(f"{record.folder}: no video was looked at")
@@ -111,7 +111,7 @@ def survey(
         measures.append(measure)
         if progress is not None:
             progress(len(measures), len(record.cells))
-    return Survey(
+    return RunAnalysis(
         record=record,
         cells=record.cells,
         videos=chosen,
@@ -123,7 +123,7 @@ def survey(
     )
 
 
-def looked_at(record: RunRecord) -> tuple[str, ...]:
+def processed_videos(record: RunRecord) -> tuple[str, ...]:
     """The videos of the clean cell.
 
     Raises:

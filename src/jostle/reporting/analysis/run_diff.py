@@ -9,19 +9,19 @@ from typing import Any
 from jostle.core.notebook import data_frame, html_table
 from jostle.errors import Incomparable
 from jostle.reporting.analysis.cell_tables import comparison_table
-from jostle.reporting.analysis.comparison import Comparison, Difference, compared, surveys_of
+from jostle.reporting.analysis.comparison import Difference, RunComparison, compared, surveys_of
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.literature import Literature, literature_on
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.resampling import DRAWS, LEVEL
-from jostle.reporting.analysis.run_analysis import Progress, Survey, looked_at
+from jostle.reporting.analysis.run_analysis import Progress, RunAnalysis, processed_videos
 from jostle.reporting.analysis.tables import Column, Table
 
-MARK = "*"  # beside a difference whose interval leaves 0 out
+MARK = "*"  # marks a significant difference
 
 
 @dataclass(frozen=True)
-class Side:
+class RunSide:
     """One of the two runs.
 
     Attributes:
@@ -29,11 +29,11 @@ class Side:
         folder: where it lies.
         model: what ran.
         weights: fingerprint of its weights, None where nothing is known of them.
-        mend: what said which frames were struck, so that what they touch was replaced; None where it was let be.
+        mend: the inspector that found damaged frames, or None if nothing was mended.
         truth: fingerprint of the ground truth that it was scored by.
         seed: of its corruptions.
         cells_alone: cells that the other run lacks, which are not compared.
-        videos: how many it has looked at; those that the other has not are left out.
+        videos: number of processed videos; those that the other run lacks are left out.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Side:
     videos: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the side as plain values for JSON."""
         return vars(self) | {"folder": str(self.folder), "cells_alone": list(self.cells_alone)}
 
 
@@ -58,7 +58,7 @@ class RunDiff:
     Attributes:
         benchmark: that both are runs of.
         metric: that cells are measured by.
-        videos: that both have looked at, and that everything is measured on; of runs on different data, the second's.
+        videos: number of videos common to both, on which scores are computed; on different data, the second's.
         videos_of: how many there are.
         classes: that they are of, where that is known.
         classes_of: how many there are.
@@ -73,8 +73,8 @@ class RunDiff:
 
     benchmark: str
     metric: str
-    first: Side
-    second: Side
+    first: RunSide
+    second: RunSide
     videos: int
     videos_of: int
     classes: int | None
@@ -82,14 +82,14 @@ class RunDiff:
     counted: int
     counted_of: int
     paired: bool
-    comparison: Comparison
+    comparison: RunComparison
     draws: int
     seed: int
     literature: Literature | None
 
     @property
     def same_truth(self) -> bool:
-        """Whether one ground truth has measured both."""
+        """Whether both runs were scored against the same ground truth."""
         return self.first.truth == self.second.truth
 
     @property
@@ -100,57 +100,64 @@ class RunDiff:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What has to be known to read the numbers."""
-        said = []
+        """Remarks needed to read the numbers."""
+        remarks = []
         if not self.paired:
-            kept = self._kept
+            ratio = self._kept
             counts = f"{self.first.videos} and {self.second.videos} videos"
-            said.append(f"the runs are on different data, {counts}, each measured on its own and drawn on its own")
-            if kept is not None:
-                said.append(
-                    f"on its data {self.second.name} has {100 * kept:.1f} % of the clean score of {self.first.name}"
+            remarks.append(f"the runs are on different data, {counts}, each measured on its own and drawn on its own")
+            if ratio is not None:
+                remarks.append(
+                    f"on its data {self.second.name} has {100 * ratio:.1f} % of the clean score of {self.first.name}"
                 )
         elif not self.same_truth:
-            said.append("the runs were scored by different ground truths, each by its own: the difference is of both")
+            remarks.append(
+                "the runs were scored by different ground truths, each by its own: the difference is of both"
+            )
         for side in (self.first, self.second):
             if side.mend == "known":
-                said.append(f"{side.name} was told which frames were struck: as well as mending could be done")
+                remarks.append(f"{side.name} was mended with the damaged frames known (oracle)")
         for side in (self.first, self.second):
             if self.paired and side.videos > self.videos:
-                said.append(
-                    f"left out, as only {side.name} has looked at them: {side.videos - self.videos} of the videos"
+                remarks.append(
+                    f"left out, as only {side.name} has processed them: {side.videos - self.videos} of the videos"
                 )
             if side.cells_alone:
                 listed = ", ".join(side.cells_alone[:3]) + (", ..." if len(side.cells_alone) > 3 else "")
-                said.append(f"left out, as only {side.name} has them: {len(side.cells_alone)} of the cells ({listed})")
+                remarks.append(
+                    f"left out, as only {side.name} has them: {len(side.cells_alone)} of the cells ({listed})"
+                )
         for side, guesses in zip((self.first, self.second), self.comparison.guesses, strict=True):
             if guesses:
-                said.append(
-                    f"{side.name} cannot be told from guessing on clean video: what is left of its score says nothing"
+                remarks.append(
+                    f"{side.name} is not significantly better than chance on clean video: "
+                    "its relative robustness has no meaning"
                 )
         if 0 < self.counted < self.counted_of:
-            said.append(f"the means are over {self.counted} of the benchmark's {self.counted_of} cells")
+            remarks.append(f"the means are over {self.counted} of the benchmark's {self.counted_of} cells")
         if self.videos < self.videos_of:
-            said.append(f"scored on {self.videos} of {self.videos_of} videos")
+            remarks.append(f"scored on {self.videos} of {self.videos_of} videos")
         if self.classes is not None and self.classes_of is not None and self.classes < self.classes_of:
-            said.append(f"they are of {self.classes} of {self.classes_of} classes")
+            remarks.append(f"they are of {self.classes} of {self.classes_of} classes")
         if self.first.seed != self.second.seed:
-            said.append(f"corruptions were drawn with seeds {self.first.seed} and {self.second.seed}: not the same")
+            remarks.append(f"corruptions were drawn with seeds {self.first.seed} and {self.second.seed}: not the same")
         if self.draws and any(row.clear for row in self.rows):
-            said.append(f"{MARK} the {100 * LEVEL:g} % interval leaves 0 out")
-        return tuple(said)
+            remarks.append(f"{MARK} significant: the {100 * LEVEL:g} % interval excludes 0")
+        return tuple(remarks)
 
     @property
     def _kept(self) -> float | None:
-        """What the second's clean score is of the first's."""
+        """Return the ratio of the second clean score to the first."""
         clean = self.comparison.clean
         return clean.other / clean.one if clean.one and clean.other is not None else None
 
     def table(self) -> Table:
         """One row a cell, then the means; what is clear is marked in the last column."""
         plain = comparison_table(self.comparison, self.first.name, self.second.name)
-        kept = {row.what: row for row in self.rows}
-        rows = tuple((*row, MARK if kept[str(row[0])].clear else "") for row in plain.rows if row[0] in kept)
+        rows_by_name = {row.what: row for row in self.rows}
+        rows = tuple(
+            (*row, MARK if rows_by_name[str(row[0])].clear else "") for row in plain.rows if row[0] in rows_by_name
+        )
         title = f"{self.benchmark}, {self.metric}: {self.second.name} less {self.first.name}"
         return Table(title, (*plain.columns, Column("")), rows)
 
@@ -160,8 +167,8 @@ class RunDiff:
         Raises:
             MissingExtra: if pandas is not installed.
         """
-        told = [{"cell": row.what, **_told(row)} for row in self.rows]
-        return data_frame({key: [row[key] for row in told] for key in told[0]})
+        rows = [{"cell": row.what, **_difference_to_dict(row)} for row in self.rows]
+        return data_frame({key: [row[key] for row in rows] for key in rows[0]})
 
     def _repr_html_(self) -> str:
         table = self.table()
@@ -180,11 +187,11 @@ class RunDiff:
             "paired": self.paired,
             "coverage": {"videos": self.videos, "of": self.videos_of},
             "interval": {"level": LEVEL, "resamples": self.draws, "seed": self.seed} if self.draws else None,
-            "clean": _told(self.comparison.clean),
-            "mean_corrupted": _told(self.comparison.corrupted),
-            "relative_robustness": _told(self.comparison.relative),
+            "clean": _difference_to_dict(self.comparison.clean),
+            "mean_corrupted": _difference_to_dict(self.comparison.corrupted),
+            "relative_robustness": _difference_to_dict(self.comparison.relative),
             "counted": {"cells": self.counted, "of": self.counted_of},
-            "cells": [{"cell": row.what, **_told(row)} for row in self.comparison.cells],
+            "cells": [{"cell": row.what, **_difference_to_dict(row)} for row in self.comparison.cells],
             "published": self.literature and self.literature.to_dict(),
         }
 
@@ -241,9 +248,9 @@ def diff_runs(
     )
 
 
-def _side(name: str, own: Survey, other: Survey) -> Side:
+def _side(name: str, own: RunAnalysis, other: RunAnalysis) -> RunSide:
     about = own.record.about
-    return Side(
+    return RunSide(
         name=name,
         folder=own.record.folder,
         model=about.model,
@@ -252,11 +259,11 @@ def _side(name: str, own: Survey, other: Survey) -> Side:
         truth=about.truth,
         seed=about.seed,
         cells_alone=tuple(cell for cell in own.cells if cell not in other.place),
-        videos=len(looked_at(own.record)),
+        videos=len(processed_videos(own.record)),
     )
 
 
-def _told(row: Difference) -> dict[str, Any]:
+def _difference_to_dict(row: Difference) -> dict[str, Any]:
     ends = row.difference.interval
     return {
         "first": row.one,

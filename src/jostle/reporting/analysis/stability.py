@@ -33,13 +33,13 @@ class Stability:
 
     @property
     def drop(self) -> float:
-        """What the neighbours take from the accuracy."""
+        """Difference of accuracy between anchors and their neighbourhoods."""
         return self.accuracy - self.pm_k
 
 
 @dataclass(frozen=True)
 class Stabilities:
-    """Classifiers of one benchmark.
+    """Stability of several frame classifiers on one benchmark.
 
     Attributes:
         title: of the benchmark.
@@ -58,12 +58,12 @@ class Stabilities:
     apart: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the stabilities as plain values for JSON."""
         return {"format": 1, **asdict(self)}
 
 
 def stabilities(records: Sequence[RunRecord]) -> Stabilities:
-    """What runs of one benchmark of frame classifiers say.
+    """Collect the stability of runs of one frame classification benchmark.
 
     Raises:
         BadValue: if they are of another task.
@@ -73,23 +73,23 @@ def stabilities(records: Sequence[RunRecord]) -> Stabilities:
     if other is not None:
         raise BadValue(f"{other.folder}: is a run of {other.task}; accuracy against pm-k is for frame classifiers")
     check_comparable(records)
-    made = []
+    results = []
     for name, record in zip(run_names(records), records, strict=True):
-        found = record.scores.clean_more.pm_k
-        assert found is not None  # a record of frames has one
-        k, anchors = found.k, found.anchors
-        made.append(Stability(name, found.accuracy, found.pm_k, found.accuracy_interval, found.pm_k_interval))
-    told = literature_on(records)
-    printed = () if told is None else told.models
+        score = record.scores.clean_more.pm_k
+        assert score is not None  # a record of frames has one
+        k, anchors = score.k, score.anchors
+        results.append(Stability(name, score.accuracy, score.pm_k, score.accuracy_interval, score.pm_k_interval))
+    literature = literature_on(records)
+    printed = () if literature is None else literature.models
     return Stabilities(
         benchmark_title(records[0]),
         k,
         anchors,
-        tuple(sorted(made, key=lambda one: (-one.accuracy, one.name))),
+        tuple(sorted(results, key=lambda one: (-one.accuracy, one.name))),
         tuple(
             Stability(one.name, one.clean, one.corrupted)
             for one in printed
             if one.clean is not None and one.corrupted is not None
         ),
-        () if told is None else told.remarks[:-1],  # the last is said of all figures that are printed
+        () if literature is None else literature.remarks[:-1],  # the last holds for all printed figures
     )

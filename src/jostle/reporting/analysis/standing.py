@@ -1,4 +1,4 @@
-"""What a verdict on a run goes by, and whether it says more than guesses would."""
+"""Comparison of a run with chance level, which decides whether a verdict is meaningful."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.accuracy import clopper_pearson
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.run_analysis import Survey, looked_at
+from jostle.reporting.analysis.run_analysis import RunAnalysis, processed_videos
 
 
 @dataclass(frozen=True)
 class Chance:
-    """What guesses would score.
+    """Expected score of random guessing.
 
     Attributes:
         score: the share of right answers, all classes as likely; 0 where no answers are counted.
@@ -24,17 +24,17 @@ class Chance:
     score: float
     answers: int | None
 
-    def explains(self, found: Estimate) -> bool:
-        """Whether a score on clean video might be a guess: exactly where answers are counted, else by its interval."""
-        if found.value is None:
+    def explains(self, estimate: Estimate) -> bool:
+        """Whether a clean score is compatible with guessing: by an exact test for counts, else by its interval."""
+        if estimate.value is None:
             return False
-        exact = None if self.answers is None else clopper_pearson(round(found.value * self.answers), self.answers)
-        return (exact or found.interval or (found.value,))[0] <= self.score
+        exact = None if self.answers is None else clopper_pearson(round(estimate.value * self.answers), self.answers)
+        return (exact or estimate.interval or (estimate.value,))[0] <= self.score
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What a verdict on a run goes by.
+    """Numbers that a verdict on a run is based on.
 
     Attributes:
         metric: its name.
@@ -56,47 +56,47 @@ class Standing:
 
     @property
     def guesses(self) -> bool:
-        """Whether the run cannot be told from guessing, so that what is left of its score says nothing."""
+        """Whether the run is at chance level, so that its relative robustness has no meaning."""
         return self.chance.explains(self.clean)
 
     @classmethod
-    def of(cls, found: Survey | RunRecord) -> Standing:
+    def of(cls, run: RunAnalysis | RunRecord) -> Standing:
         """By a survey, which may be of fewer videos than the run; by the run's own scores where there is none yet."""
-        if isinstance(found, RunRecord):
-            scores = found.scores
+        if isinstance(run, RunRecord):
+            scores = run.scores
             return cls(
                 scores.metric,
                 Estimate(scores.clean, scores.clean_more.interval),
                 scores.mean_corrupted,
                 scores.relative_robustness,
                 {one.cell: one.value for one in scores.cells},
-                len(found.values) > 1,
-                chance_of(found),
+                len(run.values) > 1,
+                chance_of(run),
             )
         return cls(
-            found.record.scores.metric,
-            found.of(CLEAN),
-            found.corrupted().value,
-            found.relative().value,
-            {cell: own for cell in found.counted if (own := found.of(cell).value) is not None},
-            len(found.cells) > 1,
-            chance_of(found),
+            run.record.scores.metric,
+            run.of(CLEAN),
+            run.corrupted().value,
+            run.relative().value,
+            {cell: own for cell in run.counted if (own := run.of(cell).value) is not None},
+            len(run.cells) > 1,
+            chance_of(run),
         )
 
 
-def chance_of(found: Survey | RunRecord) -> Chance:
-    """What guesses would score, all classes as likely.
+def chance_of(run: RunAnalysis | RunRecord) -> Chance:
+    """Return the score of guessing with all classes equally likely.
 
     A guess of pm-k must be right on every frame of a set, so that its share is even smaller than one class in all.
     """
-    record = found if isinstance(found, RunRecord) else found.record
-    videos = looked_at(record) if isinstance(found, RunRecord) else found.videos
+    record = run if isinstance(run, RunRecord) else run.record
+    videos = processed_videos(record) if isinstance(run, RunRecord) else run.videos
     if record.task == "frames":
-        kept = set(videos)
-        anchors = sum(anchor.rpartition("/")[0] in kept for anchor in record.frames.sets)
+        names = set(videos)
+        anchors = sum(anchor.rpartition("/")[0] in names for anchor in record.frames.sets)
         return Chance(1 / record.table(CLEAN)[1].shape[1], anchors)
     if record.task == "recognition" and record.about.content.metric == "top_k_accuracy":
-        classes = record.labels.classes if isinstance(found, RunRecord) else found.classes
+        classes = record.labels.classes if isinstance(run, RunRecord) else run.classes
         if classes:
             return Chance((record.about.content.k or 1) / len(classes), len(videos))
     return Chance(0.0, None)

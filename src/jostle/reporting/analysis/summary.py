@@ -11,16 +11,16 @@ from typing import Any, Literal
 
 from jostle.errors import DataError, Tampered
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.run_folder.metadata import Task, model_said
+from jostle.evaluation.run_folder.metadata import Task, format_model
 from jostle.evaluation.run_folder.scores import Counted, Coverage
 from jostle.io.files.atomic import write_text
-from jostle.io.files.records import Count, Misfit, Share, fitted, read_record
+from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.labels import benchmark_title
 from jostle.reporting.analysis.offsets import offset_errors
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.run_analysis import RunAnalysis
 from jostle.reporting.analysis.standing import Standing
 
 KIND = "jostle run record"
@@ -41,14 +41,14 @@ class Number:
     interval: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, found: Estimate) -> Number:
-        """What a survey says."""
-        return cls(found.value, found.interval)
+    def of(cls, estimate: Estimate) -> Number:
+        """Return the number of an analysis."""
+        return cls(estimate.value, estimate.interval)
 
 
 @dataclass(frozen=True)
 class CellNumber:
-    """What a cell is worth."""
+    """Score of one cell in a record."""
 
     cell: str
     value: Share
@@ -58,7 +58,7 @@ class CellNumber:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """What a leaderboard says of a run.
+    """Leaderboard record of a run.
 
     Attributes:
         benchmark, title, fingerprint: of what it is a run.
@@ -77,10 +77,10 @@ class RunSummary:
         clean: the score on clean video; of a frame classifier its accuracy on anchors.
         corrupted: the mean over cells; of a frame classifier without cells, pm-k.
         relative: what is left of the clean score; None of a frame classifier without cells.
-        guesses: whether it cannot be told from guessing on clean video.
+        guesses: whether it is at chance level on clean video.
         cells: what each is worth.
         draws: of the videos, for the intervals.
-        mend: what said which frames were struck, so that what they touch was replaced; None where it was let be.
+        mend: the inspector that found damaged frames, or None if nothing was mended.
         mend_weights: fingerprint of that.
     """
 
@@ -118,19 +118,21 @@ class RunSummary:
             return
         mean = math.fsum(values) / len(values)
         if self.corrupted.value is None or abs(self.corrupted.value - mean) > NEAR:
-            raise Misfit(f"is {self.corrupted.value}, and its cells have a mean of {mean:.6g}").under("corrupted")
+            raise ValidationError(f"is {self.corrupted.value}, and its cells have a mean of {mean:.6g}").under(
+                "corrupted"
+            )
         left = None if not self.clean.value else mean / self.clean.value
         if (left is None) != (self.relative.value is None) or abs((self.relative.value or 0) - (left or 0)) > NEAR:
-            raise Misfit(f"is {self.relative.value}, and the others give {left}").under("relative")
+            raise ValidationError(f"is {self.relative.value}, and the others give {left}").under("relative")
 
     @property
     def said(self) -> str:
         """The model as it ran."""
-        return model_said(self.model, self.mend)
+        return format_model(self.model, self.mend)
 
     @property
     def whole(self) -> bool:
-        """Whether it is on all videos and all cells."""
+        """Whether the record covers all videos and all cells."""
         return self.coverage.videos == self.coverage.of and self.counted.cells == self.counted.of
 
     @property
@@ -150,17 +152,17 @@ class RunSummary:
 
     @property
     def checksum(self) -> str:
-        """Of all that it says, however that is laid out in a file."""
+        """Checksum of the content, independent of its layout in a file."""
         return _checksum(_plain(self))
 
 
-def summary_of(found: Survey) -> RunSummary:
-    """A run in short, by a survey of all that it has looked at."""
-    record = found.record
+def summary_of(analysis: RunAnalysis) -> RunSummary:
+    """Summarise an analysed run."""
+    record = analysis.record
     about, scores = record.about, record.scores
-    numbers = (Number.of(found.of(CLEAN)), Number.of(found.corrupted()), Number.of(found.relative()))
+    numbers = (Number.of(analysis.of(CLEAN)), Number.of(analysis.corrupted()), Number.of(analysis.relative()))
     offsets = offset_errors(record)
-    if offsets and not found.counted:
+    if offsets and not analysis.counted:
         own = offsets[0]
         numbers = (Number(own.accuracy, own.accuracy_interval), Number(own.pm_k, own.pm_k_interval), Number(None))
     facts = ("benchmark", "fingerprint", "recipe", "dataset", "subset", "truth", "device", "seed", "versions")
@@ -175,17 +177,17 @@ def summary_of(found: Survey) -> RunSummary:
         clean=numbers[0],
         corrupted=numbers[1],
         relative=numbers[2],
-        guesses=Standing.of(found).guesses,
-        cells=tuple(_cell(found, cell) for cell in found.cells if cell != CLEAN),
-        draws=len(found.drawn),
+        guesses=Standing.of(analysis).guesses,
+        cells=tuple(_cell(analysis, cell) for cell in analysis.cells if cell != CLEAN),
+        draws=len(analysis.drawn),
     )
 
 
-def _cell(found: Survey, cell: str) -> CellNumber:
-    own = found.of(cell)
+def _cell(analysis: RunAnalysis, cell: str) -> CellNumber:
+    own = analysis.of(cell)
     if own.value is None:
-        raise DataError(f"{found.record.folder}: {cell} has no value; the same `jostle run` measures it")
-    return CellNumber(cell, own.value, own.interval, cell in found.counted)
+        raise DataError(f"{analysis.record.folder}: {cell} has no value; the same `jostle run` measures it")
+    return CellNumber(cell, own.value, own.interval, cell in analysis.counted)
 
 
 def check_whole(record: RunRecord) -> None:
@@ -229,15 +231,15 @@ def read_summary(path: Path) -> RunSummary:
             fault="F118",
         )
     try:
-        return fitted(RunSummary, sealed.record)
-    except Misfit as misfit:
-        raise Tampered(f"{path}: record.{misfit}; {_REMEDY}", fault="F118") from None
+        return parse_record(RunSummary, sealed.record)
+    except ValidationError as error:
+        raise Tampered(f"{path}: record.{error}; {_REMEDY}", fault="F118") from None
 
 
 def _plain(summary: RunSummary) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(json.dumps(asdict(summary), allow_nan=False))
-    # Of what was not mended nothing is said, as in records from before there was mending, whose checksums stay.
-    return {key: value for key, value in made.items() if value is not None or not key.startswith("mend")}
+    content: dict[str, Any] = json.loads(json.dumps(asdict(summary), allow_nan=False))
+    # Without mending the key is left out, as in older records, so that their checksums stay valid.
+    return {key: value for key, value in content.items() if value is not None or not key.startswith("mend")}
 
 
 def _checksum(record: dict[str, Any]) -> str:

@@ -34,12 +34,12 @@ _LATEX = {
 
 @dataclass(frozen=True)
 class Column:
-    """What a column holds.
+    """Column of a table: its name and the kind of its values.
 
     Attributes:
         name: its heading.
-        kind: `text`, `count` (a whole number), `percent` (a fraction, shown as a percentage), `points` (a difference of
-            fractions, shown with its sign) or `interval` (two fractions).
+        kind: `text`, `count` (a whole number), `percent` (a fraction, displayed as a percentage), `points` (a signed
+            difference of fractions) or `interval` (two fractions).
     """
 
     name: str
@@ -48,7 +48,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns. Numbers are fractions and are shown as percentages; None is shown as `n/a`.
+    """Table of values; fractions are displayed as percentages, None as `n/a`.
 
     >>> made = Table("Cells", (Column("cell"), Column("mAP", "percent")), (("fog_1", 0.5), ("=SUM(A1)", None)))
     >>> print(made.markdown())
@@ -63,20 +63,20 @@ class Table:
     rows: tuple[tuple[Value, ...], ...]
 
     def texts(self) -> list[list[str]]:
-        """What is shown in every row."""
-        return [[shown(value, column.kind) for value, column in self._pairs(row)] for row in self.rows]
+        """Return the cells of every row as text."""
+        return [[format_value(value, column.kind) for value, column in self._pairs(row)] for row in self.rows]
 
     def csv(self) -> str:
         """With a heading; numbers in full, so that nothing is lost, and no text that a spreadsheet would run."""
-        made = io.StringIO()
-        writer = csv.writer(made, lineterminator="\n")
+        buffer = io.StringIO()
+        writer = csv.writer(buffer, lineterminator="\n")
         writer.writerow([name for column in self.columns for name in _csv_headings(column)])
         for row in self.rows:
             writer.writerow([text for value, column in self._pairs(row) for text in _csv_cells(value, column.kind)])
-        return made.getvalue()
+        return buffer.getvalue()
 
     def markdown(self) -> str:
-        """As GitHub reads tables."""
+        """Render the table as GitHub Markdown."""
         rules = [":---" if column.kind == "text" else "---:" for column in self.columns]
         lines = [[markdown_escape(column.name) for column in self.columns], None, *self.texts()]
         made = []
@@ -94,7 +94,7 @@ class Table:
             bold: (row, column) of what is set in bold.
         """
         form = "".join("l" if column.kind == "text" else "r" for column in self.columns)
-        made = [
+        lines = [
             rf"\begin{{tabular}}{{{form}}}",
             r"\toprule",
             latex_row([latex_escape(c.name) for c in self.columns]),
@@ -108,19 +108,21 @@ class Table:
             for c in range(len(cells)):
                 if (r, c) in bold:
                     cells[c] = rf"\textbf{{{cells[c]}}}"
-            made.append(latex_row(cells))
-        return "\n".join([*made, r"\bottomrule", r"\end{tabular}"])
+            lines.append(latex_row(cells))
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
     def _pairs(self, row: tuple[Value, ...]) -> zip[tuple[Value, Column]]:
         return zip(row, self.columns, strict=True)
 
 
-def shown(value: Value, kind: Kind, digits: int = 2) -> str:
-    """A value as a reader sees it.
+def format_value(value: Value, kind: Kind, digits: int = 2) -> str:
+    """Format a value for display.
 
-    >>> shown(0.6833, "percent"), shown(-0.01, "points"), shown((0.1, 0.25), "interval"), shown(None, "count")
-    ('68.33', '-1.00', '[10.00, 25.00]', 'n/a')
-    >>> shown(-1e-9, "points"), shown((-1e-9, 0.1), "interval")
+    >>> format_value(0.6833, "percent"), format_value(-0.01, "points")
+    ('68.33', '-1.00')
+    >>> format_value((0.1, 0.25), "interval"), format_value(None, "count")
+    ('[10.00, 25.00]', 'n/a')
+    >>> format_value(-1e-9, "points"), format_value((-1e-9, 0.1), "interval")
     ('+0.00', '[0.00, 10.00]')
     """
     if value is None:

@@ -14,15 +14,15 @@ from jostle.core.types.truth import Truth
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.alignment import align
-from jostle.metrics.diagnosis.false_positives import KINDS, kinds_of, nearest_instances
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, classify_errors, nearest_instances
 from jostle.metrics.matching import NONE, Segmentation, match
 from jostle.reporting.analysis.cell_scores import predictions_on
 from jostle.reporting.analysis.record import RunRecord
 
 
 @dataclass(frozen=True)
-class Action:
-    """An annotated action.
+class AnnotatedAction:
+    """Annotated action on a timeline.
 
     Attributes:
         found_clean: whether a detection of its class took it on clean video.
@@ -43,7 +43,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Detection:
-    """A detection.
+    """Detection on a timeline, with its kind of error.
 
     Attributes:
         tiou: its overlap with the action of any class that it overlaps most; 0 with none.
@@ -61,7 +61,7 @@ class Detection:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class VideoTimeline:
     """A video under a corruption.
 
     Attributes:
@@ -75,22 +75,24 @@ class Timeline:
     video: str
     cell: str
     tiou: float
-    actions: tuple[Action, ...]
+    actions: tuple[AnnotatedAction, ...]
     clean: tuple[Detection, ...]
     corrupted: tuple[Detection, ...]
 
     @property
     def end(self) -> float:
-        """Where the last of all ends."""
+        """Time at which the last action or detection ends."""
         ends = [*(one.end for one in self.actions), *(one.end for one in (*self.clean, *self.corrupted))]
         return max(ends, default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the timeline as plain values for JSON."""
         return {"format": 1, **asdict(self)}
 
 
-def timeline_of(record: RunRecord, video: str, cell: str, *, tiou: float | None = None, sure: float = 0.0) -> Timeline:
+def timeline_of(
+    record: RunRecord, video: str, cell: str, *, tiou: float | None = None, sure: float = 0.0
+) -> VideoTimeline:
     """The timeline of a video of a run of detection.
 
     Args:
@@ -110,12 +112,12 @@ def timeline_of(record: RunRecord, video: str, cell: str, *, tiou: float | None 
     truth = rules.prepare(record.truth.of_videos([video]))
     parts = {}
     for which in (CLEAN, cell):
-        found = _sure(predictions_on(record, which, [video]), sure)
-        parts[which] = _judged(found, truth, record, threshold)
+        predictions = _sure(predictions_on(record, which, [video]), sure)
+        parts[which] = _judged(predictions, truth, record, threshold)
     order = np.lexsort((truth.end, truth.start)).tolist()
     number = {row: i for i, row in enumerate(order)}
     actions = tuple(
-        Action(
+        AnnotatedAction(
             float(truth.start[row]),
             float(truth.end[row]),
             truth.classes[truth.label[row]],
@@ -125,7 +127,7 @@ def timeline_of(record: RunRecord, video: str, cell: str, *, tiou: float | None 
         for row in order
     )
     clean, corrupted = (_numbered(parts[which][0], number) for which in (CLEAN, cell))
-    return Timeline(video, cell, float(threshold), actions, clean, corrupted)
+    return VideoTimeline(video, cell, float(threshold), actions, clean, corrupted)
 
 
 def operating_score(record: RunRecord) -> float:
@@ -133,46 +135,52 @@ def operating_score(record: RunRecord) -> float:
 
     A detector gives hundreds of unsure detections a video, which matter to average precision and to nobody's eye.
     """
-    found, truth = record.predictions(CLEAN), record.truth
-    if len(found) <= len(truth) or not len(truth):
-        return float(found.score.min(initial=0.0))
-    return float(np.partition(found.score, -len(truth))[-len(truth)])
+    predictions, truth = record.predictions(CLEAN), record.truth
+    if len(predictions) <= len(truth) or not len(truth):
+        return float(predictions.score.min(initial=0.0))
+    return float(np.partition(predictions.score, -len(truth))[-len(truth)])
 
 
-def _sure(found: Predictions, sure: float) -> Predictions:
-    rows = found.score >= sure
-    columns = (found.video[rows], found.start[rows], found.end[rows], found.label[rows], found.score[rows])
-    return Predictions(found.videos, found.classes, *columns, numbered=found.numbered)
+def _sure(predictions: Predictions, sure: float) -> Predictions:
+    rows = predictions.score >= sure
+    columns = (
+        predictions.video[rows],
+        predictions.start[rows],
+        predictions.end[rows],
+        predictions.label[rows],
+        predictions.score[rows],
+    )
+    return Predictions(predictions.videos, predictions.classes, *columns, numbered=predictions.numbered)
 
 
-def _judged(found: Predictions, truth: Truth, record: RunRecord, tiou: float) -> tuple[list[Detection], Flags]:
+def _judged(predictions: Predictions, truth: Truth, record: RunRecord, tiou: float) -> tuple[list[Detection], Flags]:
     """Every detection of a known class with its kind, and which actions were taken; `action` is a row of the truth."""
     rules = record.rules
-    aligned = align(found, truth)
-    taken = np.full(len(aligned), NONE, np.int64)
+    aligned = align(predictions, truth)
+    matched = np.full(len(aligned), NONE, np.int64)
     if len(truth):
         matches = match(aligned, truth, rules, np.array([tiou]))
         hit = np.flatnonzero(matches.taken_by[0] != NONE)
-        taken[matches.ranking.order[matches.taken_by[0, hit]]] = hit
+        matched[matches.ranking.order[matches.taken_by[0, hit]]] = hit
     near, overlap = nearest_instances(aligned, truth, Segmentation(np.arange(len(truth)), truth.start, truth.end))
-    kind = kinds_of(overlap, np.append(truth.label, NONE)[near] == aligned.label, tiou)
-    kind[taken != NONE] = 0
-    own = np.where(taken != NONE, taken, near)
-    made = [
+    kind = classify_errors(overlap, np.append(truth.label, NONE)[near] == aligned.label, tiou)
+    kind[matched != NONE] = 0
+    own = np.where(matched != NONE, matched, near)
+    detections = [
         Detection(
             float(aligned.start[i]),
             float(aligned.end[i]),
             truth.classes[aligned.label[i]],
             float(aligned.score[i]),
             float(overlap[i]),
-            KINDS[kind[i]],
+            ERROR_KINDS[kind[i]],
             None if own[i] == NONE else int(own[i]),
         )
         for i in range(len(aligned))
     ]
-    return made, np.isin(np.arange(len(truth)), taken)
+    return detections, np.isin(np.arange(len(truth)), matched)
 
 
-def _numbered(found: Sequence[Detection], number: dict[int, int]) -> tuple[Detection, ...]:
-    placed = [replace(one, action=None if one.action is None else number[one.action]) for one in found]
+def _numbered(detections: Sequence[Detection], number: dict[int, int]) -> tuple[Detection, ...]:
+    placed = [replace(one, action=None if one.action is None else number[one.action]) for one in detections]
     return tuple(sorted(placed, key=lambda one: (one.start, -one.score)))

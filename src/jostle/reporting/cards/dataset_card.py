@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, safe
+from jostle.evaluation.recipes.recipe import CLEAN, benchmarks, slugify
 from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.metadata import About
 from jostle.reporting.analysis.labels import benchmark_title, cell_labels
@@ -51,9 +51,9 @@ def _metadata(record: RunRecord, licence: str | None) -> dict[str, Any]:
 def _body(record: RunRecord) -> list[str]:
     about = record.about
     title = markdown_escape(benchmark_title(record))
-    made = [
+    lines = [
         f"# {markdown_escape(about.said)} on {title}: predictions",
-        f"What a model said of {about.videos} videos of {markdown_escape(about.dataset)} "
+        f"Predictions of a model for {about.videos} videos of {markdown_escape(about.dataset)} "
         f"({markdown_escape(about.subset)}), clean and corrupted: one configuration a cell, each a file of "
         f"{_HELD[record.task]}.",
         "**No video is part of this.** The videos belong to their owners; with a copy of them and the recipe, "
@@ -65,9 +65,9 @@ def _body(record: RunRecord) -> list[str]:
     ]
     name = about.recipe
     if name in benchmarks and benchmarks[name].notes:
-        made += ["What the recipe reads into its paper, or does otherwise:"]
-        made.append("\n".join(f"- {markdown_escape(note)}" for note in benchmarks[name].notes))
-    return made
+        lines += ["What the recipe reads into its paper, or does otherwise:"]
+        lines.append("\n".join(f"- {markdown_escape(note)}" for note in benchmarks[name].notes))
+    return lines
 
 
 def _command(about: About) -> str:
@@ -89,4 +89,4 @@ def _cells(record: RunRecord) -> Table:
 
 def _file(record: RunRecord, cell: str) -> str:
     suffix = ".json" if record.task == "detection" else ".npz"
-    return RunFolder(record.folder, suffix).predictions_of(safe(cell)).name
+    return RunFolder(record.folder, suffix).predictions_of(slugify(cell)).name

@@ -24,15 +24,15 @@ def front_matter(values: Mapping[str, Any]) -> str:
 
 
 def _lines(values: Mapping[str, Any]) -> list[str]:
-    made = []
+    lines = []
     for key, value in values.items():
         if isinstance(value, Mapping):
-            made += [f"{key}:", *(f"  {line}" for line in _lines(value))]
+            lines += [f"{key}:", *(f"  {line}" for line in _lines(value))]
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            made += [f"{key}:", *(line for item in value for line in _item(item))]
+            lines += [f"{key}:", *(line for item in value for line in _item(item))]
         else:
-            made.append(f"{key}: {_scalar(value)}")
-    return made
+            lines.append(f"{key}: {_scalar(value)}")
+    return lines
 
 
 def _item(item: Any) -> list[str]:
@@ -50,7 +50,7 @@ def _scalar(value: str | float | bool | None) -> str:
 
 
 def _letter(letter: str) -> str:
-    """As it stands between double quotes; JSON's pairs of escapes would be read as two letters."""
+    """Escape one character for double quotes; JSON's surrogate pairs would be read as two characters."""
     if letter in '"\\':
         return f"\\{letter}"
     return letter if letter.isprintable() else f"\\U{ord(letter):08x}"

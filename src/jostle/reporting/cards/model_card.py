@@ -7,8 +7,8 @@ from typing import Any
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.reporting.analysis.labels import benchmark_title, cell_labels
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.tables import Column, Table, Value, markdown_escape, shown
-from jostle.reporting.analysis.verdict import mending_said, windows_said
+from jostle.reporting.analysis.tables import Column, Table, Value, format_value, markdown_escape
+from jostle.reporting.analysis.verdict import describe_mending, describe_windows
 from jostle.reporting.cards.front_matter import front_matter
 
 TASKS = {
@@ -67,21 +67,21 @@ def _results(record: RunRecord) -> list[dict[str, Any]]:
 def _body(record: RunRecord) -> list[str]:
     about, scores, coverage = record.about, record.scores, record.scores.coverage
     title, metric = markdown_escape(benchmark_title(record)), markdown_escape(str(scores.metric))
-    said = f"On clean video it scores {_percent(scores.clean)} ({metric})"
+    sentence = f"On clean video it scores {_percent(scores.clean)} ({metric})"
     if scores.mean_corrupted is not None:
-        said += f", on corrupted video {_percent(scores.mean_corrupted)}"
+        sentence += f", on corrupted video {_percent(scores.mean_corrupted)}"
     if scores.relative_robustness is not None:
-        said += f": {_percent(scores.relative_robustness)} % of it is left"
+        sentence += f": {_percent(scores.relative_robustness)} % of it is left"
     counted = scores.counted
     of = f"{coverage}, {counted.cells} of {counted.of} corrupted cells"
     return [
         f"# {markdown_escape(about.said)} on {title}",
-        f"{said}. Measured by jostle on {of}. Values in the head of this card are "
+        f"{sentence}. Measured by jostle on {of}. Values in the head of this card are "
         "fractions, in the table they are percentages.",
         _cells(record).markdown(),
         "## How it was measured",
         facts_table(record).markdown(),
-        "Training data, intended use and limits are not known to jostle: whoever publishes the model adds them here.",
+        "Training data, intended use and limits are not known to jostle: its publisher adds them here.",
     ]
 
 
@@ -95,7 +95,7 @@ def _cells(record: RunRecord) -> Table:
 
 
 def facts_table(record: RunRecord) -> Table:
-    """What a run is a run of, by name and by hash."""
+    """Tabulate benchmark, model and data of a run, by name and hash."""
     about = record.about
     facts = {
         "benchmark": f"{about.benchmark}, version {about.content.version}",
@@ -106,8 +106,8 @@ def facts_table(record: RunRecord) -> Table:
         "weights": about.weights,
         "features": about.extractor,
         "features' weights": about.extractor_weights,
-        "windows": windows_said(about),
-        "mended": mending_said(about.mend, about.mend_weights),
+        "windows": describe_windows(about),
+        "mended": describe_mending(about.mend, about.mend_weights),
         "seed": about.seed,
         "versions": ", ".join(f"{name} {version}" for name, version in about.versions.items()),
     }
@@ -116,4 +116,4 @@ def facts_table(record: RunRecord) -> Table:
 
 
 def _percent(value: float) -> str:
-    return shown(value, "percent")
+    return format_value(value, "percent")

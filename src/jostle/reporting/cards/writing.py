@@ -12,7 +12,7 @@ from jostle.reporting.cards.model_card import model_card
 
 
 def write_cards(record: RunRecord, folder: Path, licence: str | None = None) -> tuple[Path, Path]:
-    """Write `model/README.md` and `dataset/README.md`.
+    """Write `model/README.md` and `dataset/README.md` of a run.
 
     Raises:
         DataError: if one is there already; somebody may have written into it.

@@ -178,13 +178,13 @@ def _draw_impact(axes: Axes, impacts: Mapping[str, Json], paints: Sequence[Paint
 
 def _groups(facts: Json) -> dict[str, dict[str, float]]:
     """The characteristics that a diagnosis holds, their buckets in DETAD's order, empty ones left out."""
-    made = {}
+    groups = {}
     for name in CHARACTERISTICS:
         buckets = facts.get(name)
         if isinstance(buckets, Mapping):
             known = sorted(buckets, key=lambda b: BUCKETS.index(b) if b in BUCKETS else len(BUCKETS))
-            made[name] = {bucket: buckets[bucket] for bucket in known if buckets[bucket] is not None}
-    return {name: buckets for name, buckets in made.items() if buckets}
+            groups[name] = {bucket: buckets[bucket] for bucket in known if buckets[bucket] is not None}
+    return {name: buckets for name, buckets in groups.items() if buckets}
 
 
 def _draw_groups(axes: Axes, groups: Mapping[str, Mapping[str, float]]) -> None:

@@ -16,7 +16,7 @@ class Exhibit:
     """A corrupted clip on show.
 
     Attributes:
-        note: what else is to be said of it.
+        note: remark below the clip.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What each corruption looks like: the cells of a contact sheet, severity by severity."""
+"""Cells of a contact sheet: one corruption a row, one severity a column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Placement, Timeline
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource, TimeStage, chain
-from jostle.reporting.figures.sheet import Picture, Row
+from jostle.reporting.figures.sheet import Picture, SheetRow
 
 SHEET_FRAMES = 96  # of a file, its middle: enough for the longest time-level corruption to show
 Progress = Callable[[int, int], None]
@@ -28,7 +28,7 @@ def sheet_rows(
     placement: str | Placement | None = None,
     segments: Segments | None = None,
     progress: Progress | None = None,
-) -> list[Row]:
+) -> list[SheetRow]:
     """One row a spec: the clip's middle frame clean, then at each severity."""
     middle = len(clip) // 2
     rows = []
@@ -39,7 +39,7 @@ def sheet_rows(
                 _picture(clip, replace(spec, severity=severity), middle, seed, video_id, placement, segments)
             )
         label = f"{spec.profile}/{spec.name}" if spec.profile else spec.name
-        rows.append(Row(label, spec.corruption.family, pictures))
+        rows.append(SheetRow(label, spec.corruption.family, pictures))
         if progress:
             progress(done + 1, len(specs))
     return rows

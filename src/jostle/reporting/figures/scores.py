@@ -30,7 +30,7 @@ MOST_CLASSES = 40
 
 
 def draw_precision_recall(curves: Mapping[str, Curve], folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """One curve of (recall, precision) for each name, told apart by colour and dashes."""
+    """Draw one (recall, precision) curve for each name, distinct in colour and dashes."""
     if not curves:
         raise BadValue("a precision-recall figure needs a curve")
     with canvas(4.6, 3.8) as (figure, (axes,)):
@@ -59,9 +59,9 @@ def draw_class_drops(
     if not clean:
         raise BadValue("a figure of classes needs a class")
     worst = sorted(clean, key=lambda label: (corrupted[label] - clean[label], label))
-    shown = worst[:MOST_CLASSES]
-    with canvas(6, 1.2 + 0.22 * len(shown)) as (figure, (axes,)):
-        for row, label in enumerate(shown):
+    displayed = worst[:MOST_CLASSES]
+    with canvas(6, 1.2 + 0.22 * len(displayed)) as (figure, (axes,)):
+        for row, label in enumerate(displayed):
             before, after = 100 * clean[label], 100 * corrupted[label]
             axes.plot([before, after], [row, row], color=GREY, linewidth=2, zorder=1)
             axes.scatter(before, row, color=BLUE, marker="o", s=26, zorder=2, label=names[0] if not row else None)
@@ -75,13 +75,15 @@ def draw_class_drops(
                 va="center",
                 fontsize=8,
             )
-        axes.set_yticks(range(len(shown)), shown, fontsize=8)
-        axes.set_ylim(len(shown) - 0.4, -0.6)
+        axes.set_yticks(range(len(displayed)), displayed, fontsize=8)
+        axes.set_ylim(len(displayed) - 0.4, -0.6)
         axes.set_xlim(0, 100)
         axes.set_xlabel("Average precision (%)")
         axes.grid(visible=True, axis="x")
         axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, fontsize=8.5)
-        letter(axes, "By class" if len(shown) == len(worst) else f"The {len(shown)} worst of {len(worst)} classes")
+        letter(
+            axes, "By class" if len(displayed) == len(worst) else f"The {len(displayed)} worst of {len(worst)} classes"
+        )
         return save(figure, folder, "class_drops", formats)
 
 

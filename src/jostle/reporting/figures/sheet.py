@@ -24,8 +24,8 @@ class Picture:
 
     Attributes:
         frame: (H, W, 3) RGB.
-        struck: share of the clip's length that is marked under the picture, one boolean a frame; empty draws nothing.
-        curve: for time-level corruptions, the frame shown at each moment, drawn over the picture.
+        struck: one boolean a frame, marked by a bar under the picture; empty draws nothing.
+        curve: for time-level corruptions, the frame displayed at each time, drawn over the picture.
     """
 
     frame: Frame
@@ -34,7 +34,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Row:
+class SheetRow:
     """A line of a sheet: its name, what kind it is, and its pictures."""
 
     label: str
@@ -42,7 +42,7 @@ class Row:
     pictures: Sequence[Picture | None]
 
 
-def draw_sheet(rows: Sequence[Row], columns: Sequence[str], *, width: int = 150, title: str = "") -> Frame:
+def draw_sheet(rows: Sequence[SheetRow], columns: Sequence[str], *, width: int = 150, title: str = "") -> Frame:
     """The sheet as one RGB image: a column for each entry of `columns`, a line for each row."""
     if not rows:
         raise BadValue("a contact sheet needs at least one corruption")
@@ -115,7 +115,7 @@ def _cell(picture: Picture, width: int, height: int) -> Frame:
 
 
 def _draw_curve(cell: Frame, curve: npt.NDArray[np.int64]) -> None:
-    """The index map: time to the right, the frame shown there upwards."""
+    """Draw the index map: time to the right, displayed frame upwards."""
     height, width = cell.shape[:2]
     cell[:] = cell // 3
     n = len(curve)
@@ -124,13 +124,13 @@ def _draw_curve(cell: Frame, curve: npt.NDArray[np.int64]) -> None:
     cv2.polylines(cell, [np.stack([x, y], 1).round().astype(np.int32)], False, (255, 196, 84), 1, cv2.LINE_AA)
 
 
-def _draw_bar(cell: Frame, struck: npt.NDArray[np.bool_]) -> None:
-    """Which part of the clip is struck: a bar along the bottom."""
+def _draw_bar(cell: Frame, corrupted: npt.NDArray[np.bool_]) -> None:
+    """Draw a bar along the bottom that marks the corrupted part of the clip."""
     height, width = cell.shape[:2]
     cell[height - 6 :] = (210, 212, 216)
-    column = np.arange(width) * len(struck) // width
-    first = np.minimum((np.arange(width) + 1) * len(struck) // width, len(struck) - 1)
-    cell[height - 6 :, struck[column] | struck[first]] = MARK
+    column = np.arange(width) * len(corrupted) // width
+    first = np.minimum((np.arange(width) + 1) * len(corrupted) // width, len(corrupted) - 1)
+    cell[height - 6 :, corrupted[column] | corrupted[first]] = MARK
 
 
 def _write(

@@ -11,13 +11,13 @@ import numpy as np
 from jostle.errors import BadValue
 from jostle.reporting.figures.style import BLACK, BLUE, FORMATS, ORANGE, SKY, canvas, letter, save
 
-MOST_NAMES = 12  # of more a table tells
+MOST_NAMES = 12  # more are listed in a table
 LEAST_FOR_A_LINE = 3
 Interval = tuple[float, float]
 
 
 class Point(Protocol):
-    """A classifier."""
+    """One classifier in the scatter plot."""
 
     @property
     def name(self) -> str: ...
@@ -57,8 +57,8 @@ def draw_stability(
         if len(points) >= LEAST_FOR_A_LINE and np.ptp(x) > 0:
             slope, begin = np.polyfit(x, y, 1)
             ends = np.array([x.min(), x.max()])
-            said = f"linear fit, slope {slope:.2f}"
-            axes.plot(ends, slope * ends + begin, color=ORANGE, linewidth=1.4, label=said, zorder=2)
+            label_text = f"linear fit, slope {slope:.2f}"
+            axes.plot(ends, slope * ends + begin, color=ORANGE, linewidth=1.4, label=label_text, zorder=2)
         if published:
             axes.scatter(
                 [100 * one.accuracy for one in published],
@@ -101,12 +101,12 @@ def _reach(one: Point) -> tuple[float, ...]:
 
 def _bars(points: Sequence[Point], what: str) -> Any:
     """(2, n): how far an interval reaches below and above; nothing where there is none."""
-    made = np.zeros((2, len(points)))
+    bars = np.zeros((2, len(points)))
     for i, one in enumerate(points):
         value, interval = getattr(one, what), getattr(one, f"{what}_interval")
         if interval is not None:
-            made[:, i] = 100 * (value - interval[0]), 100 * (interval[1] - value)
-    return made.clip(min=0)
+            bars[:, i] = 100 * (value - interval[0]), 100 * (interval[1] - value)
+    return bars.clip(min=0)
 
 
 def _name(axes: Any, points: Sequence[Point]) -> None:

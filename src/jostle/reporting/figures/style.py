@@ -1,6 +1,6 @@
 """Figures for papers: one look, three formats, no LaTeX, the same bytes every time.
 
-Colours are those of Okabe and Ito (2008), which the colour-blind tell apart; parts that touch also differ in hatching,
+Colours are those of Okabe and Ito (2008), distinct for the colour-blind; parts that touch also differ in hatching,
 so that a grey print can be read.
 """
 
@@ -55,14 +55,14 @@ _LOOK: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Paint:
-    """How one series is filled."""
+    """Fill style of one data series."""
 
     label: str
     colour: str
     hatch: str = ""
 
     def fill(self) -> dict[str, Any]:
-        """Keyword arguments for bars."""
+        """Return the keyword arguments for bars."""
         return {"color": self.colour, "hatch": self.hatch, "edgecolor": "white", "linewidth": 0.4}
 
 
@@ -106,13 +106,13 @@ def letter(axes: Axes, text: str) -> None:
 
 def value_on_top(axes: Axes, x: float, y: float, text: str, **style: Any) -> None:
     """A number above a bar, or below one that hangs."""
-    usual = {
+    defaults = {
         "xytext": (0, 2 if y >= 0 else -2),
         "va": "bottom" if y >= 0 else "top",
         "fontsize": 8,
         "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.4},  # lines pass behind it
     }
-    axes.annotate(text, (x, y), textcoords="offset points", ha="center", **(usual | style))
+    axes.annotate(text, (x, y), textcoords="offset points", ha="center", **(defaults | style))
 
 
 def slanted(axes: Axes, labels: Sequence[str]) -> None:

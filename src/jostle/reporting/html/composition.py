@@ -11,22 +11,22 @@ from jostle.reporting.analysis.cell_tables import comparison_table, confusion_ta
 from jostle.reporting.analysis.comparison import compared
 from jostle.reporting.analysis.confusion import confusion_of
 from jostle.reporting.analysis.drops import class_drops, video_drops
-from jostle.reporting.analysis.error_profile import ErrorProfile, Side, error_profile
+from jostle.reporting.analysis.error_profile import ErrorProfile, ProfileSide, error_profile
 from jostle.reporting.analysis.grid import Grid, grid_of, short_name
 from jostle.reporting.analysis.objects import object_findings, objects_table
 from jostle.reporting.analysis.offsets import OffsetErrors, offset_errors
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.run_analysis import RunAnalysis
 from jostle.reporting.analysis.tables import Table
 from jostle.reporting.analysis.verdict import (
     between,
     comparison_verdict,
-    mending_said,
+    describe_mending,
+    describe_windows,
+    describe_work,
     percent,
     verdict_of,
-    windows_said,
-    work_said,
 )
 from jostle.reporting.html.charts import (
     MOST_CLASSES,
@@ -47,19 +47,19 @@ WIDE, NARROW = 780, 460  # of drawings that stand alone, and beside others
 MOST_CONFUSED = 40  # classes that a matrix can show
 
 
-def head_of(found: Survey, name: str) -> Head:
+def head_of(analysis: RunAnalysis, name: str) -> Head:
     """The verdict on a run and its three numbers."""
-    scores = found.record.scores
+    scores = analysis.record.scores
     coverage, counted = scores.coverage, scores.counted
-    offsets, objects = offset_errors(found.record), object_findings(found.record)
-    if objects and not found.counted:
+    offsets, objects = offset_errors(analysis.record), object_findings(analysis.record)
+    if objects and not analysis.counted:
         first = objects[0]
         numbers = (
             Headline("mAP on anchors", Estimate(first.score.mean_ap, first.score.mean_ap_interval)),
             Headline(f"pm-{first.score.k} mAP", Estimate(first.score.pm_k, first.score.pm_k_interval)),
             Headline("drop, in points", Estimate(first.drop)),
         )
-    elif offsets and not found.counted:
+    elif offsets and not analysis.counted:
         own = offsets[0]
         numbers = (
             Headline("accuracy on anchors", Estimate(own.accuracy, own.accuracy_interval)),
@@ -69,57 +69,57 @@ def head_of(found: Survey, name: str) -> Head:
     else:
         metric = scores.metric
         numbers = (
-            Headline(f"clean {metric}", found.of(CLEAN)),
-            Headline(f"corrupted {metric}", found.corrupted()),
-            Headline("relative robustness", found.relative()),
+            Headline(f"clean {metric}", analysis.of(CLEAN)),
+            Headline(f"corrupted {metric}", analysis.corrupted()),
+            Headline("relative robustness", analysis.relative()),
         )
     cells = f", {counted.cells} of {counted.of} cells" if counted.of else ""
-    said = f"{coverage}{cells}"
-    if len(found.videos) < coverage.videos:
-        said += f"; compared on the {len(found.videos)} that all runs have"
+    coverage_text = f"{coverage}{cells}"
+    if len(analysis.videos) < coverage.videos:
+        coverage_text += f"; compared on the {len(analysis.videos)} that all runs have"
     whole = coverage.whole and counted.cells == counted.of
-    return Head(name, verdict_of(found, name), numbers, said, whole)
+    return Head(name, verdict_of(analysis, name), numbers, coverage_text, whole)
 
 
-def map_of(found: Survey, name: str, run: int) -> tuple[Figure | None, list[Detail]]:
+def map_of(analysis: RunAnalysis, name: str, run: int) -> tuple[Figure | None, list[Detail]]:
     """The map of cells of a run, and the detail behind every square."""
-    grid = grid_of(found.cells, found.counted)
+    grid = grid_of(analysis.cells, analysis.counted)
     if not grid.rows:
         return None, []
     cells = [cell for row in grid.rows for _, cell in sorted(row.cells.items(), key=lambda item: item[0] or 0)]
     address = {cell: f"r{run}c{i}" for i, cell in enumerate(cells)}
     squares = {}
     for cell in cells:
-        own, left = found.of(cell), found.relative([cell]).value
+        own, left = analysis.of(cell), analysis.relative([cell]).value
         hint = f"{short_name(cell)}: {percent(own.value)} {between(own)}, {percent(left)} % of clean"
         squares[cell] = Square(own.value, left, address[cell], hint)
-    metric = found.record.scores.metric
+    metric = analysis.record.scores.metric
     svg = draw_heat_map(grid, squares, f"{metric} of {name} by corruption and severity")
     figure = Figure(f"map-{run}", name, svg, f"{metric} in each cell; colour is what is lost of the clean score.")
     details = []
     for i, cell in enumerate(cells):
         before = address[cells[i - 1]] if i else ""
         after = address[cells[i + 1]] if i + 1 < len(cells) else ""
-        details.append(_detail(found, cell, name, address[cell], (before, after), f"map-{run}"))
+        details.append(_detail(analysis, cell, name, address[cell], (before, after), f"map-{run}"))
     return figure, details
 
 
-def _detail(found: Survey, cell: str, name: str, address: str, ends: tuple[str, str], back: str) -> Detail:
-    record = found.record
-    own, left, clean = found.of(cell), found.relative([cell]), found.of(CLEAN)
+def _detail(analysis: RunAnalysis, cell: str, name: str, address: str, ends: tuple[str, str], back: str) -> Detail:
+    record = analysis.record
+    own, left, clean = analysis.of(cell), analysis.relative([cell]), analysis.of(CLEAN)
     metric = record.scores.metric
     facts = [
         (metric, f"{percent(own.value)} {between(own)}"),
         ("clean", f"{percent(clean.value)} {between(clean)}"),
         ("of clean", f"{percent(left.value)} % {between(left)}"),
-        ("in the means", "yes" if cell in found.counted else "no"),
+        ("in the means", "yes" if cell in analysis.counted else "no"),
     ]
     profile = error_profile(record, [cell])
     drawing = None
     if profile is not None and profile.corrupted is not None:
         svg = draw_profile([("clean", profile.clean), ("here", profile.corrupted)], NARROW)
         drawing = Figure(f"errors-{address}", "Kinds of error", svg)
-    by_class, by_video = class_drops(found, [cell])[:HURT], video_drops(found, [cell])[:HURT]
+    by_class, by_video = class_drops(analysis, [cell])[:HURT], video_drops(analysis, [cell])[:HURT]
     return Detail(
         address,
         f"{short_name(cell)}, {name}",
@@ -135,19 +135,19 @@ def _detail(found: Survey, cell: str, name: str, address: str, ends: tuple[str, 
 
 def _step(step: Step) -> str:
     known = step.corruption in corruptions
-    said = corruptions[step.corruption].summary.replace("`", "") if known else ""
+    summary = corruptions[step.corruption].summary.replace("`", "") if known else ""
     options = "".join(f", {key} {value}" for key, value in step.options.items())
-    return f"{step.spec}: {said} Strength {step.value}{options}; placed {step.placement}."
+    return f"{step.spec}: {summary} Strength {step.value}{options}; placed {step.placement}."
 
 
-def curves_of(surveys: Sequence[Survey], names: Sequence[str]) -> Figure | None:
+def curves_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> Figure | None:
     """Scores over severity, a chart a corruption; only corruptions with more than one severity have a curve."""
-    grids = [grid_of(found.cells, found.counted) for found in surveys]
+    grids = [grid_of(analysis.cells, analysis.counted) for analysis in surveys]
     rows = dict.fromkeys(row.corruption for grid in grids for row in grid.rows if len(row.cells) > 1)
     facets = {}
     for corruption in rows:
         curves = [
-            _curve(i, found, grid, corruption) for i, (found, grid) in enumerate(zip(surveys, grids, strict=True))
+            _curve(i, analysis, grid, corruption) for i, (analysis, grid) in enumerate(zip(surveys, grids, strict=True))
         ]
         facets[short_name(corruption)] = [curve for curve in curves if curve is not None]
     if not facets:
@@ -157,73 +157,75 @@ def curves_of(surveys: Sequence[Survey], names: Sequence[str]) -> Figure | None:
     return Figure("severity", "", svg, f"{metric}; bands: 95 % bootstrap over videos.")
 
 
-def _curve(run: int, found: Survey, grid: Grid, corruption: str) -> Curve | None:
+def _curve(run: int, analysis: RunAnalysis, grid: Grid, corruption: str) -> Curve | None:
     row = next((row for row in grid.rows if row.corruption == corruption), None)
     if row is None:
         return None
-    points = {severity: found.of(cell) for severity, cell in row.cells.items() if severity is not None}
-    return Curve(run, {0: found.of(CLEAN), **points})
+    points = {severity: analysis.of(cell) for severity, cell in row.cells.items() if severity is not None}
+    return Curve(run, {0: analysis.of(CLEAN), **points})
 
 
-def classes_of(found: Survey, name: str, run: int, alone: bool) -> tuple[Figure, Table] | None:
-    """What each class loses; drawn narrower where the run is not alone."""
-    drops = class_drops(found)
+def classes_of(analysis: RunAnalysis, name: str, run: int, alone: bool) -> tuple[Figure, Table] | None:
+    """Draw the score drop of each class; narrower where the run is not alone."""
+    drops = class_drops(analysis)
     if not drops:
         return None
-    metric = "AP" if found.record.task == "detection" else "accuracy"
+    metric = "AP" if analysis.record.task == "detection" else "accuracy"
     note = "" if len(drops) <= MOST_CLASSES else f"The {MOST_CLASSES} of {len(drops)} classes that lose most."
     figure = Figure(f"classes-{run}", name, draw_classes(drops, metric, WIDE if alone else NARROW), note)
     return figure, drops_table(f"Classes, {name}", "class", drops, worst=True)
 
 
-def errors_of(surveys: Sequence[Survey], names: Sequence[str]) -> tuple[list[Figure], list[Table]]:
+def errors_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> tuple[list[Figure], list[Table]]:
     """Why detectors fail: all runs in one chart of kinds and one of costs, then who suffers, run by run."""
-    told = [(name, found) for name, one in zip(names, surveys, strict=True) if (found := error_profile(one.record))]
-    if not told:
+    runs_with = [
+        (name, profile) for name, one in zip(names, surveys, strict=True) if (profile := error_profile(one.record))
+    ]
+    if not runs_with:
         return [], []
     alone = len(surveys) == 1
-    by_run = {name: _sides(found, "" if alone else f"{name}, ") for name, found in told}
+    by_run = {name: _sides(profile, "" if alone else f"{name}, ") for name, profile in runs_with}
     every = [side for sides in by_run.values() for side in sides]
     drawn = [
         Figure("profile", "What the surest detections are", draw_profile(every)),
         Figure("impact", "What each kind of error costs", draw_impact(every)),
     ]
     tables = []
-    for run, (name, found) in enumerate(told):
+    for run, (name, profile) in enumerate(runs_with):
         of = "" if alone else f", {name}"
-        for characteristic, buckets in found.clean.sensitivity.items():
+        for characteristic, buckets in profile.clean.sensitivity.items():
             if sum(value is not None for value in buckets.values()) < 2:
                 continue  # one bucket is the whole
             for missed, kind in ((False, "sensitivity"), (True, "missed")):
                 svg = draw_buckets(by_run[name], characteristic, missed)
                 title = f"{'Missed' if missed else 'Sensitivity'} by {characteristic}{of}"
                 drawn.append(Figure(f"{kind}-{characteristic}-{run}", title, svg))
-        table = errors_table(found)
+        table = errors_table(profile)
         tables.append(Table(f"{table.title}, {name}", table.columns, table.rows))
     return drawn, tables
 
 
-def _sides(found: ErrorProfile, of: str) -> list[tuple[str, Side]]:
-    sides = [(f"{of}clean", found.clean)]
-    if found.corrupted is not None:
-        sides.append((f"{of}corrupted" if of else f"corrupted, mean of {len(found.cells)} cells", found.corrupted))
+def _sides(profile: ErrorProfile, of: str) -> list[tuple[str, ProfileSide]]:
+    sides = [(f"{of}clean", profile.clean)]
+    if profile.corrupted is not None:
+        sides.append((f"{of}corrupted" if of else f"corrupted, mean of {len(profile.cells)} cells", profile.corrupted))
     return sides
 
 
-def pair_of(one: Survey, other: Survey, names: tuple[str, str], run: int) -> Pair:
+def pair_of(one: RunAnalysis, other: RunAnalysis, names: tuple[str, str], run: int) -> Pair:
     """A run against the first."""
-    found = compared(one, other)
+    comparison = compared(one, other)
     note = "Points with paired 95 % intervals; an open mark: 0 lies inside."
-    figure = Figure(f"differences-{run}", "", draw_differences(found, *names), note)
+    figure = Figure(f"differences-{run}", "", draw_differences(comparison, *names), note)
     title = f"{names[1]} against {names[0]}"
-    return Pair(title, comparison_verdict(found, *names), figure, comparison_table(found, *names))
+    return Pair(title, comparison_verdict(comparison, *names), figure, comparison_table(comparison, *names))
 
 
-def confusions_of(found: Survey, name: str, run: int) -> tuple[Figure | None, Table] | None:
+def confusions_of(analysis: RunAnalysis, name: str, run: int) -> tuple[Figure | None, Table] | None:
     """The confusions that corruption brings; for recognition."""
-    if found.record.task != "recognition":
+    if analysis.record.task != "recognition":
         return None
-    confusion = confusion_of(found.record)
+    confusion = confusion_of(analysis.record)
     if confusion is None:
         return None
     table = confusion_table(confusion)
@@ -236,30 +238,38 @@ def confusions_of(found: Survey, name: str, run: int) -> tuple[Figure | None, Ta
     return Figure(f"confusion-{run}", name, svg, note), table
 
 
-def offsets_of(surveys: Sequence[Survey], names: Sequence[str]) -> tuple[Figure, list[tuple[str, OffsetErrors]]] | None:
+def offsets_of(
+    surveys: Sequence[RunAnalysis], names: Sequence[str]
+) -> tuple[Figure, list[tuple[str, OffsetErrors]]] | None:
     """pm-k's error by distance from the anchor, clean; the table has every cell."""
-    told = [(name, one) for found, name in zip(surveys, names, strict=True) for one in offset_errors(found.record)]
-    clean = [(name, one) for name, one in told if one.cell == CLEAN]
+    runs_with = [
+        (name, one) for analysis, name in zip(surveys, names, strict=True) for one in offset_errors(analysis.record)
+    ]
+    clean = [(name, one) for name, one in runs_with if one.cell == CLEAN]
     if not clean:
         return None
-    if len(surveys) == 1 and len(told) > 1:
-        worst = min(told[1:], key=lambda pair: pair[1].pm_k)[1]
+    if len(surveys) == 1 and len(runs_with) > 1:
+        worst = min(runs_with[1:], key=lambda pair: pair[1].pm_k)[1]
         clean = [("clean", clean[0][1]), (short_name(worst.cell), worst)]
-    return Figure("offsets", "", draw_offsets(clean), "A frame is wrong if its best class is none of its labels."), told
+    return Figure(
+        "offsets", "", draw_offsets(clean), "A frame is wrong if its best class is none of its labels."
+    ), runs_with
 
 
 def _plain(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def objects_of(surveys: Sequence[Survey], names: Sequence[str]) -> Table | None:
-    """What object detectors are worth, with the right class and with any; None for other tasks."""
-    rows = [(name, one) for found, name in zip(surveys, names, strict=True) for one in object_findings(found.record)]
+def objects_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> Table | None:
+    """Compose scores of object detectors, with the right class and with any; None for other tasks."""
+    rows = [
+        (name, one) for analysis, name in zip(surveys, names, strict=True) for one in object_findings(analysis.record)
+    ]
     return objects_table(rows) if rows else None
 
 
 def making_of(record: RunRecord, name: str) -> Making:
-    """Where the numbers of a run come from."""
+    """Compose the facts on how the numbers of a run were obtained."""
     about = record.about
     facts = [
         ("folder", str(record.folder)),
@@ -273,11 +283,11 @@ def making_of(record: RunRecord, name: str) -> Making:
     ]
     if about.extractor:
         facts.append(("extractor", f"{about.extractor}, {about.extractor_weights or 'unknown'}"))
-    if windows := windows_said(about):
+    if windows := describe_windows(about):
         facts.append(("windows", windows))
     if about.shown:
         facts.append(("shown to the model", ", ".join(f"{key} {_plain(value)}" for key, value in about.shown.items())))
-    if mending := mending_said(about.mend, about.mend_weights):
+    if mending := describe_mending(about.mend, about.mend_weights):
         facts.append(("mended", mending))
     if about.precision != "float32":
         facts.append(("precision", about.precision))
@@ -287,7 +297,7 @@ def making_of(record: RunRecord, name: str) -> Making:
     facts.append(("seed", str(about.seed)))
     facts.append(("versions", ", ".join(f"{key} {value}" for key, value in about.versions.items())))
     if record.work:
-        facts.append(("time", "; ".join(work_said(one) for one in record.work)))
+        facts.append(("time", "; ".join(describe_work(one) for one in record.work)))
     if about.parts:
         facts.append(("not jostle's own", "; ".join(f"{one}: {one.way}" for one in about.parts)))
     if about.missing:
@@ -297,12 +307,12 @@ def making_of(record: RunRecord, name: str) -> Making:
 
 
 def _rules(content: Content) -> str:
-    said = content.metric
+    text = content.metric
     if content.protocol:
-        said += f", {content.protocol} at tIoU {', '.join(f'{tiou:g}' for tiou in content.tious)}"
-    return said + (f", k {content.k}" if content.k else "")
+        text += f", {content.protocol} at tIoU {', '.join(f'{tiou:g}' for tiou in content.tious)}"
+    return text + (f", k {content.k}" if content.k else "")
 
 
 def figures(parts: Sequence[Figure | None]) -> Figures:
-    """Those that are there."""
+    """Collect the figures that are present."""
     return Figures(tuple(part for part in parts if part is not None))

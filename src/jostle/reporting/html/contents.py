@@ -1,4 +1,4 @@
-"""What a report consists of, before it becomes HTML: plain data in the order of the page."""
+"""Content of a report as plain data in page order, before it is rendered to HTML."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from jostle.reporting.analysis.literature import Literature
 from jostle.reporting.analysis.resampling import Estimate
 from jostle.reporting.analysis.tables import Table
-from jostle.reporting.analysis.timeline import Timeline
+from jostle.reporting.analysis.timeline import VideoTimeline
 from jostle.reporting.analysis.verdict import between, percent
 from jostle.reporting.html.pictures import Strip
 
@@ -31,7 +31,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures:
-    """Drawings that belong together, side by side where there is room."""
+    """Group of drawings, side by side where there is room."""
 
     figures: tuple[Figure, ...]
 
@@ -50,7 +50,7 @@ class Headline:
 
     @property
     def interval(self) -> str:
-        """Its interval, in brackets."""
+        """Interval of the number, in brackets."""
         return between(self.found)
 
 
@@ -100,7 +100,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a recogniser took a video for, before and after."""
+    """Classes a recogniser assigned to a video, before and after corruption."""
 
     true: str
     clean: str
@@ -128,7 +128,7 @@ class Worst:
     clean: float
     corrupted: float
     drawing: Figure | None
-    found: Timeline | None
+    found: VideoTimeline | None
     taken: Taken | None
     strip: Strip | None
     why: str
@@ -146,7 +146,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Making:
-    """How a run was made.
+    """Facts on how a run was obtained.
 
     Attributes:
         facts: (what, value) pairs.
@@ -160,7 +160,7 @@ class Making:
 
 @dataclass(frozen=True)
 class Page:
-    """A report."""
+    """Content of a whole report."""
 
     title: str
     task: str

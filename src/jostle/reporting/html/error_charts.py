@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jostle.metrics.diagnosis.false_positives import ERRORS, KINDS
-from jostle.reporting.analysis.error_profile import Side
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
+from jostle.reporting.analysis.error_profile import ProfileSide
 from jostle.reporting.analysis.offsets import OffsetErrors
 from jostle.reporting.analysis.verdict import percent
 from jostle.reporting.html.svg import Drawing, Scale, cut, run_paint, ticks, width_of
@@ -18,43 +18,43 @@ NAMES = {
     "confusion": "confusion",
     "background": "background",
 }
-Sides = Sequence[tuple[str, Side]]  # what each is called
+Sides = Sequence[tuple[str, ProfileSide]]  # what each is called
 
 
 def draw_profile(sides: Sides, wide: float = 760) -> str:
-    """Of the surest detections, as many as there are actions: what part is right, and what the others are."""
+    """Draw the kinds of error among the most confident detections, as many as there are actions."""
     left = max(width_of(cut(name, 40)) for name, _ in sides) + 14
     legend, x, y = [], 0.0, 6.0
-    for kind in KINDS:
+    for kind in ERROR_KINDS:
         needed = 34 + width_of(NAMES[kind], 11)
         if x + needed > wide:
             x, y = 0.0, y + 22
         legend.append((kind, x, y))
         x += needed
     tall, top = 34, y + 36
-    made = Drawing(wide, top + tall * len(sides), "Kinds of error among the surest detections")
+    drawing = Drawing(wide, top + tall * len(sides), "Kinds of error among the surest detections")
     for kind, x, y in legend:
-        made.rect(x, y, 14, 14, f"kind {kind}", r=2)
-        made.text(x + 19, y + 12, NAMES[kind], "small")
+        drawing.rect(x, y, 14, 14, f"kind {kind}", r=2)
+        drawing.text(x + 19, y + 12, NAMES[kind], "small")
     for i, (name, side) in enumerate(sides):
         y = top + i * tall
-        made.text(left - 8, y + 19, cut(name, 40), "", "end", hint=name)
+        drawing.text(left - 8, y + 19, cut(name, 40), "", "end", hint=name)
         over = Scale(0, 1, left, wide)
         begin = 0.0
-        for kind in KINDS:
+        for kind in ERROR_KINDS:
             part = side.shares[kind] or 0.0
             hint = f"{name}: {NAMES[kind]} {percent(part)} %"
-            made.rect(over(begin), y, over(part) - over(0) - 1, tall - 8, f"kind {kind}", hint)
+            drawing.rect(over(begin), y, over(part) - over(0) - 1, tall - 8, f"kind {kind}", hint)
             if over(part) - over(0) > 34:
-                made.text(
+                drawing.text(
                     (over(begin) + over(begin + part)) / 2, y + 18, percent(part, 0), f"small on-{kind}", "middle"
                 )
             begin += part
-    return made.svg()
+    return drawing.svg()
 
 
 def draw_impact(sides: Sides) -> str:
-    """What average mAP_N would gain without each kind of error."""
+    """Draw the gain of average mAP_N if each kind of error were removed."""
     groups = {NAMES[kind]: [(name, side.impact[kind]) for name, side in sides] for kind in ERRORS}
     return _bars(groups, "points of mAP_N gained if the kind vanished", signed=True)
 
@@ -69,8 +69,8 @@ def draw_buckets(sides: Sides, characteristic: str, missed: bool) -> str:
         for bucket in first
         if first[bucket] is not None
     }
-    said = "share of actions missed, %" if missed else "average mAP_N, %"
-    return _bars(groups, f"{said}, by {characteristic}", wide=420)
+    title = "share of actions missed, %" if missed else "average mAP_N, %"
+    return _bars(groups, f"{title}, by {characteristic}", wide=420)
 
 
 def _bars(
@@ -79,33 +79,33 @@ def _bars(
     """Groups of upright bars; the first of each is clean."""
     many = max((len(bars) for bars in groups.values()), default=1)
     top, bottom, left = 30, 190, 40.0
-    made = Drawing(wide, 236, label)
+    drawing = Drawing(wide, 236, label)
     values = [value for bars in groups.values() for _, value in bars if value is not None]
     over = Scale(min([0.0, *values]), max([0.02, *values]) * 1.08, bottom, top)
-    made.text(0, 14, label, "small strong")
+    drawing.text(0, 14, label, "small strong")
     for tick in ticks(over.low, over.high, 4):
-        made.line(left, over(tick), wide, over(tick), "grid")
-        made.text(left - 6, over(tick) + 4, f"{100 * tick:g}", "pale small", "end")
+        drawing.line(left, over(tick), wide, over(tick), "grid")
+        drawing.text(left - 6, over(tick) + 4, f"{100 * tick:g}", "pale small", "end")
     slot = (wide - left) / max(len(groups), 1)
     bar = min(34.0, (slot - 14) / many)
     for g, (group, bars) in enumerate(groups.items()):
         middle = left + (g + 0.5) * slot
-        made.text(middle, bottom + 18, group, "small", "middle")
+        drawing.text(middle, bottom + 18, group, "small", "middle")
         for b, (name, value) in enumerate(bars):
             if value is None:
                 continue
             x = middle + (b - len(bars) / 2) * bar
             y = min(over(value), over(0))
             words = f"{100 * value:+z.1f}" if signed else percent(value)
-            made.rect(x + 1, y, bar - 2, abs(over(value) - over(0)), _paint(b, many), f"{name}: {words}")
+            drawing.rect(x + 1, y, bar - 2, abs(over(value) - over(0)), _paint(b, many), f"{name}: {words}")
             if bar >= 26:
-                made.text(x + bar / 2, y - 4, words, "tiny", "middle")
+                drawing.text(x + bar / 2, y - 4, words, "tiny", "middle")
     x = left
     for b, (name, _) in enumerate(next(iter(groups.values()), [])):
-        made.rect(x, bottom + 30, 12, 12, _paint(b, many))
-        made.text(x + 17, bottom + 40, cut(name, 30), "small")
+        drawing.rect(x, bottom + 30, 12, 12, _paint(b, many))
+        drawing.text(x + 17, bottom + 40, cut(name, 30), "small")
         x += 32 + width_of(cut(name, 30), 11)
-    return made.svg()
+    return drawing.svg()
 
 
 def _paint(bar: int, many: int) -> str:
@@ -116,28 +116,28 @@ def _paint(bar: int, many: int) -> str:
 def draw_offsets(cells: Sequence[tuple[str, OffsetErrors]]) -> str:
     """Share of wrong frames by their distance from the anchor."""
     wide, top, bottom, left = 760.0, 40, 240, 44.0
-    made = Drawing(wide, 278, "Share of wrong frames by distance from the anchor")
-    k = max((found.k for _, found in cells), default=1)
-    values = [share for _, found in cells for share in found.error.values()]
+    drawing = Drawing(wide, 278, "Share of wrong frames by distance from the anchor")
+    k = max((errors.k for _, errors in cells), default=1)
+    values = [share for _, errors in cells for share in errors.error.values()]
     over, down = Scale(-k, k, left + 10, wide - 14), Scale(0, max([0.05, *values]) * 1.05, bottom, top)
     for tick in ticks(0, down.high, 5):
-        made.line(left, down(tick), wide, down(tick), "grid")
-        made.text(left - 6, down(tick) + 4, f"{100 * tick:g}", "pale small", "end")
+        drawing.line(left, down(tick), wide, down(tick), "grid")
+        drawing.text(left - 6, down(tick) + 4, f"{100 * tick:g}", "pale small", "end")
     for tick in (tick for tick in ticks(-k, k, 10) if tick.is_integer()):
-        made.text(over(tick), bottom + 16, f"{tick:+g}" if tick else "anchor", "pale small", "middle")
-    made.text((left + wide) / 2, bottom + 34, "frames from the anchor", "pale small", "middle")
+        drawing.text(over(tick), bottom + 16, f"{tick:+g}" if tick else "anchor", "pale small", "middle")
+    drawing.text((left + wide) / 2, bottom + 34, "frames from the anchor", "pale small", "middle")
     x = left
-    for i, (name, found) in enumerate(cells):
-        made.line(x, 12, x + 22, 12, f"line {run_paint(i)}")
-        made.dot(x + 11, 12, f"mark {run_paint(i)}", i)
-        made.text(x + 28, 16, cut(name, 40), "small")
+    for i, (name, errors) in enumerate(cells):
+        drawing.line(x, 12, x + 22, 12, f"line {run_paint(i)}")
+        drawing.dot(x + 11, 12, f"mark {run_paint(i)}", i)
+        drawing.text(x + 28, 16, cut(name, 40), "small")
         x += 44 + width_of(cut(name, 40), 11)
         for side in (-1, 1):
-            points = [(over(o), down(share)) for o, share in found.error.items() if o * side > 0]
+            points = [(over(o), down(share)) for o, share in errors.error.items() if o * side > 0]
             if len(points) > 1:
-                made.path(points, f"line {run_paint(i)}")
-        for offset, share in found.error.items():
-            made.dot(
+                drawing.path(points, f"line {run_paint(i)}")
+        for offset, share in errors.error.items():
+            drawing.dot(
                 over(offset),
                 down(share),
                 f"mark {run_paint(i)}",
@@ -145,4 +145,4 @@ def draw_offsets(cells: Sequence[tuple[str, OffsetErrors]]) -> str:
                 f"{name}, {offset:+d}: {percent(share)} % wrong",
                 3.2,
             )
-    return made.svg()
+    return drawing.svg()

@@ -10,12 +10,18 @@ from pathlib import Path
 from jostle.errors import DataError
 from jostle.io.files.atomic import write_text
 from jostle.io.files.video_ids import file_name_for
-from jostle.reporting.analysis.leaderboard import Board, Entry, Group, boards_of, shown_corruptions
+from jostle.reporting.analysis.leaderboard import (
+    Board,
+    LeaderboardEntry,
+    LeaderboardGroup,
+    boards_of,
+    label_corruptions,
+)
 from jostle.reporting.analysis.literature import ALWAYS
 from jostle.reporting.analysis.resampling import DRAWS
 from jostle.reporting.analysis.resampling import Estimate as Estimated
 from jostle.reporting.analysis.summary import Number, RunSummary, write_summary
-from jostle.reporting.analysis.verdict import between, mending_said, percent
+from jostle.reporting.analysis.verdict import between, describe_mending, percent
 from jostle.reporting.html.charts import step_of
 from jostle.reporting.html.templates import dressed, templates
 from jostle.reporting.published.standing import PublishedModel
@@ -26,11 +32,11 @@ RECORDS, REPORTS = "records", "reports"
 
 
 @dataclass(frozen=True)
-class Figure:
+class RankedFigure:
     """A number in a table.
 
     Attributes:
-        text: as it is shown.
+        text: its text.
         beside: its interval.
         order: what it is sorted by; empty where there is none, which comes last.
         kind: the class that colours it.
@@ -49,7 +55,7 @@ class Line:
     Attributes:
         name: of the model.
         partial: what it lacks; empty where it is whole.
-        guesses: whether it cannot be told from guessing, so that nothing is said of what is left.
+        guesses: whether it is at chance level, so that relative robustness is left out.
         figures: the three numbers.
         corruptions: what is left under each corruption, in the order of the heads.
         source: of a published row, whose it is.
@@ -60,8 +66,8 @@ class Line:
     name: str
     partial: str
     guesses: bool
-    figures: tuple[Figure, ...]
-    corruptions: tuple[Figure, ...]
+    figures: tuple[RankedFigure, ...]
+    corruptions: tuple[RankedFigure, ...]
     source: str
     facts: tuple[tuple[str, str], ...]
     record: str = ""
@@ -69,7 +75,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class RankingTable:
     """A table of rows that may be compared."""
 
     name: str
@@ -82,13 +88,13 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Files:
-    """What a board's rows link to, and where each comes from."""
+    """Files that the rows of a leaderboard link to."""
 
     records: dict[str, RunSummary]
     reports: dict[str, Path]
 
 
-def rankings_of(board: Board, files: Files) -> tuple[list[Ranking], Ranking | None]:
+def rankings_of(board: Board, files: Files) -> tuple[list[RankingTable], RankingTable | None]:
     """The tables of a benchmark: what was measured, and what is published."""
     heads: tuple[str, ...] = (
         ("accuracy on anchors", "pm-k", "") if board.frames else ("clean", "corrupted, mean", "relative robustness")
@@ -96,37 +102,37 @@ def rankings_of(board: Board, files: Files) -> tuple[list[Ranking], Ranking | No
     measured = [_ranking(board, group, i, heads, files) for i, group in enumerate(board.groups)]
     if not board.published:
         return measured, None
-    corruptions = shown_corruptions(board.corruptions)
+    corruptions = label_corruptions(board.corruptions)
     lines = tuple(_published(one, [name for name, _ in corruptions]) for one in board.published)
     if any(one.absolute is not None for one in board.published):
         heads = (*heads, "absolute robustness")
-    kept = [i for i, head in enumerate(heads) if head and any(line.figures[i].order for line in lines)]
-    return measured, Ranking(
+    columns = [i for i, head in enumerate(heads) if head and any(line.figures[i].order for line in lines)]
+    return measured, RankingTable(
         "published",
         f"Published on {board.title}, not measured here",
-        tuple(heads[i] for i in kept),
-        tuple(said for _, said in corruptions),
-        tuple(_only(line, kept) for line in lines),
+        tuple(heads[i] for i in columns),
+        tuple(label for _, label in corruptions),
+        tuple(_only(line, columns) for line in lines),
         (ALWAYS,),
     )
 
 
-def _ranking(board: Board, group: Group, number: int, heads: tuple[str, ...], files: Files) -> Ranking:
-    corruptions = shown_corruptions(group.corruptions)
+def _ranking(board: Board, group: LeaderboardGroup, number: int, heads: tuple[str, ...], files: Files) -> RankingTable:
+    corruptions = label_corruptions(group.corruptions)
     names = [name for name, _ in corruptions]
     lines = [_line(entry, names, files) for entry in group.entries]
-    kept = [i for i, head in enumerate(heads) if head]
-    made = tuple(_only(line, kept) for line in lines)
-    return Ranking(
-        f"group-{number}", group.said, tuple(heads[i] for i in kept), tuple(said for _, said in corruptions), made
+    columns = [i for i, head in enumerate(heads) if head]
+    rows = tuple(_only(line, columns) for line in lines)
+    return RankingTable(
+        f"group-{number}", group.said, tuple(heads[i] for i in columns), tuple(label for _, label in corruptions), rows
     )
 
 
-def _only(line: Line, kept: Sequence[int]) -> Line:
-    return replace(line, figures=tuple(line.figures[i] for i in kept))
+def _only(line: Line, columns: Sequence[int]) -> Line:
+    return replace(line, figures=tuple(line.figures[i] for i in columns))
 
 
-def _line(entry: Entry, corruptions: Sequence[str], files: Files) -> Line:
+def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> Line:
     own = entry.summary
     digits = own.checksum.removeprefix("sha256:")[:12]
     record = f"{RECORDS}/{file_name_for(f'{own.benchmark}-{digits}', '.json')}"
@@ -139,7 +145,7 @@ def _line(entry: Entry, corruptions: Sequence[str], files: Files) -> Line:
     left = own.by_corruption
     facts = [
         ("weights", f"{own.weights or 'unknown'} ({own.weights_from})"),
-        *([("mended", mended)] if (mended := mending_said(own.mend, own.mend_weights)) else []),
+        *([("mended", mended)] if (mended := describe_mending(own.mend, own.mend_weights)) else []),
         *([("extractor", f"{own.extractor}, {own.extractor_weights or 'unknown'}")] if own.extractor else []),
         ("on", own.coverage_said),
         ("ground truth", own.truth),
@@ -162,26 +168,26 @@ def _line(entry: Entry, corruptions: Sequence[str], files: Files) -> Line:
     )
 
 
-def _published(found: PublishedModel, corruptions: Sequence[str]) -> Line:
+def _published(model: PublishedModel, corruptions: Sequence[str]) -> Line:
     figures = (
-        _figure(Number(found.clean, found.intervals.get("clean"))),
-        _figure(Number(found.corrupted, found.intervals.get("corrupted"))),
-        _figure(Number(found.relative)),
-        _figure(Number(found.absolute)),
+        _figure(Number(model.clean, model.intervals.get("clean"))),
+        _figure(Number(model.corrupted, model.intervals.get("corrupted"))),
+        _figure(Number(model.relative)),
+        _figure(Number(model.absolute)),
     )
-    cells = tuple(_cell(found.by_corruption.get(name), found.clean) for name in corruptions)
-    return Line(found.name, "", False, figures, cells, f"{found.from_where}; {found.metric}", ())
+    cells = tuple(_cell(model.by_corruption.get(name), model.clean) for name in corruptions)
+    return Line(model.name, "", False, figures, cells, f"{model.from_where}; {model.metric}", ())
 
 
-def _figure(number: Number) -> Figure:
+def _figure(number: Number) -> RankedFigure:
     order = "" if number.value is None else repr(number.value)
-    return Figure(percent(number.value), between(Estimated(number.value, number.interval)), order)
+    return RankedFigure(percent(number.value), between(Estimated(number.value, number.interval)), order)
 
 
-def _cell(value: float | None, clean: float | None) -> Figure:
+def _cell(value: float | None, clean: float | None) -> RankedFigure:
     if value is None:
-        return Figure("", kind="none")
-    return Figure(percent(value), order=repr(value), kind=step_of(value / clean) if clean else "none")
+        return RankedFigure("", kind="none")
+    return RankedFigure(percent(value), order=repr(value), kind=step_of(value / clean) if clean else "none")
 
 
 def page_name(board: Board) -> str:
@@ -217,10 +223,10 @@ def write_board(
     pages = {}
     for board in boards:
         measured, published = rankings_of(board, files)
-        shown = environment.get_template("board.html.jinja").render(
+        html = environment.get_template("board.html.jinja").render(
             board=board, measured=measured, published=published, title=title, **clothes
         )
-        pages[page_name(board)] = shown
+        pages[page_name(board)] = html
     cards = [(board, page_name(board)) for board in boards]
     pages[INDEX] = environment.get_template("board-index.html.jinja").render(
         cards=cards, title=title, percent=percent, **clothes

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from jostle.core.types.clip import Frame
 from jostle.errors import MediaError
-from jostle.features.frames import Belt
+from jostle.features.frames import SlidingFrames
 from jostle.io.video.encode import Writer
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.replay import screened, spans_of, struck_frames
+from jostle.reporting.analysis.replay import corrupted_mask, screened, spans_of
 
 SHOTS = 8  # frames in a strip
 WIDTH = 176  # pixels of a frame
@@ -47,7 +47,7 @@ class Strip:
 
     Attributes:
         shots: moments of a stretch, in order.
-        as_shown: whether those are frames that the model was shown, where it was not shown all.
+        as_shown: whether those frames were the model's input, where not all were.
         struck: what the corruption touches, as stretches in seconds.
         end_s: when the video ends.
         clip: a few seconds of clean beside corrupted, as a data address; empty where none could be made.
@@ -67,67 +67,67 @@ class Strip:
         return len(self.clip) + sum(len(shot.clean) + len(shot.corrupted) for shot in self.shots)
 
     def without_clip(self) -> Strip:
-        """The strip alone."""
+        """Return the strip without its clip."""
         return replace(self, clip="")
 
 
 def strip_of(record: RunRecord, video: str, cell: str, stretch: Span | None = None) -> Strip:
-    """Pictures of a stretch of a video, by default of all of it; of frames that the model was shown, if not all were.
+    """Return pictures of a stretch of a video, preferably of frames that were the model's input.
 
     Raises:
         DataError: if the video is gone, or the run does not say how the cell was made.
         MediaError: if the video cannot be read.
     """
-    with screened(record, video, cell) as (footage, made):
+    with screened(record, video, cell) as (footage, replay):
         pts, fps = footage.clean.pts, footage.clean.fps
-        struck = struck_frames(record, video, cell, pts, fps)
-        shown = record.shown(video)
-        chosen = _chosen(pts, struck, stretch or (0.0, footage.end_s), shown)
-        clip = _clip_frames(pts, struck, chosen, float(fps))
-        wanted = np.union1d(chosen, clip)
-        clean, after = Belt(footage.clean), Belt(footage.under(made))
+        mask = corrupted_mask(record, video, cell, pts, fps)
+        inputs = record.shown(video)
+        chosen = _chosen(pts, mask, stretch or (0.0, footage.end_s), inputs)
+        clip = _clip_frames(pts, mask, chosen, float(fps))
+        numbers = np.union1d(chosen, clip)
+        clean, after = SlidingFrames(footage.clean), SlidingFrames(footage.under(replay))
         pairs = {}
-        for t in wanted.tolist():  # one at a time: a full film of large frames would not fit
+        for t in numbers.tolist():  # one at a time: a full film of large frames would not fit
             one = np.array([t])
             pairs[t] = (_small(clean.take(one)[0]), _small(after.take(one)[0]))
         shots = tuple(
-            Shot(float(pts[t]), _jpeg(pairs[t][0]), _jpeg(pairs[t][1]), bool(struck[t])) for t in chosen.tolist()
+            Shot(float(pts[t]), _jpeg(pairs[t][0]), _jpeg(pairs[t][1]), bool(mask[t])) for t in chosen.tolist()
         )
-        as_shown = shown is not None and bool(np.isin(chosen, shown).all())
+        as_shown = inputs is not None and bool(np.isin(chosen, inputs).all())
         size = pairs[int(chosen[0])][0].shape[:2]
         film = _film([pairs[t] for t in clip.tolist()], float(fps))
-        return Strip(shots, as_shown, tuple(spans_of(struck, pts, fps)), footage.end_s, film, (size[0], size[1]))
+        return Strip(shots, as_shown, tuple(spans_of(mask, pts, fps)), footage.end_s, film, (size[0], size[1]))
 
 
 def _chosen(
     pts: npt.NDArray[np.float64],
-    struck: npt.NDArray[np.bool_],
+    mask: npt.NDArray[np.bool_],
     stretch: Span,
-    shown: npt.NDArray[np.int64] | None,
+    inputs: npt.NDArray[np.int64] | None,
 ) -> npt.NDArray[np.int64]:
-    """Frames evenly over a stretch; where struck ones lie between, the nearest ones move onto them."""
+    """Choose frames evenly over a stretch, moving some onto corrupted frames that lie between."""
     lo = int(np.searchsorted(pts, stretch[0]))
     hi = max(int(np.searchsorted(pts, stretch[1])), lo + 1)
     lo, hi = min(lo, len(pts) - 1), min(hi, len(pts))
     there = np.arange(lo, hi)
-    if shown is not None and np.isin(there, shown).any():
-        there = there[np.isin(there, shown)]
+    if inputs is not None and np.isin(there, inputs).any():
+        there = there[np.isin(there, inputs)]
     even = there[np.unique(np.linspace(0, len(there) - 1, SHOTS).round().astype(np.int64))]
-    hit = there[struck[there]]
-    if not len(hit) or struck[even].sum() >= min(2, len(hit)):
+    hit = there[mask[there]]
+    if not len(hit) or mask[even].sum() >= min(2, len(hit)):
         return even
     for target in np.unique([hit[len(hit) // 3], hit[2 * len(hit) // 3]]).tolist():
-        free = np.flatnonzero(~struck[even])
+        free = np.flatnonzero(~mask[even])
         if target not in even and len(free):
             even[free[np.abs(even[free] - target).argmin()]] = target
     return np.unique(even)
 
 
 def _clip_frames(
-    pts: npt.NDArray[np.float64], struck: npt.NDArray[np.bool_], chosen: npt.NDArray[np.int64], fps: float
+    pts: npt.NDArray[np.float64], mask: npt.NDArray[np.bool_], chosen: npt.NDArray[np.int64], fps: float
 ) -> npt.NDArray[np.int64]:
-    """A few seconds around what is struck of the chosen frames."""
-    hit = chosen[struck[chosen]]
+    """Return the frames of a few seconds around the corrupted ones among those chosen."""
+    hit = chosen[mask[chosen]]
     middle = int(hit[len(hit) // 2]) if len(hit) else int(chosen[len(chosen) // 2])
     count = min(round(CLIP_SECONDS * fps), len(pts), 120)
     lo = min(max(middle - count // 2, 0), len(pts) - count)

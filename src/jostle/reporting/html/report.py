@@ -15,7 +15,7 @@ from jostle.reporting.analysis.literature import literature_on
 from jostle.reporting.analysis.paper_tables import write_paper_tables
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.resampling import DRAWS, LEVEL
-from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.run_analysis import RunAnalysis
 from jostle.reporting.analysis.tables import Table
 from jostle.reporting.html.composition import (
     LISTED,
@@ -35,58 +35,58 @@ from jostle.reporting.html.contents import Page
 from jostle.reporting.html.templates import dressed, templates
 from jostle.reporting.html.worst_videos import Album, remark_on, worst_of
 
-WORST = {1: 6, 2: 4}  # videos shown of each run, by how many runs there are
+WORST = {1: 6, 2: 4}  # worst videos displayed of each run, by number of runs
 WORST_OF_MANY = 2
 Progress = Callable[[int, int], None]
 
 
 def surveyed(
     records: Sequence[RunRecord], *, draws: int = DRAWS, seed: int = 0, progress: Progress | None = None
-) -> tuple[list[Survey], Progress]:
-    """Surveys of runs, and what to tell how many of their worst videos are done."""
+) -> tuple[list[RunAnalysis], Progress]:
+    """Analyse runs; return the analyses and a progress callback for their worst videos."""
     cells = sum(len(record.cells) for record in records)
     videos = len(records) * WORST.get(len(records), WORST_OF_MANY)
 
-    def tell(done: int, _: int) -> None:
+    def report_cell(done: int, _: int) -> None:
         if progress is not None:
             progress(done, cells + videos)
 
-    found = surveys_of(records, draws=draws, seed=seed, progress=tell)
-    return found, lambda done, _: tell(cells + done, 0)
+    analyses = surveys_of(records, draws=draws, seed=seed, progress=report_cell)
+    return analyses, lambda done, _: report_cell(cells + done, 0)
 
 
-def compose(surveys: Sequence[Survey], progress: Progress | None = None) -> Page:
+def compose(surveys: Sequence[RunAnalysis], progress: Progress | None = None) -> Page:
     """A page about runs of one benchmark.
 
     Args:
         progress: called with (videos pictured, videos in all).
     """
-    records = [found.record for found in surveys]
+    records = [analysis.record for analysis in surveys]
     names = run_names(records)
     runs = list(zip(range(len(surveys)), surveys, names, strict=True))
-    maps = [map_of(found, name, i) for i, found, name in runs]
-    classes = [made for made in (classes_of(found, name, i, len(runs) == 1) for i, found, name in runs) if made]
+    maps = [map_of(analysis, name, i) for i, analysis, name in runs]
+    classes = [made for made in (classes_of(analysis, name, i, len(runs) == 1) for i, analysis, name in runs) if made]
     errors, error_tables = errors_of(surveys, names)
-    confusions = [made for made in (confusions_of(found, name, i) for i, found, name in runs) if made]
+    confusions = [made for made in (confusions_of(analysis, name, i) for i, analysis, name in runs) if made]
     offsets = offsets_of(surveys, names)
     album, count = Album(), WORST.get(len(runs), WORST_OF_MANY)
     pictured = 0
 
-    def tell() -> None:
+    def advance() -> None:
         nonlocal pictured
         pictured += 1
         if progress is not None:
             progress(pictured, count * len(runs))
 
-    worst = [one for i, found, name in runs for one in worst_of(found, name, i, count, album, tell)]
-    pairs = [pair_of(surveys[0], found, (names[0], name), i) for i, found, name in runs[1:]]
+    worst = [one for i, analysis, name in runs for one in worst_of(analysis, name, i, count, album, advance)]
+    pairs = [pair_of(surveys[0], analysis, (names[0], name), i) for i, analysis, name in runs[1:]]
     metric = str(records[0].scores.metric)
     return Page(
         title=f"{benchmark_title(records[0])}: {', '.join(names)}",
         task=records[0].task,
         benchmark=benchmark_title(records[0]),
         metric=metric,
-        heads=tuple(head_of(found, name) for _, found, name in runs),
+        heads=tuple(head_of(analysis, name) for _, analysis, name in runs),
         summary=" ".join(pair.verdict for pair in pairs),
         maps=figures([figure for figure, _ in maps]),
         details=tuple(detail for _, details in maps for detail in details),
@@ -98,7 +98,7 @@ def compose(surveys: Sequence[Survey], progress: Progress | None = None) -> Page
         error_tables=tuple(error_tables),
         worst=tuple(worst),
         worst_note=remark_on(album, worst),
-        video_tables=tuple(_videos(found, name) for _, found, name in runs if found.counted),
+        video_tables=tuple(_videos(analysis, name) for _, analysis, name in runs if analysis.counted),
         pairs=tuple(pairs),
         confusions=figures([figure for figure, _ in confusions]),
         confusion_tables=tuple(table for _, table in confusions),
@@ -106,28 +106,28 @@ def compose(surveys: Sequence[Survey], progress: Progress | None = None) -> Page
         offset_table=offsets and offsets_table(offsets[1]),
         objects=objects_of(surveys, names),
         literature=literature_on(records),
-        making=tuple(making_of(found.record, name) for _, found, name in runs),
+        making=tuple(making_of(analysis.record, name) for _, analysis, name in runs),
         remarks=_remarks(surveys),
     )
 
 
-def _videos(found: Survey, name: str) -> Table:
-    drops = video_drops(found)
+def _videos(analysis: RunAnalysis, name: str) -> Table:
+    drops = video_drops(analysis)
     more = f", the {LISTED} of {len(drops)} that lose most" if len(drops) > LISTED else ""
     return drops_table(f"Videos, {name}{more}", "video", drops[:LISTED], worst=True)
 
 
-def _remarks(surveys: Sequence[Survey]) -> tuple[str, ...]:
-    draws = max(len(found.drawn) for found in surveys)
-    said = []
+def _remarks(surveys: Sequence[RunAnalysis]) -> tuple[str, ...]:
+    draws = max(len(analysis.drawn) for analysis in surveys)
+    remarks = []
     if draws:
-        said.append(
+        remarks.append(
             f"Intervals are {100 * LEVEL:g} %, from {draws} draws of the videos, bias-corrected; all cells and all "
             "runs meet the same draws, so that differences are paired."
         )
     if surveys[0].record.task == "detection":
-        said.append("The score of a single video is its own mAP over the classes it has.")
-    return tuple(said)
+        remarks.append("The score of a single video is its own mAP over the classes it has.")
+    return tuple(remarks)
 
 
 def render(page: Page) -> str:

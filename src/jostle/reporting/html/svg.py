@@ -16,7 +16,7 @@ Number = float | int
 
 
 class Drawing:
-    """An SVG under construction.
+    """SVG document under construction.
 
     >>> made = Drawing(10, 5, "a <box>")
     >>> made.rect(1, 2, 3, 2, "ink")
@@ -32,11 +32,11 @@ class Drawing:
         self._links = False
 
     def shape(self, tag: str, kind: str = "", hint: str = "", **attributes: Number | str) -> None:
-        """Any element.
+        """Add an element of any kind.
 
         Args:
             kind: its class.
-            hint: shown when the pointer rests on it.
+            hint: tooltip.
         """
         inside = f"<title>{escape(hint)}</title>" if hint else ""
         opened = f"<{tag}{_written(attributes)}{_written({'class': kind}) if kind else ''}"
@@ -50,7 +50,7 @@ class Drawing:
         self.shape("rect", kind, hint, x=x, y=y, width=max(width, 0), height=max(height, 0), **corners)
 
     def line(self, x1: Number, y1: Number, x2: Number, y2: Number, kind: str) -> None:
-        """A straight line."""
+        """Add a straight line."""
         self.shape("line", kind, x1=x1, y1=y1, x2=x2, y2=y2)
 
     def path(self, points: list[tuple[float, float]], kind: str, closed: bool = False) -> None:
@@ -59,7 +59,7 @@ class Drawing:
         self.shape("path", kind, d=f"M{through}{'Z' if closed else ''}")
 
     def dot(self, x: Number, y: Number, kind: str, mark: int = 0, hint: str = "", r: float = 4) -> None:
-        """A mark; each number is another shape, so that colour alone tells nothing."""
+        """Add a marker; each number has its own shape, so that colour is never the only cue."""
         if mark % 4 == 0:
             self.shape("circle", kind, hint, cx=x, cy=y, r=r)
         elif mark % 4 == 1:
@@ -85,12 +85,12 @@ class Drawing:
         self._parts.append(f"<text{_written(attributes)}>{inside}{escape(words)}</text>")
 
     def open_link(self, address: str, label: str) -> None:
-        """What follows until `close` leads to an address."""
+        """Open a link that lasts until `close`."""
         self._links = True
         self._parts.append(f'<a href="{escape(address)}" aria-label="{escape(label)}">')
 
     def open_group(self, kind: str) -> None:
-        """What follows until `close` belongs together."""
+        """Open a group that lasts until `close`."""
         self._parts.append(f'<g class="{escape(kind)}">')
 
     def close(self, tag: str = "g") -> None:
@@ -111,7 +111,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers onto pixels.
+    """Linear map from numbers to pixels.
 
     >>> Scale(0, 1, 10, 110)(0.5)
     60.0
@@ -153,7 +153,7 @@ def run_paint(run: int) -> str:
 
 
 def cut(words: str, most: int) -> str:
-    """Words of at most so many letters; what goes is shown by an ellipsis."""
+    """Shorten text to a number of characters, ending in an ellipsis."""
     return words if len(words) <= most else f"{words[: most - 1]}…"
 
 

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from jostle.core.versions import builds
+from jostle.core.versions import library_versions
 from jostle.errors import MissingExtra
 
 HERE = Path(__file__).parent
@@ -41,7 +41,7 @@ def dressed(styles: tuple[str, ...], script: str) -> dict[str, str]:
         "script": text,
         "style_hash": _hash(style),
         "script_hash": _hash(text),
-        "version": builds()["jostle"],
+        "version": library_versions()["jostle"],
     }
 
 

@@ -1,10 +1,10 @@
-"""A video laid out in time: what is there, what was found before the corruption and after it, and where it struck."""
+"""Timeline chart of a video: actions, detections clean and corrupted, and the corrupted stretches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jostle.reporting.analysis.timeline import Action, Detection, Timeline
+from jostle.reporting.analysis.timeline import AnnotatedAction, Detection, VideoTimeline
 from jostle.reporting.html.error_charts import NAMES
 from jostle.reporting.html.svg import Drawing, Scale, cut, ticks, width_of
 
@@ -12,43 +12,43 @@ WIDE, LEFT, LANE, GAP = 900.0, 96.0, 20, 12
 Span = tuple[float, float]
 
 
-def draw_timeline(found: Timeline, struck: Sequence[Span] | None, end_s: float) -> str:
+def draw_timeline(timeline: VideoTimeline, corrupted: Sequence[Span] | None, end_s: float) -> str:
     """Three bands of lanes over one axis; a wrong detection is open and says what is wrong with it.
 
     Args:
-        struck: stretches in seconds; None where they are not known.
+        corrupted: stretches in seconds; None where they are not known.
         end_s: when the video ends.
     """
-    bands: list[tuple[str, Sequence[Action | Detection]]] = [
-        ("truth", found.actions),
-        ("clean", found.clean),
-        ("corrupted", found.corrupted),
+    bands: list[tuple[str, Sequence[AnnotatedAction | Detection]]] = [
+        ("truth", timeline.actions),
+        ("clean", timeline.clean),
+        ("corrupted", timeline.corrupted),
     ]
     laid = [(name, parts, _lanes(parts)) for name, parts in bands]
     tops, y = [], 22.0
     for _, _, lanes in laid:
         tops.append(y)
         y += max([*lanes, 0], default=0) * LANE + LANE + GAP
-    end = max(end_s, found.end, 1e-3)
-    made = Drawing(WIDE, y + 22, f"{found.video}: truth, clean and corrupted detections")
+    end = max(end_s, timeline.end, 1e-3)
+    drawing = Drawing(WIDE, y + 22, f"{timeline.video}: truth, clean and corrupted detections")
     over = Scale(0, end, LEFT, WIDE - 8)
-    for a, b in struck or ():
-        made.rect(over(a), 18, max(over(b) - over(a), 1.2), y - 18, "struck", f"struck, {a:.2f} to {b:.2f} s")
+    for a, b in corrupted or ():
+        drawing.rect(over(a), 18, max(over(b) - over(a), 1.2), y - 18, "struck", f"corrupted, {a:.2f} to {b:.2f} s")
     for tick in ticks(0, end, 10):
-        made.line(over(tick), y, over(tick), y + 4, "axis")
-        made.text(over(tick), y + 17, f"{tick:g} s", "pale small", "middle")
-    made.line(LEFT, y, WIDE - 8, y, "axis")
+        drawing.line(over(tick), y, over(tick), y + 4, "axis")
+        drawing.text(over(tick), y + 17, f"{tick:g} s", "pale small", "middle")
+    drawing.line(LEFT, y, WIDE - 8, y, "axis")
     for (name, parts, lanes), top in zip(laid, tops, strict=True):
-        made.text(LEFT - 10, top + 14, name, "strong small", "end")
+        drawing.text(LEFT - 10, top + 14, name, "strong small", "end")
         for part, lane in zip(parts, lanes, strict=True):
-            _draw_bar(made, part, name, over, top + lane * LANE)
-    return made.svg()
+            _draw_bar(drawing, part, name, over, top + lane * LANE)
+    return drawing.svg()
 
 
-def _draw_bar(made: Drawing, part: Action | Detection, band: str, over: Scale, y: float) -> None:
+def _draw_bar(drawing: Drawing, part: AnnotatedAction | Detection, band: str, over: Scale, y: float) -> None:
     x, wide = over(part.start), max(over(part.end) - over(part.start), 2.0)
     span = f"{part.start:.2f} to {part.end:.2f} s"
-    if isinstance(part, Action):
+    if isinstance(part, AnnotatedAction):
         state = "found before and after" if part.found_clean and part.found_corrupted else (
             "lost to the corruption" if part.lost else "found only under the corruption" if part.found_corrupted
             else "missed before and after")  # fmt: skip
@@ -58,21 +58,21 @@ def _draw_bar(made: Drawing, part: Action | Detection, band: str, over: Scale, y
         kind = f"found {band}" if right else f"wrong {band}"
         words = part.label if right else f"{part.label}: {NAMES[part.kind]}"
         hint = f"{part.label}, {span}: {NAMES[part.kind]}, tIoU {part.tiou:.2f}, score {part.score:.2f}"
-    made.rect(x, y + 1, wide, LANE - 3, kind, hint, r=3)
+    drawing.rect(x, y + 1, wide, LANE - 3, kind, hint, r=3)
     room = int((wide - 6) / width_of("x", 10.5))
-    said = words if len(words) <= room else cut(part.label, room)
+    label = words if len(words) <= room else cut(part.label, room)
     if room >= 3:
-        made.text(x + 4, y + 13.5, said, f"small in-{kind.split()[0]}", hint=hint)
+        drawing.text(x + 4, y + 13.5, label, f"small in-{kind.split()[0]}", hint=hint)
 
 
-def _lanes(parts: Sequence[Action | Detection]) -> list[int]:
+def _lanes(parts: Sequence[AnnotatedAction | Detection]) -> list[int]:
     """The lane of each, so that none covers another; they come by their beginning."""
     free: list[float] = []
-    made = []
+    drawing = []
     for part in parts:
         lane = next((i for i, until in enumerate(free) if until <= part.start), len(free))
         if lane == len(free):
             free.append(0.0)
         free[lane] = part.end
-        made.append(lane)
-    return made
+        drawing.append(lane)
+    return drawing

@@ -1,4 +1,4 @@
-"""Puts every table of every file in this folder on the shelf; a new paper is a new file."""
+"""Registration of every published table in this folder; a new paper is a new file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of a paper that its other figures contradict: sums recomputed with all the room that rounding leaves."""
+"""Inconsistent figures of papers: sums recomputed with the tolerance that rounding allows."""
 
 from __future__ import annotations
 
@@ -73,21 +73,21 @@ Find = Callable[[str], _Span | None]
 
 def slips() -> tuple[Slip, ...]:
     """All of them, by table; what other tables of the paper print of the same model counts as well."""
-    made = []
+    rows = []
     for table in published.values():
         for row in table.rows:
-            seen = set()
+            keys = set()
             for column, spans, why in _recomputed(table, row):
                 own = _Span.printed(row.values[column], table.digits)
-                if column not in seen and not any(span.meets(own) for span in spans):
-                    seen.add(column)
-                    found = round(spans[0].middle, table.digits + 1)
-                    made.append(Slip(table, row, column, row.values[column], found, why))
-    return tuple(made)
+                if column not in keys and not any(span.meets(own) for span in spans):
+                    keys.add(column)
+                    value = round(spans[0].middle, table.digits + 1)
+                    rows.append(Slip(table, row, column, row.values[column], value, why))
+    return tuple(rows)
 
 
 def _recomputed(table: PublishedTable, row: PublishedRow) -> Iterator[Found]:
-    """What a row can be recomputed from, for the columns that it has."""
+    """Return the figures that a row can be recomputed from."""
     of_model = _columns_of(table, row.labels)
 
     def find(column: str) -> _Span | None:
@@ -113,15 +113,15 @@ def _same(table: PublishedTable, labels: Mapping[str, str]) -> Iterator[tuple[Pu
 
 
 def _columns_of(table: PublishedTable, labels: Mapping[str, str]) -> dict[str, _Span]:
-    made: dict[str, _Span] = {}
+    spans: dict[str, _Span] = {}
     for other, row in _same(table, labels):
         for column, value in row.values.items():
-            made.setdefault(column, _Span.printed(value, other.digits))
-    return made
+            spans.setdefault(column, _Span.printed(value, other.digits))
+    return spans
 
 
 def _cells(table: PublishedTable, row: PublishedRow) -> tuple[PublishedTable, PublishedRow, tuple[str, ...]] | None:
-    """Where the cells of a model stand: in its own row, else in another table."""
+    """Return the cells of a model from its own row, or from another table."""
     for other, held in ((table, row), *_same(table, row.labels)):
         cells = tuple(cell for cell in cells_of(other) if cell in held.values)
         if cells:
@@ -224,7 +224,7 @@ def _levels(table: PublishedTable, row: PublishedRow, find: Find) -> Iterator[Fo
 
 
 def _repeated(table: PublishedTable, row: PublishedRow, find: Find) -> Iterator[Found]:
-    """What the first table that has it prints of the same."""
+    """Return the same figure as printed in the first table that has it."""
     before = [(other, held) for other, held in _same(table, row.labels) if other.order < table.order]
     for column, value in row.values.items():
         printed = next(((other, held.values[column]) for other, held in before if column in held.values), None)

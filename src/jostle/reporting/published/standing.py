@@ -62,7 +62,7 @@ def published_models(benchmark: str) -> tuple[PublishedModel, ...]:
 
     A figure that two tables of a paper print differently is that of the first.
     """
-    found: dict[tuple[str, ...], dict[str, float]] = {}
+    models: dict[tuple[str, ...], dict[str, float]] = {}
     tables: dict[tuple[str, ...], list[PublishedTable]] = {}
     for table in sorted(published.values(), key=lambda table: (table.paper, table.order)):
         if not table.standing:
@@ -71,14 +71,14 @@ def published_models(benchmark: str) -> tuple[PublishedModel, ...]:
             if row.labels.get("benchmark") != benchmark:
                 continue
             key = (table.paper, *(row.labels.get(label, "") for label in ("model", "feature", "training")))
-            kept = found.setdefault(key, {})
-            kept |= {
+            figures = models.setdefault(key, {})
+            figures |= {
                 column: table.fraction(value)
                 for column, value in row.values.items()
-                if column not in kept and column not in table.counts
+                if column not in figures and column not in table.counts
             }
             tables.setdefault(key, []).append(table)
-    return tuple(_model(benchmark, key[1:], values, tables[key]) for key, values in found.items())
+    return tuple(_model(benchmark, key[1:], values, tables[key]) for key, values in models.items())
 
 
 def cells_of(table: PublishedTable) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ class PublishedRow:
 
     @property
     def said(self) -> str:
-        """What it is about, in words."""
+        """Description of the row."""
         return ", ".join(text for key, text in self.labels.items() if text and key != "benchmark")
 
 
@@ -51,7 +51,7 @@ class PublishedTable:
         standing: whether its rows stand for models in a comparison, rather than for a study of one of them.
         counts: columns that are counts, whatever the unit.
         beside: columns of corruptions that the paper's means are not over.
-        labels: what the rows are told apart by.
+        labels: keys that identify a row.
         columns: what is printed.
         rows: in the paper's order.
     """
@@ -76,7 +76,7 @@ class PublishedTable:
 
     @property
     def source(self) -> str:
-        """Whose table it is, as in `Zeng et al. 2024, table C`."""
+        """Citation of the table, as in `Zeng et al. 2024, table C`."""
         return f"{self.authors} {self.year}, table {self.number}"
 
     @property
@@ -130,7 +130,7 @@ class _Table:
 
 @dataclass(frozen=True)
 class _Paper:
-    """A file."""
+    """File of one paper's tables."""
 
     title: str
     authors: str
@@ -146,14 +146,14 @@ def read_paper(path: Path) -> list[PublishedTable]:
         BadValue: if a row does not have a figure or an empty text for every column.
     """
     paper = read_settings(_Paper, path)
-    made = []
+    tables = []
     for table in paper.tables:
         name = f"{path.stem}/table-{table.number.lower()}"
         rows = tuple(_row(table, row, f"{path}: {name}") for row in table.rows)
         own = {key: value for key, value in vars(table).items() if key not in ("rows", "benchmark")}
         facts = {key: value for key, value in vars(paper).items() if key != "tables"}
-        made.append(PublishedTable(name=name, paper=path.stem, rows=rows, **facts, **own))
-    return made
+        tables.append(PublishedTable(name=name, paper=path.stem, rows=rows, **facts, **own))
+    return tables
 
 
 def _row(table: _Table, row: tuple[Any, ...], place: str) -> PublishedRow:

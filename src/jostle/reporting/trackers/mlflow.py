@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from jostle.reporting.trackers.payload import Logged
+from jostle.reporting.trackers.payload import TrackerPayload
 from jostle.reporting.trackers.tracker import environment, tracker
 
 EXPERIMENT = "jostle"
 
 
 @tracker("mlflow")
-def log_to_mlflow(run: Logged, folder: Path) -> str:
+def log_to_mlflow(run: TrackerPayload, folder: Path) -> str:
     """Write into `folder/mlflow.db`; look at it by `mlflow ui --backend-store-uri`."""
     own = f"sqlite:///{(folder / 'mlflow.db').resolve()}"
     with environment(MLFLOW_DISABLE_TELEMETRY="true", MLFLOW_TRACKING_URI=own):
@@ -26,8 +26,8 @@ def log_to_mlflow(run: Logged, folder: Path) -> str:
         client = MlflowClient(tracking_uri=uri)
         name = os.environ.get("MLFLOW_EXPERIMENT_NAME", EXPERIMENT)
         known = client.get_experiment_by_name(name)
-        kept = (folder / "mlartifacts").resolve().as_uri() if uri == own else None
-        experiment = known.experiment_id if known else client.create_experiment(name, artifact_location=kept)
+        artifacts = (folder / "mlartifacts").resolve().as_uri() if uri == own else None
+        experiment = known.experiment_id if known else client.create_experiment(name, artifact_location=artifacts)
         there = client.create_run(experiment, run_name=run.name).info.run_id
         try:
             now = int(1000 * time.time())

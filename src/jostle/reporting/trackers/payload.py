@@ -1,4 +1,4 @@
-"""What a tracker is told of a run: scalars by tag, a summary, what ran, and files."""
+"""Payload for experiment trackers: scalars by tag, a summary, the configuration, and files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SUMMARY = {
 
 
 @dataclass(frozen=True)
-class Logged:
+class TrackerPayload:
     """A run, ready for a tracker.
 
     Attributes:
@@ -42,15 +42,15 @@ class Logged:
     files: tuple[Path, ...]
 
 
-def logged(record: RunRecord) -> Logged:
-    """What there is to log of a run; a number that has no meaning is left out."""
+def tracker_payload(record: RunRecord) -> TrackerPayload:
+    """Collect the payload of a run; numbers without meaning are left out."""
     scores, clean = record.scores, record.scores.clean
     listed = scores.listed
     metric = record.about.content.metric
     tags = cell_labels([one.cell for one in listed], "/")
     scalars = {f"robustness/{metric}/{CLEAN}/0": clean}
     scalars |= {f"robustness/{metric}/{tags[one.cell]}": one.value for one in listed}
-    return Logged(
+    return TrackerPayload(
         name=record.folder.resolve().name,
         scalars=scalars,
         summary={name: value for name, key in _SUMMARY.items() if (value := getattr(scores, key)) is not None},
@@ -64,10 +64,10 @@ def _config(record: RunRecord) -> dict[str, str | int]:
     about = record.about
     what = ("benchmark", "recipe", "fingerprint", "model", "weights", "extractor", "mend", "mend_weights")
     data = ("dataset", "subset", "truth", "seed", "videos")
-    made: dict[str, Any] = {name: getattr(about, name) for name in what + data}
-    made |= {"metric": record.scores.metric, "task": record.task}
-    made |= {f"version/{package}": version for package, version in about.versions.items()}
-    return {name: value for name, value in made.items() if value is not None}
+    config: dict[str, Any] = {name: getattr(about, name) for name in what + data}
+    config |= {"metric": record.scores.metric, "task": record.task}
+    config |= {f"version/{package}": version for package, version in about.versions.items()}
+    return {name: value for name, value in config.items() if value is not None}
 
 
 def _files(folder: Path) -> list[Path]:

@@ -6,14 +6,14 @@ import json
 import time
 from pathlib import Path
 
-from jostle.reporting.trackers.payload import Logged
+from jostle.reporting.trackers.payload import TrackerPayload
 from jostle.reporting.trackers.tracker import tracker
 
 _STRING = 7  # the type of text in a tensor
 
 
 @tracker("tensorboard")
-def log_to_tensorboard(run: Logged, folder: Path) -> str:
+def log_to_tensorboard(run: TrackerPayload, folder: Path) -> str:
     """Write `folder/<run>`; look at it by `tensorboard --logdir folder`."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary

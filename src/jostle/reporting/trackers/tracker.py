@@ -1,4 +1,4 @@
-"""The shelf of trackers, and the one way to it: what a tracker raises becomes one error, and the run stays as it is."""
+"""Registry of trackers; whatever a tracker raises becomes one error, and the run is untouched."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from jostle.core.registry import Registry
 from jostle.errors import JostleError, MissingExtra, ResourceError
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.trackers.payload import Logged, logged
+from jostle.reporting.trackers.payload import TrackerPayload, tracker_payload
 
 # Gets a run and a folder for what it keeps, which need not be there, and says where the run can be seen.
-Tracker = Callable[[Logged, Path], str]
+Tracker = Callable[[TrackerPayload, Path], str]
 
 trackers: Registry[Tracker] = Registry("tracker", "jostle.reporting.trackers")
 
@@ -29,7 +29,7 @@ def tracker(name: str) -> Callable[[Tracker], Tracker]:
 
 
 def track_run(record: RunRecord, to: str, folder: Path) -> str:
-    """Log a finished run.
+    """Log a finished run to a tracker.
 
     Args:
         to: the name of a tracker.
@@ -43,9 +43,9 @@ def track_run(record: RunRecord, to: str, folder: Path) -> str:
         ResourceError: if it fails; the run folder is as it was.
     """
     log = trackers[to]
-    told = logged(record)
+    payload = tracker_payload(record)
     try:
-        return log(told, folder)
+        return log(payload, folder)
     except JostleError:
         raise
     except ImportError as error:

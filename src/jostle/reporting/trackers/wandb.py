@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from jostle.reporting.trackers.payload import Logged
+from jostle.reporting.trackers.payload import TrackerPayload
 from jostle.reporting.trackers.tracker import environment, tracker
 
 
 @tracker("wandb")
-def log_to_wandb(run: Logged, folder: Path) -> str:
+def log_to_wandb(run: TrackerPayload, folder: Path) -> str:
     """Write an offline run into `folder/wandb`; `wandb sync` sends it when the user wants that."""
     with environment(WANDB_MODE="offline", WANDB_ERROR_REPORTING="false", WANDB_SILENT="true"):
         import wandb

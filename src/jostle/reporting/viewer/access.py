@@ -1,4 +1,4 @@
-"""Who may ask: only this machine's browser, by the address that was printed, and never on behalf of another page."""
+"""Access control of the viewer: this machine's browser only, with the printed token, never cross-site."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Guard:
     Args:
         app: what is behind.
         token: the secret in the printed address.
-        port: that is listened on; the cookie is named by it, as browsers do not tell ports apart.
+        port: port of the server; part of the cookie's name, as browsers share cookies between ports.
         framed: whether pages of this machine, such as a notebook, may show it within them.
     """
 
@@ -50,7 +50,7 @@ class Guard:
             self._hosts |= {"127.0.0.1", "localhost"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -75,9 +75,9 @@ class Guard:
             await PlainTextResponse("this viewer answers its own pages only\n", 403)(scope, receive, guarded)
             return
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        given = [value for name, value in query if name == TOKEN]
-        if given:
-            await self._enter(scope, query, given[0])(scope, receive, guarded)
+        tokens = [value for name, value in query if name == TOKEN]
+        if tokens:
+            await self._enter(scope, query, tokens[0])(scope, receive, guarded)
             return
         if not any(self._right(value) for value in _cookies(headers, self._cookie)):
             await PlainTextResponse(REFUSED, 403)(scope, receive, guarded)
@@ -85,7 +85,7 @@ class Guard:
         await self._app(scope, receive, guarded)
 
     def _local(self, headers: Iterable[tuple[str, str]]) -> bool:
-        """Whether the request is for this server by name, and not from a page of somebody else."""
+        """Whether the request addresses this server by name and does not come from another site."""
         known: dict[str, list[str]] = {}
         for name, value in headers:
             known.setdefault(name, []).append(value)
@@ -98,8 +98,8 @@ class Guard:
         visits = known.get("sec-fetch-mode") == ["navigate"] and known.get("sec-fetch-dest", [""])[0] in self._visits
         return visits or all(where in ("none", "same-origin") for where in from_where)
 
-    def _enter(self, scope: Scope, query: list[tuple[str, str]], given: str) -> PlainTextResponse | RedirectResponse:
-        if not self._right(given):
+    def _enter(self, scope: Scope, query: list[tuple[str, str]], token: str) -> PlainTextResponse | RedirectResponse:
+        if not self._right(token):
             return PlainTextResponse(REFUSED, 403)
         rest = urlencode([(name, value) for name, value in query if name != TOKEN])
         raw = scope.get("raw_path") or scope["path"].encode()
@@ -109,12 +109,12 @@ class Guard:
         answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict", path="/")
         return answer
 
-    def _right(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token.encode())
+    def _right(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self._token.encode())
 
 
 def _cookies(headers: Iterable[tuple[str, str]], name: str) -> list[str]:
-    found = []
+    values = []
     for header, value in headers:
         if header == "cookie":
             try:
@@ -122,5 +122,5 @@ def _cookies(headers: Iterable[tuple[str, str]], name: str) -> list[str]:
             except CookieError:
                 continue
             if name in jar:
-                found.append(jar[name].value)
-    return found
+                values.append(jar[name].value)
+    return values

@@ -1,4 +1,4 @@
-"""What the gallery says, as plain data: every corruption at every severity, on a few seconds of any video."""
+"""Data of the gallery page: every corruption at every severity, on a few seconds of any video."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.profile import Entry, own_entry, profiles
 from jostle.corruptions.engine.spec import Spec
 from jostle.reporting.analysis.grid import short_name
-from jostle.reporting.analysis.run_analysis import looked_at
+from jostle.reporting.analysis.run_analysis import processed_videos
 from jostle.reporting.viewer.run_pages import heading
 from jostle.reporting.viewer.runs import Snapshot
 from jostle.reporting.viewer.urls import cell_key
@@ -20,8 +20,8 @@ CLEAN_EXCERPT = "clean"
 
 
 def gallery_page(snapshot: Snapshot) -> dict[str, Any]:
-    """Which videos and which corruptions there are to pick from."""
-    videos = looked_at(snapshot.record)
+    """Return the videos and corruptions to choose from."""
+    videos = processed_videos(snapshot.record)
     return {
         "format": 1,
         "page": "gallery",
@@ -39,10 +39,10 @@ def gallery_page(snapshot: Snapshot) -> dict[str, Any]:
 def gallery_profiles() -> list[dict[str, Any]]:
     """Every table of corruptions, jostle's own first."""
     own = {name: own_entry(name) for name in corruptions}
-    made = [_profile(OWN, "jostle's own table", None, own)]
+    profiles_listed = [_profile(OWN, "jostle's own table", None, own)]
     for name in profiles:
-        made.append(_profile(name, profiles[name].summary, name, dict(profiles[name].entries)))
-    return made
+        profiles_listed.append(_profile(name, profiles[name].summary, name, dict(profiles[name].entries)))
+    return profiles_listed
 
 
 @cache
@@ -53,27 +53,27 @@ def spec_of(key: str) -> Spec | None:
 
 @cache
 def _specs() -> dict[str, Spec]:
-    made = {}
+    specs = {}
     for profile in gallery_profiles():
         for entry in profile["corruptions"]:
             for severity in range(1, entry["severities"] + 1):
-                made[f"{entry['key']}-{severity}"] = Spec.parse(f"{entry['spec']}:{severity}")
-    return made
+                specs[f"{entry['key']}-{severity}"] = Spec.parse(f"{entry['spec']}:{severity}")
+    return specs
 
 
 def _profile(key: str, summary: str, prefix: str | None, entries: dict[str, Entry]) -> dict[str, Any]:
     listed = []
     for name, entry in sorted(entries.items()):
         spec = f"{prefix}/{name}" if prefix else name
-        found = corruptions[entry.corruption]
+        corruption = corruptions[entry.corruption]
         listed.append(
             {
                 "key": cell_key(spec),
                 "spec": spec,
                 "title": short_name(name),
-                "family": found.family,
-                "level": found.level,
-                "summary": found.summary,
+                "family": corruption.family,
+                "level": corruption.level,
+                "summary": corruption.summary,
                 "severities": len(entry.values),
                 "placements": None if entry.placements is None else list(entry.placements),
             }

@@ -26,7 +26,7 @@ def serve(
     framed: bool = False,
     started: Callable[[str], None],
 ) -> None:
-    """Show runs until the process is told to stop.
+    """Serve runs until the process is stopped.
 
     Args:
         runs: run folders.
@@ -49,17 +49,17 @@ def serve(
         if error.name is not None and error.name.startswith("jostle"):
             raise
         raise MissingExtra("the viewer", "view") from None
-    from jostle.reporting.viewer.runs import Shelf
+    from jostle.reporting.viewer.runs import RunCollection
     from jostle.reporting.viewer.store import MediaStore
 
-    shelf = Shelf(runs)
-    if not shelf.folders:
+    runs_served = RunCollection(runs)
+    if not runs_served.folders:
         raise BadValue("no run to show; give the folder that `jostle run` wrote")
     with _listening(port) as listener:
         bound = listener.getsockname()[1]
         token = secrets.token_urlsafe(24)
-        app = viewer_app(shelf, MediaStore(cache_folder() / "viewer"), token=token, port=bound, framed=framed)
-        voice: dict[str, Any] = {} if verbose else {"log_config": None, "log_level": "critical"}
+        app = viewer_app(runs_served, MediaStore(cache_folder() / "viewer"), token=token, port=bound, framed=framed)
+        logging: dict[str, Any] = {} if verbose else {"log_config": None, "log_level": "critical"}
         config = uvicorn.Config(
             app,
             access_log=False,
@@ -67,9 +67,9 @@ def serve(
             proxy_headers=False,
             ws="none",
             timeout_graceful_shutdown=2,
-            **voice,
+            **logging,
         )
-        only = next(iter(shelf.folders)) if len(shelf.folders) == 1 else None
+        only = next(iter(runs_served.folders)) if len(runs_served.folders) == 1 else None
         path = f"/runs/{only}" if only else "/"
 
         class Server(uvicorn.Server):

@@ -29,16 +29,16 @@ def parse_range(text: str | None, size: int) -> tuple[int, int] | None:
     >>> parse_range("bytes=0-1,4-5", 10) is parse_range("lines=1-2", 10) is None
     True
     """
-    found = _RANGE.fullmatch(text.strip()) if text else None
-    if not found or not (found[1] or found[2]):
+    match = _RANGE.fullmatch(text.strip()) if text else None
+    if not match or not (match[1] or match[2]):
         return None
-    if not found[1]:
-        first, last = max(size - int(found[2]), 0), size - 1
-        if not int(found[2]):
+    if not match[1]:
+        first, last = max(size - int(match[2]), 0), size - 1
+        if not int(match[2]):
             raise Unsatisfiable
     else:
-        first, last = int(found[1]), min(int(found[2]), size - 1) if found[2] else size - 1
-        if found[2] and int(found[2]) < first:
+        first, last = int(match[1]), min(int(match[2]), size - 1) if match[2] else size - 1
+        if match[2] and int(match[2]) < first:
             return None
     if first >= size:
         raise Unsatisfiable
@@ -46,7 +46,7 @@ def parse_range(text: str | None, size: int) -> tuple[int, int] | None:
 
 
 async def file_response(path: Path, headers: Mapping[str, str], *, kind: str, head: bool = False) -> Response:
-    """A file, or the part that is asked for: 200, 206, 304, 404 or 416.
+    """Return a file or the requested range of it: 200, 206, 304, 404 or 416.
 
     Args:
         headers: of the request.
@@ -58,29 +58,29 @@ async def file_response(path: Path, headers: Mapping[str, str], *, kind: str, he
     except OSError:
         return PlainTextResponse("this file is no longer there", 404)
     size, tag = state.st_size, f'"{state.st_ino:x}-{state.st_size:x}-{state.st_mtime_ns:x}"'
-    told = {
+    fields = {
         "accept-ranges": "bytes",
         "etag": tag,
         "last-modified": formatdate(state.st_mtime, usegmt=True),
         "cache-control": "private, no-cache",
     }
     if tag in [one.strip().removeprefix("W/") for one in headers.get("if-none-match", "").split(",")]:
-        return Response(status_code=304, headers=told)
-    wanted = headers.get("range")
+        return Response(status_code=304, headers=fields)
+    range_text = headers.get("range")
     if headers.get("if-range", tag) != tag:
-        wanted = None  # the part is of another state of the file
+        range_text = None  # the part is of another state of the file
     try:
-        part = parse_range(wanted, size)
+        part = parse_range(range_text, size)
     except Unsatisfiable:
-        return Response(status_code=416, headers=told | {"content-range": f"bytes */{size}"})
+        return Response(status_code=416, headers=fields | {"content-range": f"bytes */{size}"})
     first, end = part or (0, size)
-    told["content-length"] = str(end - first)
+    fields["content-length"] = str(end - first)
     if part:
-        told["content-range"] = f"bytes {first}-{end - 1}/{size}"
+        fields["content-range"] = f"bytes {first}-{end - 1}/{size}"
     status = 206 if part else 200
     if head:
-        return Response(status_code=status, headers=told, media_type=kind)
-    return StreamingResponse(_blocks(path, tag, first, end), status, told, kind)
+        return Response(status_code=status, headers=fields, media_type=kind)
+    return StreamingResponse(_blocks(path, tag, first, end), status, fields, kind)
 
 
 async def _blocks(path: Path, tag: str, first: int, end: int) -> AsyncIterator[bytes]:

@@ -19,16 +19,16 @@ from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.context import Mask
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.engine.stages import ClipSource, Source, chain
+from jostle.corruptions.engine.stages import ClipSource, PipelineSource, chain
 from jostle.errors import DataError, MediaError
 from jostle.evaluation.inference.footage import Footage
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.tasks.action_spans import places_of
+from jostle.evaluation.tasks.action_spans import action_pairs
 from jostle.io.video.decode import Reader
 from jostle.io.video.encode import Writer
 from jostle.io.video.source import identity_of
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.replay import order_for, spans_of, struck_frames
+from jostle.reporting.analysis.replay import corrupted_mask, order_for, spans_of
 
 FORMAT = 2  # of what is rendered; a new one makes all of it again
 BLOCK_BYTES, BLOCK_FRAMES = 16 * 2**20, 32
@@ -45,16 +45,16 @@ class Cancelled(Exception):
 
 
 @dataclass(frozen=True)
-class Film:
-    """What a player has to know of a video.
+class RenderedVideo:
+    """Facts a player needs about a video.
 
     Attributes:
         frames: how many there are.
         rate: frames a second, as numerator and denominator.
-        times: when each is shown, in seconds; None where that is even, frame over rate.
-        end_s: when the last one stops being shown.
+        times: presentation times in seconds; None if they are evenly spaced.
+        end_s: end of the last frame.
         size: width and height as they are stored in the file: even, so that every browser plays it.
-        struck: half-open stretches, in seconds, that the corruption strikes; None for all of it.
+        struck: corrupted stretches in seconds, half-open; None for all of it.
         names: of the frames, where they are images of a folder.
         original: whether browsers play the file of the data set as it is.
     """
@@ -69,7 +69,7 @@ class Film:
     original: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the facts as plain values for JSON."""
         return {"format": FORMAT, **asdict(self)}
 
 
@@ -94,11 +94,11 @@ class Showing:
         return _key(self.path, "cell", self.video, about.seed, about.truth, done, self._places())
 
     def _places(self) -> list[list[float]] | None:
-        """Where the actions lie that a cell may strike; of a run of detection the fingerprint of its truth says so."""
+        """Return the actions that a cell may corrupt; in detection runs they follow from the ground truth."""
         known = {} if self.record.task == "detection" else self.record.actions or {}
-        return places_of(known, [self.video]).get(self.video)
+        return action_pairs(known, [self.video]).get(self.video)
 
-    def render(self, out: Path, progress: Progress, check: Callable[[], None]) -> Film:
+    def render(self, out: Path, progress: Progress, check: Callable[[], None]) -> RenderedVideo:
         """Write the video, unless browsers play the source as it is.
 
         Raises:
@@ -109,11 +109,11 @@ class Showing:
         with _opened(self.path, order.fps, progress, check) as opened:
             footage = Footage(opened, order, keep_bytes=0)
             clean = self.cell == CLEAN
-            source: Source = footage.clean if clean else footage.under(order.cells[0])
+            source: PipelineSource = footage.clean if clean else footage.under(order.cells[0])
             mask = (
                 np.zeros(len(source), np.bool_)
                 if clean
-                else struck_frames(self.record, self.video, self.cell, opened.pts, opened.fps)
+                else corrupted_mask(self.record, self.video, self.cell, opened.pts, opened.fps)
             )
             film = _film(source, mask, opened.end_s)
             film = replace(film, names=opened.names)
@@ -144,11 +144,11 @@ class Excerpt:
         done = None if spec is None else [str(spec), spec.entry.corruption, repr(spec.value), spec.placement]
         return _key(self.path, "excerpt", self.video, self.seed, done, str(self.fps))
 
-    def render(self, out: Path, progress: Progress, check: Callable[[], None]) -> Film:
+    def render(self, out: Path, progress: Progress, check: Callable[[], None]) -> RenderedVideo:
         """Write the excerpt; raises as `Showing.render` does."""
         with _opened(self.path, self.fps, progress, check) as opened:
             clip = _middle(opened)
-        source: Source = ClipSource(clip)
+        source: PipelineSource = ClipSource(clip)
         mask = np.zeros(len(clip), np.bool_)
         if self.spec is not None:
             timeline = Timeline.of(clip.pts, clip.fps, None, seed=self.seed, video_id=self.video)
@@ -172,25 +172,25 @@ def _key(path: Path, *parts: Any) -> str:
         raise DataError(
             f"{path}: the video is no longer there ({error}); bring it back, and load the page again"
         ) from None
-    told = [FORMAT, str(path), state.size, state.mtime_ns, *parts]
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:32]
+    identity = [FORMAT, str(path), state.size, state.mtime_ns, *parts]
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:32]
 
 
 @contextmanager
 def _opened(path: Path, fps: Fraction | None, progress: Progress, check: Callable[[], None]) -> Iterator[Reader]:
-    def tell(done: int, of: int) -> None:
+    def report_progress(done: int, of: int) -> None:
         check()
         progress(LOOKING * min(done / max(of, 1), 1.0))
 
-    with Reader(path, threads=1, fps=fps, progress=tell) as reader:
+    with Reader(path, threads=1, fps=fps, progress=report_progress) as reader:
         yield reader
 
 
-def _film(source: Source, mask: Mask, end_s: float) -> Film:
+def _film(source: PipelineSource, mask: Mask, end_s: float) -> RenderedVideo:
     height, width = source.size
     pts, fps = source.pts, source.fps
     even = float(np.abs(pts - np.arange(len(pts)) / float(fps)).max()) < EVEN / float(fps)
-    return Film(
+    return RenderedVideo(
         frames=len(source),
         rate=(fps.numerator, fps.denominator),
         times=None if even else tuple(pts.tolist()),
@@ -203,7 +203,7 @@ def _film(source: Source, mask: Mask, end_s: float) -> Film:
 
 
 def _plays(reader: Reader) -> bool:
-    """Whether every browser plays the file as it is, at the times that jostle reads in it."""
+    """Whether every browser plays the file as it is, at the timestamps that jostle reads."""
     facts = reader.facts
     return (
         facts.codec == "h264"
@@ -217,14 +217,14 @@ def _plays(reader: Reader) -> bool:
 
 
 def _ticks(opened: Reader) -> tuple[list[int], Fraction]:
-    """When frames are shown, in whole units of a clock."""
+    """Return presentation times in whole clock units."""
     return [int(tick) for tick in opened.ticks], opened.time_base
 
 
 def _write(
-    source: Source,
+    source: PipelineSource,
     out: Path,
-    film: Film,
+    film: RenderedVideo,
     progress: Progress,
     check: Callable[[], None],
     clock: tuple[list[int], Fraction] | None,
@@ -242,7 +242,7 @@ def _write(
 
 
 def _even(frames: Frames, width: int, height: int) -> Frames:
-    """Frames with even sides, the last row and column repeated: the usual kind of H.264 has no others."""
+    """Pad frames to even sides by repeating the last row and column, as common H.264 requires."""
     down, across = height - frames.shape[1], width - frames.shape[2]
     return np.pad(frames, ((0, 0), (0, down), (0, across), (0, 0)), "edge") if down or across else frames
 

@@ -1,4 +1,4 @@
-"""What the pages of a run and of a cell say, as plain data."""
+"""Data of the pages of a run and of a cell."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.grid import grid_of, short_name
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.run_analysis import Survey
+from jostle.reporting.analysis.run_analysis import RunAnalysis
 from jostle.reporting.analysis.verdict import verdict_of
-from jostle.reporting.viewer.runs import Shelf, Snapshot, Unfinished, Waiting
+from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished, Waiting
 from jostle.reporting.viewer.urls import cell_key
 
-SHOWN = 200  # videos of a cell, unless more are asked for
+SHOWN = 200  # videos of a cell by default
 
 
-def index_page(shelf: Shelf) -> dict[str, Any]:
-    """The runs there are."""
+def index_page(collection: RunCollection) -> dict[str, Any]:
+    """Return the list of runs."""
     runs = []
-    for key in shelf.folders:
+    for key in collection.folders:
         try:
-            runs.append(_in_a_line(key, shelf.run(key)))
+            runs.append(_in_a_line(key, collection.run(key)))
         except DataError as error:
             runs.append({"key": key, "message": str(error)})
     return {"format": 1, "page": "index", "title": "Runs", "runs": runs}
@@ -45,7 +45,7 @@ def unfinished_page(run: Unfinished) -> dict[str, Any]:
 
 
 def waiting_page(snapshot: Snapshot, waiting: Waiting) -> dict[str, Any]:
-    """What is said while a run is gone over."""
+    """Return the page displayed while a run is being analysed."""
     return {
         "format": 1,
         "page": "waiting",
@@ -57,7 +57,7 @@ def waiting_page(snapshot: Snapshot, waiting: Waiting) -> dict[str, Any]:
 
 
 def heading(snapshot: Snapshot) -> dict[str, Any]:
-    """What every page of a run has at its head."""
+    """Return the heading of every page of a run."""
     record = snapshot.record
     return {
         "key": snapshot.key,
@@ -72,10 +72,10 @@ def heading(snapshot: Snapshot) -> dict[str, Any]:
 def run_page(snapshot: Snapshot) -> dict[str, Any]:
     """The verdict and the heat map; intervals are null until they are worked out, and the verdict does without."""
     record, scores = snapshot.record, snapshot.record.scores
-    problem, found = None, None
+    problem, analysis = None, None
     try:
         surveyed = snapshot.surveyed()
-        found = surveyed if isinstance(surveyed, Survey) else None
+        analysis = surveyed if isinstance(surveyed, RunAnalysis) else None
     except DataError as error:
         problem = str(error)
     grid = grid_of(record.cells, record.counted)
@@ -84,13 +84,13 @@ def run_page(snapshot: Snapshot) -> dict[str, Any]:
         "page": "run",
         "title": f"{record.about.said} on {record.about.benchmark}",
         "run": heading(snapshot),
-        "verdict": _verdict(record if found is None else found, record.about.said),
+        "verdict": _verdict(record if analysis is None else analysis, record.about.said),
         "numbers": {
-            "clean": _number(scores.clean, None if found is None else found.of(CLEAN)),
-            "corrupted": _number(scores.mean_corrupted, None if found is None else found.corrupted()),
-            "relative": _number(scores.relative_robustness, None if found is None else found.relative()),
+            "clean": _number(scores.clean, None if analysis is None else analysis.of(CLEAN)),
+            "corrupted": _number(scores.mean_corrupted, None if analysis is None else analysis.corrupted()),
+            "relative": _number(scores.relative_robustness, None if analysis is None else analysis.relative()),
         },
-        "surveyed": found is not None or problem is not None,
+        "surveyed": analysis is not None or problem is not None,
         "message": problem,
         "coverage": asdict(scores.coverage),
         "counted": asdict(scores.counted),
@@ -101,7 +101,7 @@ def run_page(snapshot: Snapshot) -> dict[str, Any]:
                 "title": row.name,
                 "counted": row.counted,
                 "cells": [
-                    None if severity not in row.cells else _square(snapshot, found, row.cells[severity])
+                    None if severity not in row.cells else _square(snapshot, analysis, row.cells[severity])
                     for severity in ([None] if None in row.cells else grid.severities)
                 ],
             }
@@ -113,23 +113,23 @@ def run_page(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _verdict(found: Survey | RunRecord, model: str) -> str:
+def _verdict(run: RunAnalysis | RunRecord, model: str) -> str:
     try:
-        return verdict_of(found, model)
+        return verdict_of(run, model)
     except DataError:  # a file is gone: the page says which, and shows what is left
         return ""
 
 
 def cell_page(snapshot: Snapshot, cell: str, *, show: int = SHOWN) -> dict[str, Any]:
     """The videos of a cell, the most hurt first."""
-    found = snapshot.surveyed()
-    if isinstance(found, Waiting):
-        return waiting_page(snapshot, found)
+    analysis = snapshot.surveyed()
+    if isinstance(analysis, Waiting):
+        return waiting_page(snapshot, analysis)
     drops = snapshot.drops(cell)
     assert not isinstance(drops, Waiting)  # the survey is done
     family = _family(snapshot, cell)
-    columns = [found.place[one["cell"]] for one in family]
-    place = {name: i for i, name in enumerate(found.videos)}
+    columns = [analysis.place[one["cell"]] for one in family]
+    place = {name: i for i, name in enumerate(analysis.videos)}
     rows = [
         {
             "video": drop.name,
@@ -137,7 +137,7 @@ def cell_page(snapshot: Snapshot, cell: str, *, show: int = SHOWN) -> dict[str, 
             "clean": finite(drop.clean),
             "corrupted": finite(drop.corrupted),
             "loss": finite(drop.loss),
-            "by_severity": [finite(float(found.by_video[column, place[drop.name]])) for column in columns],
+            "by_severity": [finite(float(analysis.by_video[column, place[drop.name]])) for column in columns],
         }
         for drop in drops[:show]
     ]
@@ -150,12 +150,12 @@ def cell_page(snapshot: Snapshot, cell: str, *, show: int = SHOWN) -> dict[str, 
         "family": family,
         "videos": rows,
         "of": len(drops),
-        "unscored": len(found.videos) - len(drops),
+        "unscored": len(analysis.videos) - len(drops),
     }
 
 
 def cell_heading(snapshot: Snapshot, cell: str) -> dict[str, Any]:
-    """What every page of a cell has at its head: also where in the benchmark it stands, and what is done to a video."""
+    """Return the heading of every page of a cell, with its position in the benchmark and its corruptions."""
     record = snapshot.record
     known = record.about.content.cell(cell)
     value, clean = record.values.get(cell), record.values.get(CLEAN)
@@ -200,7 +200,7 @@ def _member(cell: str) -> dict[str, Any]:
     return {"key": cell_key(cell), "cell": cell, "title": title_of(cell), "severity": severity}
 
 
-def _square(snapshot: Snapshot, found: Survey | None, cell: str) -> dict[str, Any]:
+def _square(snapshot: Snapshot, analysis: RunAnalysis | None, cell: str) -> dict[str, Any]:
     value, clean = snapshot.record.values.get(cell), snapshot.record.values.get(CLEAN)
     return {
         "key": cell_key(cell),
@@ -208,7 +208,7 @@ def _square(snapshot: Snapshot, found: Survey | None, cell: str) -> dict[str, An
         "title": title_of(cell),
         "value": value,
         "relative": value / clean if value is not None and clean else None,
-        "interval": None if found is None else found.of(cell).interval,
+        "interval": None if analysis is None else analysis.of(cell).interval,
     }
 
 
@@ -224,7 +224,7 @@ def _in_a_line(key: str, run: Snapshot | Unfinished | None) -> dict[str, Any]:
             "corrupted": scores.mean_corrupted,
             "relative": scores.relative_robustness,
         }
-    assert run is not None  # its key is on the shelf
+    assert run is not None  # its key comes from the collection
     return {
         "key": key,
         "benchmark": run.about.benchmark,

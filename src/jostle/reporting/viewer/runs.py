@@ -1,4 +1,4 @@
-"""Runs on the shelf: each is read as it lies on the disk, and read again when it has changed."""
+"""Runs served by the viewer; each is read from disk, and again when it has changed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from jostle.evaluation.run_folder.metadata import About
 from jostle.reporting.analysis.drops import Drop, video_drops
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.resampling import DRAWS
-from jostle.reporting.analysis.run_analysis import Survey, looked_at, survey
+from jostle.reporting.analysis.run_analysis import RunAnalysis, processed_videos, survey
 from jostle.reporting.viewer.urls import Keys, cell_key, run_keys
 
-PREDICTIONS_KEPT = 4  # cells whose predictions stay in memory: clean, and a few that are looked at
+PREDICTIONS_KEPT = 4  # cells whose predictions stay in memory: clean, and a few others
 _keeping = threading.Lock()
 
 
@@ -32,17 +32,17 @@ class KeptRecord(RunRecord):
     """A run whose last few files of predictions stay in memory, as one page after another asks for them."""
 
     def predictions(self, cell: str) -> Predictions:
-        """What a detector found in a cell."""
+        """Return the detections of a cell."""
         with _keeping:
             if cell in self._held:
                 self._held.move_to_end(cell)
                 return self._held[cell]
-        found = super().predictions(cell)
+        predictions = super().predictions(cell)
         with _keeping:
-            self._held[cell] = found
+            self._held[cell] = predictions
             while len(self._held) > PREDICTIONS_KEPT:
                 self._held.popitem(last=False)
-        return found
+        return predictions
 
     @cached_property
     def _held(self) -> OrderedDict[str, Predictions]:
@@ -68,23 +68,23 @@ class Snapshot:
 
     @cached_property
     def videos(self) -> Keys:
-        """Keys of the videos that were looked at."""
-        return Keys(looked_at(self.record) if CLEAN in self.record.cells else ())
+        """Keys of the processed videos."""
+        return Keys(processed_videos(self.record) if CLEAN in self.record.cells else ())
 
     @cached_property
     def cells(self) -> Mapping[str, str]:
-        """The cells that can be shown, by their keys."""
+        """Cells by key."""
         return {cell_key(cell): cell for cell in self.record.cells}
 
     @cached_property
-    def _survey(self) -> Future[Survey]:
-        def tell(done: int, _: int) -> None:
+    def _survey(self) -> Future[RunAnalysis]:
+        def report_progress(done: int, _: int) -> None:
             self._progress["done"] = done
 
-        return self.pool.submit(survey, self.record, draws=DRAWS, progress=tell)
+        return self.pool.submit(survey, self.record, draws=DRAWS, progress=report_progress)
 
-    def surveyed(self) -> Survey | Waiting:
-        """What every cell says of every video; it takes seconds, and is worked out in the background.
+    def surveyed(self) -> RunAnalysis | Waiting:
+        """Analysis of the run; it takes seconds and runs in the background.
 
         Raises:
             DataError: if the run cannot be gone over.
@@ -97,8 +97,8 @@ class Snapshot:
 
     def drops(self, cell: str) -> list[Drop] | Waiting:
         """The videos of a cell, the most hurt first."""
-        found = self.surveyed()
-        return found if isinstance(found, Waiting) else video_drops(found, [cell])
+        analysis = self.surveyed()
+        return analysis if isinstance(analysis, Waiting) else video_drops(analysis, [cell])
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Unfinished:
 
     Attributes:
         why: what the folder lacks.
-        done: videos that were looked at.
+        done: processed videos.
         of: videos in all.
     """
 
@@ -118,8 +118,8 @@ class Unfinished:
     of: int
 
 
-class Shelf:
-    """The runs that are shown.
+class RunCollection:
+    """Collection of the runs that the viewer serves.
 
     Raises:
         DataError: if a folder is no run.
@@ -150,28 +150,28 @@ class Shelf:
             if not RunFolder(folder).scores.exists():
                 return _unfinished(key, folder)
             read = RunRecord.read(folder)
-            made = Snapshot(key, KeptRecord(read.folder, read.about, read.scores), self._pool)
-            _ = made.cells  # read now: a snapshot has the cells of its moment
-            self._held[key] = (mark, made)
-            return made
+            snapshot = Snapshot(key, KeptRecord(read.folder, read.about, read.scores), self._pool)
+            _ = snapshot.cells  # read now: a snapshot has the cells of its moment
+            self._held[key] = (mark, snapshot)
+            return snapshot
 
     def close(self) -> None:
-        """Wait for nothing more."""
+        """Cancel pending work."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _mark(folder: Path) -> tuple[Any, ...]:
-    """What changes when a file of a run is written."""
+    """Return a value that changes whenever a file of the run is written."""
     known = RunFolder(folder)
     return tuple(_state(path) for path in (known.about, known.scores, known.truth, known.predictions))
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _unfinished(key: str, folder: Path) -> Unfinished:

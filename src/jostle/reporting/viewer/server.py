@@ -21,7 +21,7 @@ from jostle.reporting.viewer.access import Guard
 from jostle.reporting.viewer.gallery_page import CLEAN_EXCERPT, gallery_page, spec_of
 from jostle.reporting.viewer.ranges import file_response
 from jostle.reporting.viewer.rendering import Excerpt, Showing, still
-from jostle.reporting.viewer.runs import Shelf, Snapshot, Unfinished
+from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished
 from jostle.reporting.viewer.store import MediaStore, Work
 from jostle.reporting.viewer.video_page import video_page
 
@@ -31,14 +31,14 @@ Page = Callable[[], dict[str, Any]]
 
 
 class NotHere(Exception):
-    """Nothing of that name."""
+    """Error for an address that leads nowhere."""
 
 
-def viewer_app(shelf: Shelf, store: MediaStore, *, token: str, port: int, framed: bool = False) -> Guard:
+def viewer_app(collection: RunCollection, store: MediaStore, *, token: str, port: int, framed: bool = False) -> Guard:
     """The application, with its guard before it.
 
     Args:
-        shelf: the runs to show.
+        collection: the runs to serve.
         store: renders videos and keeps them.
         token: the secret of the printed address.
         port: that is listened on.
@@ -49,11 +49,11 @@ def viewer_app(shelf: Shelf, store: MediaStore, *, token: str, port: int, framed
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         store.close()
-        shelf.close()
+        collection.close()
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False, lifespan=lifespan)
-    _add_pages(app, shelf)
-    _add_media(app, shelf, store)
+    _add_pages(app, collection)
+    _add_media(app, collection, store)
     _add_files(app)
 
     @app.exception_handler(NotHere)
@@ -80,7 +80,7 @@ def _failed(request: Request, status: int, message: str) -> Response:
     return Response(_files()["shell.html"], status, media_type="text/html")
 
 
-def _add_pages(app: FastAPI, shelf: Shelf) -> None:
+def _add_pages(app: FastAPI, collection: RunCollection) -> None:
     def page(path: str, find: Callable[[Request], Page]) -> None:
         """A page and its twin: the page is the same shell everywhere, which fetches the twin and draws it."""
 
@@ -95,10 +95,10 @@ def _add_pages(app: FastAPI, shelf: Shelf) -> None:
         app.add_api_route(path, shell, methods=["GET", "HEAD"])
 
     def of_run(find: Callable[[Snapshot, Request], Page]) -> Callable[[Request], Page]:
-        """A page of a run, or what is said as long as it is not finished."""
+        """Return a page of a run, or a waiting page until its analysis is finished."""
 
         def found(request: Request) -> Page:
-            run = _found(shelf, request)
+            run = _requested_run(collection, request)
             return partial(run_pages.unfinished_page, run) if isinstance(run, Unfinished) else find(run, request)
 
         return found
@@ -110,23 +110,23 @@ def _add_pages(app: FastAPI, shelf: Shelf) -> None:
     def video(run: Snapshot, request: Request) -> Page:
         return partial(video_page, run, _cell(run, request), _video(run, request), tiou=_share(request, "tiou"))
 
-    page("/", lambda _: partial(run_pages.index_page, shelf))
+    page("/", lambda _: partial(run_pages.index_page, collection))
     page("/runs/{run}", of_run(lambda run, _: partial(run_pages.run_page, run)))
     page("/runs/{run}/gallery", of_run(lambda run, _: partial(gallery_page, run)))
     page("/runs/{run}/cells/{cell}", of_run(cell))
     page("/runs/{run}/cells/{cell}/videos/{video}", of_run(video))
 
 
-def _add_media(app: FastAPI, shelf: Shelf, store: MediaStore) -> None:
+def _add_media(app: FastAPI, collection: RunCollection, store: MediaStore) -> None:
     stills = threading.Semaphore(2)
 
     def showing(request: Request) -> Work:
-        found = _finished(shelf, request)
+        found = _finished(collection, request)
         name = _video(found, request)
         return Showing(found.record, name, _cell(found, request), _source(found, name))
 
     def excerpt(request: Request) -> Work:
-        found = _finished(shelf, request)
+        found = _finished(collection, request)
         name, key = _video(found, request), request.path_params["spec"]
         spec = None if key == CLEAN_EXCERPT else spec_of(key)
         if spec is None and key != CLEAN_EXCERPT:
@@ -177,15 +177,15 @@ def _files() -> dict[str, bytes]:
     return {entry.name: entry.read_bytes() for entry in folder.iterdir() if Path(entry.name).suffix in KINDS}
 
 
-def _found(shelf: Shelf, request: Request) -> Snapshot | Unfinished:
-    found = shelf.run(request.path_params["run"])
+def _requested_run(collection: RunCollection, request: Request) -> Snapshot | Unfinished:
+    found = collection.run(request.path_params["run"])
     if found is None:
         raise NotHere
     return found
 
 
-def _finished(shelf: Shelf, request: Request) -> Snapshot:
-    found = _found(shelf, request)
+def _finished(collection: RunCollection, request: Request) -> Snapshot:
+    found = _requested_run(collection, request)
     if isinstance(found, Unfinished):
         raise DataError(f"the run has no scores yet: {found.why}")
     return found
@@ -211,9 +211,9 @@ def _source(snapshot: Snapshot, video: str) -> Path:
     return path
 
 
-def _count(request: Request, name: str, usual: int) -> int:
+def _count(request: Request, name: str, default: int) -> int:
     text = request.query_params.get(name, "")
-    return min(int(text), 100_000) if text.isascii() and text.isdecimal() and len(text) < 10 else usual
+    return min(int(text), 100_000) if text.isascii() and text.isdecimal() and len(text) < 10 else default
 
 
 def _share(request: Request, name: str) -> float | None:

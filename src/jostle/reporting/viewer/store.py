@@ -1,4 +1,4 @@
-"""Rendered videos on the disk: each made once, whole or not at all, and the longest unused go when room is short."""
+"""Cache of rendered videos on disk: each rendered once and atomically, evicted by last use."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any, Literal, Protocol
 
 from jostle.errors import JostleError
 from jostle.io.files.atomic import write_text
-from jostle.reporting.viewer.rendering import FORMAT, Cancelled, Film, Progress
+from jostle.reporting.viewer.rendering import FORMAT, Cancelled, Progress, RenderedVideo
 
 QUOTA = 2 * 2**30  # bytes of rendered video
 AT_ONCE = 2  # videos rendered at a time
 QUEUED = 64  # that may wait for their turn
-LOOKED_AT_S = 120.0  # what was asked for so lately is not thrown away
-TRY_AGAIN_S = 5.0  # what failed is tried again when it is asked for later than this
-UNWATCHED_S = 90.0  # a rendering that nobody has asked after for so long is given up; hidden pages ask once a minute
+LOOKED_AT_S = 120.0  # a video requested more recently is not evicted
+TRY_AGAIN_S = 5.0  # a failed rendering is retried on requests after this time
+UNWATCHED_S = 90.0  # a rendering without requests for so long is cancelled; hidden pages poll once a minute
 ABANDONED_S = 3600.0  # a half-written file so old is of a process that was killed
 
 
@@ -32,12 +32,12 @@ class Work(Protocol):
     def key(self) -> str: ...
     @property
     def path(self) -> Path: ...
-    def render(self, out: Path, progress: Progress, check: Any) -> Film: ...
+    def render(self, out: Path, progress: Progress, check: Any) -> RenderedVideo: ...
 
 
 @dataclass
-class State:
-    """How far the rendering of one video is.
+class RenderState:
+    """Rendering progress of one video.
 
     Attributes:
         share: of the work that is done.
@@ -54,7 +54,7 @@ class State:
     since: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; no path of this machine is told."""
+        """Return the state as plain values for JSON, without local paths."""
         return {"state": self.name, "share": self.share, "film": self.film, "message": self.message}
 
 
@@ -70,12 +70,12 @@ class MediaStore:
         self._folder, self._quota = folder, quota
         self._pool = ThreadPoolExecutor(AT_ONCE, "render")
         self._lock = threading.Lock()
-        self._states: dict[str, State] = {}
+        self._states: dict[str, RenderState] = {}
         self._used: dict[str, float] = {}
         self._closing = threading.Event()
 
-    def ask(self, work: Work) -> State:
-        """How far a video is; begins to render it, unless it is there or under way.
+    def ask(self, work: Work) -> RenderState:
+        """Return the state of a video, and start rendering it unless that is done or under way.
 
         Raises:
             DataError: if its source is gone.
@@ -91,12 +91,12 @@ class MediaStore:
             if there is not None:
                 return there
             if sum(state.name in ("waiting", "rendering") for state in self._states.values()) >= QUEUED:
-                return State("failed", message="too many videos wait to be rendered; try again in a moment")
-            state = self._states[key] = State("waiting")
+                return RenderState("failed", message="too many videos wait to be rendered; try again in a moment")
+            state = self._states[key] = RenderState("waiting")
         self._pool.submit(self._render, key, work, state)
         return state
 
-    def ready(self, work: Work) -> State | None:
+    def ready(self, work: Work) -> RenderState | None:
         """The state of a video that can be played now, or None; renders nothing."""
         key = work.key
         with self._lock:
@@ -108,7 +108,7 @@ class MediaStore:
         self._closing.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _there(self, key: str, work: Work) -> State | None:
+    def _there(self, key: str, work: Work) -> RenderState | None:
         about, video = self._files(key)
         try:
             film = json.loads(about.read_text(encoding="utf-8"))
@@ -119,12 +119,12 @@ class MediaStore:
             return None
         with contextlib.suppress(OSError):
             os.utime(about)
-        return State("ready", 1.0, film, work.path if film["original"] else video)
+        return RenderState("ready", 1.0, film, work.path if film["original"] else video)
 
     def _files(self, key: str) -> tuple[Path, Path]:
         return self._folder / f"{key}.json", self._folder / f"{key}.mp4"
 
-    def _render(self, key: str, work: Work, state: State) -> None:
+    def _render(self, key: str, work: Work, state: RenderState) -> None:
         about, video = self._files(key)
 
         def check() -> None:
@@ -132,7 +132,7 @@ class MediaStore:
             if self._closing.is_set() or now - self._used.get(key, now) > UNWATCHED_S:
                 raise Cancelled
 
-        def tell(share: float) -> None:
+        def report_share(share: float) -> None:
             state.share = share
 
         try:
@@ -140,14 +140,14 @@ class MediaStore:
             state.name = "rendering"
             self._folder.mkdir(parents=True, exist_ok=True)
             self._make_room()
-            film = work.render(video, tell, check).to_dict()
+            film = work.render(video, report_share, check).to_dict()
             film["bytes"] = 0 if film["original"] else video.stat().st_size
             write_text(about, [json.dumps(film)])
         except Cancelled:
             self._forget(key)
         except Exception as error:  # a page says what went wrong; the viewer goes on
-            said = str(error) if isinstance(error, JostleError) else f"{type(error).__name__}: {error}"
-            state.message, state.since = said, time.monotonic()
+            text = str(error) if isinstance(error, JostleError) else f"{type(error).__name__}: {error}"
+            state.message, state.since = text, time.monotonic()
             state.name = "failed"
         else:
             self._forget(key)
@@ -157,17 +157,17 @@ class MediaStore:
             self._states.pop(key, None)
 
     def _make_room(self) -> None:
-        """Delete what was longest unused until the rest fits; what a page has just asked for stays."""
+        """Delete the least recently used videos until the rest fits, except those just requested."""
         with self._lock, contextlib.suppress(OSError):
             now = time.monotonic()
-            kept = []
+            entries = []
             for about in self._folder.glob("*.json"):
                 with contextlib.suppress(OSError):
                     video = about.with_suffix(".mp4")
                     bytes_of = video.stat().st_size if video.exists() else 0
-                    kept.append((about.stat().st_mtime, bytes_of, about, video))
-            total = sum(bytes_of for _, bytes_of, _, _ in kept)
-            for _, bytes_of, about, video in sorted(kept, key=lambda one: one[0]):
+                    entries.append((about.stat().st_mtime, bytes_of, about, video))
+            total = sum(bytes_of for _, bytes_of, _, _ in entries)
+            for _, bytes_of, about, video in sorted(entries, key=lambda one: one[0]):
                 if total <= self._quota:
                     break
                 if now - self._used.get(about.stem, -LOOKED_AT_S) >= LOOKED_AT_S:

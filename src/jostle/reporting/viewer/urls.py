@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from jostle.evaluation.recipes.recipe import safe
+from jostle.evaluation.recipes.recipe import slugify
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_@+-]{0,99}")
 _OTHER = re.compile(r"[^A-Za-z0-9_+-]+")
@@ -48,7 +48,7 @@ def key_of(name: str) -> str:
 
 def cell_key(cell: str) -> str:
     """The key of a cell, as its file of predictions is called."""
-    return key_of(safe(cell))
+    return key_of(slugify(cell))
 
 
 def run_keys(folders: Iterable[Path]) -> dict[str, Path]:

@@ -1,4 +1,4 @@
-"""What the page of a video under a cell says, as plain data: the two videos, and what the model made of them."""
+"""Data of the page of a video under a cell: both videos, and the model's predictions for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from jostle.core.types.boxes import Boxes
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.io.formats.boxes import plain_boxes
+from jostle.io.formats.boxes import boxes_to_lists
 from jostle.metrics.frame_sets import frame_number
 from jostle.reporting.analysis.answers import answers_of, frame_answers
 from jostle.reporting.analysis.grid import grid_of
@@ -30,7 +30,7 @@ def video_page(snapshot: Snapshot, cell: str, video: str, *, tiou: float | None 
         tiou: the overlap from which a detection is right; by default the middle one of the benchmark.
     """
     key = snapshot.videos.of(video)
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "format": 1,
         "page": "video",
         "title": video,
@@ -45,32 +45,32 @@ def video_page(snapshot: Snapshot, cell: str, video: str, *, tiou: float | None 
         **_place(snapshot, cell, video),
     }
     makers = {"detection": _detection, "recognition": _recognition, "frames": _frames, "objects": _objects}
-    return told | makers[snapshot.record.task](snapshot, cell, video, tiou)
+    return content | makers[snapshot.record.task](snapshot, cell, video, tiou)
 
 
 def _detection(snapshot: Snapshot, cell: str, video: str, tiou: float | None) -> dict[str, Any]:
     record = snapshot.record
-    found = timeline_of(record, video, cell, tiou=tiou)
+    timeline = timeline_of(record, video, cell, tiou=tiou)
     at = record.truth.videos.index(video)
     known = finite(float(record.truth.duration[at]))
     return {
-        "duration": known if known is not None else found.end,
-        "tiou": found.tiou,
+        "duration": known if known is not None else timeline.end,
+        "tiou": timeline.tiou,
         "tious": record.about.content.tious,
         "score": operating_score(record),
-        "actions": [asdict(action) for action in found.actions],
-        "clean": _surest(found.clean),
-        "corrupted": [] if cell == CLEAN else _surest(found.corrupted),
+        "actions": [asdict(action) for action in timeline.actions],
+        "clean": _surest(timeline.clean),
+        "corrupted": [] if cell == CLEAN else _surest(timeline.corrupted),
         "found_struck": record.found_struck(video, cell),
-        "left_out": max(len(found.clean) - DETECTIONS, len(found.corrupted) - DETECTIONS, 0),
+        "left_out": max(len(timeline.clean) - DETECTIONS, len(timeline.corrupted) - DETECTIONS, 0),
     }
 
 
-def _surest(found: tuple[Detection, ...]) -> list[dict[str, Any]]:
-    if len(found) > DETECTIONS:
-        least = np.sort([one.score for one in found])[-DETECTIONS]
-        found = tuple(one for one in found if one.score >= least)[:DETECTIONS]
-    return [asdict(one) for one in found]
+def _surest(detections: tuple[Detection, ...]) -> list[dict[str, Any]]:
+    if len(detections) > DETECTIONS:
+        least = np.sort([one.score for one in detections])[-DETECTIONS]
+        detections = tuple(one for one in detections if one.score >= least)[:DETECTIONS]
+    return [asdict(one) for one in detections]
 
 
 def _recognition(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[str, Any]:
@@ -80,41 +80,41 @@ def _recognition(snapshot: Snapshot, cell: str, video: str, _: float | None) -> 
 def _frames(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[str, Any]:
     sets = []
     for one in frame_answers(snapshot.record, video, cell):
-        told = one.to_dict()
-        for frame in (told["anchor"], *told["neighbours"]):
+        content = one.to_dict()
+        for frame in (content["anchor"], *content["neighbours"]):
             frame["name"] = frame["frame"].rpartition("/")[2]
             frame["number"] = frame_number(frame["frame"])[1]
-        sets.append(told)
+        sets.append(content)
     return {"sets": sets, "k": snapshot.record.about.content.k}
 
 
 def _objects(snapshot: Snapshot, cell: str, video: str, _: float | None) -> dict[str, Any]:
-    """The boxes in the frames of a video that were looked at: true, and found clean and in the cell."""
+    """Return the boxes in the evaluated frames of a video: true, detected clean, detected in the cell."""
     record = snapshot.record
     frames = [frame for frame in record.objects.frames if frame.rpartition("/")[0] == video]
-    found = {name: record.boxes(name)[0] for name in dict.fromkeys((CLEAN, cell))}
-    told = [
+    boxes = {name: record.boxes(name)[0] for name in dict.fromkeys((CLEAN, cell))}
+    content = [
         {
             "name": frame.rpartition("/")[2],
             "number": frame_number(frame)[1],
             "anchor": frame in record.objects.sets,
-            "true": plain_boxes(record.objects.boxes[frame]),
-            "clean": _surest_boxes(found[CLEAN].get(frame)),
-            "corrupted": [] if cell == CLEAN else _surest_boxes(found[cell].get(frame)),
+            "true": boxes_to_lists(record.objects.boxes[frame]),
+            "clean": _surest_boxes(boxes[CLEAN].get(frame)),
+            "corrupted": [] if cell == CLEAN else _surest_boxes(boxes[cell].get(frame)),
         }
         for frame in frames
     ]
-    return {"objects": {"classes": record.objects.classes, "frames": told, "k": record.about.content.k}}
+    return {"objects": {"classes": record.objects.classes, "frames": content, "k": record.about.content.k}}
 
 
-def _surest_boxes(found: Boxes | None) -> list[list[float]]:
-    """Rows of class, x1, y1, x2, y2 and score, the surest first, as many as there is room for."""
-    if found is None:
+def _surest_boxes(boxes: Boxes | None) -> list[list[float]]:
+    """Return rows of class, x1, y1, x2, y2 and score, the most confident first."""
+    if boxes is None:
         return []
-    order = np.argsort(-found.sure, kind="stable")[:BOXES]
-    rows = np.column_stack([found.label, found.box.round(1), found.sure.round(4)])
-    made: list[list[float]] = rows[order].tolist()
-    return made
+    order = np.argsort(-boxes.sure, kind="stable")[:BOXES]
+    rows = np.column_stack([boxes.label, boxes.box.round(1), boxes.sure.round(4)])
+    surest: list[list[float]] = rows[order].tolist()
+    return surest
 
 
 def _cells(snapshot: Snapshot) -> list[dict[str, Any]]:
@@ -125,7 +125,7 @@ def _cells(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def _place(snapshot: Snapshot, cell: str, video: str) -> dict[str, Any]:
-    """Where the video stands among those of the cell; nothing while the run is still gone over."""
+    """Return the position of the video among those of the cell, or nothing until the run is analysed."""
     try:
         drops = snapshot.drops(cell)
     except DataError:

@@ -1,4 +1,4 @@
-"""Anchors on the line, and boxes told as codes beside them.
+"""Anchors in time, and boxes encoded relative to them.
 
 A box counts its last step: it is end - start + 1 long.
 """
@@ -19,7 +19,7 @@ MOST_LOG = math.log(62.5)  # an anchor grows by no more than this
 
 
 def make_anchors(sizes: Sequence[int], scales: Sequence[float], finest: int) -> Tensor:
-    """(N, 2) start and end of every anchor, level after level, the finest first; place by place within a level.
+    """Return (N, 2) start and end of every anchor, level after level, the finest first; place by place within a level.
 
     Args:
         sizes: places of each level; neighbours are `finest`, twice as many, ... steps apart.
@@ -28,17 +28,17 @@ def make_anchors(sizes: Sequence[int], scales: Sequence[float], finest: int) -> 
     >>> make_anchors([2], [1, 1.5], 4).tolist()
     [[0.5, 3.5], [-0.5, 4.5], [4.5, 7.5], [3.5, 8.5]]
     """
-    made = []
+    anchors = []
     for level, size in enumerate(sizes):
         stride = finest * 2**level
         for place, scale in itertools.product(range(size), scales):
             centre, half = place * stride + stride / 2, (stride * scale - 1) / 2
-            made.append((centre - half, centre + half))
-    return torch.tensor(made)
+            anchors.append((centre - half, centre + half))
+    return torch.tensor(anchors)
 
 
 def anchor_points(sizes: Sequence[int], scales: Sequence[float], finest: int, device: torch.device) -> Points:
-    """The centres of the anchors, in the order of `make_anchors`."""
+    """Return the centres of the anchors, in the order of `make_anchors`."""
     level = torch.cat([torch.full((size * len(scales),), i, device=device) for i, size in enumerate(sizes)])
     stride = finest * (2**level).float()
     place = torch.cat([torch.arange(size, device=device).repeat_interleave(len(scales)) for size in sizes])
@@ -48,8 +48,8 @@ def anchor_points(sizes: Sequence[int], scales: Sequence[float], finest: int, de
     )
 
 
-def decoded(codes: Tensor, anchors: Tensor) -> Tensor:
-    """(..., N, 2) boxes from codes (shift of the centre, growth) beside the anchors."""
+def decode_boxes(codes: Tensor, anchors: Tensor) -> Tensor:
+    """Return (..., N, 2) boxes from codes (shift of the centre, growth) beside the anchors."""
     length = anchors[:, 1] - anchors[:, 0] + 1
     centre = (anchors[:, 0] + anchors[:, 1]) / 2 + codes[..., 0] / CENTRE_UNIT * length
     half = (length * (codes[..., 1] / LENGTH_UNIT).clamp(max=MOST_LOG).exp() - 1) / 2
@@ -61,7 +61,7 @@ LAYERS = 4  # of a tower
 
 
 class AnchorHead(nn.Module):
-    """For every anchor a logit a class and a box, by towers that all levels share."""
+    """Head that predicts class logits and a box for every anchor; all levels share its towers."""
 
     def __init__(self, dim: int, anchors: int, outputs: int) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class AnchorHead(nn.Module):
         self.bbox_pred = nn.Conv1d(dim, anchors * 2, 3, padding=1)
 
     def forward(self, pyramid: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """(B, N, outputs) logits and (B, N, 2) codes, place by place within a level."""
+        """Return (B, N, outputs) logits and (B, N, 2) codes, place by place within a level."""
         logits = [self.cls_logits(self.cls_tower(x)) for x in pyramid]
         codes = [self.bbox_pred(self.bbox_tower(x)) for x in pyramid]
         return _by_anchor(logits, self.outputs), _by_anchor(codes, 2)

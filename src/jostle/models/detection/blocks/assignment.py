@@ -1,4 +1,4 @@
-"""Which point answers for which action."""
+"""Assignment of actions to points."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAME_LENGTH = 1e-3  # actions whose lengths differ by less than this share a poi
 
 @dataclass(frozen=True)
 class Actions:
-    """What happens in the videos of a batch, on the feature grid; rows of absent actions fill up the table.
+    """Actions of a batch of videos on the feature grid, padded to a table.
 
     Attributes:
         segments: (B, M, 2) start and end in grid steps; a start may lie a little before 0.
@@ -34,7 +34,7 @@ class Actions:
 
     @classmethod
     def of(cls, videos: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]], device: torch.device | str = "cpu") -> Actions:
-        """From (segments, labels) of each video; a video may have none.
+        """Build the table from (segments, labels) of each video; a video may have none.
 
         >>> actions = Actions.of([([[0.0, 4.0]], [2]), ([], [])])
         >>> actions.segments.shape, actions.present.tolist()
@@ -55,7 +55,7 @@ class Actions:
 
 @dataclass(frozen=True)
 class Targets:
-    """What the points should say.
+    """Training targets of the points.
 
     Attributes:
         classes: (B, N, K) 1 for each class the point answers for.
@@ -71,7 +71,7 @@ class Targets:
 
 
 def assign(points: Points, actions: Actions, mask: Tensor, *, classes: int, radius: float | None) -> Targets:
-    """Targets by centre sampling and length: of the actions a point may answer for, it takes the shortest.
+    """Assign targets by centre sampling: each point takes the shortest action it may be assigned to.
 
     A point may answer for an action if it lies strictly inside it, within `radius` strides of its centre, and the
     distance to its far end belongs to the point's level. Actions as short as the shortest, to 1e-3, add their class.
@@ -92,14 +92,14 @@ def assign(points: Points, actions: Actions, mask: Tensor, *, classes: int, radi
     chosen = (length <= least + SAME_LENGTH) & length.isfinite()
     labels = F.one_hot(actions.labels, classes).to(length.dtype)  # (B, M, K)
     offsets = _take(distance, shortest) / points.stride[:, None]
-    found = (chosen.to(length.dtype) @ labels).clamp(max=1.0) * mask[..., None]
-    return Targets(found, offsets, chosen.any(-1) & mask, shortest[..., 0])
+    classes_at_points = (chosen.to(length.dtype) @ labels).clamp(max=1.0) * mask[..., None]
+    return Targets(classes_at_points, offsets, chosen.any(-1) & mask, shortest[..., 0])
 
 
 def assign_by_cost(
     points: Points, actions: Actions, mask: Tensor, *, radius: float | None, logits: Tensor, offsets: Tensor
 ) -> Targets:
-    """Targets whose ends are those of the containing action that the network comes nearest to already.
+    """Assign targets by prediction cost: each point takes the closest of the actions around it.
 
     TemporalMaxer's assigner, as its published settings leave it: classes and positives are those of `assign`, the
     regression target has the least focal loss plus twice the distance-IoU loss.
@@ -122,7 +122,7 @@ def assign_by_cost(
 
 
 def _distances(points: Points, actions: Actions) -> tuple[Tensor, Tensor]:
-    """(B, N, M, 2) from each point to start and end of each action, and (B, N, M) where it lies inside."""
+    """Return (B, N, M, 2) from each point to start and end of each action, and (B, N, M) where it lies inside."""
     start, end = (actions.segments[:, None, :, i] for i in (0, 1))
     position = points.position[:, None]
     distance = torch.stack([position - start, end - position], -1)
@@ -137,7 +137,7 @@ def _near_centre(points: Points, actions: Actions, radius: float) -> Tensor:
 
 
 def _take(distance: Tensor, which: Tensor) -> Tensor:
-    """(B, N, 2) the distances to the chosen action."""
+    """Return (B, N, 2) the distances to the chosen action."""
     return distance.gather(2, which[..., None].expand(-1, -1, -1, 2))[:, :, 0]
 
 
@@ -151,19 +151,19 @@ def overlaps(boxes: Tensor, actions: Actions) -> Tensor:
 
 
 @torch.no_grad()
-def match(boxes: Tensor, actions: Actions, *, threshold: float, released_faults: bool = False) -> tuple[Tensor, Tensor]:
-    """(B, N) which boxes answer for an action, and (B, N) the number of the action each overlaps most.
+def match(boxes: Tensor, actions: Actions, *, threshold: float, reproduce_bugs: bool = False) -> tuple[Tensor, Tensor]:
+    """Return (B, N) which boxes answer for an action, and (B, N) the number of the action each overlaps most.
 
     A box answers if it overlaps by `threshold`, or if no other box overlaps some action more than it does.
 
     Args:
-        released_faults: as the released program, which for an action that no box overlaps takes every box for the one
+        reproduce_bugs: as the released program, which for an action that no box overlaps takes every box for the one
             that overlaps it most, and labels each by whatever it overlaps otherwise.
     """
     iou = overlaps(boxes, actions)
     best, action = iou.max(-1)
     most = iou.amax(1, keepdim=True)  # (B, 1, M) of each action
     chosen = (iou == most) & actions.present[:, None]
-    if not released_faults:
+    if not reproduce_bugs:
         chosen &= most > 0
     return (best >= threshold) | chosen.any(-1), action

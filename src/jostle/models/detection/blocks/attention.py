@@ -36,7 +36,7 @@ class ConvAttention(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, level: Level) -> Tensor:
-        """(B, D, columns) of `level` from the normed columns of the level above."""
+        """Return (B, D, columns) of `level` from the normed columns of the level above."""
         mask = level.mask
         q, k, v = (self._projected(name, x, mask) for name in ("query", "key", "value"))  # (B, heads, d, T)
         if q.is_cpu and q.dtype == torch.bfloat16:
@@ -45,8 +45,8 @@ class ConvAttention(nn.Module):
                 mixed = self._mixed(q.float(), k.float(), v.float(), mask)
         else:
             mixed = self._mixed(q, k, v, mask)
-        made: Tensor = self.dropout(self.get_submodule("proj")(mixed.flatten(1, 2)))
-        return made.mul_(mask.to(made.dtype))
+        output: Tensor = self.dropout(self.get_submodule("proj")(mixed.flatten(1, 2)))
+        return output.mul_(mask.to(output.dtype))
 
     def _mixed(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
         if self.reach:
@@ -55,12 +55,12 @@ class ConvAttention(nn.Module):
 
     def _projected(self, name: str, x: Tensor, mask: Tensor) -> Tensor:
         x = self.get_submodule(f"{name}_norm")(self.get_submodule(f"{name}_conv")(x, mask), reuse=True)
-        made: Tensor = self.get_submodule(name)(x)
-        return made.view(made.shape[0], self.heads, -1, made.shape[-1])
+        output: Tensor = self.get_submodule(name)(x)
+        return output.view(output.shape[0], self.heads, -1, output.shape[-1])
 
 
 def banded_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, reach: int) -> Tensor:
-    """(B, heads, d, T) where each step attends to the valid steps at most `reach` away.
+    """Return (B, heads, d, T) where each step attends to the valid steps at most `reach` away.
 
     Args:
         q: (B, heads, d, T) queries; keys and values likewise.
@@ -71,12 +71,12 @@ def banded_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor, reach: int) 
     spare = blocks * BLOCK - steps
     q = F.pad(q * q.shape[2] ** -0.5, (0, spare)).unfold(-1, BLOCK, BLOCK)  # (B, heads, d, blocks, BLOCK)
     k, v = (F.pad(x, (reach, spare + reach)).unfold(-1, size, BLOCK) for x in (k, v))  # (B, heads, d, blocks, size)
-    seen = F.pad(mask, (reach, spare + reach)).unfold(-1, size, BLOCK)[..., None, :]  # (B, 1, blocks, 1, size)
+    visible = F.pad(mask, (reach, spare + reach)).unfold(-1, size, BLOCK)[..., None, :]  # (B, 1, blocks, 1, size)
     query = torch.arange(BLOCK, device=q.device)[:, None]
     key = torch.arange(size, device=q.device)
     band = (key >= query) & (key <= query + 2 * reach)  # (BLOCK, size)
     scores = q.permute(0, 1, 3, 4, 2) @ k.transpose(2, 3)  # (B, heads, blocks, BLOCK, size)
     # The least finite number rather than minus infinity: a query in the padding may see nothing at all.
-    scores = scores.masked_fill(~(band & seen), torch.finfo(scores.dtype).min)
+    scores = scores.masked_fill(~(band & visible), torch.finfo(scores.dtype).min)
     mixed = v.transpose(2, 3) @ scores.softmax(-1).mT  # (B, heads, blocks, d, BLOCK)
     return mixed.transpose(2, 3).flatten(-2)[..., :steps]

@@ -1,4 +1,4 @@
-"""BasicTAD's three heads: of anchors, and of points with and without a convolution that looks where it chooses."""
+"""Heads of BasicTAD: for anchors, and for points with and without a deformable convolution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from jostle.models.detection.blocks.centred_anchors import AT_A_STEP
-from jostle.models.detection.blocks.convolution import BatchNormedConv, DeformableConv, GroupNormedConv, Scale
+from jostle.models.detection.blocks.convolution import (
+    BatchNormedConv,
+    DeformableConv,
+    GroupNormedConv,
+    LearnedScaleVector,
+)
 
 LAYERS = 4  # of a tower
 PRIOR = 0.01  # probability with which every class starts
@@ -16,7 +21,7 @@ SPREAD = 0.01  # of the weights that a head starts with
 
 
 class AnchorTowers(nn.Module):
-    """For every anchor a logit a class and a code, by towers that all levels share, norms too."""
+    """Head that predicts class logits and a code for every anchor; all levels share towers and norms."""
 
     def __init__(self, inputs: int, dim: int, classes: int, levels: int) -> None:
         super().__init__()
@@ -29,7 +34,7 @@ class AnchorTowers(nn.Module):
         _start(self, self.retina_cls)
 
     def forward(self, pyramid: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """(B, N, classes) logits and (B, N, 2) codes, step by step within a level."""
+        """Return (B, N, classes) logits and (B, N, 2) codes, step by step within a level."""
         logits, codes = [], []
         for x in pyramid:
             logits.append(self.retina_cls(_through(self.cls_convs, x)))
@@ -38,12 +43,12 @@ class AnchorTowers(nn.Module):
 
 
 class NormedPointTowers(nn.Module):
-    """For every point a logit a class, and distances in strides."""
+    """Head that predicts class logits and distances in strides for every point."""
 
     def __init__(self, inputs: int, dim: int, classes: int, levels: int) -> None:
         super().__init__()
         widths = [inputs, *([dim] * (LAYERS - 1))]
-        self.scales = nn.ModuleList(Scale() for _ in range(levels))
+        self.scales = nn.ModuleList(LearnedScaleVector() for _ in range(levels))
         self.cls_convs = nn.ModuleList(GroupNormedConv(width, dim) for width in widths)
         self.reg_convs = nn.ModuleList(GroupNormedConv(width, dim) for width in widths)
         self.fcos_cls = nn.Conv1d(dim, classes, 3, padding=1)
@@ -51,7 +56,7 @@ class NormedPointTowers(nn.Module):
         _start(self, self.fcos_cls)
 
     def forward(self, pyramid: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """(B, N, classes) logits and (B, N, 2) distances."""
+        """Return (B, N, classes) logits and (B, N, 2) distances."""
         logits = [self.fcos_cls(_through(self.cls_convs, x)) for x in pyramid]
         offsets = [
             scale(self.fcos_reg(_through(self.reg_convs, x))) for scale, x in zip(self.scales, pyramid, strict=True)
@@ -60,7 +65,7 @@ class NormedPointTowers(nn.Module):
 
 
 class DeformablePointTowers(nn.Module):
-    """For every point a logit a class, that of background first, and distances in strides; towers have no norms."""
+    """Head that predicts logits, background first, and distances in strides, without norms."""
 
     def __init__(self, inputs: int, dim: int, classes: int, levels: int) -> None:
         super().__init__()
@@ -74,10 +79,10 @@ class DeformablePointTowers(nn.Module):
         self.reg_convs = tower()
         self.cls = nn.Conv1d(dim, classes + 1, 3, padding=1)
         self.reg = nn.Conv1d(dim, 2, 3, padding=1)
-        self.scales = nn.ModuleList(Scale() for _ in range(levels))
+        self.scales = nn.ModuleList(LearnedScaleVector() for _ in range(levels))
 
     def forward(self, pyramid: list[Tensor]) -> tuple[Tensor, Tensor]:
-        """(B, N, 1 + classes) logits and (B, N, 2) distances."""
+        """Return (B, N, 1 + classes) logits and (B, N, 2) distances."""
         logits = [self.cls(self.cls_convs(x)) for x in pyramid]
         offsets = [scale(self.reg(self.reg_convs(x))) for scale, x in zip(self.scales, pyramid, strict=True)]
         return _by_row(logits, self.cls.out_channels), _by_row(offsets, 2).exp()
@@ -90,12 +95,12 @@ def _through(layers: nn.ModuleList, x: Tensor) -> Tensor:
 
 
 def _by_row(levels: list[Tensor], width: int) -> Tensor:
-    """(B, N, width) from (B, rows * width, t) of each level."""
+    """Return (B, N, width) from (B, rows * width, t) of each level."""
     return torch.cat([x.transpose(1, 2).reshape(len(x), -1, width) for x in levels], 1).float()
 
 
 def _start(head: nn.Module, classes: nn.Conv1d) -> None:
-    """Small weights, no bias, and every class improbable."""
+    """Initialise with small weights, no bias, and a low prior for every class."""
     for module in head.modules():
         if isinstance(module, nn.Conv1d):
             nn.init.normal_(module.weight, std=SPREAD)

@@ -1,4 +1,4 @@
-"""Anchors around the steps of a pyramid, segments told beside them, and which anchor answers for which action."""
+"""Anchors around the steps of a pyramid, their codes, and the assignment of actions to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POSITIVE, NEGATIVE = 0.6, 0.4  # IoU from which an anchor answers for an action,
 
 
 def make_anchors(sizes: Sequence[int], finest: int) -> Tensor:
-    """(N, 2) start and end of every anchor in frames, level after level, step by step, the shortest of a step first.
+    """Return the (N, 2) start and end of every anchor in frames, by level, step and length.
 
     Args:
         sizes: steps of each level; neighbours are `finest`, twice as many, ... frames apart.
@@ -24,16 +24,16 @@ def make_anchors(sizes: Sequence[int], finest: int) -> Tensor:
     [[-1.0, 1.0], [0.0, 2.0]]
     """
     half = OCTAVE / 2 * 2 ** (torch.arange(AT_A_STEP, dtype=torch.float64) / AT_A_STEP)
-    made = []
+    anchors = []
     for level, size in enumerate(sizes):
         stride = finest * 2**level
         centre = torch.arange(size, dtype=torch.float64)[:, None] * stride
-        made.append(torch.stack([centre - half * stride, centre + half * stride], -1).reshape(-1, 2))
-    return torch.cat(made).float()
+        anchors.append(torch.stack([centre - half * stride, centre + half * stride], -1).reshape(-1, 2))
+    return torch.cat(anchors).float()
 
 
-def decoded(codes: Tensor, anchors: Tensor) -> Tensor:
-    """(..., N, 2) segments from codes (shift of the centre in lengths of the anchor, logarithm of its growth)."""
+def decode_segments(codes: Tensor, anchors: Tensor) -> Tensor:
+    """Decode (..., N, 2) segments from codes (shift in anchor lengths, log growth)."""
     length = anchors[:, 1] - anchors[:, 0]
     centre = (anchors[:, 0] + anchors[:, 1]) / 2 + codes[..., 0] * length
     half = length * codes[..., 1].exp() / 2
@@ -41,7 +41,7 @@ def decoded(codes: Tensor, anchors: Tensor) -> Tensor:
 
 
 def overlaps(anchors: Tensor, actions: Actions) -> Tensor:
-    """(B, N, M) IoU of anchors and actions; -1 for absent actions."""
+    """Return (B, N, M) IoU of anchors and actions; -1 for absent actions."""
     start, end = (anchors[:, i, None] for i in (0, 1))
     first, last = (actions.segments[:, None, :, i] for i in (0, 1))
     inter = (torch.minimum(end, last) - torch.maximum(start, first)).clamp(min=0)
@@ -50,8 +50,8 @@ def overlaps(anchors: Tensor, actions: Actions) -> Tensor:
 
 
 @torch.no_grad()
-def answering(anchors: Tensor, actions: Actions) -> tuple[Tensor, Tensor]:
-    """(B, N) the number of the action that an anchor answers for, -1 for none, and (B, N) whether it is passed over.
+def match_anchors(anchors: Tensor, actions: Actions) -> tuple[Tensor, Tensor]:
+    """Return (B, N) the index of each anchor's action, -1 for none, and (B, N) whether it is ignored.
 
     An anchor answers for the action that it overlaps most, by `POSITIVE` at least. Then each action in its turn takes
     the anchors that overlap it most of all, by however little.
@@ -63,5 +63,5 @@ def answering(anchors: Tensor, actions: Actions) -> tuple[Tensor, Tensor]:
     most = iou.amax(1, keepdim=True)  # (B, 1, M) of each action
     chosen = (iou == most) & (most > 0)
     later = torch.arange(iou.shape[-1], device=iou.device).expand_as(iou).masked_fill(~chosen, -1).amax(-1)
-    taken = later >= 0
-    return torch.where(taken, later, number), ignored & ~taken
+    claimed = later >= 0
+    return torch.where(claimed, later, number), ignored & ~claimed

@@ -1,4 +1,4 @@
-"""A second look at a coarse segment: what is seen around its ends, pooled from the frames and from its level.
+"""Refinement of coarse segments by features pooled around their ends.
 
 Lin, Xu, Luo, et al.: "Learning Salient Boundary Feature for Anchor-free Temporal Action Localization", CVPR 2021.
 """
@@ -19,7 +19,7 @@ from jostle.models.detection.blocks.losses import iou
 
 
 class Refinement(nn.Module):
-    """The feature of a refined segment, at every point of a level."""
+    """Boundary feature of a coarse segment at every point of a level."""
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -29,9 +29,9 @@ class Refinement(nn.Module):
         self.proposal_conv = same(4 * dim, dim, 1)
 
     def forward(
-        self, x: Tensor, around: Tensor, regions: Tensor, *, released_faults: bool = False
+        self, x: Tensor, around: Tensor, regions: Tensor, *, reproduce_bugs: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """(B, D, t) the feature, and (B, 2 D, t) what of the level starts and ends are pooled from.
+        """Return (B, D, t) the feature, and (B, 2 D, t) what of the level starts and ends are pooled from.
 
         Args:
             x: (B, D, t) of the tower.
@@ -39,12 +39,12 @@ class Refinement(nn.Module):
             regions: (B, t, 4) to pool from the level.
         """
         sides = self.lr_conv(x)
-        pooled = boundary_max_pool(sides, regions, released_faults=released_faults)
+        pooled = boundary_max_pool(sides, regions, reproduce_bugs=reproduce_bugs)
         return self.proposal_conv(torch.cat([self.roi_conv(around), pooled, self.cur_point_conv(x)], 1)), sides
 
 
 def level_regions(offsets: Tensor, scale: float) -> Tensor:
-    """(B, t, 4) around the ends of segments (B, t, 2) that are told as distances in frames, on the grid of the level.
+    """Return (B, t, 4) regions around the ends of segments (B, t, 2), on the grid of the level.
 
     Args:
         scale: steps of the level in a frame.
@@ -55,7 +55,7 @@ def level_regions(offsets: Tensor, scale: float) -> Tensor:
 
 
 def frame_regions(segments: Tensor) -> Tensor:
-    """(B, M, 4) around the ends of segments (B, M, 2), in frames."""
+    """Return (B, M, 4) around the ends of segments (B, M, 2), in frames."""
     start, end = segments.detach().unbind(-1)
     return _around(start, end, end - start + 1)
 
@@ -72,8 +72,8 @@ SLIGHT = 1e-6  # added to probabilities within logarithms
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What the points (B, N) should say; labels are 0 for background.
+class CoarseToFineTargets:
+    """Targets of the points (B, N); label 0 is background.
 
     Attributes:
         labels: (B, N) of the coarse answer.
@@ -88,8 +88,8 @@ class Answers:
     action: Tensor
 
 
-def answers(points: Tensor, level: Tensor, coarse: Tensor, actions: Actions, form: Form) -> Answers:
-    """Of the actions that a point (N,) lies in, the shortest; on ActivityNet of those that its level answers for.
+def answers(points: Tensor, level: Tensor, coarse: Tensor, actions: Actions, form: Form) -> CoarseToFineTargets:
+    """Assign each point (N,) the shortest action around it; for ActivityNet, of those its level covers.
 
     Args:
         points: in frames.
@@ -112,44 +112,44 @@ def answers(points: Tensor, level: Tensor, coarse: Tensor, actions: Actions, for
     if form == "activitynet":
         best = torch.where(labels > 0, overlap, 0.0).amax(1, keepdim=True)
         least = best.clamp(max=0.6)
-    return Answers(labels, offsets, torch.where(overlap >= least, labels, 0), shortest[..., 0])
+    return CoarseToFineTargets(labels, offsets, torch.where(overlap >= least, labels, 0), shortest[..., 0])
 
 
 def softmax_focal(logits: Tensor, labels: Tensor) -> Tensor:
-    """(B, N) focal loss of softmax probabilities, background weighed by a quarter and classes by three."""
+    """Return (B, N) focal loss of softmax probabilities, background weighed by a quarter and classes by three."""
     likely = logits.softmax(-1).gather(-1, labels[..., None])[..., 0] + SLIGHT
     weight = torch.where(labels > 0, 0.75, 0.25)
     return weight * (1 - likely).square() * -likely.log()
 
 
 def quality_loss(logit: Tensor, overlap: Tensor) -> Tensor:
-    """Cross-entropy of a logit and an overlap that also learns: the published gradient reaches both."""
+    """Compute the cross-entropy of a logit and an overlap; gradients flow into both, as published."""
     return F.softplus(logit) - logit * overlap.clamp(min=0)
 
 
-def shared_out(each: Tensor, chosen: Tensor, counted: Tensor, form: Form) -> Tensor:
-    """The sum over chosen points by how many are counted: in the batch, or on ActivityNet in each video."""
-    kept = torch.where(chosen, each, 0.0)
+def average_losses(each: Tensor, chosen: Tensor, counted: Tensor, form: Form) -> Tensor:
+    """Return the sum over chosen points by how many are counted: in the batch, or on ActivityNet in each video."""
+    selected = torch.where(chosen, each, 0.0)
     if form == "thumos14":
-        return kept.sum() / counted.sum().clamp(min=1)
-    return (kept.sum(1) / counted.sum(1).clamp(min=1)).mean()
+        return selected.sum() / counted.sum().clamp(min=1)
+    return (selected.sum(1) / counted.sum(1).clamp(min=1)).mean()
 
 
 def end_maps(actions: Actions, length: int) -> Tensor:
-    """(B, 2, length) 1 on frames around starts, and around ends: a tenth of the action's length, or two frames."""
+    """Return (B, 2, length) masks of frames around starts and ends: a tenth of the action, or two frames."""
     steps = torch.arange(length, device=actions.segments.device)
     start, end = (actions.segments[..., i, None] for i in (0, 1))  # (B, M, 1)
     half = ((end - start) / 10).clamp(min=2) / 2
-    made = []
+    maps = []
     for at in (start, end):
         first, last = ((at + side * half).round().clamp(0, length - 1) for side in (-1, 1))
-        made.append(((steps >= first) & (steps <= last) & actions.present[..., None]).any(1))
-    return torch.stack(made, 1).float()
+        maps.append(((steps >= first) & (steps <= last) & actions.present[..., None]).any(1))
+    return torch.stack(maps, 1).float()
 
 
 def side_loss(features: Tensor, maps: Tensor) -> tuple[Tensor, Tensor]:
-    """How far the mean of a half of the channels (B, C, T), squeezed, is from its map (B, 2, T): starts, ends."""
+    """Compute the loss of the mean of each half of the channels (B, C, T) and its map (B, 2, T)."""
     batch, channels, length = features.shape
-    found = features.float().tanh().view(batch, 2, channels // 2, length).mean(2)  # (B, 2, T)
-    each = F.binary_cross_entropy(found, maps, reduction="none").mean((0, 2))
+    means = features.float().tanh().view(batch, 2, channels // 2, length).mean(2)  # (B, 2, T)
+    each = F.binary_cross_entropy(means, maps, reduction="none").mean((0, 2))
     return each[0], each[1]

@@ -1,4 +1,4 @@
-"""Normalisation: over the channels of a step, or over groups of channels of a whole sequence."""
+"""Convolutions and normalisation layers of the detectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ChannelNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(1, channels, 1))
 
     def forward(self, x: Tensor, *, reuse: bool = False) -> Tensor:
-        """The normed columns.
+        """Return the normalised columns of the sequence.
 
         Args:
             reuse: nobody needs `x` any more. Without gradients its memory is then taken for the result: on a CPU fresh
@@ -106,12 +106,12 @@ class MaskedConv(nn.Module):
             nn.init.zeros_(self.conv.bias)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        made: Tensor = self.conv(x)  # (B, outputs, T / stride)
-        return made.mul_(mask.to(made.dtype))
+        output: Tensor = self.conv(x)  # (B, outputs, T / stride)
+        return output.mul_(mask.to(output.dtype))
 
 
 def pointwise(inputs: int, outputs: int) -> nn.Conv1d:
-    """A convolution of kernel 1 whose bias starts at zero, as every bias of these networks does."""
+    """Return a convolution of kernel 1 whose bias starts at zero, as every bias of these networks does."""
     conv = nn.Conv1d(inputs, outputs, 1)
     assert conv.bias is not None
     torch.nn.init.zeros_(conv.bias)
@@ -122,7 +122,7 @@ GROUPS = 32
 
 
 class BatchNormedConv(nn.Module):
-    """A convolution and a batch norm; their tensors are `conv` and `bn`."""
+    """Convolution and batch norm, with parameters `conv` and `bn`."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, *, relu: bool) -> None:
         super().__init__()
@@ -131,12 +131,12 @@ class BatchNormedConv(nn.Module):
         self.relu = nn.ReLU(inplace=True) if relu else nn.Identity()
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.relu(self.bn(self.conv(x)))
-        return made
+        output: Tensor = self.relu(self.bn(self.conv(x)))
+        return output
 
 
 class GroupNormedConv(nn.Module):
-    """A convolution of three steps, a norm over groups of channels and ReLU; the tensors are `conv` and `gn`."""
+    """Convolution of kernel 3, group norm and ReLU, with parameters `conv` and `gn`."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -145,12 +145,12 @@ class GroupNormedConv(nn.Module):
         self.relu = nn.ReLU(inplace=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.relu(self.gn(self.conv(x)))
-        return made
+        output: Tensor = self.relu(self.gn(self.conv(x)))
+        return output
 
 
 class HalvingConv(nn.Module):
-    """Half as many steps of maps, place by place. Its norm goes by the statistics it has, in training too."""
+    """Convolution that halves time at every position; its norm keeps its statistics in training."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -159,19 +159,19 @@ class HalvingConv(nn.Module):
         self.relu = nn.ReLU(inplace=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, outputs, T / 2, H, W)."""
-        made: Tensor = self.relu(self.bn(self.conv(x)))
-        return made
+        """Return a tensor of shape (B, outputs, T / 2, H, W)."""
+        output: Tensor = self.relu(self.bn(self.conv(x)))
+        return output
 
     def train(self, mode: bool = True) -> Self:
-        """Training leaves the statistics of the norm as they are."""
+        """Set the training mode, except for the statistics of the norm."""
         super().train(mode)
         self.bn.eval()
         return self
 
 
 class SameConv(nn.Module):
-    """A convolution over time whose output has a step for every `stride` of the input; an odd zero goes behind."""
+    """Convolution over time with "same" padding; an odd zero is appended at the end."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, stride: int = 1) -> None:
         super().__init__()
@@ -181,34 +181,34 @@ class SameConv(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         length = x.shape[-1]
         total = max((-(-length // self.stride) - 1) * self.stride + self.kernel - length, 0)
-        made: Tensor = self.conv1d(F.pad(x, (total // 2, total - total // 2)))
-        return made
+        output: Tensor = self.conv1d(F.pad(x, (total // 2, total - total // 2)))
+        return output
 
 
 class WholeFrame(nn.Module):
-    """A convolution that sees a whole map (B, C, T, size, size) at each step: (B, outputs, T)."""
+    """Convolution over a whole map (B, C, T, size, size) at each step, giving (B, outputs, T)."""
 
     def __init__(self, inputs: int, outputs: int, size: int) -> None:
         super().__init__()
         self.conv3d = nn.Conv3d(inputs, outputs, (1, size, size))
 
     def forward(self, x: Tensor) -> Tensor:
-        made: Tensor = self.conv3d(x)[..., 0, 0]
-        return made
+        output: Tensor = self.conv3d(x)[..., 0, 0]
+        return output
 
 
 def normed(conv: nn.Module, outputs: int) -> nn.Sequential:
-    """The convolution, a norm over groups of channels, ReLU."""
+    """Return the convolution, followed by group norm and ReLU."""
     return nn.Sequential(conv, nn.GroupNorm(GROUPS, outputs), nn.ReLU(inplace=True))
 
 
 def same(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Sequential:
-    """A padded convolution, a norm, ReLU."""
+    """Return a padded convolution, a norm, ReLU."""
     return normed(SameConv(inputs, outputs, kernel, stride), outputs)
 
 
-class Scale(nn.Module):
-    """One learned number, held as a row of one."""
+class LearnedScaleVector(nn.Module):
+    """Learned scalar, stored with shape (1,)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ KERNEL = 3
 
 
 class DeformableConv(nn.Module):
-    """Each of three places is moved by a learned distance, and what is seen there weighed by a learned share.
+    """Deformable convolution of three taps with learned offsets and modulation.
 
     Between two steps it sees their linear mixture, outside the clip nothing. Tensors are named as in BasicTAD.
     """
@@ -236,19 +236,19 @@ class DeformableConv(nn.Module):
         nn.init.zeros_(self.m_conv.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, outputs, T)."""
+        """Return a tensor of shape (B, outputs, T)."""
         batch, _, steps = x.shape
         at = torch.arange(steps, device=x.device) + torch.arange(KERNEL, device=x.device)[:, None] - KERNEL // 2
         place = (
             (at + self.p_conv(x).float()).transpose(1, 2).reshape(batch, -1)
         )  # (B, T * 3), places of a step together
         share = self.m_conv(x).sigmoid().transpose(1, 2).reshape(batch, 1, -1)
-        made: Tensor = self.conv(sampled(x, place) * share)
-        return made
+        output: Tensor = self.conv(sampled(x, place) * share)
+        return output
 
 
 def sampled(x: Tensor, place: Tensor) -> Tensor:
-    """(B, C, P) of (B, C, T) at places (B, P) in steps: the linear mixture of two neighbours, 0 outside.
+    """Return (B, C, P) of (B, C, T) at places (B, P) in steps: the linear mixture of two neighbours, 0 outside.
 
     >>> sampled(torch.tensor([[[0.0, 10.0, 20.0]]]), torch.tensor([[0.5, 2.0, 2.5, -3.0]])).tolist()
     [[[5.0, 20.0, 10.0, 0.0]]]
@@ -256,9 +256,9 @@ def sampled(x: Tensor, place: Tensor) -> Tensor:
     steps = x.shape[-1]
     before = place.detach().floor()
     later = (place - before).to(x.dtype)
-    made = torch.zeros((), dtype=x.dtype, device=x.device)
+    output = torch.zeros((), dtype=x.dtype, device=x.device)
     for index, weight in ((before, 1 - later), (before + 1, later)):
         inside = (index >= 0) & (index < steps)
         row = index.clamp(0, steps - 1).long()[:, None].expand(-1, x.shape[1], -1)
-        made = made + x.gather(-1, row) * (weight * inside)[:, None]
-    return made
+        output = output + x.gather(-1, row) * (weight * inside)[:, None]
+    return output

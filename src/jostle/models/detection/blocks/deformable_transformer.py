@@ -1,4 +1,4 @@
-"""Weighted sums of what lies between the steps of a sequence, as one product with a matrix.
+"""Deformable transformer over time; sampling between steps is one product with a matrix.
 
 Every place between two steps is a mixture of them. The shares of all places that belong to one sum are added up in a
 row as long as the sequence, so that the sums are a product of matrices, of which a processor makes short work: nothing
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 
 def mixtures(place: Tensor, weight: Tensor, steps: int) -> Tensor:
-    """(..., steps) how much of every step is in the weighted sum of what is seen at places (..., P).
+    """Return (..., steps) how much of every step is in the weighted sum of what is seen at places (..., P).
 
     Outside of the sequence nothing is seen.
 
@@ -32,29 +32,29 @@ def mixtures(place: Tensor, weight: Tensor, steps: int) -> Tensor:
     # A column in front and one behind take what is seen outside. What is no number has no place, and spoils its sum.
     columns = torch.stack([before, before + 1], -1).nan_to_num(0.0).clamp(-1, steps).long() + 1
     shares = torch.stack([weight * (1 - later), weight * later], -1)
-    made = shares.new_zeros(*weight.shape[:-1], steps + 2)
+    matrix = shares.new_zeros(*weight.shape[:-1], steps + 2)
     # Place after place: then no two shares are added to a column at a time, in an order that a GPU leaves to chance.
     for column, share in zip(columns.unbind(-2), shares.unbind(-2), strict=True):
-        made.scatter_add_(-1, column, share)
-    return made[..., 1:-1]
+        matrix.scatter_add_(-1, column, share)
+    return matrix[..., 1:-1]
 
 
-class Mlp(nn.Module):
-    """Three linear maps with ReLU between, called `layers`."""
+class DetectorMlp(nn.Module):
+    """Three linear layers with ReLU in between, named `layers`."""
 
     def __init__(self, dim: int, out: int) -> None:
         super().__init__()
         self.layers = nn.ModuleList([nn.Linear(dim, dim), nn.Linear(dim, dim), nn.Linear(dim, out)])
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., out)."""
+        """Return a tensor of shape (..., out)."""
         first, second, last = self.layers
-        made: Tensor = last(F.relu(second(F.relu(first(x)))))
-        return made
+        output: Tensor = last(F.relu(second(F.relu(first(x)))))
+        return output
 
 
 class DeformableAttention(nn.Module):
-    """Each head mixes what it sees at `points` places around a reference, by weights that the query chooses too."""
+    """Attention that samples `points` positions around a reference per head."""
 
     def __init__(self, dim: int, heads: int, points: int) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class DeformableAttention(nn.Module):
         self.start()
 
     def start(self) -> None:
-        """As before any training: heads look ahead, here, back and here, each point a step further."""
+        """Initialise the offsets: heads sample ahead, here, back and here, one step further per point."""
         ways = (4 * math.pi / self.heads * torch.arange(self.heads)).cos()
         with torch.no_grad():
             self.sampling_offsets.bias.copy_((ways[:, None] * torch.arange(1, self.points + 1)).flatten())
@@ -78,7 +78,7 @@ class DeformableAttention(nn.Module):
         nn.init.zeros_(self.attention_weights.bias)
 
     def places(self, query: Tensor, reference: Tensor, steps: int) -> Tensor:
-        """(B, heads, Q, points) where a query looks, in steps.
+        """Return (B, heads, Q, points) where a query looks, in steps.
 
         Args:
             query: (B, Q, D).
@@ -91,10 +91,10 @@ class DeformableAttention(nn.Module):
         return (centre + offsets / self.points * (reference[..., 1:, None] * (0.5 * steps))).transpose(1, 2)
 
     def forward(self, query: Tensor, reference: Tensor, source: Tensor, padded: Tensor | None = None) -> Tensor:
-        """(B, Q, D).
+        """Return a tensor of shape (B, Q, D).
 
         Args:
-            source: (B, T, D) what is looked at.
+            source: (B, T, D) sequence to attend to.
             padded: (B, T) steps of it that hold nothing; None if all hold something.
         """
         value = self.value_proj(source)
@@ -102,10 +102,10 @@ class DeformableAttention(nn.Module):
             value = value.masked_fill(padded[..., None], 0.0)
         value = self._by_head(value).transpose(1, 2)  # (B, heads, T, d)
         weight = self._by_head(self.attention_weights(query)).softmax(-1)
-        seen = mixtures(self.places(query, reference, source.shape[1]), weight.transpose(1, 2), source.shape[1])
-        mixed = seen @ value  # (B, heads, Q, d)
-        made: Tensor = self.output_proj(mixed.transpose(1, 2).flatten(2))
-        return made
+        mixture = mixtures(self.places(query, reference, source.shape[1]), weight.transpose(1, 2), source.shape[1])
+        mixed = mixture @ value  # (B, heads, Q, d)
+        output: Tensor = self.output_proj(mixed.transpose(1, 2).flatten(2))
+        return output
 
     def _by_head(self, x: Tensor) -> Tensor:
         return torch.unflatten(x, -1, (self.heads, -1))
@@ -117,7 +117,7 @@ SLOWEST = 10000.0  # ratio of the fastest and the slowest wave of positions
 
 
 def positions(valid: Tensor, dim: int) -> Tensor:
-    """(B, T, dim) waves along the valid steps (B, T), counted from 1, sines and cosines by turns."""
+    """Return (B, T, dim) waves along the valid steps (B, T), counted from 1, sines and cosines by turns."""
     count = valid.cumsum(1)
     angle = 2 * math.pi * count / (count[:, -1:] + TINY)
     pair = torch.arange(dim, device=valid.device, dtype=valid.dtype).div(2, rounding_mode="floor")
@@ -126,13 +126,13 @@ def positions(valid: Tensor, dim: int) -> Tensor:
 
 
 def logit(share: Tensor) -> Tensor:
-    """The inverse of the sigmoid, of shares brought to 0 to 1 and kept off the ends."""
+    """Return the inverse sigmoid of values clamped to (0, 1)."""
     share = share.clamp(0, 1)
     return share.clamp(min=SLIGHT).log() - (1 - share).clamp(min=SLIGHT).log()
 
 
 class FeedForward(nn.Module):
-    """A layer's two linear maps and the dropout of all its parts; for layers to inherit, as the tensors are theirs."""
+    """Base of layers with two linear maps and dropout; parameters belong to the subclass."""
 
     def __init__(self, dim: int, mlp_dim: int, dropout: float) -> None:
         super().__init__()
@@ -140,13 +140,13 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def thought(self, x: Tensor) -> Tensor:
-        """What the two maps add to (B, N, D)."""
-        made: Tensor = self.dropout(self.linear2(self.dropout(F.relu(self.linear1(x)))))
-        return made
+        """Return the feed-forward update of (B, N, D)."""
+        output: Tensor = self.dropout(self.linear2(self.dropout(F.relu(self.linear1(x)))))
+        return output
 
 
 class EncoderLayer(FeedForward):
-    """Every step looks around itself."""
+    """Encoder layer: deformable self-attention over the sequence."""
 
     def __init__(self, dim: int, heads: int, points: int, mlp_dim: int, dropout: float) -> None:
         super().__init__(dim, mlp_dim, dropout)
@@ -154,14 +154,14 @@ class EncoderLayer(FeedForward):
         self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
 
     def forward(self, x: Tensor, position: Tensor, reference: Tensor, padded: Tensor | None) -> Tensor:
-        """(B, T, D)."""
+        """Return a tensor of shape (B, T, D)."""
         x = self.norm1(x + self.dropout(self.self_attn(x + position, reference, x, padded)))
-        made: Tensor = self.norm2(x + self.thought(x))
-        return made
+        output: Tensor = self.norm2(x + self.thought(x))
+        return output
 
 
 class DecoderLayer(FeedForward):
-    """Every query looks at the others, then at the sequence around its reference."""
+    """Decoder layer: self-attention over queries, then deformable attention over the sequence."""
 
     def __init__(self, dim: int, heads: int, points: int, mlp_dim: int, dropout: float) -> None:
         super().__init__(dim, mlp_dim, dropout)
@@ -171,16 +171,16 @@ class DecoderLayer(FeedForward):
         self.norm2, self.norm3 = nn.LayerNorm(dim), nn.LayerNorm(dim)
 
     def forward(self, x: Tensor, position: Tensor, reference: Tensor, memory: Tensor, padded: Tensor | None) -> Tensor:
-        """(B, Q, D)."""
-        asked = x + position
-        x = self.norm2(x + self.dropout(self.self_attn(asked, asked, x, need_weights=False)[0]))
+        """Return a tensor of shape (B, Q, D)."""
+        query = x + position
+        x = self.norm2(x + self.dropout(self.self_attn(query, query, x, need_weights=False)[0]))
         x = self.norm1(x + self.dropout(self.cross_attn(x + position, reference, memory, padded)))
-        made: Tensor = self.norm3(x + self.thought(x))
-        return made
+        output: Tensor = self.norm3(x + self.thought(x))
+        return output
 
 
 class Layers(nn.Module):
-    """Layers one after another, called `layers`."""
+    """Sequence of layers, named `layers`."""
 
     def __init__(self, layers: Iterable[nn.Module]) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class Layers(nn.Module):
 
 
 class DeformableTransformer(nn.Module):
-    """Encoder and decoder.
+    """Deformable transformer encoder and decoder.
 
     Args:
         depths: layers of the two.
@@ -212,7 +212,7 @@ class DeformableTransformer(nn.Module):
                 module.start()
 
     def encode(self, x: Tensor, padded: Tensor | None) -> Tensor:
-        """(B, T, D) the memory, from features (B, T, D)."""
+        """Return (B, T, D) the memory, from features (B, T, D)."""
         valid = torch.ones_like(x[..., 0]) if padded is None else (~padded).to(x.dtype)
         position = positions(valid, x.shape[-1]) + self.level_embed
         steps = x.shape[1]
@@ -224,7 +224,7 @@ class DeformableTransformer(nn.Module):
     def decode(
         self, memory: Tensor, padded: Tensor | None, queries: Tensor, moves: Iterable[Callable[[Tensor], Tensor]]
     ) -> tuple[Tensor, Tensor]:
-        """What queries say after each layer (B, layers, Q, D), and their segments (B, layers, Q, 2).
+        """Return the queries (B, layers, Q, D) and segments (B, layers, Q, 2) after each layer.
 
         Args:
             queries: (Q, 2 D) position and content of each.
@@ -234,13 +234,13 @@ class DeformableTransformer(nn.Module):
         reference = self.reference_points(position).sigmoid()
         # Segments are shares of what is valid, places are shares of the whole.
         share = 1.0 if padded is None else (~padded).to(reference.dtype).mean(1)[:, None, None]
-        said, segments = [], []
+        outputs, segments = [], []
         for layer, move in zip(self.decoder.layers, moves, strict=True):
             x = layer(x, position, reference * share, memory, padded)
             before = logit(reference)
             if before.shape[-1] == 1:  # a query starts as a moment; the first layer says how wide
                 before = F.pad(before, (0, 1))
-            said.append(x)
+            outputs.append(x)
             segments.append((before + move(x)).sigmoid())
             reference = segments[-1].detach()
-        return torch.stack(said, 1), torch.stack(segments, 1)
+        return torch.stack(outputs, 1), torch.stack(segments, 1)

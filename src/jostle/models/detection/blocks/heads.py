@@ -1,4 +1,4 @@
-"""Towers of convolutions, shared by all levels: one says which class, one how far the ends are."""
+"""Convolutional towers shared by all levels: one for classes, one for boundary distances."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jostle.models.detection.blocks.levels import Row
 
 
 class Tower(nn.Module):
-    """[convolution, norm, ReLU] times `layers`.
+    """Stack of `layers` times [convolution, norm, ReLU].
 
     Args:
         eps: of the norms.
@@ -31,19 +31,19 @@ class Tower(nn.Module):
         self.clear = clear
 
     def climb(self, x: Tensor, row: Row) -> Tensor:
-        """(B, dim, S) after the layers; the gaps between levels are zero again."""
-        kept = row.valid if self.clear else row.inside
+        """Return (B, dim, S) after the layers; the gaps between levels are zero again."""
+        mask = row.valid if self.clear else row.inside
         for conv, norm in zip(self.head, self.norm, strict=True):
-            x = norm(conv(x, row.valid), reuse=True).mul_(kept).relu_()
+            x = norm(conv(x, row.valid), reuse=True).mul_(mask).relu_()
         return x
 
     def last(self, conv: MaskedConv, x: Tensor, row: Row) -> Tensor:
-        """(B, outputs, S) of the last convolution."""
+        """Return (B, outputs, S) of the last convolution."""
         return conv(x, row.inside if self.clear else row.valid)  # type: ignore[no-any-return]
 
 
 class ClassTower(Tower):
-    """A logit for every class at every column.
+    """Tower that predicts class logits at every column.
 
     Args:
         prior: probability that the last bias starts with, so that training begins with few detections.
@@ -62,8 +62,8 @@ class ClassTower(Tower):
         return self.last(self.cls_head, self.climb(x, row), row)  # (B, classes, S)
 
 
-class Scale(nn.Module):
-    """One learned number."""
+class LearnedScale(nn.Module):
+    """Learned scalar, stored without dimensions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,13 +71,13 @@ class Scale(nn.Module):
 
 
 class OffsetTower(Tower):
-    """Non-negative numbers at every column, with a learned scale a level: distances, or TriDet's centre bins."""
+    """Tower that predicts non-negative values with a scale per level: distances, or TriDet's centre bins."""
 
     def __init__(
         self, inputs: int, dim: int, outputs: int, kernel: int, *, levels: int, eps: float, clear: bool
     ) -> None:
         super().__init__(inputs, dim, kernel, eps=eps, clear=clear)
-        self.scale = nn.ModuleList(Scale() for _ in range(levels))
+        self.scale = nn.ModuleList(LearnedScale() for _ in range(levels))
         self.offset_head = MaskedConv(dim, outputs, kernel)
 
     def forward(self, x: Tensor, row: Row) -> Tensor:

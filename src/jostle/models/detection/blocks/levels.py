@@ -1,4 +1,4 @@
-"""Which columns of a padded sequence are computed, level by level.
+"""Layout of the computed columns of a padded sequence, by level.
 
 The originals pad every video with zeros to a fixed length and compute all of it. Here only a short stretch of the
 padding is kept: enough that every valid column sees the neighbours it would have seen. Where a network also takes
@@ -23,7 +23,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Level:
-    """The time axis of one level of the pyramid.
+    """Time axis of one pyramid level.
 
     Attributes:
         stride: grid steps between neighbouring columns.
@@ -45,23 +45,23 @@ class Level:
 
     @property
     def missing(self) -> int:
-        """Columns of constant padding that are not computed."""
+        """Number of columns of constant padding that are not computed."""
         return self.padded - self.columns
 
     def constant(self, x: Tensor) -> Tensor:
-        """(B, C, 1) what every missing column holds."""
+        """Return (B, C, 1) what every missing column holds."""
         place = self.columns - self.tail - 1
         return x[..., place : place + 1]
 
     def mean(self, x: Tensor) -> Tensor:
-        """(B, C, 1) the mean over the padded sequence, missing columns included."""
+        """Return (B, C, 1) the mean over the padded sequence, missing columns included."""
         total = x.sum(-1, keepdim=True, dtype=torch.promote_types(x.dtype, torch.float32))
         if self.missing:
             total = total + self.constant(x) * self.missing
         return (total / self.padded).to(x.dtype)
 
     def grow(self, x: Tensor) -> Tensor:
-        """(B, C, columns) after the step down: constant columns put in, so that front and tail stay apart."""
+        """Return (B, C, columns) after the step down: constant columns put in, so that front and tail stay apart."""
         place, extra = self.seam
         if not extra:
             return x
@@ -70,12 +70,12 @@ class Level:
 
 
 def padded_length(length: int, *, at_least: int, multiple: int) -> int:
-    """Steps to which the originals pad a sequence: a fixed length, or a multiple of something if it is longer."""
+    """Return the length that the originals pad a sequence to: a minimum, or a multiple if it is longer."""
     return -(-max(length, at_least) // multiple) * multiple
 
 
 def masked_levels(lengths: Tensor, length: int, padded: int, *, levels: int) -> tuple[Level, ...]:
-    """Levels of a network that masks every convolution, so that one column of padding is enough.
+    """Return the levels of a network with masked convolutions, where one column of padding is enough.
 
     Args:
         lengths: (B,) valid steps of each video, on the device of the features.
@@ -84,38 +84,38 @@ def masked_levels(lengths: Tensor, length: int, padded: int, *, levels: int) -> 
     """
     unit = 2 ** (levels - 1)
     columns = min(padded, unit * (-(-length // unit) + 1))
-    made = []
+    result = []
     for level in range(levels):
-        made.append(Level(2**level, length, columns, padded, 0, _mask(lengths, columns)))
+        result.append(Level(2**level, length, columns, padded, 0, _mask(lengths, columns)))
         lengths = (lengths + 1) // 2
         length, columns, padded = (-(-n // 2) for n in (length, columns, padded))
-    return tuple(made)
+    return tuple(result)
 
 
 def reaching_levels(
     lengths: Tensor, length: int, padded: int, *, reach: Sequence[int], beyond: int = 1
 ) -> tuple[Level, ...]:
-    """Levels of a network whose convolutions reach from the padding into the padding, unmasked.
+    """Return the levels of a network with unmasked convolutions, which reach into the padding.
 
     Args:
         reach: by how many columns the convolutions of each level look to either side, added up.
         beyond: columns after the end of the video that later layers read.
     """
-    made: list[Level] = []
+    result: list[Level] = []
     front = tail = columns = 0
     for level, step in enumerate(reach):
         before, tail_before = columns, tail
         front, tail = ((front + 2) // 2 + step, (tail + 1) // 2 + step) if level else (step, step)
         # Three equal columns in a row leave one after the next pooling; a fourth lets them start anywhere.
-        wanted = length + max(front, beyond) + tail + 4
-        columns = min(padded, max(-(-before // 2), wanted + wanted % 2))  # even, as the padded length is
+        needed = length + max(front, beyond) + tail + 4
+        columns = min(padded, max(-(-before // 2), needed + needed % 2))  # even, as the padded length is
         seam = (0, 0)
-        if level and made[-1].missing:
+        if level and result[-1].missing:
             seam = ((before - tail_before - 2) // 2, columns - before // 2)
-        made.append(Level(2**level, length, columns, padded, tail, _mask(lengths, columns), seam))
+        result.append(Level(2**level, length, columns, padded, tail, _mask(lengths, columns), seam))
         lengths = (lengths + 1) // 2
         length, padded = -(-length // 2), -(-padded // 2)
-    return tuple(made)
+    return tuple(result)
 
 
 def _mask(lengths: Tensor, columns: int) -> Tensor:
@@ -124,7 +124,7 @@ def _mask(lengths: Tensor, columns: int) -> Tensor:
 
 @dataclass(frozen=True)
 class Row:
-    """All levels in one row, so that a head shared by the levels runs once.
+    """All levels in one row, so that a shared head runs once.
 
     Between two levels lie columns that stay zero, as the space around a sequence is for a convolution.
 
@@ -144,7 +144,7 @@ class Row:
 
     @classmethod
     def of(cls, levels: tuple[Level, ...], *, gap: int, beyond: int = 1) -> Row:
-        """The row in which each level has its longest video and `beyond` columns of padding, if there are so many."""
+        """Return the row with the longest video of each level and up to `beyond` columns of padding."""
         widths = tuple(min(level.padded, level.points + beyond) for level in levels)
         masks = [level.mask[..., :width] for level, width in zip(levels, widths, strict=True)]
         ones = [torch.ones_like(mask[:1]) for mask in masks]
@@ -152,7 +152,7 @@ class Row:
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Where each level begins."""
+        """First column of each level."""
         starts, place = [], 0
         for width in self.widths:
             starts.append(place)
@@ -160,18 +160,18 @@ class Row:
         return tuple(starts)
 
     def join(self, pyramid: Sequence[Tensor]) -> Tensor:
-        """(B, C, S) the levels side by side."""
+        """Return (B, C, S) the levels side by side."""
         return _joined([x[..., :width] for x, width in zip(pyramid, self.widths, strict=True)], self.gap)
 
     def spread(self, values: Tensor) -> Tensor:
-        """(S,) one value a level (L,) laid out over its columns."""
+        """Return (S,) one value a level (L,) laid out over its columns."""
         repeats = [width + self.gap for width in self.widths[:-1]] + [self.widths[-1]]
         return torch.cat([values[level : level + 1].expand(n) for level, n in enumerate(repeats)])
 
     def points(self, x: Tensor) -> Tensor:
-        """(B, N, C) what lies at the points of the levels, without gaps and padding after the longest video."""
-        kept = [x[..., a : a + level.points] for a, level in zip(self.starts, self.levels, strict=True)]
-        return torch.cat(kept, -1).transpose(1, 2)
+        """Return (B, N, C) what lies at the points of the levels, without gaps and padding after the longest video."""
+        columns = [x[..., a : a + level.points] for a, level in zip(self.starts, self.levels, strict=True)]
+        return torch.cat(columns, -1).transpose(1, 2)
 
 
 def _joined(pieces: Sequence[Tensor], gap: int) -> Tensor:

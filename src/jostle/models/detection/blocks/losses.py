@@ -1,4 +1,4 @@
-"""The losses of the detectors: of classes, of ends, of curves."""
+"""Losses of the detectors: classes, boundaries and curves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLIGHT = 1e-7  # added to denominators of the generalised IoU
 
 
 def focal(logits: Tensor, targets: Tensor, *, alpha: float = 0.25, gamma: float = 2.0) -> Tensor:
-    r"""Sigmoid focal loss, element by element.
+    r"""Compute the elementwise sigmoid focal loss.
 
     $$ \alpha_t (1 - p_t)^\gamma \cdot (-\ln p_t) $$
 
@@ -28,14 +28,14 @@ def focal(logits: Tensor, targets: Tensor, *, alpha: float = 0.25, gamma: float 
 
 
 def iou(offsets: Tensor, target: Tensor) -> Tensor:
-    """Intersection over union of segments given as (left, right) distances from one point they share, (..., 2)."""
+    """Compute the IoU of segments given as (left, right) distances from a common point, (..., 2)."""
     inter = torch.minimum(offsets, target).sum(-1)
     union = offsets.sum(-1) + target.sum(-1) - inter
     return inter / union.clamp(min=TINY)
 
 
 def distance_iou(offsets: Tensor, target: Tensor) -> Tensor:
-    r"""1 - IoU plus the squared distance of the centres over the length that covers both, element by element.
+    r"""Compute the elementwise distance-IoU loss: 1 - IoU plus the normalised squared centre distance.
 
     >>> distance_iou(torch.tensor([1.0, 1.0]), torch.tensor([1.0, 1.0])).item()
     0.0
@@ -46,7 +46,7 @@ def distance_iou(offsets: Tensor, target: Tensor) -> Tensor:
 
 
 def centre_distance_iou(segments: Tensor, target: Tensor, *, slack: Literal["square", "cover"] = "square") -> Tensor:
-    """`distance_iou` of segments given by start and end (..., 2), which need not meet, with BasicTAD's slack.
+    """Compute `distance_iou` of segments given by start and end (..., 2), with BasicTAD's slack.
 
     Args:
         slack: what a millionth is added to below the squared distance: the `square` of the length that covers both, or
@@ -66,7 +66,7 @@ def centre_distance_iou(segments: Tensor, target: Tensor, *, slack: Literal["squ
 
 
 def generalised_iou(boxes: Tensor, target: Tensor) -> Tensor:
-    """1 - IoU plus the empty share of what covers both, element by element; ends (..., 2) may stand in any order.
+    """Compute the elementwise generalised-IoU loss; ends (..., 2) may be in any order.
 
     >>> generalised_iou(torch.tensor([4.0, 0.0]), torch.tensor([0.0, 4.0])).abs().item() < 1e-6
     True
@@ -80,7 +80,7 @@ def generalised_iou(boxes: Tensor, target: Tensor) -> Tensor:
 
 
 def mean_of_both(each: Tensor, positive: Tensor, counts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-    """The mean over positives and the mean over the others, each 0 where there are none.
+    """Return the mean over positives and the mean over the others, each 0 where there are none.
 
     Args:
         counts: how many of each there are, in all processes that share the batch.

@@ -1,4 +1,4 @@
-"""Residual branches that are scaled channel by channel, and in training left out now and then."""
+"""Feature pyramids: residual branches with layer scale and stochastic depth, points and embedding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jostle.models.detection.blocks.levels import Level
 
 
 class ScaledDropPath(nn.Module):
-    """A learned scale a channel (LayerScale, 1e-4 at the start) and stochastic depth over the videos of a batch.
+    """Learned channel scale (LayerScale, initially 1e-4) and stochastic depth over the batch.
 
     The scale stays at test time. With a rate of 0 the originals leave the module out, parameters and all:
     `drop_path` does.
@@ -31,18 +31,18 @@ class ScaledDropPath(nn.Module):
         x = x * self.scale
         if not self.training:
             return x
-        kept = torch.empty(x.shape[0], 1, 1, dtype=x.dtype, device=x.device).bernoulli_(1 - self.rate)
-        return x * (kept / (1 - self.rate))
+        keep = torch.empty(x.shape[0], 1, 1, dtype=x.dtype, device=x.device).bernoulli_(1 - self.rate)
+        return x * (keep / (1 - self.rate))
 
 
 def drop_path(channels: int, rate: float) -> nn.Module:
-    """The module for a rate: with nothing to drop it has no parameters."""
+    """Return the module for a rate: with nothing to drop it has no parameters."""
     return ScaledDropPath(channels, rate) if rate > 0 else nn.Identity()
 
 
 @dataclass(frozen=True)
 class Points:
-    """The points of all levels, one after the other.
+    """Points of all levels, concatenated.
 
     Attributes:
         sizes: points of each level.
@@ -62,7 +62,7 @@ class Points:
 
     @classmethod
     def of(cls, sizes: Sequence[int], ranges: Sequence[tuple[float, float]], device: torch.device) -> Points:
-        """Points of levels whose strides are 1, 2, 4, ..."""
+        """Return the points of levels with strides 1, 2, 4, ..."""
 
         def each(values: Iterable[float]) -> Tensor:
             # Filled there: a number that is copied to a GPU waits for all that is under way on it.
@@ -78,7 +78,7 @@ class Points:
 
 
 def default_ranges(levels: int) -> tuple[tuple[float, float], ...]:
-    """Distances that each level is responsible for: 0-4, 4-8, 8-16, ..., and the last without end.
+    """Return the distances each level is responsible for: 0-4, 4-8, 8-16, ..., the last unbounded.
 
     >>> default_ranges(3)
     ((0.0, 4.0), (4.0, 8.0), (8.0, 10000.0))
@@ -88,7 +88,7 @@ def default_ranges(levels: int) -> tuple[tuple[float, float], ...]:
 
 
 class Embedding(nn.Module):
-    """Base of the backbones: [convolution, norm, ReLU] times `layers`; subclasses add their levels.
+    """Base of the backbones: `layers` times [convolution, norm, ReLU]; subclasses add levels.
 
     Args:
         clear: mask once more after the ReLU (OpenTAD), where the originals leave ReLU(bias) in the padding.
@@ -108,7 +108,7 @@ class Embedding(nn.Module):
         self.register_buffer("positions", sinusoids(table, dim), persistent=False)
 
     def embed(self, features: Tensor, level: Level) -> Tensor:
-        """(B, D, columns) of the finest level from features (B, C, T)."""
+        """Return (B, D, columns) of the finest level from features (B, C, T)."""
         x = features
         for conv, norm in zip(self.embd, self.embd_norm, strict=True):
             x = conv(x, level.mask[..., : x.shape[-1]])
@@ -139,19 +139,19 @@ def sinusoids(length: int, dim: int) -> Tensor:
 
 
 def halve(x: Tensor) -> Tensor:
-    """(B, C, ceil(T / 2)) the greatest of three neighbours around every second column."""
+    """Return (B, C, ceil(T / 2)) the greatest of three neighbours around every second column."""
     return F.max_pool1d(x, 3, 2, 1)
 
 
 class Neck(nn.Module):
-    """One norm a level and nothing else: the "identity" pyramid, which every published configuration uses."""
+    """Identity pyramid with one norm per level, as in every published configuration."""
 
     def __init__(self, norms: Sequence[nn.Module]) -> None:
         super().__init__()
         self.fpn_norms = nn.ModuleList(norms)
 
     def forward(self, pyramid: Sequence[Tensor], levels: Sequence[Level]) -> list[Tensor]:
-        made = []
+        outputs = []
         for x, level, norm in zip(pyramid, levels, self.fpn_norms, strict=True):
-            made.append(norm(x, level) if isinstance(norm, SequenceGroupNorm) else norm(x))
-        return made
+            outputs.append(norm(x, level) if isinstance(norm, SequenceGroupNorm) else norm(x))
+        return outputs

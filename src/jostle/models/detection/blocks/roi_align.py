@@ -1,4 +1,4 @@
-"""What a stretch of a sequence looks like, in a fixed number of equal parts."""
+"""RoI align over time: a segment pooled into a fixed number of equal parts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from jostle.models.detection.blocks.deformable_transformer import mixtures
 
 
 def roi_align(x: Tensor, regions: Tensor, parts: int) -> Tensor:
-    """(B, R, C, parts) the mean of what is seen in each part of the regions.
+    """Return (B, R, C, parts) the mean of what is seen in each part of the regions.
 
-    A part is looked at in as many places as it has begun steps. Place t is step t itself, not what lies before it, as
+    A part is sampled at as many positions as it has begun steps. Place t is step t itself, not what lies before it, as
     E2E-TAD's kernel has it; behind the end of the sequence nothing is seen.
 
     Args:
@@ -30,6 +30,6 @@ def roi_align(x: Tensor, regions: Tensor, parts: int) -> Tensor:
     inside = (place + 0.5) / count[..., None]
     part = torch.arange(parts, device=x.device)
     at = start[..., None, None] + (part[:, None] + inside[..., None, :]) * size[..., None, None]  # (B, R, parts, n)
-    seen = (within[..., None, :] & (at <= steps)).to(at.dtype) / count[..., None, None]
-    made = mixtures(at.clamp(max=steps - 1), seen, steps).flatten(1, 2) @ x  # (B, R * parts, C)
-    return torch.unflatten(made, 1, (-1, parts)).transpose(2, 3)
+    weights = (within[..., None, :] & (at <= steps)).to(at.dtype) / count[..., None, None]
+    pooled = mixtures(at.clamp(max=steps - 1), weights, steps).flatten(1, 2) @ x  # (B, R * parts, C)
+    return torch.unflatten(pooled, 1, (-1, parts)).transpose(2, 3)

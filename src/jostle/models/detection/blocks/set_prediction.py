@@ -1,4 +1,4 @@
-"""Which query answers for which action, one for one: the cheapest assignment of all."""
+"""One-to-one assignment of actions to queries (Hungarian matching), and its losses."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ ALPHA, TINY = 0.25, 1e-8
 
 
 def ends(segments: Tensor) -> Tensor:
-    """(..., 2) start and end, from centre and width."""
+    """Return (..., 2) start and end, from centre and width."""
     centre, width = segments.unbind(-1)
     return torch.stack([centre - 0.5 * width, centre + 0.5 * width], -1)
 
 
 def centred(segments: Tensor) -> Tensor:
-    """(..., 2) centre and width, from start and end."""
+    """Return (..., 2) centre and width, from start and end."""
     start, end = segments.unbind(-1)
     return torch.stack([(start + end) / 2, end - start], -1)
 
 
 def overlap(segments: Tensor, others: Tensor) -> Tensor:
-    """(...) IoU of segments (..., 2), given by start and end; 0 where neither has a length."""
+    """Return (...) IoU of segments (..., 2), given by start and end; 0 where neither has a length."""
     inter = torch.minimum(segments[..., 1], others[..., 1]) - torch.maximum(segments[..., 0], others[..., 0])
     inter = inter.clamp(min=0)
     union = (segments[..., 1] - segments[..., 0]) + (others[..., 1] - others[..., 0]) - inter
@@ -37,7 +37,7 @@ def overlap(segments: Tensor, others: Tensor) -> Tensor:
 
 
 def costs(logits: Tensor, segments: Tensor, actions: Actions) -> Tensor:
-    """(B, L, Q, M) of letting a query of a layer answer for an action.
+    """Return (B, L, Q, M) of letting a query of a layer answer for an action.
 
     Args:
         logits: (B, L, Q, K).
@@ -56,8 +56,8 @@ def costs(logits: Tensor, segments: Tensor, actions: Actions) -> Tensor:
 
 
 @torch.no_grad()
-def assigned(logits: Tensor, segments: Tensor, actions: Actions) -> Tensor:
-    """(B, L, Q) the action of its video that each query of each layer answers for, -1 for none."""
+def assign_queries(logits: Tensor, segments: Tensor, actions: Actions) -> Tensor:
+    """Return (B, L, Q) the action of its video that each query of each layer answers for, -1 for none."""
     from scipy.optimize import linear_sum_assignment  # type: ignore[import-untyped, unused-ignore]  # takes a while
 
     # One copy for all; a network that has lost its numbers says so by its loss, not here.
@@ -77,7 +77,7 @@ Counted = Callable[[Tensor], Tensor]  # a number of this batch, over all process
 def layer_losses(
     logits: Tensor, segments: Tensor, number: Tensor, actions: Actions, counted: Counted
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """(L,) of classes, of centres and widths, and of overlaps, each over the number of actions in the batch.
+    """Return (L,) of classes, of centres and widths, and of overlaps, each over the number of actions in the batch.
 
     Args:
         logits: (B, L, Q, K).
@@ -89,26 +89,26 @@ def layer_losses(
     positive, of = number >= 0, number.clamp(min=0).flatten(1)
     labels = actions.labels.gather(1, of).view_as(number)
     goal = actions.segments.gather(1, of[..., None].expand(-1, -1, 2)).view_as(segments)
-    wanted = F.one_hot(labels, logits.shape[-1]) * positive[..., None].to(logits.dtype)
+    targets = F.one_hot(labels, logits.shape[-1]) * positive[..., None].to(logits.dtype)
     apart = (segments - centred(goal)).abs().sum(-1)
     missed = 1 - overlap(ends(segments), goal)
-    each = (focal(logits, wanted).sum(-1), torch.where(positive, apart, 0.0), torch.where(positive, missed, 0.0))
+    each = (focal(logits, targets).sum(-1), torch.where(positive, apart, 0.0), torch.where(positive, missed, 0.0))
     classes, places, overlaps = (loss.sum((0, 2)) / share for loss in each)
     return classes, places, overlaps
 
 
 def actionness_loss(
-    actionness: Tensor, segments: Tensor, actions: Actions, counted: Counted, *, released_faults: bool
+    actionness: Tensor, segments: Tensor, actions: Actions, counted: Counted, *, reproduce_bugs: bool
 ) -> Tensor:
-    """How far from the greatest overlap with an action, in the mean over all queries.
+    """Compute the mean absolute error of actionness and greatest overlap with an action.
 
     Args:
         actionness: (B, Q) probabilities.
         segments: (B, Q, 2) centre and width.
-        released_faults: the greatest overlap with an action of any video of the batch, as the released program has it.
+        reproduce_bugs: the greatest overlap with an action of any video of the batch, as the released program has it.
     """
     others, present = actions.segments, actions.present  # (B, M, 2), (B, M)
-    if released_faults:
+    if reproduce_bugs:
         others, present = others.flatten(0, 1)[None], present.flatten()[None]
     covered = overlap(ends(segments.detach())[:, :, None], others[:, None])  # (B, Q, M)
     goal = torch.where(present[:, None], covered, 0.0).amax(-1)

@@ -1,4 +1,4 @@
-"""Scalable-granularity perception: TriDet's convolutional stand-in for attention."""
+"""Scalable-granularity perception, TriDet's convolutional replacement of attention."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ GROUPS = 16  # of the norm before the feed-forward part
 
 
 def wide_kernel(window: int, k: float) -> int:
-    """Length of the wide convolution beside one of `window`: (window + 1) k, made odd."""
+    """Return the length of the wide convolution beside one of `window`: (window + 1) k, made odd."""
     kernel = round((window + 1) * k)
     return kernel + 1 - kernel % 2
 
 
 def reach_of(window: int, k: float) -> int:
-    """Columns that a block looks to either side."""
+    """Return the number of columns that a block covers to either side."""
     return max(window, wide_kernel(window, k)) // 2
 
 
 class Depthwise(nn.Module):
-    """One filter and one bias a channel.
+    """Depthwise convolution with one filter and one bias per channel.
 
     Args:
         spread: standard deviation of the weights at the start.
@@ -72,7 +72,7 @@ class SGPBlock(nn.Module):
         self.drop_path_mlp = drop_path(dim, drop)
 
     def forward(self, x: Tensor, level: Level) -> Tensor:
-        """(B, D, columns) of `level`; the input is of the level above where the block halves."""
+        """Return (B, D, columns) of `level`; the input is of the level above where the block halves."""
         if self.halves:
             x = level.grow(halve(x))
         y = self.ln(x)
@@ -81,8 +81,8 @@ class SGPBlock(nn.Module):
         z = torch.addcmul(self.fc.bias[:, None] * whole, y, self.fc.weight[:, 0] * whole + 1)
         z = torch.addcmul(z, self._windows(y), self.psi(y))
         x = torch.addcmul(self.drop_path_out(z), x, level.mask.to(x.dtype))
-        made: Tensor = x + self.drop_path_mlp(self.mlp(self.gn(x, level)))
-        return made
+        output: Tensor = x + self.drop_path_mlp(self.mlp(self.gn(x, level)))
+        return output
 
     def _windows(self, y: Tensor) -> Tensor:
         """(B, D, T) the narrow and the wide convolution of `y` added up, which is one with the sum of their filters."""

@@ -1,4 +1,4 @@
-"""TSM as the trunk of a detector of frames: a ResNet over single frames that trade some of their channels.
+"""TSM trunk for frame detectors: a 2D ResNet whose frames exchange channels with their neighbours.
 
 Lin, Gan, Han: "TSM: Temporal Shift Module for Efficient Video Understanding", ICCV 2019. Tensors are named as
 torchvision's ResNets name theirs; the first convolution of every block, before which channels are traded, is `net`.
@@ -21,16 +21,16 @@ STAGES = 4
 
 
 class Shifted(nn.Module):
-    """A convolution of frames that have traded channels with their neighbours."""
+    """Convolution of frames after a temporal shift of channels."""
 
     def __init__(self, channels: int, out: int, size: int, stride: int) -> None:
         super().__init__()
         self.net = nn.Conv2d(channels, out, size, stride, size // 2, bias=False)
 
     def forward(self, x: Tensor, frames: int) -> Tensor:
-        """(B * T, out, H/stride, W/stride)."""
-        made: Tensor = self.net(shifted(x, frames))
-        return made
+        """Return a tensor of shape (B * T, out, H/stride, W/stride)."""
+        output: Tensor = self.net(shifted(x, frames))
+        return output
 
 
 def shifted(x: Tensor, frames: int) -> Tensor:
@@ -41,15 +41,15 @@ def shifted(x: Tensor, frames: int) -> Tensor:
     """
     share = x.shape[1] // SHARE
     clips = torch.unflatten(x, 0, (-1, frames))
-    made = x.clone()
-    traded = torch.unflatten(made, 0, (-1, frames))
+    output = x.clone()
+    traded = torch.unflatten(output, 0, (-1, frames))
     traded[:, :-1, :share], traded[:, -1, :share] = clips[:, 1:, :share], 0
     traded[:, 1:, share : 2 * share], traded[:, 0, share : 2 * share] = clips[:, :-1, share : 2 * share], 0
-    return made
+    return output
 
 
-class Block(nn.Module):
-    """Two convolutions of 3 x 3, the first of traded channels; the input passes by."""
+class ShiftBasicBlock(nn.Module):
+    """Residual block of two 3 x 3 convolutions, the first after a temporal shift."""
 
     expansion = 1
 
@@ -62,17 +62,17 @@ class Block(nn.Module):
         self.downsample = _fitted(channels, width, stride)
 
     def forward(self, x: Tensor, frames: int) -> Tensor:
-        """(B * T, width, H/stride, W/stride)."""
+        """Return a tensor of shape (B * T, width, H/stride, W/stride)."""
         return self.after(self.conv1(x, frames), x)
 
-    def after(self, made: Tensor, x: Tensor) -> Tensor:
-        """What is made of the first convolution's answers, and of what passes by."""
-        made = F.relu(self.bn1(made), inplace=True)
-        return F.relu(self.downsample(x) + self.bn2(self.conv2(made)), inplace=True)
+    def after(self, hidden: Tensor, x: Tensor) -> Tensor:
+        """Apply the rest of the block to the output of the first convolution, and add the residual."""
+        hidden = F.relu(self.bn1(hidden), inplace=True)
+        return F.relu(self.downsample(x) + self.bn2(self.conv2(hidden)), inplace=True)
 
 
-class Bottleneck(nn.Module):
-    """Fewer, traded channels, a look around, more channels again; the input passes by."""
+class ShiftBottleneck(nn.Module):
+    """Residual bottleneck whose first convolution follows a temporal shift."""
 
     expansion = 4
 
@@ -88,14 +88,14 @@ class Bottleneck(nn.Module):
         self.downsample = _fitted(channels, out, stride)
 
     def forward(self, x: Tensor, frames: int) -> Tensor:
-        """(B * T, 4 width, H/stride, W/stride)."""
+        """Return a tensor of shape (B * T, 4 width, H/stride, W/stride)."""
         return self.after(self.conv1(x, frames), x)
 
-    def after(self, made: Tensor, x: Tensor) -> Tensor:
-        """What is made of the first convolution's answers, and of what passes by."""
-        made = F.relu(self.bn1(made), inplace=True)
-        made = F.relu(self.bn2(self.conv2(made)), inplace=True)
-        return F.relu(self.downsample(x) + self.bn3(self.conv3(made)), inplace=True)
+    def after(self, hidden: Tensor, x: Tensor) -> Tensor:
+        """Apply the rest of the block to the output of the first convolution, and add the residual."""
+        hidden = F.relu(self.bn1(hidden), inplace=True)
+        hidden = F.relu(self.bn2(self.conv2(hidden)), inplace=True)
+        return F.relu(self.downsample(x) + self.bn3(self.conv3(hidden)), inplace=True)
 
 
 def _fitted(channels: int, out: int, stride: int) -> nn.Module:
@@ -105,7 +105,7 @@ def _fitted(channels: int, out: int, stride: int) -> nn.Module:
 
 
 class ShiftTrunk(FixedNorms):
-    """TSM of 18 or 50 layers without its classifier; as many steps as frames.
+    """TSM of 18 or 50 layers without its classifier; one step per frame.
 
     Args:
         width: share of the channels.
@@ -133,44 +133,49 @@ class ShiftTrunk(FixedNorms):
 
     @staticmethod
     def channels(layers: Literal[18, 50], width: float) -> int:
-        """Of what comes out."""
+        """Return the number of output channels."""
         return _block(layers).expansion * _base(width) << STAGES - 1
 
     def forward(self, clips: Tensor) -> Tensor:
-        """(B, 2048, T), of 18 layers 512, from (B, 3, T, H, W)."""
+        """Return (B, 2048, T), of 18 layers 512, from (B, 3, T, H, W)."""
         batch, _, frames = clips.shape[:3]
-        seen = self.see(clips.transpose(1, 2).flatten(0, 1))
-        return self.join(torch.unflatten(seen, 0, (batch, frames)))
+        encodings = self.see(clips.transpose(1, 2).flatten(0, 1))
+        return self.join(torch.unflatten(encodings, 0, (batch, frames)))
 
     def see(self, pictures: Tensor) -> Tensor:
-        """(N, 64, H / 4, W / 4) of (N, 3, H, W): the stem, before frames trade channels."""
+        """Return (N, 64, H / 4, W / 4) of (N, 3, H, W): the stem, before frames trade channels."""
         x = pictures.contiguous(memory_format=torch.channels_last)
-        made: Tensor = self.maxpool(F.relu(self.bn1(self.conv1(x)), inplace=True))
-        return made
+        output: Tensor = self.maxpool(F.relu(self.bn1(self.conv1(x)), inplace=True))
+        return output
 
     @property
-    def near(self) -> list[Block | Bottleneck]:
-        """All blocks: each sees a frame, and channels of its neighbours."""
+    def near(self) -> list[ShiftBasicBlock | ShiftBottleneck]:
+        """All blocks; each takes a frame and channels of its neighbours."""
         stages = (self.get_submodule(f"layer{number + 1}") for number in range(STAGES))
-        return [block for stage in stages for block in stage.children() if isinstance(block, Block | Bottleneck)]
+        return [
+            block
+            for stage in stages
+            for block in stage.children()
+            if isinstance(block, ShiftBasicBlock | ShiftBottleneck)
+        ]
 
     @property
     def layers(self) -> int:
-        """How many those are."""
+        """Number of blocks that mix neighbouring frames."""
         return len(self.near)
 
     def layer(self, number: int, near: Tensor) -> Tensor:
-        """(N, c, h, w) after a block, of (N, 3, C, H, W) of the frame before, the frame and the one after."""
+        """Return (N, c, h, w) after a block, of (N, 3, C, H, W) of the frame before, the frame and the one after."""
         block, share = self.near[number], near.shape[2] // SHARE
         before, here, after = near.unbind(1)
         traded = torch.cat([after[:, :share], before[:, share : 2 * share], here[:, 2 * share :]], 1)
-        made, here = (x.contiguous(memory_format=torch.channels_last) for x in (traded, here))
-        return block.after(block.conv1.net(made), here)
+        hidden, here = (x.contiguous(memory_format=torch.channels_last) for x in (traded, here))
+        return block.after(block.conv1.net(hidden), here)
 
-    def join(self, seen: Tensor) -> Tensor:
-        """(B, 2048, T), of 18 layers 512, of (B, T, 64, H / 4, W / 4)."""
-        batch, frames = seen.shape[:2]
-        x = seen.flatten(0, 1).contiguous(memory_format=torch.channels_last)
+    def join(self, encodings: Tensor) -> Tensor:
+        """Return (B, 2048, T), of 18 layers 512, of (B, T, 64, H / 4, W / 4)."""
+        batch, frames = encodings.shape[:2]
+        x = encodings.flatten(0, 1).contiguous(memory_format=torch.channels_last)
         for number in range(STAGES):
             for block in self.get_submodule(f"layer{number + 1}").children():
                 x = block(x, frames)
@@ -178,9 +183,9 @@ class ShiftTrunk(FixedNorms):
 
 
 def _base(width: float) -> int:
-    """Channels of the stem."""
+    """Return the number of channels of the stem."""
     return max(round(WIDTH * width), 1)
 
 
-def _block(layers: Literal[18, 50]) -> type[Block] | type[Bottleneck]:
-    return Block if layers == 18 else Bottleneck
+def _block(layers: Literal[18, 50]) -> type[ShiftBasicBlock] | type[ShiftBottleneck]:
+    return ShiftBasicBlock if layers == 18 else ShiftBottleneck

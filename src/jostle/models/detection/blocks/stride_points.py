@@ -1,4 +1,4 @@
-"""From maps of a trunk to the levels of a pyramid: BasicTAD's two ways."""
+"""Pyramid levels from the maps of a trunk, and the targets of their points (BasicTAD)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jostle.models.detection.blocks.convolution import BatchNormedConv, HalvingC
 
 
 class Halvings(nn.Module):
-    """The maps as they are and halved in time again and again, each level averaged over its places."""
+    """Pyramid by repeated halving in time, each level averaged over space."""
 
     def __init__(self, inputs: int, dim: int, levels: int) -> None:
         super().__init__()
@@ -23,15 +23,15 @@ class Halvings(nn.Module):
             self.add_module(f"layer{number}", nn.Sequential(HalvingConv(inputs if number == 1 else dim, dim)))
 
     def forward(self, maps: Tensor) -> list[Tensor]:
-        """(B, C, t) of each level."""
-        made = [maps]
+        """Return (B, C, t) of each level."""
+        levels = [maps]
         for number in range(1, self.count + 1):
-            made.append(self.get_submodule(f"layer{number}")(made[-1]))
-        return [x.mean((-2, -1)) for x in made]
+            levels.append(self.get_submodule(f"layer{number}")(levels[-1]))
+        return [x.mean((-2, -1)) for x in levels]
 
 
 class TopDown(nn.Module):
-    """Levels of one width, each with what the coarser ones know added to it, after Lin et al. (2017)."""
+    """Feature pyramid network over time (Lin et al., 2017)."""
 
     def __init__(self, widths: list[int], dim: int) -> None:
         super().__init__()
@@ -39,19 +39,19 @@ class TopDown(nn.Module):
         self.fpn_convs = nn.ModuleList(BatchNormedConv(dim, dim, 3, relu=False) for _ in widths)
 
     def forward(self, levels: list[Tensor]) -> list[Tensor]:
-        """(B, dim, t) of each level."""
-        made = [conv(x) for conv, x in zip(self.lateral_convs, levels, strict=True)]
-        for level in range(len(made) - 1, 0, -1):
-            made[level - 1] = made[level - 1] + F.interpolate(made[level], size=made[level - 1].shape[-1])
-        return [conv(x) for conv, x in zip(self.fpn_convs, made, strict=True)]
+        """Return (B, dim, t) of each level."""
+        outputs = [conv(x) for conv, x in zip(self.lateral_convs, levels, strict=True)]
+        for level in range(len(outputs) - 1, 0, -1):
+            outputs[level - 1] = outputs[level - 1] + F.interpolate(outputs[level], size=outputs[level - 1].shape[-1])
+        return [conv(x) for conv, x in zip(self.fpn_convs, outputs, strict=True)]
 
 
 def max_pooled(maps: Tensor, levels: int) -> list[Tensor]:
-    """(B, C, t) of each level: the mean over places, and maxima of neighbours after it."""
-    made = [maps.mean((-2, -1))]
+    """Return (B, C, t) of each level: the mean over places, and maxima of neighbours after it."""
+    result = [maps.mean((-2, -1))]
     for _ in range(levels - 1):
-        made.append(F.max_pool1d(made[-1], 3, 2, 1))
-    return made
+        result.append(F.max_pool1d(result[-1], 3, 2, 1))
+    return result
 
 
 # Distances to the far end that a level answers for, in strides: of the finest, of those between, of the coarsest.
@@ -61,7 +61,7 @@ BACKGROUND, IGNORED = -1, -2
 
 @dataclass(frozen=True)
 class PointAnswers:
-    """What is wanted of the points of a batch.
+    """Targets of the points of a batch.
 
     Attributes:
         labels: (B, N) class numbers; -1 for background, -2 for points that are passed over.
@@ -75,17 +75,17 @@ class PointAnswers:
 
     @property
     def positive(self) -> Tensor:
-        """(B, N) points that answer for an action."""
+        """Mask (B, N) of points with an action."""
         return self.labels >= 0
 
     @property
     def ignored(self) -> Tensor:
-        """(B, N) points from which nothing is learned."""
+        """Mask (B, N) of points that are excluded from the loss."""
         return self.labels == IGNORED
 
 
 def level_ranges(level: Tensor, levels: int) -> tuple[Tensor, Tensor]:
-    """(N,) least and greatest distance that points of these levels answer for, in strides."""
+    """Return (N,) least and greatest distance that points of these levels answer for, in strides."""
     ranges = torch.tensor([FINEST, *([BETWEEN] * (levels - 2)), COARSEST], device=level.device)
     return ranges[level, 0], ranges[level, 1]
 
@@ -99,16 +99,16 @@ def point_answers(
     *,
     edges: bool,
     implied: tuple[int, int] | None = None,
-    released_faults: bool = False,
+    reproduce_bugs: bool = False,
 ) -> PointAnswers:
-    """Of the actions around a point whose far end is in its range, the shortest; ignored if none of several is.
+    """Assign each point the shortest action whose far end is in its range; ambiguous points are ignored.
 
     Args:
         position: (N,) of the points, in frames.
         stride: (N,) frames a step of their level.
         edges: whether a point on an action's edge lies inside it.
         implied: a class, and one that its actions are annotated as besides: a point inside both is of the first.
-        released_faults: as the released program, whose label is of the shortest action of any range, which need not be
+        reproduce_bugs: as the released program, whose label is of the shortest action of any range, which need not be
             the one that distances lead to.
     """
     start, end = (actions.segments[:, None, :, i] / stride[:, None] for i in (0, 1))
@@ -123,17 +123,17 @@ def point_answers(
     shortest = torch.where(inside, length[:, None], torch.inf).argmin(-1, keepdim=True)
     offsets = distance.gather(2, nearest[..., None].expand(-1, -1, -1, 2))[:, :, 0]
     classes = actions.labels[:, None].expand_as(inside)
-    labels = classes.gather(-1, shortest if released_faults else nearest)[..., 0]
+    labels = classes.gather(-1, shortest if reproduce_bugs else nearest)[..., 0]
     if implied is not None:
         first, second = ((inside & (classes == number)).any(-1) for number in implied)
         labels = torch.where(first & second, implied[0], labels)
-    found = mine.any(-1)
-    labels = torch.where(found, labels, torch.where(inside.any(-1), IGNORED, BACKGROUND))
+    assigned = mine.any(-1)
+    labels = torch.where(assigned, labels, torch.where(inside.any(-1), IGNORED, BACKGROUND))
     return PointAnswers(labels, offsets, nearest[..., 0])
 
 
 def without_implied(actions: Actions, implied: tuple[int, int]) -> Actions:
-    """Without actions of the implied class that stand next to one of the other with the same ends."""
+    """Drop actions of the implied class that accompany one of the other class with the same ends."""
     same = (actions.segments[:, 1:] == actions.segments[:, :-1]).all(-1)
     same = same & actions.present[:, 1:] & actions.present[:, :-1]
     before, after = actions.labels[:, :-1], actions.labels[:, 1:]

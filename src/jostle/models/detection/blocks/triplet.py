@@ -1,4 +1,4 @@
-"""AFSD's lesson without labels: background is moved into an action, and where it was cut must look like an end.
+"""AFSD's self-supervised triplet loss: background is moved into an action, and the cut must resemble a boundary.
 
 Lin, Xu, Luo, et al.: "Learning Salient Boundary Feature for Anchor-free Temporal Action Localization", CVPR 2021.
 """
@@ -19,7 +19,7 @@ from jostle.models.detection.blocks.coarse_to_fine import frame_regions
 
 @dataclass(frozen=True)
 class Cut:
-    """An action of a clip, where it is cut, and the background that is moved there.
+    """Cut of an action in a clip, and the background moved into it.
 
     Attributes:
         start: of the action, in frames.
@@ -36,39 +36,39 @@ class Cut:
     length: int
 
     def order(self, frames: int) -> npt.NDArray[np.int64]:
-        """Which frame of the clip stands at each place after the move."""
+        """Return the index of the frame at each position after the move."""
         rest = np.delete(np.arange(frames), np.arange(self.background, self.background + self.length))
         moved = np.arange(self.background, self.background + self.length)
         place = self.at if self.background >= self.at else self.at - self.length
         return np.concatenate([rest[:place], moved, rest[place:]])
 
     def segments(self) -> npt.NDArray[np.float32]:
-        """(3, 2) the action before the cut, the action after it, and the background between them."""
+        """Return (3, 2) the action before the cut, the action after it, and the background between them."""
         at, length = self.at, self.length
         if self.background >= at:
-            made = [(self.start, at), (at + length, self.end + length), (at + 1, at + length - 1)]
+            segments = [(self.start, at), (at + length, self.end + length), (at + 1, at + length - 1)]
         else:
-            made = [(self.start - length, at - length), (at, self.end), (at - length + 1, at - 1)]
-        return np.array(made, np.float32)
+            segments = [(self.start - length, at - length), (at, self.end), (at - length + 1, at - 1)]
+        return np.array(segments, np.float32)
 
 
-def triplet_loss(features: Tensor, segments: Tensor, *, stride: int = 1, released_faults: bool = False) -> Tensor:
-    """The end before the cut must be nearer to the start after it than to the start of the background.
+def triplet_loss(features: Tensor, segments: Tensor, *, stride: int = 1, reproduce_bugs: bool = False) -> Tensor:
+    """Compute the triplet loss: the end before the cut is closer to the start after it than to background.
 
     Args:
         features: (B, C, T) whose first half of channels looks at starts, the second at ends.
         segments: (B, 3, 2) of a `Cut`, in frames.
         stride: frames a step of the features.
     """
-    pooled = boundary_max_pool(features, frame_regions(segments) / stride, released_faults=released_faults)
+    pooled = boundary_max_pool(features, frame_regions(segments) / stride, reproduce_bugs=reproduce_bugs)
     starts, ends = pooled.chunk(2, 1)  # (B, C / 2, 3)
     return F.triplet_margin_loss(ends[..., 0], starts[..., 1], starts[..., 2])
 
 
-def drawn_cut(
+def draw_cut(
     segments: npt.NDArray[np.float32], frames: int, rng: np.random.Generator, *, activitynet: bool = False
 ) -> Cut | None:
-    """An action of a clip of so many frames, a place in it, and as much background as its shortest action is long.
+    """Draw an action of a clip, a position in it, and background as long as its shortest action.
 
     On ActivityNet, where actions are long, it is a quarter of that.
 
@@ -95,14 +95,14 @@ def drawn_cut(
 
 
 def between(segments: npt.NDArray[np.float32], frames: int) -> list[tuple[int, int]]:
-    """Stretches of whole frames that no action touches, as (first, one beyond the last).
+    """Return the ranges of whole frames without an action, as (first, end).
 
     >>> between(np.array([[8.0, 12.5], [3.2, 5.0], [4.0, 6.0]]), 20)
     [(0, 3), (6, 8), (13, 20)]
     """
-    made, reached = [], 0
+    ranges, reached = [], 0
     for start, end in sorted(segments.tolist()):
         if math.floor(start) > reached:
-            made.append((reached, math.floor(start)))
+            ranges.append((reached, math.floor(start)))
         reached = max(reached, math.ceil(end))
-    return [*made, (reached, frames)] if reached < frames else made
+    return [*ranges, (reached, frames)] if reached < frames else ranges

@@ -1,4 +1,4 @@
-"""Weights that come with jostle, and where each file lies; they are made by `studies/`. And an index of names."""
+"""Bundled weights and their paths (created by `studies/`), and an index of names."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ TREATMENTS = ("clean", "robust")  # how a shipped model was trained
 
 @cache
 def index_of_names() -> dict[str, Collection[str]]:
-    """Names of jostle's own networks, by shelf; and of its benchmarks, each with its task."""
-    found: dict[str, Collection[str]] = json.loads((FOLDER / "names.json").read_text(encoding="utf-8"))
-    return found
+    """Return the names of jostle's networks by registry, and of its benchmarks with their tasks."""
+    names: dict[str, Collection[str]] = json.loads((FOLDER / "names.json").read_text(encoding="utf-8"))
+    return names
 
 
 def task_of_benchmark(name: str) -> str | None:
-    """What one of jostle's own benchmarks is of; None for any other."""
+    """Return the task of one of jostle's benchmarks; None for any other."""
     tasks = index_of_names()["benchmarks"]
     return tasks.get(name) if isinstance(tasks, dict) else None
 
 
 def shipped_names() -> list[str]:
-    """What there is: `puppet_net`, `actionformer_puppets-clean` ..."""
+    """Return the names of bundled weights: `puppet_net`, `actionformer_puppets-clean` ..."""
     return sorted(path.stem for path in FOLDER.glob("*.safetensors"))
 
 
 def weights_file(name: str) -> Path:
-    """The file of shipped weights called `name`.
+    """Return the file of bundled weights called `name`.
 
     Raises:
         UnknownName: if there is none.
@@ -42,13 +42,13 @@ def weights_file(name: str) -> Path:
     return FOLDER / f"{name}.safetensors"
 
 
-def usual_weights(model: str) -> str | None:
-    """`clean` for a model whose weights come with jostle, None for any other."""
+def default_weights(model: str) -> str | None:
+    """Return `clean` for a model with bundled weights, None for any other."""
     return TREATMENTS[0] if f"{model}-{TREATMENTS[0]}" in shipped_names() else None
 
 
 def trained_weights(model: str, weights: str | Path) -> Path:
-    """The file that `weights` means for a model: `clean` or `robust` for those that come with jostle, or a path.
+    """Resolve `weights` for a model: `clean` or `robust` for bundled ones, or a path.
 
     Raises:
         UnknownName: if no weights come with jostle for this model.

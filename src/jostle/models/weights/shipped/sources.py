@@ -1,6 +1,6 @@
-"""Weights that do not come with jostle: where their authors keep them, by name of the network, as data.
+"""Sources of public weights, by registry and name of the network, as data.
 
-The table is `places.toml`. Nothing is fetched from there until somebody says `public` where weights are asked for.
+The table is `places.toml`. Nothing is fetched from there unless `public` is given as weights.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ FIRST = 8  # digits of a checksum that are enough, as file names of torchvision 
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where weights are.
+class WeightSource:
+    """Source of a network's public weights.
 
     Attributes:
         url: of the file, by https; or `hf:ORG/NAME[/file]`, on the Hugging Face hub. Empty where they cannot be
             fetched without a person.
         by_hand: how a person gets them, in words.
-        parts: other names of the same shelf, whose files lie in one folder once they are fetched; the weights are that
+        parts: other names of the same registry, whose files are fetched into one folder; the weights are that
             folder.
         has: names of some of the tensors that the file must hold; the hub sees to its own.
         mebibytes: size of the file, where it is published.
@@ -61,8 +61,8 @@ class Place:
         return self.url.rpartition("/")[2]
 
     @property
-    def said(self) -> str:
-        """Where, in words."""
+    def description(self) -> str:
+        """Source of the weights, as text."""
         if self.parts:
             return f"public: those of {' and '.join(self.parts)}"
         if not self.url:
@@ -72,28 +72,28 @@ class Place:
 
 
 def is_fetched(weights: str | Path | None) -> bool:
-    """Whether weights are asked for by a word that has them fetched."""
+    """Whether weights are given by a keyword that downloads them."""
     return weights is not None and (str(weights) == PUBLIC or str(weights).startswith(HUB))
 
 
-def place_of(shelf: str, name: str) -> Place | None:
-    """Where public weights of a network are; a variant of a detector without a row of its own has the detector's."""
-    rows = places().get(shelf, {})
-    return rows.get(name) or (rows.get(name.partition("_")[0]) if shelf == "detectors" else None)
+def source_of(registry: str, name: str) -> WeightSource | None:
+    """Return the source of a network's public weights; variants of a detector share the detector's."""
+    rows = read_sources().get(registry, {})
+    return rows.get(name) or (rows.get(name.partition("_")[0]) if registry == "detectors" else None)
 
 
-def offer(place: Place | None) -> str:
-    """What ends a message that weights are lacking: that they can be fetched, where they can."""
+def fetch_hint(place: WeightSource | None) -> str:
+    """Return the end of an error message that tells how to download missing weights, if possible."""
     return f"; or say {PUBLIC!r}, and they are fetched" if place is not None and (place.url or place.parts) else ""
 
 
 @cache
-def places() -> Mapping[str, Mapping[str, Place]]:
-    """The table, by shelf and name."""
-    found = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    return {shelf: {name: _place(row) for name, row in rows.items()} for shelf, rows in found.items()}
+def read_sources() -> Mapping[str, Mapping[str, WeightSource]]:
+    """Read the table of sources, by registry and name."""
+    table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    return {registry: {name: _place(row) for name, row in rows.items()} for registry, rows in table.items()}
 
 
-def _place(row: dict[str, Any]) -> Place:
+def _place(row: dict[str, Any]) -> WeightSource:
     fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
-    return Place(**fields)
+    return WeightSource(**fields)
