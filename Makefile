@@ -3,20 +3,25 @@ PYTHON ?= python3
 BIN := .venv/bin
 PARTS := .venv-parts/bin
 PEER := .venv-peer/bin
-WORKERS ?= 2
+# One more than the two cores of a small machine, as tests also wait.
+WORKERS ?= 3
 EXTRAS ?= test
 DEMO_EXTRAS := torch,report
 OWN = $(shell $(PYTHON) -c "import sys; print('%d.%d' % sys.version_info[:2])")
 OTHERS = $(filter-out $(OWN),3.11 3.12 3.13)
 PYTHONS ?= $(foreach version,$(OTHERS),$(shell python$(version) -c "print('$(version)')" 2>/dev/null))
 
-.PHONY: demo test test-parts test-pythons test-wheel test-all lint types bench docs reference clean
+.PHONY: demo test test-processes test-parts test-pythons test-wheel test-all lint types bench docs reference clean
 
 demo: .venv-demo/.stamp
 	.venv-demo/bin/jostle demo --out demo
 
 test: lint types
 	$(BIN)/python -m pytest -n $(WORKERS)
+
+# Further combinations of what runs in several processes, which take seconds to start.
+test-processes: .venv/.stamp
+	$(BIN)/python -m pytest -n $(WORKERS) -m processes
 
 # What skips for want of a part: Ray, transformers, ONNX, TensorBoard, a browser, a notebook; and torchvision and timm, on
 # their own.
@@ -62,7 +67,7 @@ bench: .venv/.stamp .venv-parts/.stamp .venv-peer/.stamp
 	$(BIN)/python -m bench.operators
 	$(BIN)/python -m bench.frame_detectors
 	$(BIN)/python -m bench.extraction
-	$(BIN)/python -m bench.struck_clips
+	$(BIN)/python -m bench.corrupted_clips
 	$(BIN)/python -m bench.puppets
 	$(PARTS)/python -m bench.running
 	$(BIN)/python -m bench.run_memory

@@ -7,28 +7,24 @@ the bare encoder.
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import fnmatch
+import itertools
+import math
+import platform
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
-import argparse  # noqa: E402
-import fnmatch  # noqa: E402
-import itertools  # noqa: E402
-import json  # noqa: E402
-import math  # noqa: E402
-import platform  # noqa: E402
-import sys  # noqa: E402
-from collections.abc import Iterable, Sequence  # noqa: E402
-from dataclasses import asdict, dataclass  # noqa: E402
-from pathlib import Path  # noqa: E402
+import numpy as np
 
-import numpy as np  # noqa: E402
-
-import jostle  # noqa: E402
-from bench.clips import Frames, frames_for  # noqa: E402
-from bench.codecs import Codec, codecs  # noqa: E402
-from bench.rivals import ALONE, FPS, SEVERITY, Rival, rivals  # noqa: E402
-from bench.timing import Clock, Work, by_turns, hold_to_one_thread, seconds  # noqa: E402
+import jostle
+from bench.clips import Frames, frames_for
+from bench.codecs import Codec, codecs
+from bench.rivals import ALONE, FPS, SEVERITY, Rival, rivals
+from bench.timing import Clock, Work, by_turns, finish, hold_to_one_thread, make_parser, seconds
 
 SIZES = ((224, 224), (256, 340))  # (height, width), as recognition benchmarks crop and store
 LENGTH = 32
@@ -241,14 +237,12 @@ def _known(spec: str) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say by the exit code whether every target was met."""
-    parser = argparse.ArgumentParser(prog="python -m bench.corruptions", description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--only", default="*", help="specs to measure, as a shell pattern: 'kinetics-c/*'")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--clock", choices=("cpu", "wall"), default="cpu")
     parser.add_argument("--markdown", action="store_true")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows and facts there")
     parser.add_argument("--no-codecs", action="store_true")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when a target is missed")
     options = parser.parse_args(arguments)
     hold_to_one_thread()
     bench = Bench(options.repeats, options.clock)
@@ -291,11 +285,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"\n{table(codec_rows, markdown=options.markdown)}")
     if absent:
         print("not measured, jostle does not list them: " + ", ".join(sorted(absent)))
-    if options.json:
-        record = {"facts": about, "copy_floor_ms": floors, "rows": [asdict(r) for r in rows + codec_rows]}
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
-    failed = any(row.misses for row in rows + codec_rows)
-    return 1 if options.strict and failed else 0
+    every = rows + codec_rows
+    record = {"facts": about, "copy_floor_ms": floors, "rows": [asdict(row) for row in every]}
+    return finish(options, record, missed=any(row.misses for row in every))
 
 
 if __name__ == "__main__":

@@ -7,30 +7,25 @@ is the clock on the wall, and both sides wait for the device.
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import dataclasses
+import platform
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
 
-import argparse  # noqa: E402
-import dataclasses  # noqa: E402
-import json  # noqa: E402
-import platform  # noqa: E402
-import sys  # noqa: E402
-from collections.abc import Callable, Iterator, Sequence  # noqa: E402
-from dataclasses import dataclass  # noqa: E402
-from pathlib import Path  # noqa: E402
-from statistics import NormalDist  # noqa: E402
-from typing import Any  # noqa: E402
+import numpy as np
+import torch
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-
-from bench.timing import Clock, Work, by_turns  # noqa: E402
-from bench.transcriptions import detector_steps as plain  # noqa: E402
-from bench.transcriptions.detectors import Original, Sizes  # noqa: E402
-from jostle.models.detection.blocks.assignment import Actions  # noqa: E402
-from jostle.models.detection.decoding import suppress  # noqa: E402
-from jostle.models.detection.detector import Detector, load_detector  # noqa: E402
+from bench.timing import Clock, Work, by_turns, finish, make_parser
+from bench.transcriptions import detector_steps as plain
+from bench.transcriptions.detectors import Original, Sizes
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.detector import Detector, load_detector
+from jostle.models.detection.outputs import suppress
 
 NAMES = ("actionformer", "tridet", "temporalmaxer")
 MEDIAN = 1200  # steps of the median THUMOS14 test video
@@ -253,14 +248,12 @@ def facts(device: str, clock: Clock, repeats: int, batch: int) -> dict[str, str]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say by the exit code whether every target was met."""
-    parser = argparse.ArgumentParser(prog="python -m bench.detectors", description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--only", choices=NAMES)
     parser.add_argument("--what", default="", help="measure only what has this in its name: 'forward'")
     parser.add_argument("--repeats", type=int, help="turns; 5 on a CPU, 20 on a GPU")
     parser.add_argument("--batch", type=int, help="videos that ours takes together; 1 on a CPU, 4 on a GPU")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows and facts there")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when a target is missed")
     options = parser.parse_args(arguments)
     cuda = options.device == "cuda"
     clock: Clock = "wall" if cuda else "cpu"
@@ -277,10 +270,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows.append(row)
             aim = "" if row.target is None else f"{row.target:.1f}" + (" missed" if row.misses else "")
             print(f"{row.detector:14}{row.what:42}{row.ours_ms:10.2f}{row.plain_ms:11.2f}{row.ratio:8.2f}  {aim}")
-    if options.json:
-        record = {"facts": about, "rows": [dataclasses.asdict(row) for row in rows]}
-        options.json.write_text(json.dumps(record, indent=1) + "\n")
-    return 1 if options.strict and any(row.misses for row in rows) else 0
+    record = {"facts": about, "rows": [dataclasses.asdict(row) for row in rows]}
+    return finish(options, record, missed=any(row.misses for row in rows))
 
 
 if __name__ == "__main__":

@@ -7,34 +7,29 @@ Both must give the same features, to the bit. One thread is used and its time co
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-import argparse  # noqa: E402
-import json  # noqa: E402
-import platform  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable, Iterator, Mapping, Sequence  # noqa: E402
-from contextlib import contextmanager  # noqa: E402
-from dataclasses import asdict, dataclass, field  # noqa: E402
-from functools import partial  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
+import numpy as np
+import torch
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-
-import jostle  # noqa: E402
-from bench.timing import hold_to_one_thread  # noqa: E402
-from jostle.core.types.segments import Segments  # noqa: E402
-from jostle.evaluation.recipes.recipe import benchmarks as recipes  # noqa: E402
-from jostle.evaluation.recipes.selection import select_cells  # noqa: E402
-from jostle.features.engine import VideoFeatures  # noqa: E402
-from jostle.features.result import Cost  # noqa: E402
-from jostle.io.video.decode import Reader  # noqa: E402
-from jostle.models.extractors.extractor import Extractor, load_extractor  # noqa: E402
+import jostle
+from bench.timing import finish, hold_to_one_thread, make_parser
+from jostle.core.types.segments import Segments
+from jostle.evaluation.recipes.recipe import benchmarks as recipes
+from jostle.evaluation.recipes.selection import select_cells
+from jostle.features.engine import Cost, VideoFeatures
+from jostle.io.video.decode import Reader
+from jostle.models.extractors.extractor import Extractor, load_extractor
 
 CELLS = {cell.name: cell.parsed for cell in select_cells(recipes["puppets-c"])[1:]}
 MOST_OF_CLEAN = 1.0  # all cells shall cost no more than the clean videos did
@@ -139,11 +134,9 @@ def opened(path: Path, name: str, segments: Segments, extractor: Extractor, watc
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; exit with 1 under --strict when the target is missed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.extraction", description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--videos", type=int, default=5, help="of the test set")
     parser.add_argument("--untrained", action="store_true", help="weights that mean nothing, where none are installed")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--strict", action="store_true")
     options = parser.parse_args(arguments)
     hold_to_one_thread()
     torch.set_num_threads(1)
@@ -173,12 +166,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     share = ways[THEN].total / ways[CLEAN].total
     print(f"{len(CELLS)} cells for {share:.2f} of the price of the clean videos (target {MOST_OF_CLEAN:g}); ", end="")
     print(f"{ratio:.1f} times faster than each cell whole")
-    if options.json:
-        found = {name: {"seconds": way.seconds, "cost": asdict(way.cost)} for name, way in ways.items()}
-        options.json.write_text(
-            json.dumps({"ratio": ratio, "share": share, "frames": frames, "windows": windows} | found, indent=1) + "\n"
-        )
-    return 1 if options.strict and share > MOST_OF_CLEAN else 0
+    numbers = {"ratio": ratio, "share": share, "frames": frames, "windows": windows}
+    numbers |= {name: {"seconds": way.seconds, "cost": asdict(way.cost)} for name, way in ways.items()}
+    return finish(options, numbers, missed=share > MOST_OF_CLEAN)
 
 
 if __name__ == "__main__":

@@ -170,12 +170,12 @@ def looking(name: str, device: str, precision: str, clips: int = 4) -> Any:
         if fed.task == "detection":
             return FeatureDetectionPredictor(NoFeatures(_puppet_spec(), struck_there=there), NoDetector())
         return RecognitionPredictor(Nothing(fed, struck_there=there), Sampling(clips=clips), match)
-    from jostle.models.precision import compute_context
+    from jostle.models.devices import compute_context
 
     guard = partial(compute_context, device, precision)
     if fed.task == "detection":
-        from jostle.models.loading.detector import load_detector
         from jostle.models.loading.extractor import load_extractor
+        from jostle.models.loading.models import load_detector
 
         detector: Any = load_detector("temporalmaxer_puppets", weights="clean").to(device)
         return FeatureDetectionPredictor(load_extractor("puppet_net", device=device), detector, guard)
@@ -203,7 +203,7 @@ def own_rate(fed: Fed, device: str, precision: str) -> float:
     """Items a second of the network alone, on a batch that is prepared and on the device."""
     import torch
 
-    from jostle.models.precision import compute_context, inference_mode
+    from jostle.models.devices import compute_context, inference_mode
 
     size = batch(fed, device)
     look = looking(fed.name, device, precision)

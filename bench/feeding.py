@@ -16,40 +16,38 @@ over, which leaves memory alone, gets of a core when all cores do it.
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import argparse
+import hashlib
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-import argparse  # noqa: E402
-import hashlib  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import platform  # noqa: E402
-import sys  # noqa: E402
-import tempfile  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable, Sequence  # noqa: E402
-from dataclasses import asdict, dataclass, replace  # noqa: E402
-from functools import partial  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
+import numpy as np
 
-import numpy as np  # noqa: E402
-
-from bench import fed_models  # noqa: E402
-from bench.fed_models import MODELS, Fed  # noqa: E402
-from jostle.api.engines import ENGINES, place_of  # noqa: E402
-from jostle.core.types.segments import Segments  # noqa: E402
-from jostle.core.types.truth import Truth  # noqa: E402
-from jostle.core.types.video_labels import VideoLabels  # noqa: E402
-from jostle.datasets.dataset import Dataset  # noqa: E402
-from jostle.datasets.puppets import actions  # noqa: E402
-from jostle.evaluation.inference.jobs import Predictor, VideoJob  # noqa: E402
-from jostle.evaluation.recipes.recipe import Group, Recipe  # noqa: E402
-from jostle.evaluation.recipes.sampling import Sampling  # noqa: E402
-from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark  # noqa: E402
-from jostle.io.video.encode import Writer  # noqa: E402
-from jostle.parallel.workers import available_cpus, map_unordered  # noqa: E402
+from bench import fed_models
+from bench.fed_models import MODELS, Fed
+from bench.timing import finish, make_parser
+from jostle.api.engines import ENGINES, place_of
+from jostle.core.types.segments import Segments
+from jostle.core.types.truth import Truth
+from jostle.core.types.video_labels import VideoLabels
+from jostle.datasets.dataset import Dataset
+from jostle.datasets.puppets import actions
+from jostle.evaluation.inference.jobs import Predictor, VideoJob
+from jostle.evaluation.recipes.recipe import Group, Recipe
+from jostle.evaluation.recipes.sampling import Sampling
+from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
+from jostle.io.video.encode import Writer
+from jostle.parallel.workers import available_cpus, map_unordered
 
 SIZE, FRAMES, FPS = (256, 340), 300, 30
 KINDS = ("gaussian_noise", "motion_blur", "fog", "ucf101-p/jumble", "jpeg_compression")
@@ -277,7 +275,7 @@ def measured(options: argparse.Namespace, videos: dict[str, Path], name: str) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; exit with 1 under --strict when the aim is missed with the most jobs."""
-    parser = argparse.ArgumentParser(prog="python -m bench.feeding", description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--jobs", default=str(available_cpus()), help="one number, or several with commas between")
@@ -291,8 +289,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", type=int, default=2, help="videos whose bytes are compared with one process's")
     parser.add_argument("--processes", type=int, default=None, help="that hold the model; on a CPU at least 1")
     parser.add_argument("--engine", default="local", choices=ENGINES, help="that shares out the work of `run`")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--strict", action="store_true")
     options = parser.parse_args(arguments)
     options.jobs = [int(one) for one in str(options.jobs).split(",")]
     options.most = max(options.jobs)
@@ -312,9 +308,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows, said = measured(options, videos, name)
             told[name] = said | {"rows": [asdict(row) for row in rows]}
             missed = missed or rows[-1].of_bound < AIM or said.get("same_bytes") is False
-            if options.json:
-                options.json.write_text(json.dumps(told, indent=1) + "\n")
-    return 1 if options.strict and missed else 0
+            finish(options, told)  # after each model, so that what was measured is kept
+    return finish(options, told, missed=bool(missed))
 
 
 if __name__ == "__main__":

@@ -9,35 +9,30 @@ thread is used and its time counted; on a GPU it is the clock on the wall, and b
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+from unittest import mock
 
-import argparse  # noqa: E402
-import json  # noqa: E402
-import platform  # noqa: E402
-import sys  # noqa: E402
-from collections.abc import Iterator, Sequence  # noqa: E402
-from contextlib import ExitStack, contextmanager  # noqa: E402
-from dataclasses import asdict, dataclass  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
-from unittest import mock  # noqa: E402
+import torch
+from torch import Tensor, nn
 
-import torch  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-
-from bench.timing import Clock, Work, by_turns  # noqa: E402
-from bench.transcriptions.boundary_pooling import boundary_max_pool  # noqa: E402
-from bench.transcriptions.deformable_attention import attended  # noqa: E402
-from bench.transcriptions.roi_align import roi_align  # noqa: E402
-from bench.transcriptions.vsgn import edge_by_edge  # noqa: E402
-from jostle.models.detection import afsd, e2e_tad  # noqa: E402
-from jostle.models.detection.blocks import coarse_to_fine  # noqa: E402
-from jostle.models.detection.blocks.assignment import Actions  # noqa: E402
-from jostle.models.detection.blocks.deformable_transformer import DeformableAttention  # noqa: E402
-from jostle.models.detection.detector import Detector, load_detector  # noqa: E402
-from jostle.models.networks.frame_convolution import FrameConvolution  # noqa: E402
+from bench.timing import Clock, Work, by_turns, finish, make_parser
+from bench.transcriptions.boundary_pooling import boundary_max_pool
+from bench.transcriptions.deformable_attention import attended
+from bench.transcriptions.roi_align import roi_align
+from bench.transcriptions.vsgn import edge_by_edge
+from jostle.models.detection import afsd, e2e_tad
+from jostle.models.detection.blocks import afsd as coarse_to_fine
+from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.blocks.e2e_tad import DeformableAttention
+from jostle.models.detection.detector import Detector, load_detector
+from jostle.models.networks.layers import FrameConvolution
 
 NAMES = {
     "puppets": ("afsd_puppets", "basictad_puppets", "e2e_tad_puppets", "vsgn_puppets"),
@@ -182,14 +177,12 @@ def measured(name: str, device: str, what: str, repeats: int) -> Iterator[Row]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say by the exit status whether any is slower."""
-    parser = argparse.ArgumentParser(prog="python -m bench.frame_detectors", description=__doc__)
+    parser = make_parser(__doc__, strict="exit with 1 if one is slower")
     parser.add_argument("--size", choices=NAMES, default="puppets", help="small ones, or those published for THUMOS14")
     parser.add_argument("--only", default="", help="measure only detectors that have this in their name")
     parser.add_argument("--what", default="", help="measure only what has this in its name: 'forward'")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--repeats", type=int, default=3, help="turns")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows there")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 if one is slower")
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
@@ -204,9 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(
                 f"{row.detector:26} {row.what:14} {row.ours_ms:9.0f} {row.plain_ms:10.0f} {row.ratio:13.2f}", flush=True
             )
-    if asked.json:
-        asked.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
-    return int(asked.strict and any(row.ratio < AIM for row in rows))
+    return finish(asked, [asdict(row) for row in rows], missed=any(row.ratio < AIM for row in rows))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ Both on one thread, by turns; each turn of ours forgets what it knew of the fold
 
 from __future__ import annotations
 
-import argparse
-import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +15,7 @@ import cv2
 import numpy as np
 
 from bench.clips import drawn_frames
-from bench.timing import by_turns, hold_to_one_thread
+from bench.timing import by_turns, finish, hold_to_one_thread, make_parser
 from jostle.io.video import decode
 from jostle.io.video.decode import Reader
 
@@ -62,11 +60,9 @@ def check(folder: Path, paths: Sequence[str]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and say what was found."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__, strict=f"exit with 1 above {MOST}")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--clock", choices=("cpu", "wall"), default="cpu")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--strict", action="store_true", help=f"exit with 1 above {MOST}")
     asked = parser.parse_args(arguments)
     hold_to_one_thread()
     rows = []
@@ -90,9 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 rows.append(row | {"ratio": 1 / found.ratio})
                 print(f"{row['what']}: bare {row['bare_ms']:.3f} ms a frame, as a video {row['ours_ms']:.3f} ms, "
                       f"{rows[-1]['ratio']:.2f} times")  # fmt: skip
-    if asked.json is not None:
-        asked.json.write_text(json.dumps({"format": 1, "most": MOST, "rows": rows}, indent=1))
-    return int(asked.strict and any(float(row["ratio"]) > MOST for row in rows))
+    return finish(
+        asked, {"format": 1, "most": MOST, "rows": rows}, missed=any(float(row["ratio"]) > MOST for row in rows)
+    )
 
 
 if __name__ == "__main__":

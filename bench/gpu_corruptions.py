@@ -8,29 +8,23 @@ that are queued one behind the other, as in a loop that has more to do; copies a
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import itertools
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 
-import argparse  # noqa: E402
-import itertools  # noqa: E402
-import json  # noqa: E402
-import statistics  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable, Sequence  # noqa: E402
-from dataclasses import asdict, dataclass  # noqa: E402
-from pathlib import Path  # noqa: E402
+import numpy as np
+import torch
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-
-import jostle  # noqa: E402
-from bench.clips import drawn_frames  # noqa: E402
-from bench.timing import hold_to_one_thread, seconds  # noqa: E402
-from jostle.corruptions.engine.profile import profiles  # noqa: E402
-from jostle.corruptions.engine.spec import Spec  # noqa: E402
-from jostle.corruptions.gpu.batch import gpu_kernel  # noqa: E402
+import jostle
+from bench.clips import drawn_frames
+from bench.timing import finish, hold_to_one_thread, make_parser, seconds
+from jostle.corruptions.engine.spec import Spec, profiles
+from jostle.corruptions.gpu.batch import gpu_kernel
 
 CLIPS, FRAMES, SIDE, SEVERITY = 32, 16, 224, 3
 AIM, LEAST = 20, 5  # times one core: the geometric mean, and each
@@ -98,11 +92,9 @@ def measured(kind: str, clips: torch.Tensor, names: list[str], turns: int) -> Ro
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say by the exit status whether an aim is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--clips", type=int, default=CLIPS)
     parser.add_argument("--turns", type=int, default=7)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--strict", action="store_true")
     given = parser.parse_args(arguments)
     if not torch.cuda.is_available():
         parser.error("there is no GPU here")
@@ -135,9 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     most = max((row.queued_ms / copy for row in rows if row.kind in NEAR_A_COPY), default=0.0)
     print(f"geometric mean {mean:.1f} (aim {AIM}), the least {least:.1f} (aim {LEAST})")
     print(f"noise and light take {most:.1f} copies at most (aim {COPIES})")
-    if given.json:
-        given.json.write_text(json.dumps({"copy_ms": copy, "rows": [asdict(row) for row in rows]}, indent=1))
-    return int(bool(failed) or (given.strict and (mean < AIM or least < LEAST or most > COPIES)))
+    numbers = {"copy_ms": copy, "rows": [asdict(row) for row in rows]}
+    return finish(given, numbers, missed=mean < AIM or least < LEAST or most > COPIES) or int(bool(failed))
 
 
 if __name__ == "__main__":

@@ -7,9 +7,7 @@ the median of those after the first.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import statistics
 import sys
 import time
@@ -22,6 +20,7 @@ from typing import Any
 
 import jostle
 from bench.clips import drawn_frames
+from bench.timing import finish, make_parser
 from jostle.core.config import make_settings
 from jostle.io.video.encode import Writer
 from jostle.training.recognition_config import RecognitionConfig
@@ -82,13 +81,11 @@ def trained(work: Path, recogniser: str, device: str, epochs: int, corruptions: 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say by the exit status whether the aim is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--videos", type=int, default=192)
     parser.add_argument("--recogniser", default="puppet_r2plus1d")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--epochs", type=int, default=EPOCHS, help="behind the first, which warms up")
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--strict", action="store_true")
     given = parser.parse_args(arguments)
     with TemporaryDirectory() as folder:
         work = Path(folder)
@@ -103,9 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, times in (("clean", clean), ("corrupted", rough)):
         print(f"{name:10} {times.before:7.2f} s before the first step's end, {times.epoch:7.3f} s an epoch")
     print(f"an epoch takes {ratio:.2f} times the clean one (aim {AIM})")
-    if given.json:
-        given.json.write_text(json.dumps({"clean": asdict(clean), "corrupted": asdict(rough)}, indent=1))
-    return int(given.strict and ratio > AIM)
+    return finish(given, {"clean": asdict(clean), "corrupted": asdict(rough)}, missed=ratio > AIM)
 
 
 if __name__ == "__main__":

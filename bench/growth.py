@@ -9,37 +9,36 @@ grows in step, 0 for what does not grow, and -1 for time that workers share out 
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import argparse
+import json
+import math
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-import argparse  # noqa: E402
-import json  # noqa: E402
-import math  # noqa: E402
-import platform  # noqa: E402
-import resource  # noqa: E402
-import subprocess  # noqa: E402
-import sys  # noqa: E402
-import tempfile  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable, Sequence  # noqa: E402
-from dataclasses import asdict, dataclass  # noqa: E402
-from functools import partial  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
+import numpy as np
 
-import numpy as np  # noqa: E402
-
-import jostle  # noqa: E402
-from bench.detections import made_predictions, made_truth  # noqa: E402
-from bench.run_memory import cells_of  # noqa: E402
-from bench.running import FPS, Glance, write_videos  # noqa: E402
-from jostle.core.types.predictions import Predictions  # noqa: E402
-from jostle.core.types.truth import Truth  # noqa: E402
-from jostle.metrics.diagnosis import diagnose, styles  # noqa: E402
-from jostle.metrics.score import score  # noqa: E402
-from jostle.models.input_spec import InputSpec  # noqa: E402
-from jostle.parallel.workers import available_cpus  # noqa: E402
+import jostle
+from bench.detections import made_predictions, made_truth
+from bench.run_memory import cells_of
+from bench.running import FPS, Glance, write_videos
+from bench.timing import finish, make_parser
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import Truth
+from jostle.metrics.diagnosis import diagnose, styles
+from jostle.metrics.score import score
+from jostle.models.input_spec import InputSpec
+from jostle.parallel.workers import available_cpus
 
 Work = Callable[[], Any]
 SHORT = 4 * FPS  # frames of a video that is not the one to grow
@@ -162,9 +161,8 @@ def slope(points: Sequence[Point], of: str) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and draw if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--only", choices=[*GROWING, WORKERS], action="append")
-    parser.add_argument("--json", type=Path, help="also write every point there")
     parser.add_argument("--figure", type=Path, help="also draw it")
     parser.add_argument("--one", nargs=2, metavar=("WHAT", "SIZE"), help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
@@ -188,8 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{slope(points, 'peak_mb'):.2f}" if len(points) > 1 else "",
         ]
         print("| " + " | ".join(cells) + " |", flush=True)
-    if given.json:
-        given.json.write_text(json.dumps([asdict(one) for points in every.values() for one in points], indent=1))
+    finish(given, [asdict(one) for points in every.values() for one in points])
     if given.figure:
         draw(every, given.figure)
     return 0

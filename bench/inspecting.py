@@ -6,15 +6,12 @@ what the network does are measured apart as well: the slower of the two is what 
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import statistics
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -22,6 +19,7 @@ import numpy as np
 
 import jostle
 from bench.clips import drawn_frames
+from bench.timing import finish, make_parser
 from jostle.mending.descriptor import ARRAY_TASK, describe_frame, describe_frames, stream_descriptors
 from jostle.parallel.workers import available_cpus
 
@@ -63,11 +61,10 @@ def rates(height: int, width: int, device: str, frames: int, turns: int) -> dict
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--frames", type=int, default=12000)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--json", type=Path)
     given = parser.parse_args(arguments)
     made = {}
     for height, width in SIZES:
@@ -76,9 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         made[f"{width}x{height}"] = found = rates(height, width, given.device, count, given.turns)
         said = f"{width} x {height}: {found['all']:8.0f} frames a second on {given.device} (aim {AIM} on a GPU); "
         print(said + f"looking alone {found['looking']:.0f}, network alone {found['network']:.0f}", flush=True)
-    if given.json:
-        given.json.write_text(json.dumps(made, indent=1))
-    return 0
+    return finish(given, made)
 
 
 if __name__ == "__main__":

@@ -7,16 +7,14 @@ for the next, collecting. It counts from when all are at work until the first ha
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
+from bench.timing import finish, make_parser
 from jostle.parallel.cluster.connection import Cluster
 
 AIM = 0.9  # of what machines that wait for nothing would do
@@ -65,19 +63,15 @@ def shared_out(nodes: int, each: int, seconds: float) -> tuple[float, float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; exit with 1 under --strict when the target is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--each", type=int, default=12, help="items for each machine")
     parser.add_argument("--seconds", type=float, default=2.0, help="that an item takes")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--strict", action="store_true")
     given = parser.parse_args(arguments)
     share, wall = shared_out(given.nodes, given.each, given.seconds)
     print(f"{given.nodes} simulated machines, {given.each} items of {given.seconds:g} s each: {wall:.1f} s,")
     print(f"in which each was at work for {share:.3f} of the time (aim {AIM})")
-    if given.json:
-        given.json.write_text(json.dumps({"nodes": given.nodes, "share": share, "wall_s": wall}) + "\n")
-    return int(given.strict and share < AIM)
+    return finish(given, {"nodes": given.nodes, "share": share, "wall_s": wall}, missed=share < AIM)
 
 
 if __name__ == "__main__":

@@ -9,27 +9,22 @@ clock on the wall, and both sides wait for the device.
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-import argparse  # noqa: E402
-import json  # noqa: E402
-import platform  # noqa: E402
-import sys  # noqa: E402
-from collections.abc import Callable, Sequence  # noqa: E402
-from dataclasses import dataclass  # noqa: E402
-from pathlib import Path  # noqa: E402
+import torch
+from torch import Tensor
 
-import torch  # noqa: E402
-from torch import Tensor  # noqa: E402
-
-from bench.timing import Clock, Work, by_turns  # noqa: E402
-from bench.transcriptions.boundary_pooling import boundary_max_pool as plain_pool  # noqa: E402
-from bench.transcriptions.deformable_attention import attended as plain_attention  # noqa: E402
-from jostle.models.detection.blocks.boundaries import boundary_max_pool  # noqa: E402
-from jostle.models.detection.blocks.coarse_to_fine import frame_regions  # noqa: E402
-from jostle.models.detection.blocks.deformable_transformer import mixtures  # noqa: E402
+from bench.timing import Clock, Work, by_turns, finish, make_parser
+from bench.transcriptions.boundary_pooling import boundary_max_pool as plain_pool
+from bench.transcriptions.deformable_attention import attended as plain_attention
+from jostle.models.detection.blocks.afsd import frame_regions
+from jostle.models.detection.blocks.boundaries import boundary_max_pool
+from jostle.models.detection.blocks.e2e_tad import mixtures
 
 REGIONS = {  # channels, steps, regions
     "pooling, THUMOS14, frames": (512, 256, 126),
@@ -120,12 +115,10 @@ def check(case: Case) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say by the exit code whether every target was met."""
-    parser = argparse.ArgumentParser(prog="python -m bench.operators", description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--only", default="", help="measure only what has this in its name: 'attention'")
     parser.add_argument("--repeats", type=int, default=15, help="turns")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write rows and facts there")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when a target is missed")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     clock: Clock = "wall" if options.device == "cuda" else "cpu"
@@ -151,9 +144,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows[-1]["ratio"] = pair.ratio
             aim = f"{TARGET:.1f}" + (" missed" if pair.ratio < TARGET else "")
             print(f"{of:40}{what:24}{pair.ours * 1e3:10.2f}{pair.peer * 1e3:10.2f}{pair.ratio:8.2f}  {aim}")
-    if options.json:
-        options.json.write_text(json.dumps({"facts": about, "rows": rows}, indent=1) + "\n")
-    return 1 if options.strict and any(float(str(row["ratio"])) < TARGET for row in rows) else 0
+    return finish(
+        options, {"facts": about, "rows": rows}, missed=any(float(str(row["ratio"])) < TARGET for row in rows)
+    )
 
 
 if __name__ == "__main__":

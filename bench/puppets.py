@@ -6,27 +6,24 @@ beside one that drops the same frames every time and one that drops none.
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
 
-import argparse  # noqa: E402
-import json  # noqa: E402
-import tempfile  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
-from pathlib import Path  # noqa: E402
+import numpy as np
 
-import numpy as np  # noqa: E402
-
-import jostle  # noqa: E402
-from bench.timing import hold_to_one_thread  # noqa: E402
-from jostle.core.config import make_settings  # noqa: E402
-from jostle.datasets.puppets.film import FPS, SIZE, untrimmed  # noqa: E402
-from jostle.datasets.puppets.splits import CASTS, video_id  # noqa: E402
-from jostle.io.video.encode import Writer  # noqa: E402
-from jostle.training.detection_config import TrainingConfig  # noqa: E402
-from jostle.training.loop import Trainer  # noqa: E402
+import jostle
+from bench.timing import finish, hold_to_one_thread, make_parser
+from jostle.core.config import make_settings
+from jostle.datasets.puppets.film import FPS, SIZE, untrimmed
+from jostle.datasets.puppets.parameters import CASTS, video_id
+from jostle.io.video.encode import Writer
+from jostle.training.detection_config import TrainingConfig
+from jostle.training.loop import Trainer
 
 QUALITY = 20
 WIDTH, SEEN = 128, 160
@@ -101,10 +98,9 @@ def write_world(folder: Path, videos: int) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = make_parser(__doc__)
     parser.add_argument("--films", type=int, default=5)
     parser.add_argument("--videos", type=int, default=48, help="of the epoch")
-    parser.add_argument("--json", type=Path, default=None)
     given = parser.parse_args(arguments)
     hold_to_one_thread()
     made = films(given.films)
@@ -114,8 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(
             f"an epoch of {given.videos} videos, drop {what}: {seconds:.2f} s, {seconds / took['fixed']:.2f} of fixed"
         )
-    if given.json is not None:
-        given.json.write_text(json.dumps({"jostle": jostle.__version__, "films": made, "epochs": took}, indent=1))
+    finish(given, {"jostle": jostle.__version__, "films": made, "epochs": took})
 
 
 if __name__ == "__main__":

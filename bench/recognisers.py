@@ -10,26 +10,21 @@ clips as `run` shows it at once, and how far its scores move.
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import platform
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 
-import argparse  # noqa: E402
-import json  # noqa: E402
-import platform  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Iterator, Sequence  # noqa: E402
-from contextlib import contextmanager  # noqa: E402
-from dataclasses import asdict, dataclass  # noqa: E402
-from pathlib import Path  # noqa: E402
+import torch
+from torch import Tensor, nn
 
-import torch  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
-
-from bench.timing import Clock, by_turns  # noqa: E402
-from jostle.models.networks.frame_convolution import FrameConvolution  # noqa: E402
-from jostle.models.recognition.recogniser import CROPS_AT_ONCE, recognisers  # noqa: E402
+from bench.timing import Clock, by_turns, finish, make_parser
+from jostle.models.networks.layers import FrameConvolution
+from jostle.models.recognition.recogniser import CROPS_AT_ONCE, recognisers
 
 CLIPS = {  # frames and size
     "slow_r50": (8, 224), "c2d_r50": (8, 224), "i3d_r50": (8, 224), "r2plus1d_r50": (16, 112),
@@ -134,13 +129,11 @@ def _waited(made: Tensor) -> Tensor:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say by the exit status whether any is slower."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, strict="exit with 1 if one is slower")
     parser.add_argument("--only", choices=CLIPS, action="append", help="a model; may be repeated")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--compiled", action="store_true", help="torch.compile beside none, on a GPU")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 if one is slower")
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
     if asked.compiled and asked.device == "cpu":
@@ -155,9 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(row, CompiledRow):
             said += f"   scores move by {row.moved:.1e}, first after {row.first_s:.0f} s"
         print(said, flush=True)
-    if asked.json:
-        asked.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
-    return int(asked.strict and any(row.ratio < AIM for row in rows))
+    return finish(asked, [asdict(row) for row in rows], missed=any(row.ratio < AIM for row in rows))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ the networks are in it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import tempfile
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.running import FPS, write_videos
+from bench.timing import finish, make_parser
 from bench.video import run_child
 from jostle.datasets.puppets.film import CLASSES
 
@@ -71,10 +71,8 @@ def prepare(folder: Path, task: str, seconds: int, cells: int) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__, strict="exit with 1 if memory grows")
     parser.add_argument("--seconds", type=int, default=SHORT_S, help="of the short video")
-    parser.add_argument("--json", type=Path, help="also write every point there")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 if memory grows")
     given = parser.parse_args(arguments)
     points: list[Point] = []
     missed = False
@@ -92,11 +90,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 flush=True,
             )
             missed |= times > MOST
-    if given.json:
-        given.json.write_text(json.dumps([vars(point) for point in points], indent=1))
     if missed:
         print(f"missed: memory grows to more than {MOST} times", file=sys.stderr)
-    return int(missed and given.strict)
+    return finish(given, [vars(point) for point in points], missed=missed)
 
 
 if __name__ == "__main__":

@@ -12,34 +12,31 @@ well, so the CPU time of the work itself stands beside it.
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import importlib.util
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
 
-import argparse  # noqa: E402
-import importlib.util  # noqa: E402
-import json  # noqa: E402
-import platform  # noqa: E402
-import statistics  # noqa: E402
-import sys  # noqa: E402
-import tempfile  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable, Sequence  # noqa: E402
-from dataclasses import asdict, dataclass, replace  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import Any  # noqa: E402
+import numpy as np
 
-import numpy as np  # noqa: E402
-
-from jostle.core.types.clip import Frames  # noqa: E402
-from jostle.datasets.class_matching import match_classes  # noqa: E402
-from jostle.evaluation.inference.jobs import VideoJob, WorkerFactory  # noqa: E402
-from jostle.evaluation.inference.recognition import RecognitionPredictor  # noqa: E402
-from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell  # noqa: E402
-from jostle.evaluation.recipes.sampling import Sampling  # noqa: E402
-from jostle.io.video.decode import Reader  # noqa: E402
-from jostle.io.video.encode import Writer  # noqa: E402
-from jostle.parallel.workers import available_cpus, map_unordered  # noqa: E402
+from bench.timing import finish, make_parser
+from jostle.core.types.clip import Frames
+from jostle.datasets.class_matching import match_classes
+from jostle.evaluation.inference.jobs import VideoJob, WorkerFactory
+from jostle.evaluation.inference.recognition import RecognitionPredictor
+from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
+from jostle.evaluation.recipes.sampling import Sampling
+from jostle.io.video.decode import Reader
+from jostle.io.video.encode import Writer
+from jostle.parallel.workers import available_cpus, map_unordered
 
 SIZE, FPS = (240, 320), 25
 SPECS = ("ucf101-p/gaussian_noise:3", "ucf101-p/defocus_blur:3", "freeze:3")
@@ -141,13 +138,11 @@ def way_of(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; exit with 1 under --strict when the target is missed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.running", description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--videos", type=int, default=8)
     parser.add_argument("--seconds", type=int, default=8, help="of each video")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--no-ray", action="store_true")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--strict", action="store_true")
     options = parser.parse_args(arguments)
     with_ray = not options.no_ray and importlib.util.find_spec("ray") is not None
     with tempfile.TemporaryDirectory() as folder:
@@ -175,10 +170,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(
             f"Ray takes {ray.wall / two.wall:.2f} of the time and {ray.cpu / two.cpu:.2f} of the CPU time of processes"
         )
-    if options.json:
-        plain = {name: asdict(way) for name, way in found.items()}
-        options.json.write_text(json.dumps(plain | {"frames": frames, "cells": len(CELLS)}, indent=1) + "\n")
-    return 1 if options.strict and gain < 2 * EFFICIENT else 0
+    numbers = {name: asdict(way) for name, way in found.items()} | {"frames": frames, "cells": len(CELLS)}
+    return finish(options, numbers, missed=gain < 2 * EFFICIENT)
 
 
 def orders_of(paths: Sequence[Path]) -> list[VideoJob]:

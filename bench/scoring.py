@@ -7,30 +7,28 @@ predictions and takes minutes; by default it is given a tenth of them and the ra
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import argparse
+import contextlib
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
-import argparse  # noqa: E402
-import contextlib  # noqa: E402
-import json  # noqa: E402
-import resource  # noqa: E402
-import subprocess  # noqa: E402
-import sys  # noqa: E402
-import tempfile  # noqa: E402
-from collections.abc import Callable  # noqa: E402
-from dataclasses import asdict, dataclass  # noqa: E402
-from pathlib import Path  # noqa: E402
+import numpy as np
 
-import numpy as np  # noqa: E402
-
-from bench.detections import made_predictions, made_truth  # noqa: E402
-from bench.timing import by_turns, seconds  # noqa: E402
-from jostle.core.types.predictions import Predictions  # noqa: E402
-from jostle.core.types.truth import Truth  # noqa: E402
-from jostle.io.files.annotations import read_predictions, write_predictions  # noqa: E402
-from jostle.metrics.diagnosis import diagnose, styles  # noqa: E402
-from jostle.metrics.score import score  # noqa: E402
+from bench.detections import made_predictions, made_truth
+from bench.timing import by_turns, finish, make_parser, seconds
+from jostle.core.types.predictions import Predictions
+from jostle.core.types.truth import Truth
+from jostle.io.files.annotations import read_predictions, write_predictions
+from jostle.metrics.diagnosis import diagnose, styles
+from jostle.metrics.score import score
 
 COUNT = 200_000
 TIOUS = (0.3, 0.4, 0.5, 0.6, 0.7)
@@ -219,11 +217,9 @@ def curve() -> list[dict[str, float]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--whole", action="store_true", help="give the rival all predictions")
     parser.add_argument("--no-curve", action="store_true", help="leave out ten thousand to ten million")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
-    parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--point", type=int, help=argparse.SUPPRESS)
     words = parser.parse_args()
     if words.point:
@@ -240,11 +236,8 @@ def main() -> None:
             f"{point['count']:>11,.0f} predictions ({point['columns_mb']:4.0f} MB): score {point['score_s']:7.3f} s, "
             f"diagnose {point['diagnose_s']:7.3f} s, peak {point['score_peak_mb']:.0f} and {point['peak_mb']:.0f} MB"
         )
-    if words.json:
-        content = {"rows": [asdict(row) | {"ratio": row.ratio} for row in rows], "curve": points}
-        words.json.write_text(json.dumps(content, indent=2) + "\n")
-    if words.strict and any(row.ratio < row.target for row in rows):
-        raise SystemExit(1)
+    numbers = {"rows": [asdict(row) | {"ratio": row.ratio} for row in rows], "curve": points}
+    raise SystemExit(finish(words, numbers, missed=any(row.ratio < row.target for row in rows)))
 
 
 if __name__ == "__main__":

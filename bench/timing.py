@@ -1,24 +1,21 @@
-"""How time is taken: one thread, warm, two contenders by turns, and the median of what each needed."""
+"""What every benchmark shares: its arguments, how time is taken, and how it ends.
+
+Time is taken on one thread, warm, of two contenders by turns; the median counts.
+"""
 
 from __future__ import annotations
 
-import os
+import argparse
+import json
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 Work = Callable[[], object]
 Clock = Literal["cpu", "wall"]
-
-POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-
-
-def ask_for_one_thread() -> None:
-    """Tell every thread pool to have one member; to be called before NumPy and Numba are imported."""
-    for name in POOLS:
-        os.environ[name] = "1"
 
 
 def hold_to_one_thread() -> None:
@@ -79,3 +76,18 @@ def seconds(work: Work, clock: Clock = "cpu") -> float:
     begun = now()
     work()
     return now() - begun
+
+
+def make_parser(doc: str | None, *, strict: str = "exit with 1 when a target is missed") -> argparse.ArgumentParser:
+    """Return a parser with the options of every benchmark, `--json` and `--strict`."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the numbers there")
+    parser.add_argument("--strict", action="store_true", help=strict)
+    return parser
+
+
+def finish(options: argparse.Namespace, numbers: Any, *, missed: bool = False) -> int:
+    """Write the numbers where `--json` asks for it, and return the exit code."""
+    if options.json:
+        options.json.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+    return int(options.strict and missed)

@@ -10,8 +10,6 @@ second sees one program's memory and not this one's. The videos are generated on
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -24,6 +22,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from bench.clips import drawn_frames
+from bench.timing import finish, make_parser
 
 SIZE = (480, 640)  # (height, width)
 FPS = 25
@@ -119,11 +118,9 @@ def memory(folder: Path) -> dict[str, float]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; exit with 1 under --strict when a target is missed."""
-    parser = argparse.ArgumentParser(prog="python -m bench.video", description=__doc__)
+    parser = make_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--no-memory", action="store_true", help="leave out the half hour")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    parser.add_argument("--strict", action="store_true")
     options = parser.parse_args(arguments)
     folder = Path(tempfile.gettempdir()) / "jostle-benchmarks"
     folder.mkdir(exist_ok=True)
@@ -142,9 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"half an hour: peak {used['peak_mb']:.0f} MB (target under {MOST_MB}), {used['fps']:.1f} frames a second"
         )
         failed |= used["peak_mb"] >= MOST_MB
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
-    return 1 if options.strict and failed else 0
+    return finish(options, found, missed=failed)
 
 
 if __name__ == "__main__":

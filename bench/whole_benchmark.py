@@ -7,27 +7,23 @@ What that makes for all videos of the set is a product, not a measurement, and i
 
 from __future__ import annotations
 
-from bench.timing import ask_for_one_thread
+import bench.one_thread  # noqa: F401  (first, before thread pools are loaded)
 
-ask_for_one_thread()  # before anything below loads a thread pool
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
 
-import argparse  # noqa: E402
-import json  # noqa: E402
-import platform  # noqa: E402
-import sys  # noqa: E402
-import tempfile  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
-from pathlib import Path  # noqa: E402
+import numpy as np
 
-import numpy as np  # noqa: E402
-
-import jostle  # noqa: E402
-from bench.clips import frames_for  # noqa: E402
-from bench.running import Glance  # noqa: E402
-from bench.timing import hold_to_one_thread  # noqa: E402
-from jostle.io.video.encode import Writer  # noqa: E402
-from jostle.models.input_spec import InputSpec  # noqa: E402
+import jostle
+from bench.clips import frames_for
+from bench.running import Glance
+from bench.timing import finish, hold_to_one_thread, make_parser
+from jostle.io.video.encode import Writer
+from jostle.models.input_spec import InputSpec
 
 BENCHMARK, VIDEOS = "kinetics400-p", 17_963
 FRAMES, HEIGHT, WIDTH, FPS = 300, 256, 340, 30
@@ -49,9 +45,8 @@ def written(folder: Path, count: int, length: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = make_parser(__doc__)
     parser.add_argument("--videos", type=int, default=3)
-    parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args(arguments)
     hold_to_one_thread()
     with tempfile.TemporaryDirectory() as name:
@@ -67,9 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     each = taken[1] / given.videos
     print(f"{platform.machine()}, {source}; {given.videos} videos of {FRAMES} frames, {WIDTH} x {HEIGHT}, {BENCHMARK}")
     print(f"{each:.2f} CPU seconds a video; {VIDEOS:,} of them would take {each * VIDEOS / 3600:.0f} core-hours")
-    if given.json:
-        given.json.write_text(json.dumps({"seconds_a_video": each, "videos": given.videos}) + "\n")
-    return 0
+    return finish(given, {"seconds_a_video": each, "videos": given.videos})
 
 
 if __name__ == "__main__":

@@ -15,8 +15,7 @@ from jostle.corruptions.engine.corruption import Corruption, corruptions
 from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.puppets.film import FPS, SIZE
 from jostle.datasets.puppets.untrimmed import Video
-from jostle.reporting.figures.gallery_cells import SHEET_FRAMES, sheet_rows
-from jostle.reporting.figures.sheet import draw_sheet
+from jostle.reporting.figures.sheet import SHEET_FRAMES, draw_sheet, sheet_rows
 
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "gallery.md"

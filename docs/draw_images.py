@@ -20,7 +20,7 @@ import jostle
 from jostle.datasets.puppets.film import FPS, Film
 from jostle.datasets.puppets.trimmed import TrimmedClip
 from jostle.datasets.puppets.untrimmed import Video
-from jostle.reporting.figures.diagnosis import draw_clean_against_corrupted
+from jostle.reporting.figures.detection import draw_clean_against_corrupted
 from jostle.reporting.figures.style import BLUE, GREY, ORANGE, canvas, save
 
 DOCS = Path(__file__).resolve().parent

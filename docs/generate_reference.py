@@ -23,7 +23,7 @@ from jostle.cli import app
 from jostle.core.registry import Registry
 from jostle.corruptions.engine.corruption import Corruption, corruptions
 from jostle.corruptions.engine.placement import placements
-from jostle.corruptions.engine.profile import Entry, Profile, profiles
+from jostle.corruptions.engine.spec import Entry, Profile, profiles
 from jostle.datasets.dataset import datasets
 from jostle.evaluation.inference.feature_detection import FeatureGrid
 from jostle.evaluation.recipes.recipe import Group, Recipe, benchmarks
@@ -40,10 +40,8 @@ from jostle.models.input_spec import InputSpec
 from jostle.models.objects.object_detector import object_detectors
 from jostle.models.recognition.recogniser import RecogniserKind, recognisers
 from jostle.models.weights.shipped import FOLDER
-from jostle.reporting.published.slips import slips
 from jostle.reporting.published.table import PublishedTable, published
-from jostle.training.detection_config import TrainingConfig
-from jostle.training.end_to_end_config import ClipDropConfig, FrameTrainingConfig
+from jostle.training.detection_config import ClipDropConfig, FrameTrainingConfig, TrainingConfig
 from jostle.training.inspection_config import InspectionConfig
 from jostle.training.recognition_config import RecognitionConfig
 
@@ -676,11 +674,14 @@ def published_page() -> str:
 
 def slips_table() -> list[str]:
     """The figures that do not follow from the others."""
+    sys.path.insert(0, str(DOCS.parent / "tests"))
+    from helpers.published_slips import slips
+
     rows = []
     for slip in slips():
         of = slip.row.labels.get("benchmark")
-        what = f"`{of}`: {slip.row.said}" if of else slip.row.said
-        rows.append([slip.table.source, what, slip.column, slip.table.shown(slip.column, slip.printed),
+        what = f"`{of}`: {slip.row.label}" if of else slip.row.label
+        rows.append([slip.table.source, what, slip.column, slip.table.format_value(slip.column, slip.printed),
                      f"{slip.found:g}", slip.why])  # fmt: skip
     return _table(["table", "row", "figure", "printed", "found", "from"], rows)
 
@@ -688,8 +689,8 @@ def slips_table() -> list[str]:
 def _published(table: PublishedTable) -> list[str]:
     several = len(table.benchmarks) > 1
     rows = [
-        [f"{row.labels['benchmark']}: {row.said}" if several else row.said,
-         *(table.shown(column, row.values.get(column)) for column in table.columns)]
+        [f"{row.labels['benchmark']}: {row.label}" if several else row.label,
+         *(table.format_value(column, row.values.get(column)) for column in table.columns)]
         for row in table.rows
     ]  # fmt: skip
     unit = ", in percent" if table.unit == "percent" else ""

@@ -1,24 +1,35 @@
-"""What the plain rule for frames that show nothing says by itself: of stretches of all lengths, and of content.
+"""The plain rule for frames of one colour by itself: on stretches of all lengths, on content, and on `puppets-c`.
 
-    python -m studies.blank_frames WORK
+    python -m studies.blank_frames WORK [--jobs 12]
 
 WORK holds `held.bank`, which `studies.inspector WORK films` makes. In its films frames are replaced by ones of one
 colour, here and there; two of them are put together with black between; and films of fades, flashes and cuts are drawn.
+Last it counts the frames that each kind of `puppets-c` leaves of one colour in the test films.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+import jostle
+from jostle.core.types.segments import Segments
+from jostle.corruptions.engine.apply import masks_for
+from jostle.corruptions.engine.placement import Timeline
+from jostle.corruptions.engine.stages import ClipSource, chain, gather, origins
 from jostle.mending.blank_frames import MAX_GAP, find_blank, find_lost
 from jostle.mending.descriptor import Descriptors, describe_frames
+from jostle.parallel.workers import map_unordered
 from jostle.training.descriptor_bank import read_bank
+from studies.detection import CORRUPTIONS
+from studies.harness import CORES, parse_arguments
 from studies.inspector_films import draw_film
+from studies.mending_features import GROUPS
 
 GREYS = (0, 128, 255)
 LENGTHS = (1, 5, 12, 24, 48, MAX_GAP)
@@ -26,6 +37,9 @@ STEP = 7  # frames between two places that are tried
 SETS = ("filmed elsewhere", "puppets of another cast")
 CONTENT = ("fades", "flashes", "cuts")
 DRAWN, FRAMES, SEED = 40, 100, 77  # films of each kind of content that no other part of the study has drawn
+
+
+Film = tuple[str, Path, list[tuple[float, float]]]
 
 
 def lost(seen: Descriptors) -> npt.NDArray[np.bool_]:
@@ -55,9 +69,8 @@ def taken_for_one(films: list[Descriptors]) -> tuple[int, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", type=Path)
-    bank = read_bank(parser.parse_args().work / "held.bank")
+    arguments = parse_arguments(__doc__, jobs=CORES)
+    bank = read_bank(arguments.work / "held.bank")
     clean = [lost(bank.frames[film.first : film.first + film.count]) for film in bank.films]
     print(f"clean films: {sum(int(one.sum()) for one in clean)} of {sum(map(len, clean))} frames taken for lost ones")
     for name in SETS:
@@ -71,7 +84,46 @@ def main() -> None:
         drawn = [describe_frames(draw_film(f"more {kind} {n}", FRAMES, seed=SEED, only=kind)) for n in range(DRAWN)]
         blank, false = (sum(int(said(film).sum()) for film in drawn) for said in (find_blank, lost))
         print(f"{kind}: {blank} of {DRAWN * FRAMES} frames blank, {false} taken for lost ones", flush=True)
+    count_in_benchmark(arguments.jobs)
+
+
+def count_in_benchmark(jobs: int) -> None:
+    """Print how many corrupted frames of the test films are of one colour, by kind."""
+    data = jostle.load_dataset("puppets", subset="test", jobs=jobs)
+    truth, films = data.truth, []
+    for row, name in enumerate(truth.videos):
+        mine = truth.video == row
+        films.append((name, Path(data.videos[name]), [*zip(truth.start[mine], truth.end[mine], strict=True)]))
+    every: Counter[tuple[str, str]] = Counter()
+    for _, counted in map_unordered(_counter, films, jobs):
+        every.update(counted)
+    for kind in CORRUPTIONS:
+        print(f"{kind}: {every[kind, 'blank']} of {every[kind, 'struck']} struck frames are of one colour")
+
+
+def _counter() -> Callable[[Film], Counter[tuple[str, str]]]:
+    import cv2
+
+    cv2.setNumThreads(1)
+    return _counted
+
+
+def _counted(film: Film) -> Counter[tuple[str, str]]:
+    name, path, actions = film
+    clip, made = jostle.read(path), Counter[tuple[str, str]]()
+    source = ClipSource(clip)
+    timeline = Timeline.of(clip.pts, clip.fps, Segments.from_pairs(np.array(actions)), video_id=name)
+    for cell in GROUPS["main"]:
+        masks = masks_for(cell.specs, cell.placement, timeline)
+        top = chain(source, cell.specs, masks, seed=0, video_id=name)
+        struck = np.flatnonzero(origins(top) != np.arange(len(clip)))
+        kind = cell.specs[0].name.rpartition("/")[2]
+        made[kind, "struck"] += len(struck)
+        made[kind, "blank"] += int(find_blank(describe_frames(gather(top, struck))).sum())
+    return made
 
 
 if __name__ == "__main__":
-    main()
+    from studies import blank_frames  # the name by which worker processes find it
+
+    blank_frames.main()

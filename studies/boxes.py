@@ -7,7 +7,6 @@ Steps that are done already are skipped. `draw` needs the cores, `train` a GPU.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import time
@@ -24,12 +23,13 @@ from torch import Tensor
 from jostle.core.random import rng_for
 from jostle.core.types.boxes import Boxes
 from jostle.datasets.puppets.film import untrimmed
+from jostle.datasets.puppets.parameters import CASTS
 from jostle.datasets.puppets.similar_frames import boxes_of
-from jostle.datasets.puppets.splits import CASTS
 from jostle.metrics.pm_k_detection import pm_k_detection
-from jostle.models.checkpoints import read_weights, write_weights
+from jostle.models.checkpoints import write_weights
 from jostle.models.objects.puppet_boxes import CLASSES, SIDE, STRIDE, BoxNetwork, puppet_boxes
-from studies.recognition import ship_weights
+from studies.frame_pretraining import compress_frame
+from studies.harness import parse_arguments, ship_weights
 
 STEPS = ("draw", "train", "weights")
 FILMS = {"train": 1600, "select": 40}
@@ -45,21 +45,15 @@ Frames = npt.NDArray[np.uint8]
 
 
 def main() -> None:
-    """Do the steps that are asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("work", type=Path)
-    parser.add_argument("steps", nargs="+", choices=STEPS)
-    parser.add_argument("--films", type=int, help="fewer, to try")
-    parser.add_argument("--epochs", type=int, default=EPOCHS)
-    asked = parser.parse_args()
-    asked.work.mkdir(parents=True, exist_ok=True)
-    if "draw" in asked.steps:
+    """Do the steps that are arguments for."""
+    arguments = parse_arguments(__doc__, STEPS, films=int, epochs=EPOCHS)
+    if "draw" in arguments.steps:
         for part, films in FILMS.items():
-            draw(asked.work / f"{part}.npz", part, min(asked.films or films, films))
-    if "train" in asked.steps:
-        train(asked.work, asked.epochs)
-    if "weights" in asked.steps:
-        ship_weights({"puppet_boxes-clean": asked.work})
+            draw(arguments.work / f"{part}.npz", part, min(arguments.films or films, films))
+    if "train" in arguments.steps:
+        train(arguments.work, arguments.epochs)
+    if "weights" in arguments.steps:
+        ship_weights({"puppet_boxes-clean": arguments.work / "last.safetensors"})
 
 
 def draw(path: Path, part: str, films: int) -> None:
@@ -81,14 +75,8 @@ def _frames_of(part: str, number: int) -> tuple[Frames, npt.NDArray[np.float32]]
     things = np.full((EACH, MOST, 5), -1, np.float32)
     for row, found in zip(things, boxes_of(film, numbers).values(), strict=True):
         row[: len(found)] = np.column_stack([found.label, found.box])
-    frames = [_coded(film.draw(t, t + 1)[0], int(rng.integers(*QUALITY))) for t in numbers]
+    frames = [compress_frame(film.draw(t, t + 1)[0], int(rng.integers(*QUALITY))) for t in numbers]
     return np.stack(frames), things
-
-
-def _coded(frame: Frames, quality: int) -> Frames:
-    done, data = cv2.imencode(".jpg", np.ascontiguousarray(frame[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, quality])
-    assert done
-    return np.ascontiguousarray(cv2.imdecode(data, cv2.IMREAD_COLOR)[..., ::-1])  # type: ignore[index]
 
 
 def train(work: Path, epochs: int) -> None:
@@ -202,13 +190,6 @@ def selected(work: Path, network: BoxNetwork) -> float:
     }
     detected = dict(zip(names, found(held["frames"]), strict=True))
     return round(pm_k_detection(detected, truth, {name: [] for name in names}).mean_ap, 4)
-
-
-def check(work: Path) -> float:
-    """What the weights in a folder score."""
-    network = BoxNetwork()
-    network.load_state_dict(read_weights(work / "last.safetensors"))
-    return selected(work, network.eval())
 
 
 if __name__ == "__main__":

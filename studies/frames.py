@@ -8,9 +8,7 @@ together they work side by side.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
-import os
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -21,11 +19,10 @@ import numpy as np
 
 from jostle.core.config import make_settings
 from jostle.training.recognition_config import RecognitionConfig
-from studies.measuring import end_with, measure_all
-from studies.recognition import ship_weights
+from studies.harness import CORES, Record, finish, parse_arguments, run_grid, ship_weights
 
 if TYPE_CHECKING:
-    from studies.frames_start import DrawnFrames
+    from studies.frame_pretraining import DrawnFrames
 
 CLASSIFIER = "puppet_frames"
 SEEDS = (0, 1, 2)
@@ -72,39 +69,32 @@ class Run:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", type=Path, help="folder for frames and runs")
-    parser.add_argument("steps", nargs="+", choices=STEPS)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that draw and decode")
-    parser.add_argument("--at-once", type=int, default=13, help="runs that share the GPU")
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--results", type=Path, default=None)
-    given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
-    begun = time.monotonic()
-    drawn = draw_first(given.work, given.jobs) if "start" in given.steps else None
-    preparing = multiprocessing.get_context("spawn").Process(target=prepare, args=(given.work, given.jobs))
-    if "study" in given.steps:
+    arguments = parse_arguments(__doc__, STEPS, jobs=CORES, at_once=13, seeds=SEEDS, results=Path)
+    begin = time.monotonic()
+    drawn = draw_first(arguments.work, arguments.jobs) if "start" in arguments.steps else None
+    preparing = multiprocessing.get_context("spawn").Process(target=prepare, args=(arguments.work, arguments.jobs))
+    if "study" in arguments.steps:
         preparing.start()
     if drawn is not None:
-        from studies.frames_start import learn_to_see
+        from studies.frame_pretraining import pretrain_classifier
 
-        learn_to_see(drawn, start_of(given.work))
-        print(f"network to begin with: {time.monotonic() - begun:.0f} s", flush=True)
-    if "study" in given.steps:
+        pretrain_classifier(drawn, start_of(arguments.work))
+        print(f"network to begin with: {time.monotonic() - begin:.0f} s", flush=True)
+    if "study" in arguments.steps:
         preparing.join()
         assert preparing.exitcode == 0, "the frames to learn from could not be made"
-        print(f"frames to learn from: {time.monotonic() - begun:.0f} s", flush=True)
-        runs = [Run(START, 0), *(Run(treatment, seed) for treatment in TREATMENTS for seed in given.seeds)]
-        results = given.results or given.work / "frames.jsonl"
-        end_with(measure_all(runs, partial(measure, work=given.work), results, at_once=given.at_once, said=said))
-    if "weights" in given.steps:
-        folders = {
-            f"{CLASSIFIER}-{name}": given.work / "runs" / Run(treatment, 0).folder
-            for name, treatment in SHIPPED.items()
-        }
-        ship_weights(folders)
-    print(f"all: {time.monotonic() - begun:.0f} s", flush=True)
+        print(f"frames to learn from: {time.monotonic() - begin:.0f} s", flush=True)
+        runs = [Run(START, 0), *(Run(treatment, seed) for treatment in TREATMENTS for seed in arguments.seeds)]
+        results = arguments.results or arguments.work / "frames.jsonl"
+        finish(
+            run_grid(
+                runs, partial(measure, work=arguments.work), results, at_once=arguments.at_once, summarise=summarise
+            )
+        )
+    if "weights" in arguments.steps:
+        runs = {f"{CLASSIFIER}-{name}": Run(treatment, 0) for name, treatment in SHIPPED.items()}
+        ship_weights({name: arguments.work / "runs" / run.folder / "last.safetensors" for name, run in runs.items()})
+    print(f"all: {time.monotonic() - begin:.0f} s", flush=True)
 
 
 def start_of(work: Path) -> Path:
@@ -113,14 +103,14 @@ def start_of(work: Path) -> Path:
 
 
 def draw_first(work: Path, jobs: int) -> DrawnFrames | None:
-    """The frames that the network begins with; None if it has begun already."""
+    """The frames that the network begins with; None if it has begin already."""
     if start_of(work).exists():
         return None
-    from studies.frames_start import draw_frames
+    from studies.frame_pretraining import draw_frames
 
-    begun = time.monotonic()
+    begin = time.monotonic()
     drawn = draw_frames(jobs=jobs)
-    print(f"{len(drawn.label)} drawn frames: {time.monotonic() - begun:.0f} s", flush=True)
+    print(f"{len(drawn.label)} drawn frames: {time.monotonic() - begin:.0f} s", flush=True)
     return drawn
 
 
@@ -162,12 +152,12 @@ def test_sets(config: RecognitionConfig) -> Any:
     return load_clips(videos, clean, cache=Path(config.data.cache), jobs=config.data.jobs)
 
 
-def said(record: dict[str, Any]) -> str:
-    """The two numbers of a run that one looks at first."""
+def summarise(record: dict[str, Any]) -> str:
+    """Return the clean and the corrupted score of a run, to be printed."""
     return f"anchors {100 * record['right_within'][0]:.1f} pm-{K} {100 * record['right_within'][K]:.1f}"
 
 
-def measure(run: Run, work: Path) -> dict[str, Any]:
+def measure(run: Run, work: Path) -> Record:
     """Train a classifier, and count the anchors of the test set that it gets right together with those around them."""
     import torch
 
@@ -177,7 +167,7 @@ def measure(run: Run, work: Path) -> dict[str, Any]:
     from jostle.training.loop import train
     from jostle.training.recognition import predict_logits
 
-    begun = time.monotonic()
+    begin = time.monotonic()
     folder, config = work / "runs" / run.folder, settings_for(run, work)
     weights = start_of(work) if run.treatment == START else train(config, folder).weights
     trained = time.monotonic()
@@ -196,7 +186,7 @@ def measure(run: Run, work: Path) -> dict[str, Any]:
         "right_within": [round(share, 5) for share in within],
         "anchors": len(right),
         "commonest": round(float(np.bincount(sets.labels).max() / len(right)), 5),
-        "seconds": [round(trained - begun, 1), round(time.monotonic() - trained, 1)],
+        "seconds": [round(trained - begin, 1), round(time.monotonic() - trained, 1)],
     }
 
 

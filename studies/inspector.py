@@ -10,7 +10,6 @@ there is one. `weights` puts the weights into the package, and the record beside
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import multiprocessing
@@ -29,8 +28,9 @@ from jostle.core.random import key_for, rng_for
 from jostle.mending.inspector import SIDES, InspectorNetworks, build_inspector
 from jostle.models.checkpoints import read_metadata, read_weights, write_weights
 from jostle.training.descriptor_bank import FilmBank, read_bank, write_bank
-from jostle.training.inspection_scores import ALARMS, false_alarms, predict_films, recall, threshold_at
+from jostle.training.inspection import ALARMS, false_alarms, predict_films, recall, threshold_at
 from jostle.training.inspection_windows import Windows, draw_windows, render_windows
+from studies.harness import parse_arguments, ship_weights
 
 STEPS = ("films", "train", "choose", "validate", "weights")
 LOG = Path(__file__).with_name("inspector.jsonl")
@@ -40,62 +40,59 @@ SEED = 0
 
 
 def main() -> None:
-    """Do the steps that are asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("work", type=Path)
-    parser.add_argument("steps", nargs="+", choices=STEPS)
-    parser.add_argument("--clips", type=Path, help="a folder of filmed clips")
-    parser.add_argument("--films", type=int, default=480, help="drawn films")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--steps-of-training", type=int, default=40000, dest="updates")
-    parser.add_argument("--batch", type=int, default=BATCH)
-    parser.add_argument("--length", type=int, default=LENGTH)
-    parser.add_argument("--begin", type=Path, help="weights to go on from")
-    parser.add_argument("--minutes", type=float, default=8.0, help="stop training after so long")
-    parser.add_argument("--sides", nargs="+", choices=SIDES, default=SIDES, help="which of the two networks learn")
-    asked = parser.parse_args()
-    asked.work.mkdir(parents=True, exist_ok=True)
-    weights = asked.work / "last.safetensors"
-    if "films" in asked.steps:
+    """Do the steps that are arguments for."""
+    arguments = parse_arguments(
+        __doc__,
+        STEPS,
+        clips=Path,
+        films=480,
+        jobs=1,
+        steps_of_training=40000,
+        batch=BATCH,
+        length=LENGTH,
+        begin=Path,
+        minutes=8.0,
+        sides=tuple(SIDES),
+    )
+    weights = arguments.work / "last.safetensors"
+    if "films" in arguments.steps:
         from studies.inspector_material import make_banks
 
-        learn, held = make_banks(asked.clips, asked.films, asked.jobs, SEED)
-        write_bank(learn, asked.work / "films.bank")
-        write_bank(held, asked.work / "held.bank")
-    if "train" in asked.steps:
-        train(read_bank(asked.work / "films.bank"), weights, asked)
-    if "choose" in asked.steps:
-        choose(read_bank(asked.work / "films.bank"), weights)
-    if "validate" in asked.steps:
-        rows = list(validate(read_bank(asked.work / "held.bank"), weights))
+        learn, held = make_banks(arguments.clips, arguments.films, arguments.jobs, SEED)
+        write_bank(learn, arguments.work / "films.bank")
+        write_bank(held, arguments.work / "held.bank")
+    if "train" in arguments.steps:
+        train(read_bank(arguments.work / "films.bank"), weights, arguments)
+    if "choose" in arguments.steps:
+        choose(read_bank(arguments.work / "films.bank"), weights)
+    if "validate" in arguments.steps:
+        rows = list(validate(read_bank(arguments.work / "held.bank"), weights))
         for line in table(rows):
             print(line, flush=True)
-        (asked.work / LOG.name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    if "weights" in asked.steps:
-        from studies.recognition import ship_weights
-
-        ship_weights({"inspector": asked.work})
-        LOG.write_bytes((asked.work / LOG.name).read_bytes())
+        (arguments.work / LOG.name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if "weights" in arguments.steps:
+        ship_weights({"inspector": arguments.work / "last.safetensors"})
+        LOG.write_bytes((arguments.work / LOG.name).read_bytes())
 
 
-def train(bank: FilmBank, out: Path, asked: Any) -> None:
+def train(bank: FilmBank, out: Path, arguments: Any) -> None:
     """Learn from all films but those that thresholds are chosen by."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     learn = bank.only(film for film in bank.films if not film.kind.startswith("choose"))
     torch.manual_seed(key_for(SEED, "inspector") % 2**63)
     networks = InspectorNetworks().to(device)
-    if asked.begin is not None:
-        networks.load_state_dict(read_weights(asked.begin))
+    if arguments.begin is not None:
+        networks.load_state_dict(read_weights(arguments.begin))
     average = {name: value.detach().clone() for name, value in networks.state_dict().items()}
     optimiser = torch.optim.AdamW(networks.parameters(), RATE, weight_decay=DECAY, fused=device.type == "cuda")
     frames = torch.from_numpy(bank.frames).to(device)
     begun, step = time.monotonic(), 0
-    batches = drawn(learn, asked.batch, asked.length, asked.jobs)
+    batches = drawn(learn, arguments.batch, arguments.length, arguments.jobs)
     losses: list[torch.Tensor] = []
-    limit = 60 * asked.minutes
-    while step < asked.updates:
+    limit = 60 * arguments.minutes
+    while step < arguments.steps_of_training:
         # How far the rate has fallen is told by whichever is nearer, the last step or the last minute.
-        part = max(step / asked.updates, (time.monotonic() - begun) / limit)
+        part = max(step / arguments.steps_of_training, (time.monotonic() - begun) / limit)
         if part >= 1:
             break
         for group in optimiser.param_groups:
@@ -104,7 +101,7 @@ def train(bank: FilmBank, out: Path, asked: Any) -> None:
         glances = render_windows(frames, windows)
         optimiser.zero_grad(set_to_none=True)
         networks.train()
-        for side in asked.sides:
+        for side in arguments.sides:
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 logits = networks[side](glances)
             wrong = F.binary_cross_entropy_with_logits(logits.float(), windows["damaged"], reduction="none")

@@ -17,8 +17,8 @@ from jostle.core.random import key_for, rng_for
 from jostle.core.types.clip import Frames
 from jostle.corruptions.kernels.textures import cloud
 from jostle.datasets.puppets.film import untrimmed
+from jostle.datasets.puppets.parameters import CASTS
 from jostle.datasets.puppets.scenery import texture_of
-from jostle.datasets.puppets.splits import CASTS
 from jostle.io.video.codec import Codec, transcode
 
 Rng = np.random.Generator

@@ -21,13 +21,12 @@ from jostle.core.random import rng_for
 from jostle.core.types.clip import Clip, Frames
 from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.puppets.film import untrimmed
-from jostle.datasets.puppets.splits import CASTS
+from jostle.datasets.puppets.parameters import CASTS
 from jostle.io.video.decode import Reader
 from jostle.mending.descriptor import CHANNELS, COLOUR, DETAIL, LIGHT, Descriptors, describe_frames
 from jostle.parallel.workers import map_unordered
-from jostle.training.descriptor_bank import CorruptedFilm, FilmBank
-from jostle.training.footage import corrupt_film, corrupt_span, picture_corruptions
-from jostle.training.inspection_scores import WHOLE
+from jostle.training.descriptor_bank import CorruptedFilm, FilmBank, corrupt_film, corrupt_span, picture_corruptions
+from jostle.training.inspection import WHOLE
 from studies.inspector_films import NAMED, RATE, Picture, coded, draw_film
 
 LEARNED = ("cctv_", "v_GGSY1Qvo990", "flipping_a_pancake", "demo_", "structuralize", "mma_test", "archery", "eivideo")

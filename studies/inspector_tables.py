@@ -1,25 +1,18 @@
-"""The table of docs/results.md that says what the shipped inspector finds, from its record."""
+"""Tables of docs/results.md about the shipped inspector."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from studies.page import fill_page, with_tables
+from studies.harness import STUDIES, fill_tables, read_records
 
-RECORD = Path(__file__).with_name("inspector.jsonl")
 KINDS = ("black_frame", "motion_blur", "occlusion", "packet_loss", "overexposure")  # of THUMOS14-C
 SIDES = {"both": "to both sides", "causal": "to the past"}
 
-Row = dict[str, Any]
-
-
-def read_record(path: Path = RECORD) -> list[Row]:
-    """A line a film, as `validate` wrote them."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+Row = dict[str, Any]  # one film, as `validate` of studies.inspector wrote it
+read_results = partial(read_records, STUDIES / "inspector.jsonl")
 
 
 def share(rows: Sequence[Row], kind: str) -> float | None:
@@ -63,7 +56,4 @@ def _lines(made: Callable[[Sequence[Row]], Iterator[str]], rows: Sequence[Row]) 
 
 
 TABLES = {"found": partial(_lines, found_table), "content": partial(_lines, content_table)}
-filled = partial(with_tables, "inspector", TABLES)
-
-if __name__ == "__main__":
-    fill_page(filled, read_record())
+fill_page = partial(fill_tables, "inspector", TABLES)

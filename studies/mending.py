@@ -12,8 +12,6 @@ weights that come with jostle in place of training any. The group `unseen` needs
 
 from __future__ import annotations
 
-import argparse
-import os
 import time
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
@@ -29,14 +27,34 @@ from jostle.datasets.dataset import Dataset
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.io.files.atomic import write_bytes
 from jostle.metrics.bootstrap import video_weights
-from studies.cells import CORRUPTIONS, PUPPETS_C
-from studies.measuring import Record, end_with, measure_all
-from studies.mending_cells import ALONE, GROUPS, UNSEEN
-from studies.mending_features import EXTRACTOR, KNOWN, inspector_file, make_mended, plan_of, read_mended
-from studies.puppets import MAIN, NETWORKS, SHIPPED, train_networks
-from studies.runs import TIOUS, Place, profile_of
-from studies.runs import Run as Training
-from studies.treatments import settings_for
+from studies.detection import (
+    CORRUPTIONS,
+    MAIN,
+    NETWORKS,
+    PUPPETS_C,
+    SHIPPED,
+    TIOUS,
+    Place,
+    error_profile,
+    load_trained,
+    make_features,
+    settings_for,
+    train_networks,
+)
+from studies.detection import Run as Training
+from studies.harness import CORES, Record, finish, parse_arguments, run_grid
+from studies.mending_features import (
+    ALONE,
+    EXTRACTOR,
+    GROUPS,
+    KNOWN,
+    UNSEEN,
+    find_in_states,
+    inspector_file,
+    make_mended,
+    plan_of,
+    read_mended,
+)
 
 DETECTORS = ("actionformer", "tridet", "temporalmaxer", "vsgn")
 TREATMENTS = MAIN
@@ -66,53 +84,54 @@ class Run:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", type=Path, help="folder for features and runs")
-    parser.add_argument("steps", nargs="+", choices=STEPS)
-    parser.add_argument("--groups", nargs="+", choices=EVERY, default=EVERY)
-    parser.add_argument("--detectors", nargs="+", default=DETECTORS)
-    parser.add_argument("--treatments", nargs="+", default=TREATMENTS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--networks", type=int, nargs="+", choices=NETWORKS, default=NETWORKS)
-    parser.add_argument(
-        "--kinds", nargs="+", choices=CORRUPTIONS, default=CORRUPTIONS, help="of `lengths` and `unseen`"
+    arguments = parse_arguments(
+        __doc__,
+        STEPS,
+        groups=EVERY,
+        detectors=DETECTORS,
+        treatments=TREATMENTS,
+        seeds=SEEDS,
+        networks=NETWORKS,
+        kinds=tuple(CORRUPTIONS),
+        films=int,
+        jobs=CORES,
+        at_once=6,
+        epochs=int,
+        results=Path,
     )
-    parser.add_argument("--films", type=int, help="so many of the test films, evenly spread over all")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that strike and look")
-    parser.add_argument("--at-once", type=int, default=6, help="runs that share the GPU")
-    parser.add_argument("--epochs", type=int, help="for a trial; by default as many as in the other studies")
-    parser.add_argument("--results", type=Path, default=None)
-    given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
-    data = films_of(jostle.load_dataset("puppets", subset="test", jobs=given.jobs), given.films)
-    place = Place(given.work, Path(data.folder) / "annotations.json")
+    data = films_of(jostle.load_dataset("puppets", subset="test", jobs=arguments.jobs), arguments.films)
+    place = Place(arguments.work, Path(data.folder) / "annotations.json")
     take_network(place)
-    if "network" in given.steps:
-        train_networks(place, given.networks, given.jobs)
-    if "training" in given.steps:
-        for number in given.networks:
-            make_training(place, number, given.jobs)
-    chosen = {"detector": given.detectors, "treatment": given.treatments, "seed": given.seeds}
-    chosen["network"] = given.networks
+    if "network" in arguments.steps:
+        train_networks(place, arguments.networks, arguments.jobs)
+    if "training" in arguments.steps:
+        for number in arguments.networks:
+            make_training(place, number, arguments.jobs)
+    chosen = {"detector": arguments.detectors, "treatment": arguments.treatments, "seed": arguments.seeds}
+    chosen["network"] = arguments.networks
     failed = []
-    if "shipped" in given.steps:
+    if "shipped" in arguments.steps:
         take_shipped(place)
-    if "detectors" in given.steps:
-        teach = partial(learn, place=place, epochs=given.epochs)
+    if "detectors" in arguments.steps:
+        teach = partial(learn, place=place, epochs=arguments.epochs)
         first = [run.training for run in runs_of("main", chosen)]
-        failed += measure_all(
-            first, teach, given.work / "trained.jsonl", at_once=given.at_once, said=lambda record: "trained"
+        failed += run_grid(
+            first,
+            teach,
+            arguments.work / "trained.jsonl",
+            at_once=arguments.at_once,
+            summarise=lambda record: "trained",
         )
-    runs = [run for group in given.groups for run in runs_of(group, chosen)]
-    if "cells" in given.steps:
+    runs = [run for group in arguments.groups for run in runs_of(group, chosen)]
+    if "cells" in arguments.steps:
         for group, number in dict.fromkeys((run.group, run.network) for run in runs):
-            plan = plan_of(group, given.work / "inspectors", given.kinds)
-            make_mended(data, group, place, number, plan=plan, jobs=given.jobs)
-    if "study" in given.steps:
+            plan = plan_of(group, arguments.work / "inspectors", arguments.kinds)
+            make_mended(data, group, place, number, plan=plan, jobs=arguments.jobs)
+    if "study" in arguments.steps:
         look = partial(measure, place=place, names=tuple(data.videos))
-        results = given.results or given.work / "mending.jsonl"
-        failed += measure_all(runs, look, results, at_once=given.at_once, said=said)
-    end_with(failed)
+        results = arguments.results or arguments.work / "mending.jsonl"
+        failed += run_grid(runs, look, results, at_once=arguments.at_once, summarise=summarise)
+    finish(failed)
 
 
 def films_of(data: Dataset, count: int | None) -> Dataset:
@@ -151,8 +170,6 @@ def take_network(place: Place) -> None:
 
 def make_training(place: Place, number: int, jobs: int) -> None:
     """Features of the training films by a network."""
-    from studies.features import make_features
-
     out = place.features(number, "training")
     if not out.exists():
         part = out.with_name("training.part")
@@ -166,13 +183,13 @@ def take_shipped(place: Place) -> None:
 
     for detector in DETECTORS:
         for name, treatment in SHIPPED.items():
-            folder = place.work / "runs" / Training(detector, treatment, 0, 0).folder
+            folder = place.run(Training(detector, treatment, 0, 0))
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "last.safetensors").write_bytes(trained_weights(f"{detector}_puppets", name).read_bytes())
 
 
-def said(record: Record) -> str:
-    """The numbers of a run that one looks at first."""
+def summarise(record: Record) -> str:
+    """Return the clean and the corrupted score of each way, to be printed."""
     told = []
     for way, scores in record["scores"].items():
         corrupted = np.mean([value for cell, value in scores.items() if cell != CLEAN])
@@ -184,14 +201,8 @@ def measure(run: Run, place: Place, names: Collection[str]) -> Record:
     """Score a detector on these test films in every cell of a group, in every way."""
     import torch
 
-    from jostle.models.checkpoints import read_note
-    from jostle.models.detection.detector import load_detector
-    from studies.many_states import find_in_states
-
-    begun = time.monotonic()
-    weights = place.work / "runs" / run.training.folder / "last.safetensors"
-    classes: list[str] = read_note(weights, "classes", [])
-    loaded: Any = load_detector(f"{run.detector}_puppets", weights=weights, class_names=tuple(classes))
+    begin = time.monotonic()
+    loaded = load_trained(f"{run.detector}_puppets", place.run(run.training) / "last.safetensors")
     detector = loaded.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     truth = jostle.load_truth(place.truth, subset="test", protocol="thumos14")
     facts = {
@@ -223,13 +234,15 @@ def measure(run: Run, place: Place, names: Collection[str]) -> Record:
 
     @cache
     def told_of(numbers: tuple[int, ...]) -> dict[str, float]:
-        return profile_of(predicted(numbers), part)
+        return error_profile(predicted(numbers), part)
 
     for way, of_cell in which.items():
         numbers = {cell: tuple(one) for cell, one in of_cell.items()}
         record["scores"][way] = {cell: round(float(scored(one).map[AT_HALF]), 5) for cell, one in numbers.items()}
         if run.group in DRAWN:
-            record.setdefault("drawn", {})[way] = drawn({cell: scored(one) for cell, one in numbers.items()}, films)
+            record.setdefault("drawn", {})[way] = draw_scores(
+                {cell: scored(one) for cell, one in numbers.items()}, films
+            )
         if run.group == "main":
             clean = told_of(numbers[CLEAN])
             each = [told_of(numbers[cell]) for cell in PUPPETS_C]
@@ -243,11 +256,11 @@ def measure(run: Run, place: Place, names: Collection[str]) -> Record:
         record["inspectors"] = {way: _steps(place.work / "inspectors", way) for way in own}
     else:
         record["inspector"] = jostle.load_inspector().fingerprint
-    record["seconds"] = round(time.monotonic() - begun, 1)
+    record["seconds"] = round(time.monotonic() - begin, 1)
     return record
 
 
-def drawn(scored: dict[str, Any], films: list[str]) -> list[list[float]]:
+def draw_scores(scored: dict[str, Any], films: list[str]) -> list[list[float]]:
     """In each draw of the films, the clean score and the mean of the others."""
     weights = video_weights(films, DRAWS)
     place = {name: i for i, name in enumerate(films)}
@@ -263,20 +276,13 @@ def learn(run: Training, place: Place, epochs: int | None = None) -> Record:
     """Train a detector."""
     from jostle.training.loop import train
 
-    begun = time.monotonic()
-    config = settings_for(
-        run.detector,
-        run.treatment,
-        features=place.features(run.network, "training"),
-        truth=place.truth,
-        network=place.network(run.network),
-        seed=run.seed,
-    )
+    begin = time.monotonic()
+    config = settings_for(run, place)
     if epochs is not None:
         config = replace(config, optimiser=replace(config.optimiser, epochs=epochs, warmup_epochs=0))
-    done = train(config, place.work / "runs" / run.folder)
+    done = train(config, place.run(run))
     (done.folder / "checkpoint.safetensors").unlink(missing_ok=True)
-    return {"run": asdict(run), "steps": done.steps, "seconds": round(time.monotonic() - begun, 1)}
+    return {"run": asdict(run), "steps": done.steps, "seconds": round(time.monotonic() - begin, 1)}
 
 
 def _steps(folder: Path, name: str) -> int:

@@ -1,10 +1,13 @@
-"""Features of the test films in every cell of the study of mending: as they are, mended, and with frames known."""
+"""Features of the test films in every cell of the study of mending: as they are, mended, and with frames known.
+
+Cells are those of `puppets-c`, those beside it, and further lengths, strengths and combinations.
+"""
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,22 +18,107 @@ import numpy.typing as npt
 
 from jostle.core.types.columns import Flags
 from jostle.core.types.segments import Segments
+from jostle.corruptions.engine.spec import Entry, Spec
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS
-from jostle.features.engine import VideoFeatures
-from jostle.features.frames import CachedFrames
-from jostle.features.result import Cost, Extraction
+from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, EXTRA, MIXES, PROFILE
+from jostle.features.caches import CachedFrames
+from jostle.features.engine import Cost, Extraction, VideoFeatures
 from jostle.io.files.atomic import write_bytes
-from jostle.mending.damage import Mending
+from jostle.mending.damage_finders import Mending
+from jostle.models.detection.outputs import Candidates, in_seconds
 from jostle.parallel.workers import map_unordered
-from studies.mending_cells import ALONE, EVERYTHING, GROUPS, UNSEEN, StruckCell, without
-from studies.runs import Place
+from studies.detection import CELLS, PUPPETS_C, Place
 
 EXTRACTOR = "puppet_net"
 AS_IS, KNOWN, MENDED = "as is", "known", "mended"
 WAYS = (AS_IS, KNOWN, MENDED)
-Plan = list[tuple[str, str | None, tuple[StruckCell, ...]]]  # way, what tells the struck frames, cells
+LENGTHS = (0.1, 1, 5, 10, 20, 30, 40, 60)  # percent of an action; three of them are the benchmark's
+OUTSIDE = 60  # frames that are corrupted outside of actions
+
+
+@dataclass(frozen=True)
+class CorruptedCell:
+    """A way to corrupt a film.
+
+    Attributes:
+        placement: which frames; None where the specs say it.
+    """
+
+    name: str
+    specs: tuple[Spec, ...]
+    placement: str | None = None
+
+
+def _cell(text: str, placement: str | None = None, name: str = "") -> CorruptedCell:
+    specs = tuple(map(Spec.parse, text.split("+")))
+    return CorruptedCell(name or (f"{text}@{placement}" if placement else text), specs, placement)
+
+
+def _strength(kind: str, word: str, value: Any) -> CorruptedCell:
+    """Return a kind of THUMOS14-C at a strength that no table has, so that no inspector was trained on it."""
+    own = Spec.parse(f"{PROFILE}/{kind}:2").entry
+    entry = Entry(own.corruption, (value,), own.options)
+    return CorruptedCell(f"{kind} {word}", (Spec(None, own.corruption, 1, entry),), "centre:5%")
+
+
+# Weaker than in any table that the inspector learned from, between two of its strengths, and stronger.
+STRENGTHS: dict[str, tuple[Any, Any, Any]] = {
+    "packet_loss": (200, 1700, 6000),
+    "overexposure": (25, 85, 230),
+    "motion_blur": ((6, 1.5), (18, 10), (30, 25)),
+    "occlusion": (0.3, 0.75, 1.6),
+}
+WORDS = ("weaker", "between", "stronger")
+GREYS = (48, 128, 255)  # frames of one colour that is not black
+
+
+def length_cell(kind: str, percent: float) -> str:
+    """Return the name of a cell that corrupts so much of each action."""
+    known = {1: 1, 5: 2, 10: 3}.get(percent)
+    return f"{PROFILE}/{kind}:{known}" if known else f"{PROFILE}/{kind}:1@centre:{percent:g}%"
+
+
+GROUPS: dict[str, tuple[CorruptedCell, ...]] = {
+    "main": tuple(_cell(name) for name in PUPPETS_C),
+    "single": tuple(
+        _cell(spec, placement, name)
+        for name, (spec, placement) in CELLS.items()
+        if name not in PUPPETS_C and "background" not in name
+    ),
+    "extra": tuple(_cell(f"{PROFILE}/{kind}:{share}") for kind in (*MIXES, *EXTRA) for share in (1, 2, 3)),
+    "lengths": tuple(
+        _cell(f"{PROFILE}/{kind}:1", f"centre:{percent:g}%")
+        for kind in CORRUPTIONS
+        for percent in LENGTHS
+        if percent not in (1, 5, 10)
+    ),
+    "strengths": (
+        *(_strength(kind, word, STRENGTHS[kind][i]) for kind in STRENGTHS for i, word in enumerate(WORDS)),
+        *(_strength("black_frame", f"of grey {level}", level) for level in GREYS),
+    ),
+    "together": tuple(
+        _cell("+".join(f"{PROFILE}/{kind}:2" for kind in kinds))
+        for kinds in (
+            ("motion_blur", "occlusion"),
+            ("overexposure", "packet_loss"),
+            ("overexposure", "motion_blur", "occlusion", "packet_loss"),
+        )
+    ),
+    "background": tuple(_cell(f"{PROFILE}/{kind}:1", f"background:{OUTSIDE}") for kind in CORRUPTIONS),
+}
+UNSEEN = "unseen"  # the main cells before inspectors that never met their kind
+BLANK = "black_frame"  # the kind that the rule beside the inspector's network is for
+EVERYTHING = "with all"
+ALONE = ", alone"  # behind the name of an inspector whose network speaks without the rule beside it
+
+
+def without(kind: str) -> str:
+    """Return the name of an inspector that was trained without a kind."""
+    return f"without {kind}"
+
+
+Plan = list[tuple[str, str | None, tuple[CorruptedCell, ...]]]  # way, what tells the struck frames, cells
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,3 +290,41 @@ def _packed(parts: dict[str, Any]) -> bytes:
     held = io.BytesIO()
     np.savez(held, **parts)
     return held.getvalue()
+
+
+STRIDE, WINDOW = 4, 16  # of the rows of `puppet_net`
+
+
+def find_in_states(
+    detector: Any, states: Sequence[npt.NDArray[np.float32]], *, fps: float, duration: float
+) -> list[Segments]:
+    """Return the segments of many states of a film, processed in one batch, which keeps a GPU busy.
+
+    They are those of `detector.detect`, up to what a sum in another order changes.
+
+    Args:
+        detector: one of features that does not stretch them.
+        states: (T, C) rows each, all of one film and so as many.
+    """
+    import torch
+
+    (count,) = {len(rows) for rows in states}
+    assert not detector.config.stretches
+    found: list[list[Candidates]] = [[] for _ in states]
+    for first, many in detector.windows(count):
+        assert detector.steps(many) == many
+        rows, lengths = detector.batch([state[first : first + many] for state in states])
+        with torch.inference_mode():
+            parts = detector.decode(detector.infer(detector.forward, rows, lengths))
+        for own, part in zip(found, parts, strict=True):
+            own.append(Candidates(part.segments + np.float32(first), part.scores, part.labels))
+    segments_of = []
+    for own in found:
+        segments, scores, labels = (
+            np.concatenate([getattr(part, column) for part in own]) for column in ("segments", "scores", "labels")
+        )
+        kept = detector.suppress(Candidates(segments, scores, labels), seconds_a_step=STRIDE / fps)
+        kept, classes = detector.named(kept)
+        centre = WINDOW - 2 * detector.row_centre * STRIDE
+        segments_of.append(in_seconds(kept, fps=fps, duration=duration, stride=STRIDE, window=centre, classes=classes))
+    return segments_of

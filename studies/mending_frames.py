@@ -8,8 +8,6 @@ already is skipped, and a run that was stopped goes on.
 
 from __future__ import annotations
 
-import argparse
-import os
 import time
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -21,12 +19,10 @@ import numpy as np
 import jostle
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.recipes.selection import select_cells
-from studies.cells import RECIPE
-from studies.measuring import Record, end_with, measure_all
-from studies.mending import drawn
+from studies.detection import RECIPE, SHIPPED, TIOUS
+from studies.harness import CORES, GridRun, Record, finish, parse_arguments, run_grid
+from studies.mending import draw_scores
 from studies.mending_features import AS_IS, KNOWN, MENDED
-from studies.puppets import SHIPPED
-from studies.runs import TIOUS
 
 DETECTORS = ("e2e_tad",)
 CELLS = tuple(select_cells(RECIPE))
@@ -34,16 +30,12 @@ MEND = {AS_IS: None, MENDED: "jostle", KNOWN: "known"}
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(GridRun):
     """A detector with its shipped weights, and what is done about struck frames."""
 
     detector: str
     weights: str
     way: str
-
-    @property
-    def folder(self) -> str:
-        return f"{self.detector} {self.weights} {self.way}".replace(" ", "-")
 
 
 def study() -> list[Run]:
@@ -52,22 +44,16 @@ def study() -> list[Run]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", type=Path)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--device", default="auto")
-    parser.add_argument("--data", type=Path, help="a folder with a few of the films, for a trial")
-    given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
-    how = {"jobs": given.jobs, "device": given.device}
-    if given.data is not None:
-        how |= {"dataset": "folder", "data": given.data}
-    look = partial(measure, work=given.work, how=how)
-    end_with(measure_all(study(), look, given.work / "frames.jsonl", at_once=1, said=said))
+    arguments = parse_arguments(__doc__, jobs=CORES, device="auto", data=Path)
+    how = {"jobs": arguments.jobs, "device": arguments.device}
+    if arguments.data is not None:
+        how |= {"dataset": "folder", "data": arguments.data}
+    look = partial(measure, work=arguments.work, how=how)
+    finish(run_grid(study(), look, arguments.work / "frames.jsonl", at_once=1, summarise=summarise))
 
 
-def said(record: Record) -> str:
-    """The two numbers of a run that one looks at first."""
+def summarise(record: Record) -> str:
+    """Return the clean and the corrupted score of a run, to be printed."""
     struck = [value for cell, value in record["scores"].items() if cell != CLEAN]
     return f"clean {100 * record['scores'][CLEAN]:.2f} corrupted {100 * np.mean(struck):.2f}"
 
@@ -78,7 +64,7 @@ def measure(run: Run, work: Path, how: dict[str, Any]) -> Record:
     Args:
         how: what else `jostle.run` is told.
     """
-    begun = time.monotonic()
+    begin = time.monotonic()
     model, out = f"{run.detector}_puppets", work / run.folder
     told = jostle.run(RECIPE.name, model=model, weights=run.weights, mend=MEND[run.way], out=out, **how)
     assert not told.failures, told.failures
@@ -92,9 +78,9 @@ def measure(run: Run, work: Path, how: dict[str, Any]) -> Record:
         "films": told.scores["coverage"]["videos"],
         "metric": told.scores["metric"],
         "scores": {cell: round(value, 5) for cell, value in values.items()},
-        "drawn": drawn(scored, films),
+        "drawn": draw_scores(scored, films),
         "inspector": jostle.load_inspector().fingerprint if run.way == MENDED else None,
-        "seconds": round(time.monotonic() - begun, 1),
+        "seconds": round(time.monotonic() - begin, 1),
     }
 
 

@@ -8,9 +8,7 @@ line of WORK's `clips.jsonl` is a clip, so that what was stopped goes on, and `r
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import time
 from dataclasses import asdict, dataclass
 from functools import cache, partial
@@ -24,14 +22,13 @@ from jostle.core.types.clip import Frames
 from jostle.corruptions.engine.stages import gather, origins
 from jostle.datasets.puppets.film import CLASSES
 from jostle.evaluation.inference.footage import open_footage
-from jostle.evaluation.inference.frame_sampling import sample_frames
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
-from jostle.evaluation.recipes.sampling import Sampling
-from jostle.features.frames import CachedFrames
+from jostle.evaluation.recipes.sampling import Sampling, sample_frames
+from jostle.features.caches import CachedFrames
 from jostle.features.interpolation import nearest_undamaged
 from jostle.models.weights.shipped import TREATMENTS
-from studies.measuring import Record, end_with, measure_all
+from studies.harness import CORES, Record, finish, parse_arguments, read_records, run_grid
 from studies.mending_features import AS_IS, KNOWN, MENDED, WAYS, counts
 from studies.recognition import SHIPPED_RECOGNISERS
 
@@ -71,31 +68,25 @@ def cells() -> tuple[Cell, ...]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", type=Path)
-    parser.add_argument("--clips", type=int, default=15, help="test clips of each class")
-    parser.add_argument("--classes", type=int, default=len(CLASSES), help="for a trial")
-    parser.add_argument("--recognisers", nargs="+", choices=SHIPPED_RECOGNISERS, default=SHIPPED_RECOGNISERS)
-    parser.add_argument("--weights", nargs="+", choices=TREATMENTS, default=TREATMENTS)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
+    arguments = parse_arguments(
+        __doc__, clips=15, classes=len(CLASSES), recognisers=SHIPPED_RECOGNISERS, weights=TREATMENTS, jobs=CORES
+    )
     from jostle.training.clips import list_videos
     from jostle.training.recognition_config import ClipsConfig
 
-    _, videos = list_videos(ClipsConfig(jobs=given.jobs), "test", seeds=(0,))
+    _, videos = list_videos(ClipsConfig(jobs=arguments.jobs), "test", seeds=(0,))
     chosen = [
         Shown(video.name, str(video.path), video.label)
-        for number in range(given.clips)  # the first of each class, then the second, so that a part is a fair sample
-        for label in range(given.classes)
+        for number in range(arguments.clips)  # class by class, so that a part is a fair sample
+        for label in range(arguments.classes)
         for video in [v for v in videos if v.label == label][number : number + 1]
     ]
-    lines = given.work / "clips.jsonl"
-    wanted = tuple((name, weights) for name in given.recognisers for weights in given.weights)
-    failed = measure_all(chosen, partial(look, wanted=wanted), lines, at_once=given.jobs, said=lambda record: "")
-    summed = summed_up([json.loads(line) for line in lines.read_text().splitlines()])
-    (given.work / "recognition.jsonl").write_text("".join(json.dumps(one) + "\n" for one in summed))
-    end_with(failed)
+    lines = arguments.work / "clips.jsonl"
+    wanted = tuple((name, weights) for name in arguments.recognisers for weights in arguments.weights)
+    failed = run_grid(chosen, partial(look, wanted=wanted), lines, at_once=arguments.jobs, summarise=lambda record: "")
+    summed = summed_up(read_records(lines))
+    (arguments.work / "recognition.jsonl").write_text("".join(json.dumps(one) + "\n" for one in summed))
+    finish(failed)
 
 
 @cache
@@ -105,7 +96,7 @@ def models(wanted: tuple[tuple[str, str], ...]) -> tuple[Any, dict[str, Any]]:
     import torch
 
     from jostle.mending.loading import MendingOptions
-    from jostle.models.loading.recogniser import load_recogniser
+    from jostle.models.loading.models import load_recogniser
 
     cv2.setNumThreads(1)
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -117,7 +108,7 @@ def models(wanted: tuple[tuple[str, str], ...]) -> tuple[Any, dict[str, Any]]:
 
 def look(clip: Shown, wanted: tuple[tuple[str, str], ...]) -> Record:
     """What each recogniser says of a clip, in every cell and way."""
-    begun = time.monotonic()
+    begin = time.monotonic()
     tellers, recognisers = models(wanted)
     order = VideoJob(clip.name, Path(clip.path), cells(), seed=0)
     pictures: dict[bytes, tuple[int, Frames]] = {}
@@ -137,7 +128,7 @@ def look(clip: Shown, wanted: tuple[tuple[str, str], ...]) -> Record:
                 place[way][cell.name] = pictures.setdefault(shown.tobytes(), (len(pictures), shown))[0]
     frames = np.stack([shown for _, shown in pictures.values()])
     told = {name: one(frames).argmax(1).tolist() for name, one in recognisers.items()}
-    seconds = round(time.monotonic() - begun, 1)
+    seconds = round(time.monotonic() - begin, 1)
     return {"run": asdict(clip), "told": told, "place": place, "found": found, "seconds": seconds}
 
 

@@ -1,6 +1,6 @@
 """Inspectors that never met one of THUMOS14-C's kinds, and one that met all, each trained for as many steps.
 
-    python -m studies.mending_unseen WORK [--without black_frame] [--updates 2500] [--minutes 5] [--jobs 2]
+    python -m studies.mending_unseen WORK [--without black_frame] [--steps-of-training 2500] [--minutes 5] [--jobs 2]
 
 WORK holds `films.bank`, which `studies.inspector WORK films` makes, and the weights come beside it, into
 `inspectors`. What a kind is left out with: every entry of every table that the same function makes, and the mixes,
@@ -9,17 +9,15 @@ which hold all five. Of its kin, others stay: a film may still be unsharp out of
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 from jostle.corruptions.engine.spec import Spec
-from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, MIXES, PROFILE
+from jostle.evaluation.recipes.thumos14_c import MIXES, PROFILE
 from jostle.training.descriptor_bank import FilmBank, read_bank
+from studies.harness import parse_arguments
 from studies.inspector import BATCH, LENGTH, choose, train
-from studies.mending_cells import EVERYTHING, without
-from studies.mending_features import inspector_file
+from studies.mending_features import EVERYTHING, inspector_file, without
 
 SIDE = "both"  # the one that mends
 
@@ -37,23 +35,22 @@ def bank_without(bank: FilmBank, kind: str) -> FilmBank:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", type=Path)
-    parser.add_argument("--without", choices=CORRUPTIONS, help="the kind that is left out; none by default")
-    parser.add_argument("--updates", type=int, default=2500)
-    parser.add_argument("--minutes", type=float, default=5.0, help="stop training after so long")
-    parser.add_argument("--jobs", type=int, default=2)
-    asked = parser.parse_args()
-    name = EVERYTHING if asked.without is None else without(asked.without)
-    out = inspector_file(asked.work / "inspectors", name)
+    arguments = parse_arguments(__doc__, without=str, steps_of_training=2500, minutes=5.0, jobs=2)
+    name = EVERYTHING if arguments.without is None else without(arguments.without)
+    out = inspector_file(arguments.work / "inspectors", name)
     if out.exists():
         return
-    bank = read_bank(asked.work / "films.bank")
-    if asked.without is not None:
-        bank = bank_without(bank, asked.without)
+    bank = read_bank(arguments.work / "films.bank")
+    if arguments.without is not None:
+        bank = bank_without(bank, arguments.without)
     out.parent.mkdir(exist_ok=True)
     part = out.with_name(f"part-{out.name}")
-    limits = {"updates": asked.updates, "minutes": asked.minutes, "jobs": asked.jobs, "begin": None}
+    limits = {
+        "steps_of_training": arguments.updates,
+        "minutes": arguments.minutes,
+        "jobs": arguments.jobs,
+        "begin": None,
+    }
     train(bank, part, SimpleNamespace(**limits, batch=BATCH, length=LENGTH, sides=(SIDE,)))
     choose(bank, part)
     part.rename(out)

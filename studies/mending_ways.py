@@ -1,13 +1,12 @@
 """Other ways to use the knowledge of which frames were struck, the frames being known: what each leaves of the score.
 
-    python -m studies.mending_ways [--films 4] [--jobs 2]
+    python -m studies.mending_ways WORK [--films 4] [--jobs 2]
 
 The features of a film are made once in every cell, and each way begins from them.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -29,12 +28,12 @@ from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.features.engine import VideoFeatures
 from jostle.features.interpolation import RowInterpolation, interpolate_rows, nearest_undamaged
-from jostle.mending.damage import Mending
+from jostle.mending.damage_finders import Mending
 from jostle.mending.repair import MendedSource
-from studies.measuring import alone
+from studies.detection import DETECTORS, load_trained
+from studies.harness import parse_arguments, use_one_thread
 from studies.mending import films_of
 from studies.mending_features import EXTRACTOR
-from studies.treatments import DETECTORS
 
 RESULTS = Path(__file__).with_name("mending_ways.jsonl")
 BENCHMARK = "puppets-c"
@@ -58,16 +57,13 @@ WAYS = (
 
 @cache
 def networks() -> tuple[Any, dict[str, Any]]:
-    from jostle.models.checkpoints import read_note, read_weights
-    from jostle.models.detection.detector import load_detector
+    from jostle.models.checkpoints import read_weights
     from jostle.models.extractors.extractor import load_extractor
     from jostle.models.weights.shipped import trained_weights, weights_file
 
-    detectors = {}
-    for name in DETECTORS:
-        path = trained_weights(f"{name}_puppets", "clean")
-        classes: list[str] = read_note(path, "classes", [])
-        detectors[name] = load_detector(f"{name}_puppets", weights=path, class_names=classes).eval()
+    detectors = {
+        name: load_trained(f"{name}_puppets", trained_weights(f"{name}_puppets", "clean")).eval() for name in DETECTORS
+    }
     return load_extractor(EXTRACTOR, weights=read_weights(weights_file(EXTRACTOR))), detectors
 
 
@@ -203,14 +199,11 @@ class _Kept:
 
 
 def main() -> None:
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--films", type=int, default=4)
-    asked.add_argument("--jobs", type=int, default=1)
-    given = asked.parse_args()
-    data = films_of(jostle.load_dataset("puppets", subset="test", jobs=given.jobs), given.films)
+    arguments = parse_arguments(__doc__, films=4, jobs=1)
+    data = films_of(jostle.load_dataset("puppets", subset="test", jobs=arguments.jobs), arguments.films)
     films = list(data.videos.items())
     actions = data.truth.actions
-    with ProcessPoolExecutor(given.jobs, get_context("spawn"), initializer=alone) as pool:
+    with ProcessPoolExecutor(arguments.jobs, get_context("spawn"), initializer=use_one_thread) as pool:
         looked = list(pool.map(looked_at, films, [actions[name] for name, _ in films]))
     truth = data.truth.of_videos([name for name, _ in films])
     records = []

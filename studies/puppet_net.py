@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from jostle.core.random import key_for, rng_for
 from jostle.models.checkpoints import write_weights
 from jostle.models.extractors.puppet_net import FRAME_DIM, SPEC, PuppetNet
-from studies.films import BACKGROUND, POINTS, Films
+from studies.drawn_films import BACKGROUND, POINTS, Films
 
 
 @dataclass(frozen=True)

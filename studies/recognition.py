@@ -1,6 +1,6 @@
 """Recognisers x treatments x seeds on trimmed puppets: from a seed to the shipped weights and the numbers of the docs.
 
-    python -m studies.recognition WORK start cells study weights
+    python -m studies.recognition WORK start cells study singles weights
 
 Steps and runs that are done already are skipped, so a study that was stopped goes on. `start` needs a GPU and `cells`
 the cores: named together they work side by side.
@@ -8,25 +8,41 @@ the cores: named together they work side by side.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from jostle.core.config import make_settings
-from jostle.datasets.puppets.film import CLASSES
+from jostle.core.types.clip import Clip
+from jostle.corruptions.engine.spec import Spec
+from jostle.datasets.puppets.actions import REVERSED
+from jostle.datasets.puppets.film import CLASSES, SIZE
 from jostle.evaluation.recipes.kinetics_c import SPATIAL, TEMPORAL
-from jostle.training.recognition_config import RecognitionConfig
-from studies.measuring import alone, end_with, measure_all
-from studies.recognition_cells import CELLS, TWIN, TestClips, load_cells, make_cells
+from jostle.evaluation.recipes.ucf101_p import FAMILIES
+from jostle.io.video.decode import Reader
+from jostle.models.recognition.puppets import SPEC
+from jostle.training.clips import VideoClip, corrupt_frames, evenly_spaced, list_videos
+from jostle.training.recognition_config import ClipsConfig, RecognitionConfig
+from studies.harness import (
+    CORES,
+    GridRun,
+    Record,
+    finish,
+    parse_arguments,
+    run_grid,
+    ship_weights,
+    use_one_thread,
+)
 
 RECOGNISERS = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided", "puppet_slowfast", "puppet_tam")
 SHIPPED_RECOGNISERS = RECOGNISERS[:4]  # the two of the papers' own layout are twice as large, and are not kept
@@ -35,6 +51,15 @@ WIDE_TREATMENTS = ("clean", "mix")
 SEEDS = (0, 1, 2)
 SINGLE = "puppet_r2plus1d"  # learns from one corruption at a time, too
 STEPS = ("start", "cells", "study", "singles", "weights")
+
+SEVERITIES = (1, 2, 3, 4, 5)
+FAMILY: dict[str, tuple[str, ...]] = {
+    "C spatial": tuple(f"kinetics-c/{name}" for name in SPATIAL),
+    "C temporal": tuple(f"kinetics-c/{name}" for name in TEMPORAL),
+    **{f"P {family}": tuple(f"ucf101-p/{name}" for name in names) for family, names in FAMILIES.items()},
+}
+CELLS = ("clean", *(f"{name}:{level}" for names in FAMILY.values() for name in names for level in SEVERITIES))
+TWIN = {**REVERSED, **{second: first for first, second in REVERSED.items()}}  # told apart by the order alone
 
 OPTIMISER: dict[str, Any] = {
     "lr": 1e-3,
@@ -73,48 +98,41 @@ SHIPPED = {"clean": "clean", "robust": "mix"}
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(GridRun):
     """One training run."""
 
     recogniser: str
     treatment: str
     seed: int
 
-    @property
-    def folder(self) -> str:
-        words = f"{self.recogniser} {self.treatment} {self.seed}"
-        return "".join(letter if letter.isalnum() else "-" for letter in words)
-
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", type=Path, help="folder for networks, clips and runs")
-    parser.add_argument("steps", nargs="+", choices=STEPS)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes that draw and corrupt")
-    parser.add_argument("--at-once", type=int, default=6, help="runs that share the GPU")
-    parser.add_argument("--clips", type=int, default=15, help="test clips of each class")
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
-    parser.add_argument("--results", type=Path, default=None)
-    given = parser.parse_args()
-    given.work.mkdir(parents=True, exist_ok=True)
-    results = given.results or given.work / "recognition.jsonl"
-    begun = time.monotonic()
-    starting = _start_all(given.work, given.jobs) if "start" in given.steps else None
-    if "cells" in given.steps:
-        make_cells(given.work / "cells", jobs=given.jobs, clips=given.clips)
-        print(f"cells: {time.monotonic() - begun:.0f} s", flush=True)
+    arguments = parse_arguments(__doc__, STEPS, jobs=CORES, at_once=6, clips=15, seeds=SEEDS, results=Path)
+    results = arguments.results or arguments.work / "recognition.jsonl"
+    begin = time.monotonic()
+    starting = _start_all(arguments.work, arguments.jobs) if "start" in arguments.steps else None
+    if "cells" in arguments.steps:
+        make_cells(arguments.work / "cells", jobs=arguments.jobs, clips=arguments.clips)
+        print(f"cells: {time.monotonic() - begin:.0f} s", flush=True)
     wanted = {"study": study_runs, "singles": single_runs}
-    runs = [run for step, those in wanted.items() if step in given.steps for run in those(given.seeds)]
+    runs = [run for step, those in wanted.items() if step in arguments.steps for run in those(arguments.seeds)]
     for treatment in dict.fromkeys(run.treatment for run in runs):
-        prepare(treatment, given.work, given.jobs)
-    print(f"clips to learn from: {time.monotonic() - begun:.0f} s", flush=True)
+        prepare(treatment, arguments.work, arguments.jobs)
+    print(f"clips to learn from: {time.monotonic() - begin:.0f} s", flush=True)
     if starting is not None:
         starting()
-        print(f"networks to begin with: {time.monotonic() - begun:.0f} s", flush=True)
-    end_with(measure_all(runs, partial(measure, work=given.work), results, at_once=given.at_once, said=said))
-    if "weights" in given.steps:
-        ship(given.work)
-    print(f"all: {time.monotonic() - begun:.0f} s", flush=True)
+        print(f"networks to begin with: {time.monotonic() - begin:.0f} s", flush=True)
+    finish(
+        run_grid(runs, partial(measure, work=arguments.work), results, at_once=arguments.at_once, summarise=summarise)
+    )
+    if "weights" in arguments.steps:
+        weights = {
+            f"{recogniser}-{name}": arguments.work / "runs" / Run(recogniser, treatment, 0).folder / "last.safetensors"
+            for recogniser in SHIPPED_RECOGNISERS
+            for name, treatment in SHIPPED.items()
+        }
+        ship_weights(weights)
+    print(f"all: {time.monotonic() - begin:.0f} s", flush=True)
 
 
 def study_runs(seeds: Iterable[int] = SEEDS) -> list[Run]:
@@ -129,23 +147,23 @@ def single_runs(seeds: Iterable[int] = SEEDS) -> list[Run]:
     return [Run(SINGLE, treatment, seed) for treatment in SINGLES for seed in seeds]
 
 
-def _start_all(work: Path, jobs: int) -> Any:
-    """Begin the networks that have no weights yet, each in a process; gives what waits for them."""
-    left = [name for name in (*RECOGNISERS, WIDE) if not _start_of(work, name).exists()]
-    if not left:
+def _start_all(work: Path, jobs: int) -> Callable[[], None]:
+    """Pretrain the networks that have no weights yet, each in a process; return a function that waits for them."""
+    missing = [name for name in (*RECOGNISERS, WIDE) if not _start_of(work, name).exists()]
+    if not missing:
         return lambda: None
-    from studies.recognition_films import draw_clips
+    from studies.drawn_films import draw_clips
 
     clips = draw_clips(jobs=jobs)
     for part in ("frames", "joints", "label"):
         np.save(work / f"drawn-{part}.npy", getattr(clips, part))
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_start_one, args=(name, work)) for name in left]
+    processes = [context.Process(target=_start_one, args=(name, work)) for name in missing]
     for process in processes:
         process.start()
 
     def wait() -> None:
-        for name, process in zip(left, processes, strict=True):
+        for name, process in zip(missing, processes, strict=True):
             process.join()
             assert process.exitcode == 0, f"{name} did not begin"
         for part in ("frames", "joints", "label"):
@@ -155,12 +173,12 @@ def _start_all(work: Path, jobs: int) -> Any:
 
 
 def _start_one(name: str, work: Path) -> None:
-    from studies.recognition_films import DrawnClips
-    from studies.recognition_start import learn_to_see
+    from studies.backbones import pretrain_recogniser
+    from studies.drawn_films import DrawnClips
 
-    alone()
+    use_one_thread()
     parts = {part: np.load(work / f"drawn-{part}.npy", mmap_mode="c") for part in ("frames", "joints", "label")}
-    learn_to_see(name, DrawnClips(**parts), _start_of(work, name))
+    pretrain_recogniser(name, DrawnClips(**parts), _start_of(work, name))
 
 
 def _start_of(work: Path, name: str) -> Path:
@@ -168,7 +186,7 @@ def _start_of(work: Path, name: str) -> Path:
 
 
 def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
-    """The settings of one training run."""
+    """Return the settings of one training run."""
     return make_settings(
         RecognitionConfig,
         {
@@ -185,20 +203,20 @@ def settings_for(run: Run, work: Path, *, jobs: int = 1) -> RecognitionConfig:
 
 
 def prepare(treatment: str, work: Path, jobs: int) -> None:
-    """Have the clips of a treatment read and corrupted before the runs need them."""
+    """Read and corrupt the clips of a treatment before the runs need them."""
     from jostle.training.recognition import load_split
 
     load_split(settings_for(Run(RECOGNISERS[0], treatment, 0), work, jobs=jobs))
 
 
-def said(record: dict[str, Any]) -> str:
-    """The two numbers of a run that one looks at first."""
+def summarise(record: dict[str, Any]) -> str:
+    """Return the clean and the corrupted score of a run, to be printed."""
     cells = record["cells"]
     corrupted = np.mean([cells[name][0] for name in CELLS[1:]])
     return f"clean {100 * cells['clean'][0]:.1f} corrupted {100 * corrupted:.1f}"
 
 
-def measure(run: Run, work: Path) -> dict[str, Any]:
+def measure(run: Run, work: Path) -> Record:
     """Train a recogniser, and score it on the test clips in every cell."""
     import torch
 
@@ -207,7 +225,7 @@ def measure(run: Run, work: Path) -> dict[str, Any]:
     from jostle.training.loop import train
 
     torch.backends.cudnn.benchmark = True  # clips have one shape
-    begun = time.monotonic()
+    begin = time.monotonic()
     folder = work / "runs" / run.folder
     done = train(settings_for(run, work), folder)
     trained = time.monotonic()
@@ -215,71 +233,101 @@ def measure(run: Run, work: Path) -> dict[str, Any]:
     network = load_recogniser(run.recogniser, weights=read_weights(done.weights)).network
     network.to("cuda" if torch.cuda.is_available() else "cpu").eval()
     clips = load_cells(work / "cells")
-    cells = {cell: shares(predicted(network, clips, number), clips.label) for number, cell in enumerate(CELLS)}
+    cells = {
+        cell: accuracies(predict_classes(network, clips, number), clips.label) for number, cell in enumerate(CELLS)
+    }
     return {
         "run": asdict(run),
         "cells": cells,
         "clips": len(clips.label),
-        "seconds": [round(trained - begun, 1), round(time.monotonic() - trained, 1)],
+        "seconds": [round(trained - begin, 1), round(time.monotonic() - trained, 1)],
     }
 
 
-def predicted(network: Any, clips: TestClips, cell: int, *, at_once: int = 120) -> np.ndarray:
-    """(N,) the class that a network tells for each clip of a cell."""
+def predict_classes(network: Any, clips: TestClips, cell: int, *, at_once: int = 120) -> np.ndarray:
+    """Return (N,) the predicted class of each clip of a cell."""
     import torch
 
     from jostle.models.recognition.puppets import SPEC
     from jostle.training.clip_augmentation import prepare_batch
 
     device = next(network.parameters()).device
-    told = []
+    classes = []
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16):
         for lo in range(0, len(clips.label), at_once):
-            shown = torch.from_numpy(np.array(clips.frames[cell, lo : lo + at_once])).to(device)
-            told.append(network(prepare_batch(shown, SPEC)).argmax(1))
-    return torch.cat(told).cpu().numpy()
+            batch = torch.from_numpy(np.array(clips.frames[cell, lo : lo + at_once])).to(device)
+            classes.append(network(prepare_batch(batch, SPEC)).argmax(1))
+    return torch.cat(classes).cpu().numpy()
 
 
 _ORDERED = np.array([name in TWIN for name in CLASSES])
 _TWIN = np.array([CLASSES.index(TWIN.get(name, name)) for name in CLASSES])
 
 
-def shares(told: np.ndarray, label: np.ndarray) -> list[float]:
-    """Shares told right: of all clips, of classes that only the order tells apart, of the others; and of the second,
-    the share that is taken for the class that it is when time runs backwards."""
-    right, ordered = told == label, _ORDERED[label]
-    swapped = (told == _TWIN[label])[ordered]
+def accuracies(predictions: np.ndarray, label: np.ndarray) -> list[float]:
+    """Return the accuracy on all clips, on classes that differ only in temporal order, and on the others; and the share
+    of the second that is taken for the class it shows when played backwards."""
+    right, ordered = predictions == label, _ORDERED[label]
+    swapped = (predictions == _TWIN[label])[ordered]
     return [round(float(part.mean()), 5) for part in (right, right[ordered], right[~ordered], swapped)]
 
 
-def ship(work: Path) -> None:
-    """Copy the weights of the first seed into the package."""
-    ship_weights(
-        {
-            f"{recogniser}-{name}": work / "runs" / Run(recogniser, treatment, 0).folder
-            for recogniser in SHIPPED_RECOGNISERS
-            for name, treatment in SHIPPED.items()
-        }
-    )
+@dataclass(frozen=True, eq=False)
+class TestClips:
+    """Test clips, cell by cell.
+
+    Attributes:
+        frames: (cells, N, 16, H, W, 3) uint8, mapped from the file.
+        label: (N,).
+    """
+
+    frames: npt.NDArray[np.uint8]
+    label: npt.NDArray[np.int64]
 
 
-def ship_weights(folders: Mapping[str, Path], **notes: str) -> None:
-    """Copy the last weights of runs into the package, in half precision, under these names and with these notes."""
+def make_cells(folder: Path, *, jobs: int, clips: int) -> None:
+    """Corrupt the first `clips` test clips of each class in every cell, unless it is done."""
+    path, index = folder / "cells.npy", folder / "cells.json"
+    if index.exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    _, videos = list_videos(ClipsConfig(jobs=jobs), "test", seeds=(0,))
+    chosen = [video for label in range(len(CLASSES)) for video in [v for v in videos if v.label == label][:clips]]
+    shape = (len(CELLS), len(chosen), SPEC.frames, *SIZE, 3)
+    np.lib.format.open_memmap(path, mode="w+", dtype=np.uint8, shape=shape).flush()
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_limit_threads) as pool:
+        list(pool.map(_fill, [path] * len(chosen), range(len(chosen)), chosen, chunksize=1))
+    part = index.with_suffix(".part")
+    part.write_text(json.dumps({"cells": CELLS, "label": [video.label for video in chosen]}))
+    os.replace(part, index)
+
+
+def load_cells(folder: Path) -> TestClips:
+    """Read the clips that `make_cells` wrote."""
+    index = json.loads((folder / "cells.json").read_text())
+    assert tuple(index["cells"]) == CELLS, f"{folder} holds other cells; remove it"
+    return TestClips(np.load(folder / "cells.npy", mmap_mode="r"), np.array(index["label"], np.int64))
+
+
+def _limit_threads() -> None:
+    import cv2
     import torch
 
-    from jostle.models.checkpoints import read_metadata, read_weights, write_weights
-    from jostle.models.weights.shipped import FOLDER
+    cv2.setNumThreads(1)
+    torch.set_num_threads(1)
 
-    size = 0
-    for name, folder in folders.items():
-        path = folder / "last.safetensors"
-        half = {key: value.half() if value.is_floating_point() else value for key, value in read_weights(path).items()}
-        assert all(torch.isfinite(value).all() for value in half.values()), f"{path}: too large for half precision"
-        out = FOLDER / f"{name}.safetensors"
-        write_weights(half, out, metadata=read_metadata(path) | notes)
-        size += out.stat().st_size
-    print(json.dumps({"files": len(folders), "bytes": size}))
+
+def _fill(path: Path, row: int, video: VideoClip) -> None:
+    with Reader(video.path) as reader:
+        clip = Clip(reader.block(0, len(reader)), reader.pts, reader.fps)
+    pixels = np.load(path, mmap_mode="r+")
+    places = evenly_spaced(len(clip), SPEC.frames)
+    for number, cell in enumerate(CELLS):
+        specs = [] if cell == "clean" else [Spec.parse(cell)]
+        pixels[number, row] = corrupt_frames(clip, specs, places, seed=0, video=video)
 
 
 if __name__ == "__main__":
-    main()
+    from studies import recognition  # the name by which worker processes find the runs
+
+    recognition.main()

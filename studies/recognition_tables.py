@@ -1,24 +1,29 @@
-"""The tables on recognition of docs/results.md: `python -m studies.recognition_tables` puts them there."""
+"""Tables of docs/results.md about recognisers and frame classifiers."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from studies.frames import START
 from studies.frames import TREATMENTS as FRAME_TREATMENTS
-from studies.page import fill_page, with_tables
-from studies.recognition import RECOGNISERS, SINGLE, SINGLES, TREATMENTS, WIDE, WIDE_TREATMENTS
-from studies.recognition_cells import CELLS, FAMILY, SEVERITIES
-from studies.tables import ROOT, spread, table
+from studies.harness import STUDIES, Record, fill_tables, read_records, select_records, spread
+from studies.harness import markdown_table as table
+from studies.recognition import (
+    CELLS,
+    FAMILY,
+    RECOGNISERS,
+    SEVERITIES,
+    SINGLE,
+    SINGLES,
+    TREATMENTS,
+    WIDE,
+    WIDE_TREATMENTS,
+)
 
-RESULTS = ROOT / "studies" / "recognition.jsonl"
-FRAMES = ROOT / "studies" / "frames.jsonl"
 NAMES = {
     "puppet_c3d": "3D",
     "puppet_r2plus1d": "(2+1)D",
@@ -41,25 +46,17 @@ SETS = {
     "UCF101-P": tuple(cell for cell in CELLS if cell.startswith("ucf101-p/")),
 }
 
-Record = dict[str, Any]
 
-
+@dataclass(frozen=True)
 class Results:
-    """All measured runs, of clips and of single frames."""
+    """Records of clips and of single frames."""
 
-    def __init__(self) -> None:
-        self.records = _records(RESULTS)
-        self.frames = _records(FRAMES)
+    records: list[Record] = field(default_factory=partial(read_records, STUDIES / "recognition.jsonl"))
+    frames: list[Record] = field(default_factory=partial(read_records, STUDIES / "frames.jsonl"))
 
     def of(self, recogniser: str, treatment: str) -> list[Record]:
-        """The runs of a recogniser under a treatment, by seed."""
-        wanted = {"recogniser": recogniser, "treatment": treatment}
-        found = [record for record in self.records if wanted.items() <= record["run"].items()]
-        return sorted(found, key=lambda record: int(record["run"]["seed"]))
-
-
-def _records(path: Path) -> list[Record]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
+        """Return the runs of a recogniser under a treatment, by seed."""
+        return select_records(self.records, recogniser=recogniser, treatment=treatment)
 
 
 def mean(record: Record, cells: Iterable[str], what: int = ALL) -> float:
@@ -220,7 +217,4 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "singles": single_table,
     "frames": frames_table,
 }
-filled = partial(with_tables, "recognition", TABLES)
-
-if __name__ == "__main__":
-    fill_page(filled, Results())
+fill_page = partial(fill_tables, "recognition", TABLES)

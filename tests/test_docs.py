@@ -31,12 +31,11 @@ from PIL import Image
 import jostle
 from jostle import errors
 from jostle.cli import app
-from jostle.cli.main import _run as run_command
+from jostle.cli.app import _run as run_command
 from jostle.core.types import Clip
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.placement import placements
-from jostle.corruptions.engine.profile import profiles
-from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.engine.spec import Spec, profiles
 from jostle.datasets.dataset import datasets
 from jostle.datasets.puppets.trimmed import TrimmedClip
 from jostle.datasets.puppets.untrimmed import Video, truth_of

@@ -10,17 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from jostle.models.detection import vsgn
-from jostle.models.detection.blocks import boundaries, graph
+from jostle.models.detection.blocks import boundaries
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.blocks.graph import EdgeMax, Stitching
+from jostle.models.detection.blocks.vsgn import EdgeMax, Stitching
 
 
 @contextmanager
 def edge_by_edge() -> Iterator[None]:
     """VSGN computes with what stands below."""
     with (
-        mock.patch.object(graph.EdgeMax, "forward", edge_max),
-        mock.patch.object(graph, "nearest", nearest),
+        mock.patch.object(EdgeMax, "forward", edge_max),
+        mock.patch("jostle.models.detection.blocks.vsgn.nearest", nearest),
         mock.patch.object(boundaries, "_at_three", at_three),
         mock.patch.object(vsgn, "match", match),
     ):

@@ -36,8 +36,8 @@ from jostle.core.types import Truth as Truth
 from jostle.errors import JostleError as JostleError
 from jostle.mending.loading import load_inspector as load_inspector
 from jostle.metrics.streaming import TemporalMeanAP as TemporalMeanAP
-from jostle.models.loading.detector import load_detector as load_detector
 from jostle.models.loading.extractor import load_extractor as load_extractor
-from jostle.models.loading.recogniser import load_recogniser as load_recogniser
+from jostle.models.loading.models import load_detector as load_detector
+from jostle.models.loading.models import load_recogniser as load_recogniser
 
 __version__: str

@@ -12,14 +12,14 @@ import pytest
 
 import jostle
 from jostle.api import demo_video, verify
-from jostle.api.demo.loop import DETECTOR, HOW, write_demo
+from jostle.api.demonstration import DETECTOR, HOW, write_demo
 from jostle.core.types import Segments, Truth
 from jostle.datasets.dataset import Dataset, FileCounts, Request
 from jostle.datasets.puppets.film import CLASSES, FPS, SIZE, untrimmed
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.benchmark_models import build_benchmark_model
-from jostle.evaluation.runner.model_spec import ModelSpec
+from jostle.evaluation.runner.options import RunOptions
 from jostle.io.video.encode import Writer
 
 
@@ -50,7 +50,7 @@ def test_the_demo_scores_what_it_writes(data: Dataset, tmp_path: Path) -> None:
     told: set[str] = set()
     recipe = benchmarks["puppets-c"]
     every = {
-        how: build_benchmark_model(recipe, data, ModelSpec(DETECTOR, weights=weights, mend=mend), "cpu")
+        how: build_benchmark_model(recipe, data, RunOptions(DETECTOR, weights=weights, mend=mend), "cpu")
         for how, (weights, mend) in HOW.items()
     }
     done = write_demo(tmp_path / "demo", data, every, progress=lambda what, *_: told.add(what))
@@ -78,7 +78,7 @@ def test_the_demo_scores_what_it_writes(data: Dataset, tmp_path: Path) -> None:
 
 def test_a_short_demo_says_what_it_left_out(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    from jostle.api.demo.loop import SHORT
+    from jostle.api.demonstration import SHORT
     from jostle.datasets.puppets.untrimmed import puppets
 
     some = puppets(Request("test", tmp_path / "cache", first=1), counts={"test": 3})

@@ -13,7 +13,7 @@ import pytest
 import jostle
 from helpers.own_models import SPEC, Small
 from jostle import api
-from jostle.api.sources import videos_and_corruptions
+from jostle.api.models import videos_and_corruptions
 from jostle.datasets.videos import duplicates, find_videos, holds_frames
 from jostle.errors import BadValue, DataError, SourceChanged
 from jostle.io.video.decode import Reader

@@ -14,7 +14,7 @@ import pytest
 from helpers.made_runs import made_run
 from jostle import api
 from jostle.api.benchmarks import ModelEntry, read_models
-from jostle.cli.main import _run as run_command
+from jostle.cli.app import _run as run_command
 from jostle.errors import BadValue, DataError, Incomparable
 from jostle.metrics.accuracy import clopper_pearson
 

@@ -17,8 +17,7 @@ from jostle.cli.app import app
 from jostle.errors import BadValue, Incomparable
 from jostle.reporting.analysis.labels import benchmark_title
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.cards.dataset_card import dataset_card
-from jostle.reporting.cards.model_card import model_card
+from jostle.reporting.cards import dataset_card, model_card
 
 RECIPE = """
 name = "tiny-p"

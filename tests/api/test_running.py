@@ -280,7 +280,7 @@ def test_compiled_networks_are_remembered_and_for_gpus(
         return function
 
     # As if there were a GPU and its compiler: what is compiled is called in place of the network's own.
-    monkeypatch.setattr("jostle.models.compilation.check_compiling", lambda device: None)
+    monkeypatch.setattr("jostle.models.devices.check_compiling", lambda device: None)
     monkeypatch.setattr("torch.compile", compiled)
     run(here, tmp_path / "fast", Small(), compiled=True, **asked)
     assert made == ["forward"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from helpers.made_runs import made_run
-from jostle.reporting.viewer.launch import serve
+from jostle.reporting.viewer.server import serve
 
 
 def address_of(run: Path, **how: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from helpers.made_runs import made_run
-from jostle.cli.main import _run as run_command
+from jostle.cli.app import _run as run_command
 
 
 @pytest.fixture

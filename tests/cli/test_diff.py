@@ -12,7 +12,7 @@ import pytest
 
 from helpers.made_runs import CELLS, made_run
 from jostle.cli import console
-from jostle.cli.main import _run as run_command
+from jostle.cli.app import _run as run_command
 
 
 @pytest.fixture(scope="module")

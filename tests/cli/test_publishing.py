@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers.made_runs import made_run
-from jostle.cli.main import _run as run_command
+from jostle.cli.app import _run as run_command
 
 
 @pytest.fixture(scope="module")

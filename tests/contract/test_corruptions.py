@@ -14,8 +14,7 @@ from jostle import Clip
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.corruption import corruptions
 from jostle.corruptions.engine.placement import Timeline
-from jostle.corruptions.engine.profile import profiles
-from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.engine.spec import Spec, profiles
 from jostle.corruptions.engine.stages import ClipSource, PipelineSource, TimeStage, chain
 
 OWN = list(corruptions)

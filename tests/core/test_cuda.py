@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.core.cuda import iter_batches, launch_turn, network_stream, prefetch_one, to_device, to_host_async
-from jostle.models.precision import compute_context, inference_mode
+from jostle.models.devices import compute_context, inference_mode
 
 
 @given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 7))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jostle.corruptions.camera import _turned
-from jostle.corruptions.kernels.resize import enlarged
+from jostle.corruptions.kernels.pixels import enlarged
 from jostle.errors import BadValue
 
 SIZES = [(1, 1), (1, 7), (5, 1), (2, 2), (9, 14), (40, 31), (224, 224)]

@@ -9,8 +9,7 @@ import pytest
 
 from jostle.core.random import Part, key_for
 from jostle.corruptions.engine.context import ClipContext
-from jostle.corruptions.kernels.frame_draws import Draws, first_integers, first_uniform
-from jostle.corruptions.kernels.frame_keys import frame_keys, keys_for
+from jostle.corruptions.kernels.frame_keys import Draws, first_integers, first_uniform, frame_keys, keys_for
 
 
 @pytest.mark.parametrize("seed", [0, 3, -(10**19)])

@@ -1,6 +1,11 @@
-"""Corruptions of tensors give the bytes that the compiled kernels give; on a GPU where there is one."""
+"""Corruptions of tensors give the bytes that the compiled kernels give, on a GPU where there is one.
+
+In memory, and on a GPU without Triton, frames go by the compiled kernels, but for the forms that are tensor operations.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +16,8 @@ import cv2
 
 import jostle
 from jostle.corruptions.engine.corruption import corruptions
-from jostle.corruptions.engine.profile import profiles
-from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.engine.spec import Spec, profiles
+from jostle.corruptions.gpu import batch
 from jostle.corruptions.gpu.batch import corrupt_batch, gpu_kernel
 from jostle.errors import BadValue
 
@@ -54,7 +59,6 @@ def by_kernels(clips: np.ndarray, specs: list[str], placement: str | None = None
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", FORMED)
-@pytest.mark.filterwarnings("ignore:.*not with these options")
 def test_forms_give_the_bytes_of_the_kernels(name: str, device: str, clips: np.ndarray) -> None:
     for severity in range(1, len(Spec.parse(name).entry.values) + 1):
         spec = f"{name}:{severity}"
@@ -81,7 +85,7 @@ def test_only_the_frames_of_a_placement_are_struck(device: str, clips: np.ndarra
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.filterwarnings("ignore:.*by way of the CPU")
+@pytest.mark.filterwarnings("ignore:.*frames are corrupted on the CPU")
 @pytest.mark.parametrize(
     "specs",
     [
@@ -99,6 +103,32 @@ def test_kinds_without_a_form_go_by_way_of_the_cpu(clips: np.ndarray) -> None:
     for spec in ("glass_blur:2", "jpeg_compression:3", "frame_average:2"):
         assert gpu_kernel(Spec.parse(spec)) is None
         assert np.array_equal(by_forms(clips, [spec], "cpu"), by_kernels(clips, [spec]))
+
+
+def test_without_triton_frames_go_by_the_compiled_kernels(monkeypatch: pytest.MonkeyPatch, clips: np.ndarray) -> None:
+    called = []
+    by_cpu_kernel = batch._by_cpu_kernel
+
+    def counted(function: Any, *given: Any, **options: Any) -> Any:
+        called.append(function.__name__)
+        return by_cpu_kernel(function, *given, **options)
+
+    monkeypatch.setattr(batch, "runs_on", lambda frames: False)
+    monkeypatch.setattr(batch, "_by_cpu_kernel", counted)
+    for name in FORMED:
+        spec = f"{name}:1"
+        plain = gpu_kernel(Spec.parse(spec)).__module__ == batch.PLAIN
+        called.clear()
+        assert np.array_equal(by_forms(clips, [spec], "cpu"), by_kernels(clips, [spec])), spec
+        assert called == ([] if plain else [Spec.parse(spec).corruption.name]), spec
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_without_triton_a_gpu_is_told_so(monkeypatch: pytest.MonkeyPatch, clips: np.ndarray) -> None:
+    monkeypatch.setattr(batch, "runs_on", lambda frames: False)
+    with pytest.warns(UserWarning, match="fog needs Triton: frames are corrupted on the CPU"):
+        made = by_forms(clips, ["fog:2"], "cuda")
+    assert np.array_equal(made, by_kernels(clips, ["fog:2"]))
 
 
 def test_most_kinds_of_imagenet_c_have_a_form() -> None:
@@ -119,7 +149,7 @@ def test_a_tensor_on_a_gpu_stays_there_and_what_has_no_form_says_so(clips: np.nd
     made = jostle.corrupt(given, "fog:2", seed=3, video_id=VIDEOS)
     assert made.is_cuda
     assert np.array_equal(made.cpu().numpy(), by_kernels(clips, ["fog:2"]))
-    with pytest.warns(UserWarning, match="glass_blur has no form"):
+    with pytest.warns(UserWarning, match="glass_blur has no GPU kernel"):
         jostle.corrupt(given, "glass_blur:2", seed=3, video_id=VIDEOS)
 
 

@@ -1,6 +1,6 @@
 """Triton's programs without a GPU, where Triton is installed: they compile for one, and give the bytes of the kernels.
 
-The bytes are those of Triton's interpreter. On a GPU `test_tensors.py` runs the programs themselves.
+The bytes are those of Triton's interpreter. On a GPU `test_gpu.py` runs the programs themselves.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ SCRIPT = """
 import sys
 import numpy as np, torch, jostle
 from jostle.corruptions.engine.spec import Spec
-from jostle.corruptions.gpu.batch import corrupted_batch
-from jostle.corruptions.gpu.flakes import _multiplied_and_added
+from helpers.triton_programs import multiplied_and_added
+from jostle.corruptions.gpu.batch import corrupt_batch
 from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
 
 def rounded_once(self, x, y, z):  # as on a GPU; Triton's interpreter rounds a fused product and sum twice
     given = (torch.from_numpy(np.array(part.data)) for part in (x, y, z))
-    return TensorHandle(_multiplied_and_added(*given).numpy(), z.dtype.scalar)
+    return TensorHandle(multiplied_and_added(*given).numpy(), z.dtype.scalar)
 
 
 InterpreterBuilder.create_fma = rounded_once
@@ -38,7 +38,7 @@ for size in ({sizes}):
     clips = rng.integers(0, 256, (2, {frames}, *size, 3)).astype(np.uint8)
     clips[0, 0, 0, :, 1:] = clips[0, 0, 0, :, :1]
     for spec in sys.argv[1:]:
-        made = corrupted_batch(torch.from_numpy(clips), [Spec.parse(spec)], 3, "ab", None, [None] * 2, 2.0)
+        made = corrupt_batch(torch.from_numpy(clips), [Spec.parse(spec)], 3, "ab", None, [None] * 2, 2.0)
         wanted = [jostle.corrupt(clip, spec, seed=3, video_id=name, fps=2.0) for clip, name in zip(clips, "ab")]
         assert np.array_equal(made.numpy(), np.stack(wanted)), (spec, size)
 """
@@ -84,18 +84,18 @@ def test_discs_on_frames_smaller_and_larger_than_they_are() -> None:
 # Of one block and of several, with numbers of one letter and of more.
 KEYS = """
 import numpy as np, torch
-from jostle.corruptions.gpu.keys import keys_on
-from jostle.corruptions.gpu.contexts import Moments, Places, everywhere
+from jostle.corruptions.gpu.contexts import AffectedFrames, FrameContexts, everywhere
+from jostle.corruptions.gpu.streams import keys_on
 
 videos = ["", "clip 12", "x" * 90, "\\udc80ü" * 20]
 some = np.array([0, 9, 10, 99, 100, 12345, 99_999_999])
-placed = Places([np.empty(10**8, np.bool_)] * 4, np.arange(7) % 4, some)
+placed = AffectedFrames([np.empty(10**8, np.bool_)] * 4, np.arange(7) % 4, some)
 for seed, places, parts in (
     (0, placed, ()),
     (-(10**19), placed, ("a", 2.5, "long" * 10)),
     (3, everywhere(4, 11), ("texture",)),
 ):
-    at = Moments("fog#2", seed, videos, places, list)
+    at = FrameContexts("fog#2", seed, videos, places, list)
     made = keys_on(torch.empty(0), at, *parts).numpy().view(np.uint64)
     assert np.array_equal(made, at.keys(*parts)), (seed, parts)
 """
@@ -109,7 +109,7 @@ BYTES, FLOATS, WHOLE, SHORT, LONG = "*u8", "*fp32", "*i32", "*i16", "*i64"
 # What the first arguments of each program point to; the others are numbers.
 POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
     "stream_program.follow": [([LONG, LONG], {"ROWS": 128})],
-    "key_program.hash_frames": [
+    "stream_program.hash_frames": [
         ([LONG] * 4, {"EVERY": every, "LANES": 32, **less})
         for every in (True, False)
         for less in ({}, {"count": 1, "frames": 1})
@@ -149,7 +149,7 @@ POINTERS: dict[str, list[tuple[list[str], dict[str, Any]]]] = {
         for less in ({}, {"boxes": 1}, {"height": 1})
     ],
     "filter_program.coarse": [([BYTES, BYTES, *[LONG] * 6], {"SIZE": 256})],
-    "flake_program.lay_flakes": [
+    "weather_program.lay_flakes": [
         ([BYTES, BYTES, BYTES, WHOLE], {"SIZE": 256, **less}) for less in ({}, {"height": 1, "width": 1})
     ],
     "weather_program.halve": [([FLOATS, FLOATS, LONG], {"SIZE": 256, **less}) for less in ({}, {"count": 1})],
@@ -168,7 +168,7 @@ def test_programs_compile_for_a_gpu_and_nothing_is_fused(name: str) -> None:
 
 
 def test_flakes_are_enlarged_by_fused_products_alone() -> None:
-    from jostle.corruptions.gpu.flake_program import scatter
+    from jostle.corruptions.gpu.weather_program import scatter
 
     for less in ({}, {"streams": 1, "tall": 1, "wide": 1}, {"height": 1, "width": 1}):
         letters = compiled(scatter, [LONG, FLOATS, FLOATS, LONG, FLOATS, LONG, FLOATS], {"SIZE": 256, **less})

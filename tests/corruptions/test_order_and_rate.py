@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jostle.core.random import rng_for
 from jostle.corruptions.engine.corruption import corruptions
-from jostle.corruptions.engine.profile import profiles
+from jostle.corruptions.engine.spec import profiles
 from jostle.corruptions.order import box_jumble, freeze, jumble, reverse_sampling
 from jostle.corruptions.rate import frame_rate, sampling, slow_motion, time_lapse
 

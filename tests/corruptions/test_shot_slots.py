@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("torch")
 
 from jostle.corruptions.engine.corruption import corruptions
-from jostle.corruptions.engine.profile import profiles
+from jostle.corruptions.engine.spec import profiles
 from jostle.corruptions.gpu.noise import SLOT_BITS, _shot_slots
 from jostle.corruptions.noise import SLICES, TAIL, _shot_table
 

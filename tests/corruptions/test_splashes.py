@@ -6,8 +6,7 @@ import cv2
 import numpy as np
 import pytest
 
-from jostle.corruptions.kernels.distances import distances
-from jostle.corruptions.kernels.splashes import _above, _emboss, _product
+from jostle.corruptions.kernels.splashes import _above, _emboss, _product, distances
 
 
 @pytest.mark.parametrize("size", [(48, 64), (33, 57), (3, 4), (1, 9), (9, 1)])

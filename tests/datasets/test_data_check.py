@@ -9,7 +9,7 @@ import pytest
 
 from helpers.numpy_extractor import write_video
 from jostle.api import verify
-from jostle.cli.main import _run
+from jostle.cli.app import _run
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.core.types.video_labels import VideoLabels
-from jostle.datasets.layouts import tree
+from jostle.datasets.layouts import search
 from jostle.datasets.layouts.classes import class_key, in_order, read_names, read_numbers
 from jostle.datasets.layouts.kinetics import youtube_id
 from jostle.datasets.layouts.matching import VideoIndex
@@ -49,14 +49,14 @@ def test_a_file_is_not_lent_to_another_id(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_many_folders_is_not_looked_into_for_annotations(tmp_path: Path) -> None:
-    for number in range(tree.MOST_FOLDERS + 1):
+    for number in range(search.MOST_FOLDERS + 1):
         (tmp_path / "frames" / f"{number:03}").mkdir(parents=True)
     (tmp_path / "frames" / "000" / "x.json").touch()
     (tmp_path / "a" / "b" / "c" / "d").mkdir(parents=True)
     (tmp_path / "a" / "b" / "c" / "deep.json").touch()
     (tmp_path / "a" / "b" / "c" / "d" / "deeper.json").touch()
     (tmp_path / "a" / ".hidden.json").touch()
-    assert tree.small_files(tmp_path) == [tmp_path / "a/b/c/deep.json"]
+    assert search.small_files(tmp_path) == [tmp_path / "a/b/c/deep.json"]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jostle.core.types.boxes import Boxes
-from jostle.datasets.object_classes import match_objects
+from jostle.datasets.class_matching import match_objects
 from jostle.errors import BadValue
 from jostle.metrics.class_projection import _TABLES
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers.numpy_extractor import write_video
-from jostle.cli.main import _run
+from jostle.cli.app import _run
 
 RECIPE = """
 name = "tiny-c"

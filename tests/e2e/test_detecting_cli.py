@@ -12,7 +12,7 @@ import pytest
 import jostle
 from helpers.small_world import write_world
 from helpers.started import run
-from jostle.cli.main import _run
+from jostle.cli.app import _run
 from jostle.evaluation.inference.feature_detection import FeatureGrid
 
 CONFIG = """

@@ -12,11 +12,11 @@ import torch
 
 import jostle
 from helpers.numpy_extractor import write_video
-from jostle.cli.main import _run
+from jostle.cli.app import _run
 from jostle.models.checkpoints import read_weights, write_weights
 from jostle.models.detection.detector import load_detector
+from jostle.models.devices import one_thread
 from jostle.models.extractors.extractor import load_extractor
-from jostle.models.precision import one_thread
 from jostle.models.recognition.recogniser import load_recogniser
 
 LENGTHS = {"one": 60, "two": 41, "three": 9}
@@ -168,6 +168,7 @@ def test_detections_in_a_video_are_those_in_its_features(jostled, tmp_path: Path
     assert struck["one"] != every["one"]
 
 
+@pytest.mark.processes
 def test_models_in_processes_of_their_own_change_nothing(jostled, tmp_path: Path) -> None:
     """Features and detections of a folder: in one process, in workers with a model each, and asked for elsewhere."""
     ways = {"one": ("-j", 1), "fed": ("-j", 2, "--model-processes", 1)}

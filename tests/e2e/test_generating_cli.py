@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.cli.main import _run
+from jostle.cli.app import _run
 from jostle.core.types import Truth
 from jostle.datasets.dataset import Dataset, DatasetKind, Request, datasets
 from jostle.datasets.generated_files import fill

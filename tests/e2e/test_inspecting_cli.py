@@ -14,10 +14,10 @@ pytest.importorskip("torch")
 
 import jostle
 from jostle.api import draw_inspection, inspection
-from jostle.cli.main import _run
+from jostle.cli.app import _run
 from jostle.core.types.clip import Frames
 from jostle.datasets.puppets.film import untrimmed
-from jostle.datasets.puppets.splits import CASTS
+from jostle.datasets.puppets.parameters import CASTS
 from jostle.io.video.encode import Writer
 
 Call = Callable[..., int]

@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("torch")
 
 import jostle
-from jostle.cli.main import _run
+from jostle.cli.app import _run
 from jostle.datasets.puppets.film import untrimmed
-from jostle.datasets.puppets.splits import CASTS
+from jostle.datasets.puppets.parameters import CASTS
 from jostle.io.video.encode import Writer
 from jostle.models.checkpoints import read_metadata
 from jostle.models.weights.shipped import trained_weights

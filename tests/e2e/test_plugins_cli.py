@@ -88,6 +88,7 @@ def test_names_and_doctor_say_where_parts_come_from(site: Path, tmp_path: Path) 
     assert "scan_lines" not in jostle("names", "corruptions", cwd=tmp_path).stdout
 
 
+@pytest.mark.processes
 def test_corrupt_extract_and_run_with_workers(site: Path, clips: Path, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     from jostle.models.checkpoints import write_weights

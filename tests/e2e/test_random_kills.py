@@ -19,8 +19,7 @@ from helpers.small_world import write_world
 from helpers.started import Starter
 from helpers.tiny_run import NAMES, command, content, is_gone, starter_in, write_folder
 from jostle.core.random import rng_for
-from jostle.evaluation.run_folder.events import VideoKept
-from jostle.evaluation.run_folder.journal import read_events
+from jostle.evaluation.run_folder.journal import VideoKept, read_events
 
 KILLS = {"run": 50, "build": 20, "extract": 20, "train": 20, "generate": 20}
 LINES = len(NAMES) + 4  # of a whole journal: videos and cells

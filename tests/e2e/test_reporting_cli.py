@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from helpers.made_runs import made_run
-from jostle.cli.main import _run
+from jostle.cli.app import _run
 
 
 def jostle(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 import jostle
 from helpers.numpy_extractor import write_video
-from jostle.cli.main import _run
+from jostle.cli.app import _run
 from jostle.errors import BadValue
 from jostle.models.checkpoints import read_metadata
 from jostle.models.weights.shipped import trained_weights

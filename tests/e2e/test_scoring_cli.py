@@ -12,7 +12,7 @@ import pytest
 import jostle
 from helpers.started import run
 from jostle import Predictions, Truth
-from jostle.cli.main import _run
+from jostle.cli.app import _run
 from jostle.io.files.annotations import write_predictions, write_truth
 
 CLASSES = ("Jump", "Run", "Throw")

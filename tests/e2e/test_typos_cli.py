@@ -18,7 +18,7 @@ from jostle.models.weights.shipped import index_of_names
 
 CODE = """
 import sys
-from jostle.cli.main import main
+from jostle.cli.app import main
 sys.argv[0] = "jostle"
 try:
     main()

@@ -10,7 +10,7 @@ from tests.e2e.test_random_kills import VERBS, whole_files, write_sources
 
 from helpers import tiny_sets
 from helpers.small_disks import fill, small_disk
-from jostle.cli.main import _run
+from jostle.cli.app import _run
 
 assert tiny_sets  # registers its data set
 

@@ -18,11 +18,9 @@ from jostle.errors import DataError, JostleError
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.replay import order_for
-from jostle.reporting.trackers.payload import tracker_payload
-from jostle.reporting.viewer.gallery_page import gallery_page
-from jostle.reporting.viewer.run_pages import cell_page, index_page, run_page, unfinished_page
+from jostle.reporting.trackers.tracker import tracker_payload
+from jostle.reporting.viewer.pages import cell_page, gallery_page, index_page, run_page, unfinished_page, video_page
 from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished, Waiting
-from jostle.reporting.viewer.video_page import video_page
 
 TASKS = ("detection", "recognition", "frames")
 CELLS = ("thumos14-c/black_frame:1", "thumos14-c/motion_blur:3")

@@ -31,10 +31,8 @@ from helpers.small_run import RECIPE, data_of, write_videos
 from jostle.core.types import Segments
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor, FrameDetectionPredictor
-from jostle.evaluation.recipes.data import load_benchmark
-from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.run_folder.events import VideoKept, event_to_dict
-from jostle.evaluation.run_folder.journal import Journal, read_events
+from jostle.evaluation.recipes.selection import load_benchmark, select_cells
+from jostle.evaluation.run_folder.journal import Journal, VideoKept, event_to_dict, read_events
 from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
 from jostle.evaluation.runner.state import State
 from jostle.evaluation.runner.verification import check_run
@@ -176,6 +174,27 @@ def test_f63_a_video_that_workers_die_of_is_set_aside(videos: dict[str, Path], t
     asked = BenchmarkModel(partial(FrameDetectionPredictor, tiny_run.deadly), "theirs")
     done = run_benchmark(RECIPE, data_of(mixed), asked, tmp_path / "run", cells=select_cells(RECIPE), jobs=2)
     assert [(failure["video"], failure["fault"]) for failure in done.failures] == [("b", "F63")]
+    assert done.scores["cells"][0]["videos"] == 3
+
+
+@pytest.mark.fault("F7", "F8")
+@pytest.mark.parametrize(
+    ("native", "argument", "status", "hint"),
+    [
+        ("raise", 11, "by signal 11 at ", "; native code crashed, perhaps a decoder; check that this video plays"),
+        ("sleep", 600, "by signal 14 at ", "; its decoder hung; check that this video plays"),
+    ],
+)
+def test_F07_F08_a_decoder_that_crashes_or_hangs_in_a_worker_costs_one_video(
+    videos: dict[str, Path], tmp_path: Path, native: str, argument: int, status: str, hint: str
+) -> None:
+    mixed = {**videos, "b": tiny_run.write_video(tmp_path / "b.mkv", 60, seed=1)}
+    asked = BenchmarkModel(partial(small_run.looking_through_a_broken_decoder, native, argument), "theirs")
+    done = run_benchmark(RECIPE, data_of(mixed), asked, tmp_path / "run", cells=select_cells(RECIPE), jobs=2)
+    assert [(failure["video"], failure["fault"]) for failure in done.failures] == [("b", "F63")]
+    message = done.failures[0]["message"]
+    assert f"a worker process died {status}" in message
+    assert message.endswith(hint)
     assert done.scores["cells"][0]["videos"] == 3
 
 
@@ -355,7 +374,7 @@ def test_f69_without_memory_a_run_stops_and_can_go_on(
     videos: dict[str, Path], known: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches are of one size, as another would give other bits: so it is said, and fewer jobs are the way."""
-    main = importlib.import_module("jostle.cli.main")
+    main = importlib.import_module("jostle.cli.app")
     hungry = replace(
         small_run.contestant(), load=lambda: FeatureDetectionPredictor(Hungry(MemoryError), small_run.Leaning())
     )

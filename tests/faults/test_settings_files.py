@@ -10,7 +10,7 @@ import pytest
 
 from jostle.core.config import parse_pairs, read_toml
 from jostle.errors import BadValue
-from jostle.evaluation.recipes.data import read_benchmark
+from jostle.evaluation.recipes.selection import read_benchmark
 
 READERS: list[Callable[[Path], object]] = [read_toml, read_benchmark]
 

@@ -10,9 +10,8 @@ import pytest
 
 from jostle.errors import BadValue
 from jostle.metrics.accuracy import clopper_pearson, top_k_accuracy
-from jostle.metrics.corruption_error import mean_corruption_error
 from jostle.metrics.pm_k import pm_k
-from jostle.metrics.robustness import robustness
+from jostle.metrics.robustness import mean_corruption_error, robustness
 
 
 def numbers(value: Any) -> list[float]:

@@ -18,7 +18,7 @@ import torch
 from jostle.core.state_dict import describe_mismatch
 from jostle.errors import CheckpointError, JostleError
 from jostle.models.checkpoints import read_metadata, read_note, read_weights, write_weights
-from jostle.models.loading.detector import load_detector
+from jostle.models.loading.models import load_detector
 
 
 class Runs:

@@ -16,9 +16,8 @@ from jostle.core.types import Segments
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource
 from jostle.errors import BadValue
-from jostle.features.engine import VideoFeatures
-from jostle.features.frames import CachedFrames, FrameFeatureCache, SlidingFrames
-from jostle.features.result import Cost, Extraction
+from jostle.features.caches import CachedFrames, FrameFeatureCache, SlidingFrames
+from jostle.features.engine import Cost, Extraction, VideoFeatures
 
 FPS = 25
 BOTH = [TwoParts, WindowsWhole]

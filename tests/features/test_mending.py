@@ -16,7 +16,7 @@ from jostle.corruptions.engine.stages import ClipSource, PipelineSource
 from jostle.errors import BadValue
 from jostle.features.engine import VideoFeatures
 from jostle.features.interpolation import interpolate_rows
-from jostle.mending.damage import Mending
+from jostle.mending.damage_finders import Mending
 
 FPS = 25
 BOTH = [TwoParts, WindowsWhole]

@@ -9,8 +9,7 @@ from helpers.numpy_extractor import moving
 from jostle import Clip
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource
-from jostle.features.engine import VideoFeatures
-from jostle.features.result import Cost
+from jostle.features.engine import Cost, VideoFeatures
 from jostle.models.extractors.extractor import load_extractor
 
 

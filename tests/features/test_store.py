@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import DataError, MediaError, SourceChanged
-from jostle.features.result import Extraction
+from jostle.features.engine import Extraction
 from jostle.features.store import (
     FeatureOrigin,
     FeatureStore,
@@ -20,7 +20,7 @@ from jostle.features.store import (
     read_store,
     write_extraction,
 )
-from jostle.io.files.fingerprint import file_fingerprint, source_state
+from jostle.io.video.source import file_fingerprint, source_state
 
 ORIGIN = FeatureOrigin("net", "sha256:00", 16, 4, "all", 3, ("fog:3",), "centre:5%", 7)
 DONE = Extraction(np.arange(12, dtype=np.float32).reshape(4, 3), np.ones((30, 2), np.float32))

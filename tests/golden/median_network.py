@@ -62,26 +62,32 @@ def at(line: int, shift: int = 0) -> str:
     return f"line[x + {line} * STRIDE + {3 * shift}]" if shift else f"line[x + {line} * STRIDE]"
 
 
+def assign(pairs: list[tuple[str, str]]) -> list[str]:
+    """Assignments (target, value), three a line."""
+    threes = [pairs[i : i + 3] for i in range(0, len(pairs), 3)]
+    return [" = ".join(", ".join(side) for side in zip(*three, strict=True)) for three in threes]
+
+
 def merging(left: list[str], right: list[str], to: int) -> list[str]:
     """The body of a loop that merges two sorted groups of columns into lines from `to` on."""
     count = len(left) + len(right)
     pairs, order = merged(list(range(len(left))), list(range(len(left), count)))
-    read = [f"v{wire} = {place}" for wire, place in enumerate(left + right)]
-    return [*read, *comparisons(pairs, order), *(f"{at(to + k)} = v{wire}" for k, wire in enumerate(order))]
+    read = assign([(f"v{wire}", place) for wire, place in enumerate(left + right)])
+    return [*read, *comparisons(pairs, order), *assign([(at(to + k), f"v{wire}") for k, wire in enumerate(order)])]
 
 
 def bodies() -> list[tuple[str, int, list[str]]]:
     """The loops over a row: what each does, how many pixels beyond the row, and its body."""
     column, two, three = 0, SIZE, 3 * SIZE  # where sorted columns, pairs and threes of them stand
     pairs, order = ordered(list(range(SIZE)))
-    sort = [f"v{k} = r{k}[x]" for k in range(SIZE)] + comparisons(pairs, order)
-    sort += [f"{at(column + k)} = v{wire}" for k, wire in enumerate(order)]
+    sort = assign([(f"v{k}", f"r{k}[x]") for k in range(SIZE)]) + comparisons(pairs, order)
+    sort += assign([(at(column + k), f"v{wire}") for k, wire in enumerate(order)])
     sides = 2 * HALF * SIZE
     pairs, order = merged(list(range(sides // 2)), list(range(sides // 2, sides)))
     rank = (SIZE * SIZE + 1) // 2
     wanted = order[rank - SIZE - 1 : rank]
-    last = [f"v{k} = {at(three + k)}" for k in range(3 * SIZE)]
-    last += [f"v{3 * SIZE + k} = {at(three + k, HALF + 1)}" for k in range(3 * SIZE)]
+    last = assign([(f"v{k}", at(three + k)) for k in range(3 * SIZE)])
+    last += assign([(f"v{3 * SIZE + k}", at(three + k, HALF + 1)) for k in range(3 * SIZE)])
     last += comparisons(pairs, wanted)
     for taken in range(1, SIZE + 1):
         last.append(f"v{wanted[-1]} = min(v{wanted[-1]}, max(v{wanted[-1 - taken]}, {at(column + taken - 1, HALF)}))")

@@ -12,8 +12,7 @@ import pytest
 import jostle
 from jostle import Clip
 from jostle.corruptions.engine.corruption import corruptions
-from jostle.corruptions.engine.profile import profiles
-from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.engine.spec import Spec, profiles
 
 FILE = Path(__file__).with_name("corruption-hashes.json")
 NAMES = list(corruptions) + [f"{table.name}/{name}" for table in profiles.values() for name in table.entries]

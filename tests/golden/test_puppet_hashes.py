@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jostle.datasets.puppets.film import CLASSES, Film, write_film
-from jostle.datasets.puppets.splits import VERSION
+from jostle.datasets.puppets.parameters import VERSION
 from jostle.datasets.puppets.trimmed import TrimmedClip
 from jostle.datasets.puppets.untrimmed import Video
 from jostle.io.video.decode import Reader
@@ -43,7 +43,7 @@ def test_films_are_pinned(request: pytest.FixtureRequest) -> None:
         pin(f"version {VERSION}", found)
     known = json.loads(FILE.read_text())
     changed = [name for name, value in found.items() if known.get(f"version {VERSION}", {}).get(name) != value]
-    assert not changed, "these films are not what they were; raise VERSION in jostle.datasets.puppets.splits"
+    assert not changed, "these films are not what they were; raise VERSION in jostle.datasets.puppets.parameters"
 
 
 def test_coded_films_are_pinned(tmp_path: Path, request: pytest.FixtureRequest) -> None:

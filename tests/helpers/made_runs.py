@@ -19,7 +19,7 @@ from jostle.evaluation.inference.jobs import VideoJob, VideoResult
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import BenchmarkModel, run_benchmark
-from jostle.features.result import Cost
+from jostle.features.engine import Cost
 from jostle.metrics.robustness import split_cell
 
 HOSTILE = ('</script><script>alert("x")</script>', "=HYPERLINK(1)", "a|b_c & 50% {x}", "<img src=x onerror=alert(1)>")

@@ -82,8 +82,7 @@ def _frames(path: Path) -> object:
 
 
 def _boxes(path: Path) -> object:
-    from jostle.io.formats.boxes import read_true_boxes, read_vid_boxes
-    from jostle.io.formats.detected_boxes import read_detections
+    from jostle.io.formats.boxes import read_detections, read_true_boxes, read_vid_boxes
 
     beside = [path.parent / "images.json", path.parent / "list.txt"]
     return first_of(
@@ -118,8 +117,8 @@ def _weights(path: Path) -> object:
 
 
 def _settings(path: Path) -> object:
-    from jostle.evaluation.recipes.data import read_benchmark
-    from jostle.training.reading import read_training
+    from jostle.evaluation.recipes.selection import read_benchmark
+    from jostle.training.config_loading import read_training
 
     return first_of(read_benchmark, read_training)(path)
 
@@ -135,7 +134,7 @@ def _layout(path: Path) -> object:
     from jostle.datasets.dataset import Request, datasets
 
     name = path.parent.name
-    return datasets[name].load(Request(datasets[name].usual, path.parent))
+    return datasets[name].load(Request(datasets[name].default_subset, path.parent))
 
 
 def _video(path: Path) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import time
 from dataclasses import replace
@@ -12,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from helpers.numpy_extractor import TwoParts, write_video
+from jostle.core import watchdog
 from jostle.core.types import Segments, Truth
 from jostle.datasets.dataset import Dataset
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor
 from jostle.evaluation.recipes.recipe import Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
 from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
-from jostle.mending.damage import Mending
+from jostle.io.video import ffmpeg_frames
+from jostle.mending.damage_finders import Mending
 
 NAMES = "abcd"
 RECIPE = Recipe(
@@ -51,6 +54,27 @@ class Leaning:
 
 def looking(delay_s: float = 0.0) -> FeatureDetectionPredictor:
     return FeatureDetectionPredictor(TwoParts(8, 2), Leaning(delay_s))
+
+
+class BrokenDecoder:
+    """A decoder that calls a function of C, such as `raise(11)` or `sleep(600)`, behind the 49th frame of a video."""
+
+    def __init__(self, native: str, argument: int, context: Any) -> None:
+        self.native, self.argument, self.context = native, argument, context
+
+    def decode(self, packet: Any) -> list[Any]:
+        if packet is not None and packet.pts is not None and packet.pts * packet.time_base > 1.95:
+            getattr(ctypes.CDLL(None), self.native)(self.argument)
+        frames: list[Any] = self.context.decode(packet)
+        return frames
+
+
+def looking_through_a_broken_decoder(native: str, argument: int) -> FeatureDetectionPredictor:
+    """For a worker, whose native calls are limited to one second from here on."""
+    decode = ffmpeg_frames.decode_packet
+    ffmpeg_frames.decode_packet = lambda context, packet: decode(BrokenDecoder(native, argument, context), packet)  # type: ignore[arg-type]
+    watchdog.limit_native_calls(1)
+    return looking()
 
 
 def looking_mended() -> FeatureDetectionPredictor:

@@ -21,7 +21,7 @@ from pathlib import Path
 FIRST = ("av", "cv2", "jostle.api.video", "jostle.api.scoring", "jostle.cli", "jostle.core.kernels")
 NETWORKS = (
     "jostle.models.devices",
-    "jostle.models.precision",
+    "jostle.models.devices",
     "jostle.evaluation.runner.runner",
     "jostle.training.loop",
 )

@@ -41,3 +41,21 @@ def compiled(program: Any, pointers: Sequence[str], fixed: Mapping[str, Any]) ->
     made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"enable_fp_fusion": False})
     letters: str = made.asm["ptx"]
     return letters
+
+
+def multiplied_and_added(a: Any, b: Any, c: Any) -> Any:
+    """Return a * b + c of float32 tensors, rounded once, as `jostle.core.kernels.multiply_add` and a GPU do.
+
+    Double precision has room for a product, and not for every sum. A sum that lost something is made odd in its last
+    bit, so that rounding it again ends where rounding all of it at once does (Boldo and Melquiond, 2008).
+    """
+    import torch
+
+    product, added = a.double() * b.double(), c.double()
+    total = product + added
+    part = total - product
+    lost = (product - (total - part)) + (added - part)
+    bits = total.view(torch.int64)
+    away = torch.where((lost > 0) == (total > 0), 1, -1)  # from 0, or towards it
+    odd = torch.where((lost != 0) & (bits & 1 == 0), bits + away, bits)
+    return odd.view(torch.float64).float()

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from jostle.errors import BadValue
-from jostle.metrics.corruption_error import mean_corruption_error
-from jostle.metrics.robustness import robustness, split_cell
+from jostle.metrics.robustness import mean_corruption_error, robustness, split_cell
 
 CELLS = {"p/fog:1": 0.5, "p/fog:2": 0.3, "p/rain:1": 0.7, "p/rain:2": 0.4, "p/rain:3": 0.1}
 

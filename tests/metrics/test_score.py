@@ -11,9 +11,8 @@ from jostle.core.types import Predictions, Truth
 from jostle.errors import BadValue, DataError, UnknownName
 from jostle.metrics.alignment import align
 from jostle.metrics.bootstrap import Resamples
-from jostle.metrics.comparison import compare
 from jostle.metrics.protocol import protocols
-from jostle.metrics.score import score
+from jostle.metrics.score import compare, score
 
 
 def truth(videos: int = 12, *, seed: int = 0, **changes) -> Truth:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from jostle.models.fingerprint import tensors_fingerprint
+from jostle.models.checkpoints import tensors_fingerprint
 from jostle.models.input_spec import InputSpec
 from jostle.models.recognition.recogniser import Recogniser
 

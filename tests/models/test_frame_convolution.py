@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from jostle.models.networks.frame_convolution import Triple, convolution
+from jostle.models.networks.layers import Triple, convolution
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 8])

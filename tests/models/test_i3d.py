@@ -18,7 +18,7 @@ from jostle.models.extractors.extractor import extractors, load_extractor
 from jostle.models.extractors.i3d import I3dConfig, InceptionI3d, same_padding
 from jostle.models.input_spec import InputSpec, resized
 from jostle.models.loading.extractor import ExtractorSpec
-from jostle.models.preprocessing.crop import centre_crop, cut
+from jostle.models.preprocessing.geometry import centre_crop, cut
 
 
 @pytest.fixture(scope="module")

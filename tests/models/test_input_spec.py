@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from jostle.errors import BadValue
 from jostle.models.input_spec import InputSpec
-from jostle.models.preprocessing.crop import centre_crop, cut
+from jostle.models.preprocessing.geometry import centre_crop, cut
 
 
 @pytest.mark.parametrize(

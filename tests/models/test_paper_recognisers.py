@@ -16,11 +16,10 @@ from torch import Tensor, nn
 import jostle
 from jostle.core.random import rng_for
 from jostle.errors import BadValue, CheckpointError
-from jostle.evaluation.inference.frame_sampling import sample_frames
-from jostle.evaluation.recipes.sampling import Sampling
-from jostle.models.extractors.penultimate import as_extractor
+from jostle.evaluation.recipes.sampling import Sampling, sample_frames
+from jostle.models.extractors.extractor import as_extractor
 from jostle.models.input_spec import InputSpec
-from jostle.models.recognition.public_names import multiscale, strip_prefixes
+from jostle.models.recognition.pytorchvideo import multiscale, strip_prefixes
 from jostle.models.recognition.recogniser import Recogniser, recognisers
 
 # How each is made small enough to run here: few frames of few pixels.

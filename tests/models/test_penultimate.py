@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from helpers.tiny_transformers import config_of
 from jostle.errors import BadValue
-from jostle.models.extractors.penultimate import as_extractor
+from jostle.models.extractors.extractor import as_extractor
 from jostle.models.input_spec import InputSpec
 from jostle.models.recognition.puppets import NETWORKS
 from jostle.models.recognition.recogniser import Recogniser, load_recogniser

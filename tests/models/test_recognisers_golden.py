@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from golden.by_rule import GOLDEN, clip, shapes, stored, weights
 from jostle.models.networks import slowfast
-from jostle.models.networks.pooled_head import window_means
+from jostle.models.networks.layers import window_means
 from jostle.models.recognition.recogniser import Weights, recognisers
 
 FOLDER = GOLDEN / "recognisers"

@@ -8,8 +8,8 @@ import pytest
 import jostle
 from jostle.core.types.clip import Clip, Frames
 from jostle.datasets.puppets.film import CLASSES, trimmed
+from jostle.datasets.puppets.parameters import CASTS
 from jostle.datasets.puppets.similar_frames import LABELS
-from jostle.datasets.puppets.splits import CASTS
 from jostle.training.clips import evenly_spaced
 
 NAMES = ("puppet_c3d", "puppet_r2plus1d", "puppet_x3d", "puppet_divided")

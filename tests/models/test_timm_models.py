@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from jostle.errors import BadValue, CheckpointError, MissingExtra, UnknownName
-from jostle.models.extractors.penultimate import as_extractor
+from jostle.models.extractors.extractor import as_extractor
 from jostle.models.recognition.recogniser import find_kind, load_recogniser, recognisers
 from jostle.models.recognition.timm import _load, settings_of, spec_of
 

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from helpers import small_work
 from jostle.errors import BadValue, MissingExtra, ResourceError, SourceChanged, UnknownName
 from jostle.parallel import workers
-from jostle.parallel.orphans import OrphanSupervisor
-from jostle.parallel.workers import map_unordered
+from jostle.parallel.workers import OrphanSupervisor, map_unordered
 
 
 def children() -> list[int]:

@@ -15,10 +15,9 @@ from golden import afsd_rule, by_rule
 torch = pytest.importorskip("torch")
 
 from jostle.models.detection.afsd import AFSD, AfsdOutputs
+from jostle.models.detection.blocks.afsd import Cut, answers, end_maps, frame_regions, level_regions
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.boundaries import boundary_max_pool
-from jostle.models.detection.blocks.coarse_to_fine import answers, end_maps, frame_regions, level_regions
-from jostle.models.detection.blocks.triplet import Cut
 from jostle.models.detection.detector import load_detector
 from jostle.models.detection.nms import soft_nms, soft_nms_until_one
 

@@ -15,17 +15,16 @@ from golden import basictad_rule, by_rule
 torch = pytest.importorskip("torch")
 
 from jostle.models.detection.basictad import BasicTAD
-from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.blocks.basictad_losses import softmax_focal
-from jostle.models.detection.blocks.centred_anchors import (
+from jostle.models.detection.blocks.assignment import Actions, centre_distance_iou, focal
+from jostle.models.detection.blocks.basictad import (
     AT_A_STEP,
     decode_segments,
     make_anchors,
     match_anchors,
     overlaps,
+    softmax_focal,
 )
 from jostle.models.detection.blocks.convolution import DeformableConv
-from jostle.models.detection.blocks.losses import centre_distance_iou, focal
 from jostle.models.detection.detector import load_detector
 from jostle.models.detection.nms import (
     hard_nms,

@@ -15,15 +15,15 @@ torch = pytest.importorskip("torch")
 
 from golden import public_checkpoints
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.blocks.deformable_transformer import (
+from jostle.models.detection.blocks.e2e_tad import (
     DeformableAttention,
+    assign_queries,
+    costs,
     logit,
     positions,
+    roi_align,
 )
-from jostle.models.detection.blocks.roi_align import roi_align
-from jostle.models.detection.blocks.set_prediction import assign_queries, costs
-from jostle.models.detection.blocks.shift_trunk import ShiftTrunk, shifted
-from jostle.models.detection.blocks.slowfast_trunk import SlowFastTrunk, four_to_one, twice_as_fine
+from jostle.models.detection.blocks.trunks import ShiftTrunk, SlowFastTrunk, four_to_one, shifted, twice_as_fine
 from jostle.models.detection.detector import load_detector
 from jostle.models.detection.e2e_tad import E2ETAD, PARTS, E2eTadOutputs
 from jostle.models.detection.nms import (

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from helpers.published_slips import SPATIAL, TEMPORAL
 from jostle.metrics.robustness import robustness
-from jostle.reporting.published.slips import SPATIAL, TEMPORAL
-from jostle.reporting.published.standing import cells_of
-from jostle.reporting.published.table import PublishedRow, published
+from jostle.reporting.published.table import PublishedRow, cells_of, published
 
 
 def rows_of(name: str, benchmark: str) -> dict[tuple[str, ...], PublishedRow]:

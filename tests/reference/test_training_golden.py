@@ -17,7 +17,7 @@ from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.detector import Detector, load_detector
 from jostle.training.consistency import consistency_loss
-from jostle.training.consistency_config import ConsistencyConfig
+from jostle.training.detection_config import ConsistencyConfig
 from jostle.training.optimisation import Average, decayed_parameters, make_optimiser
 from jostle.training.schedule import OptimiserConfig, learning_rate
 

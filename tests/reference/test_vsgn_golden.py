@@ -15,15 +15,15 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F
 
 from jostle.models.checkpoints import write_weights
-from jostle.models.detection.blocks.anchors import decode_boxes, make_anchors
-from jostle.models.detection.blocks.assignment import Actions, match, overlaps
+from jostle.models.detection.blocks.assignment import Actions, focal, generalised_iou, match, overlaps
 from jostle.models.detection.blocks.boundaries import EndShift, curve_targets
-from jostle.models.detection.blocks.graph import (
+from jostle.models.detection.blocks.vsgn import (
     GraphBlock,
     Stitching,
+    decode_boxes,
+    make_anchors,
     nearest,
 )
-from jostle.models.detection.blocks.losses import focal, generalised_iou
 from jostle.models.detection.detector import load_detector
 from jostle.models.detection.nms import hard_nms, soft_nms
 from jostle.models.detection.outputs import Candidates

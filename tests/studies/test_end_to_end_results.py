@@ -6,10 +6,10 @@ import re
 from dataclasses import asdict
 
 import pytest
-from studies.cells import PUPPETS_C
-from studies.end_to_end import study
-from studies.end_to_end_tables import TABLES, Results, filled
-from studies.page import PAGE
+from studies.detection import PUPPETS_C
+from studies.detection_tables import END_TO_END_TABLES, Results, fill_page
+from studies.end_to_end import study_runs
+from studies.harness import PAGE
 
 
 @pytest.fixture(scope="module")
@@ -19,26 +19,26 @@ def results() -> Results:
 
 def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert filled(page, results) == page
+    assert fill_page(page, results) == page
 
 
 def test_every_table_is_on_the_page() -> None:
     named = re.findall(r"<!-- end to end: (\w+) -->", PAGE.read_text(encoding="utf-8"))
-    assert sorted(named) == sorted(TABLES)
+    assert sorted(named) == sorted(END_TO_END_TABLES)
 
 
 def test_every_run_of_the_study_was_measured_once_in_every_cell(results: Results) -> None:
-    measured = [tuple(record["run"].values()) for record in results.records]
-    assert sorted(measured) == sorted(tuple(asdict(run).values()) for run in study())
-    assert all(tuple(record["cells"]) == ("clean", *PUPPETS_C) for record in results.records)
+    measured = [tuple(record["run"].values()) for record in results.end_to_end]
+    assert sorted(measured) == sorted(tuple(asdict(run).values()) for run in study_runs())
+    assert all(tuple(record["cells"]) == ("clean", *PUPPETS_C) for record in results.end_to_end)
 
 
 def test_a_changed_record_shows(results: Results) -> None:
     page = "<!-- end to end: main -->\nold\n<!-- end -->"
-    once = filled(page, results)
-    cell = results.of("afsd", "clean")[0]["cells"]["clean"]
+    once = fill_page(page, results)
+    cell = results.whole("afsd", "clean")[0]["cells"]["clean"]
     cell[2] += 0.1
     try:
-        assert filled(page, results) != once
+        assert fill_page(page, results) != once
     finally:
         cell[2] -= 0.1

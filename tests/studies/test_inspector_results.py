@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from studies.inspector_tables import KINDS, TABLES, filled, read_record
-from studies.page import PAGE
+from studies.harness import PAGE
+from studies.inspector_tables import KINDS, TABLES, fill_page, read_results
 
 from jostle import load_inspector
 
@@ -13,18 +13,18 @@ from jostle import load_inspector
 def test_tables_of_the_page_are_those_of_the_record() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- inspector: (\w+) -->", page)) == sorted(TABLES)
-    assert filled(page, read_record()) == page
+    assert fill_page(page, read_results()) == page
 
 
 def test_the_record_is_of_the_shipped_weights() -> None:
-    told = {row["fingerprint"] for row in read_record() if "fingerprint" in row}
+    told = {row["fingerprint"] for row in read_results() if "fingerprint" in row}
     assert told == {load_inspector().fingerprint}
 
 
 def test_every_kind_was_tried_on_films_of_both_sorts() -> None:
     tried = {
         (row["side"], row["set"], kind)
-        for row in read_record()
+        for row in read_results()
         if "film" in row
         for kind in row["found"]
         if kind in KINDS

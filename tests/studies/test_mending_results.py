@@ -7,14 +7,12 @@ from collections import Counter
 from dataclasses import asdict
 
 import pytest
-from studies.cells import PUPPETS_C
+from studies.detection import PUPPETS_C
+from studies.harness import PAGE
 from studies.mending import DETECTORS, EVERY, study
-from studies.mending_cells import ALONE, BLANK, GROUPS, UNSEEN, without
-from studies.mending_features import AS_IS, KNOWN, MENDED, WAYS
+from studies.mending_features import ALONE, AS_IS, BLANK, GROUPS, KNOWN, MENDED, UNSEEN, WAYS, without
 from studies.mending_frames import study as frame_study
-from studies.mending_records import Results
-from studies.mending_tables import TABLES, filled
-from studies.page import PAGE
+from studies.mending_tables import TABLES, Results, fill_page
 
 from jostle import load_inspector
 
@@ -32,7 +30,7 @@ def results() -> Results:
 def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert sorted(re.findall(r"<!-- mending: (\w+) -->", page)) == sorted(TABLES)
-    assert filled(page, results) == page
+    assert fill_page(page, results) == page
 
 
 def test_every_run_but_those_that_the_page_tells_of_was_measured_once_on_all_films_in_every_cell(
@@ -96,10 +94,10 @@ def test_clean_features_are_the_same_where_frames_are_known(results: Results) ->
 
 def test_a_changed_record_shows(results: Results) -> None:
     page = "<!-- mending: main -->\nold\n<!-- end -->"
-    once = filled(page, results)
+    once = fill_page(page, results)
     scores = results.of("main", "clean")[0]["scores"][MENDED]
     scores["clean"] += 0.1
     try:
-        assert filled(page, results) != once
+        assert fill_page(page, results) != once
     finally:
         scores["clean"] -= 0.1

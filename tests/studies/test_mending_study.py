@@ -7,15 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from studies.mending import TREATED, TREATMENTS, TWICE, study
-from studies.mending_cells import ALONE, BLANK, GROUPS, LENGTHS, STRENGTHS, UNSEEN, length_cell, without
-from studies.mending_features import counts, plan_of
+from studies.mending_features import (
+    ALONE,
+    BLANK,
+    GROUPS,
+    LENGTHS,
+    STRENGTHS,
+    UNSEEN,
+    counts,
+    length_cell,
+    plan_of,
+    without,
+)
 from studies.mending_unseen import bank_without
 
 from jostle.corruptions.engine.spec import Spec
 from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS
 from jostle.mending.descriptor import CELLS, CHANNELS
-from jostle.training.descriptor_bank import CorruptedFilm, FilmBank
-from jostle.training.footage import picture_corruptions
+from jostle.training.descriptor_bank import CorruptedFilm, FilmBank, picture_corruptions
 
 KINDS = ("thumos14-c/black_frame:2", "thumos14-c-i3d/black_frame:1", "thumos14-c/mix_spatial:1", "imagenet-c/fog:3")
 

@@ -6,10 +6,9 @@ import re
 from dataclasses import asdict
 
 import pytest
-from studies.page import PAGE
-from studies.recognition import SHIPPED, SHIPPED_RECOGNISERS, single_runs, study_runs
-from studies.recognition_cells import CELLS
-from studies.recognition_tables import TABLES, Results, filled
+from studies.harness import PAGE
+from studies.recognition import CELLS, SHIPPED, SHIPPED_RECOGNISERS, single_runs, study_runs
+from studies.recognition_tables import TABLES, Results, fill_page
 
 from jostle.models.weights.shipped import shipped_names, weights_file
 from studies import frames
@@ -22,7 +21,7 @@ def results() -> Results:
 
 def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert filled(page, results) == page
+    assert fill_page(page, results) == page
 
 
 def test_every_table_is_on_the_page() -> None:
@@ -44,11 +43,11 @@ def test_every_run_on_frames_was_measured_once(results: Results) -> None:
 
 def test_a_changed_record_shows(results: Results) -> None:
     page = "<!-- recognition: main -->\nold\n<!-- end -->"
-    once = filled(page, results)
+    once = fill_page(page, results)
     cell = results.of("puppet_c3d", "clean")[0]["cells"]["clean"]
     cell[0] += 0.1
     try:
-        assert filled(page, results) != once
+        assert fill_page(page, results) != once
     finally:
         cell[0] -= 0.1
 

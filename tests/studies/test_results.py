@@ -6,9 +6,9 @@ import re
 from dataclasses import asdict
 
 import pytest
-from studies.page import PAGE
-from studies.puppets import study
-from studies.tables import TABLES, Results, filled
+from studies.detection import study_runs
+from studies.detection_tables import TABLES, Results, fill_page
+from studies.harness import PAGE
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def results() -> Results:
 
 def test_tables_of_the_page_are_those_of_the_records(results: Results) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert filled(page, results) == page
+    assert fill_page(page, results) == page
 
 
 def test_every_table_is_on_the_page() -> None:
@@ -28,14 +28,14 @@ def test_every_table_is_on_the_page() -> None:
 
 def test_every_run_of_the_study_was_measured_once(results: Results) -> None:
     measured = [tuple(record["run"].values()) for record in results.records]
-    assert sorted(measured) == sorted(tuple(asdict(run).values()) for run in study())
+    assert sorted(measured) == sorted(tuple(asdict(run).values()) for run in study_runs())
 
 
 def test_a_changed_record_shows(results: Results) -> None:
     page = "<!-- table: main -->\nold\n<!-- end -->"
-    once = filled(page, results)
+    once = fill_page(page, results)
     results.records[0]["cells"]["clean"][2] += 0.1
     try:
-        assert filled(page, results) != once
+        assert fill_page(page, results) != once
     finally:
         results.records[0]["cells"]["clean"][2] -= 0.1

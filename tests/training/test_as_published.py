@@ -15,13 +15,13 @@ from torch import nn
 import jostle
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import write_weights
-from jostle.models.detection.blocks.triplet import between, draw_cut
+from jostle.models.detection.blocks.afsd import between, draw_cut
 from jostle.models.extractors.i3d import I3dConfig, InceptionI3d
 from jostle.training.augmentation import ClipTransform, draw_transform
-from jostle.training.backbones import fill_backbone
-from jostle.training.end_to_end_config import FrameTrainingConfig
+from jostle.training.config_loading import read_training
+from jostle.training.detection_config import FrameTrainingConfig
+from jostle.training.end_to_end import fill_backbone
 from jostle.training.optimisation import make_optimiser
-from jostle.training.reading import read_training
 from jostle.training.schedule import OptimiserConfig, learning_rate
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -10,9 +10,18 @@ from hypothesis import strategies as st
 
 from jostle.errors import BadValue
 from jostle.models.input_spec import InputSpec
-from jostle.training.clip_augmentation import ClipLoader, View, draw_view, plain_view, prepare_batch
+from jostle.training.clip_augmentation import (
+    ClipLoader,
+    View,
+    augment_copy,
+    draw_patterns,
+    draw_view,
+    mix_patterns,
+    plain_view,
+    plasma,
+    prepare_batch,
+)
 from jostle.training.clips import PixelClips, evenly_spaced
-from jostle.training.pixmix import augment_copy, draw_patterns, mix_patterns, plasma
 from jostle.training.recognition_config import ClipsConfig, CorruptionsConfig, NoiseConfig, PatternsConfig
 
 SPEC = InputSpec(frames=4, stride=4, resize=(12, 16), size=8, mean=(0.4, 0.5, 0.6), std=(0.2, 0.3, 0.4))

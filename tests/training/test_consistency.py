@@ -10,7 +10,7 @@ from jostle.errors import BadValue
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.detector import load_detector
 from jostle.training.consistency import consistency_loss, divergence, select_points
-from jostle.training.consistency_config import ConsistencyConfig
+from jostle.training.detection_config import ConsistencyConfig
 
 SIZES = {"input_dim": 8, "dim": 16, "classes": 3, "max_length": 64, "levels": 4}
 ALL = {

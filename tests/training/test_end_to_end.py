@@ -17,14 +17,13 @@ from jostle.errors import BadValue, DataError
 from jostle.io.video.encode import Writer
 from jostle.models.checkpoints import read_metadata, read_weights
 from jostle.models.detection.blocks.assignment import Actions
+from jostle.training.config_loading import read_training
 from jostle.training.consistency import clip_consistency
-from jostle.training.consistency_config import ConsistencyConfig
+from jostle.training.detection_config import ClipDropConfig, ConsistencyConfig, FrameTrainingConfig
 from jostle.training.distributed import Processes
 from jostle.training.end_to_end import EndToEndLearner, corrupt_clip, enable_checkpointing
-from jostle.training.end_to_end_config import ClipDropConfig, FrameTrainingConfig
 from jostle.training.frame_store import FilmClip, TrainingFilm, cut_clip
 from jostle.training.loop import Trainer, train
-from jostle.training.reading import read_training
 
 SIZE, RATE = (40, 48), 10
 BASIC = {"dim": 32, "classes": 2, "max_length": 32, "levels": 2, "frame_size": 36, "crop": 32, "clip_stride": 24}

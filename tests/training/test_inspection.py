@@ -20,13 +20,21 @@ from jostle.errors import BadValue, DataError, SourceChanged, UnknownName
 from jostle.io.video.encode import Writer
 from jostle.mending.descriptor import describe_frame, describe_frames
 from jostle.models.checkpoints import read_weights
-from jostle.training.descriptor_bank import CorruptedFilm, FilmBank, read_bank, write_bank
-from jostle.training.footage import corrupt_film, draw_spec, load_footage, picture_corruptions
+from jostle.training.config_loading import read_training
+from jostle.training.descriptor_bank import (
+    CorruptedFilm,
+    FilmBank,
+    corrupt_film,
+    draw_spec,
+    load_footage,
+    picture_corruptions,
+    read_bank,
+    write_bank,
+)
+from jostle.training.inspection import FilmProbabilities, predict_films, recall, threshold_at
 from jostle.training.inspection_config import InspectionConfig
-from jostle.training.inspection_scores import FilmProbabilities, predict_films, recall, threshold_at
 from jostle.training.inspection_windows import draw_windows, flip, mirror, render_windows
 from jostle.training.loop import Trainer, train
-from jostle.training.reading import read_training
 
 SPECS = ("thumos14-c/black_frame:2", "gaussian_noise:4")
 

@@ -17,12 +17,12 @@ from jostle.core.config import settings_as_dict
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged, UnknownName
 from jostle.models.checkpoints import read_metadata, read_weights
-from jostle.models.loading.user_model import ImportedModel
+from jostle.models.loading.models import ImportedModel
 from jostle.models.recognition.puppets import NETWORKS
 from jostle.training import clips as clips_module
 from jostle.training.clips import Preparation, list_videos, load_clips
+from jostle.training.config_loading import read_training
 from jostle.training.loop import Trainer, train
-from jostle.training.reading import read_training
 from jostle.training.recognition import fit_head, predict_logits
 
 

@@ -49,6 +49,6 @@ from jostle.api.video import mend_file as mend_file
 from jostle.api.video import read as read
 from jostle.api.video import sheet as sheet
 from jostle.mending.loading import load_inspector as load_inspector
-from jostle.models.loading.detector import load_detector as load_detector
 from jostle.models.loading.extractor import load_extractor as load_extractor
-from jostle.models.loading.recogniser import load_recogniser as load_recogniser
+from jostle.models.loading.models import load_detector as load_detector
+from jostle.models.loading.models import load_recogniser as load_recogniser

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal
 from jostle.api.catalogue import DataSpec, load_dataset
 from jostle.core.config import is_toml
 from jostle.errors import BadValue, DataError, JostleError, UnknownName
-from jostle.evaluation.runner.model_spec import ModelSpec
+from jostle.evaluation.runner.options import RunOptions
 from jostle.models.loading.names import need_torch
 from jostle.parallel.workers import available_cpus
 
 if TYPE_CHECKING:
     from jostle.api.engines import Engine
-    from jostle.datasets.data_check import CheckedData
     from jostle.datasets.dataset import Dataset
+    from jostle.datasets.videos import CheckedData
     from jostle.evaluation.recipes.building import BuildCheck, BuildPlan, BuildResult
     from jostle.evaluation.recipes.recipe import Cell, Recipe
     from jostle.evaluation.runner.progress import Watch
@@ -98,8 +98,7 @@ def _load_plan(
 ) -> tuple[Recipe, Dataset, BuildPlan]:
     from jostle.evaluation.recipes.building import plan_build as planned
     from jostle.evaluation.recipes.building import require_corrupted_cells
-    from jostle.evaluation.recipes.data import load_benchmark
-    from jostle.evaluation.recipes.selection import select_cells
+    from jostle.evaluation.recipes.selection import load_benchmark, select_cells
 
     recipe = data.put_under(load_benchmark(benchmark))
     chosen = require_corrupted_cells(recipe, select_cells(recipe, cells))
@@ -186,25 +185,15 @@ def run(
         BadValue: if the model does not fit the benchmark or its classes those of the data.
         DataError: if none of the videos could be used. Single ones are listed in `Run.failures`.
     """
-    need_torch("running a model")
-    input_options = (spec, input, clips)
-    model_spec = ModelSpec(
-        model, weights, extractor, extractor_weights, rule, reproduce_bugs, *input_options, precision, compiled, mend
-    )
-    data_spec = DataSpec(data, dataset, subset, fps)
-    recipe, chosen = _check_names(benchmark, data_spec, model_spec, cells, out)
-    from jostle.api.engines import place_of
-    from jostle.core.progress import progress_or_bar
-    from jostle.evaluation.runner.estimate import run_trial
-    from jostle.evaluation.runner.runner import run_benchmark
-    from jostle.evaluation.runner.state import usable_videos
-    from jostle.evaluation.tasks.task import make_task
+    arguments = locals()
+    options = RunOptions(**{field.name: arguments[field.name] for field in fields(RunOptions)})
+    with _prepare(benchmark, options, out) as (known, place):
+        from jostle.core.progress import progress_or_bar
+        from jostle.evaluation.runner.estimate import run_trial
+        from jostle.evaluation.runner.runner import run_benchmark
+        from jostle.evaluation.runner.state import usable_videos
+        from jostle.evaluation.tasks.task import make_task
 
-    many = _are_names(model, extractor, mend)
-    if mend is not None and engine == "local":
-        model_processes = 0  # inspector and model share one process
-    with place_of(engine, device, jobs, many=many, model_processes=model_processes) as place:
-        known = _resolve(recipe, data_spec, chosen, place, model_spec)
         with (
             place.with_models(known.benchmark_model) as benchmark_model,
             progress_or_bar("looking at videos", progress) as callback,
@@ -229,72 +218,30 @@ def run(
             )
 
 
-def plan(
-    benchmark: str | Path,
-    *,
-    model: Any,
-    data: str | Path | None = None,
-    dataset: str | None = None,
-    subset: str | None = None,
-    fps: Fraction | float | None = None,
-    out: str | Path,
-    jobs: int | None = None,
-    model_processes: int | None = None,
-    weights: str | Path | None = None,
-    extractor: Any = None,
-    extractor_weights: str | Path | None = None,
-    rule: Rule = "all",
-    reproduce_bugs: Sequence[ReleasedBug] = (),
-    spec: InputSpec | None = None,
-    input: Mapping[str, Any] | None = None,
-    clips: Literal["model", "benchmark"] = "model",
-    precision: str = "float32",
-    compiled: bool = False,
-    mend: str | Path | Inspector | None = None,
-    cells: Iterable[str] | None = None,
-    seed: int = 0,
-    retry_failed: bool = False,
-    device: str = "auto",
-) -> dict[str, Any]:
-    """Return the work that `run` would do with the same arguments; the run folder is not touched.
+def plan(benchmark: str | Path, *, out: str | Path, **options: Any) -> dict[str, Any]:
+    """Return the work that `run` would do with the same options on this machine; the run folder is not touched.
 
     One video is processed to estimate the total time.
     """
-    need_torch("running a model")
-    input_options = (spec, input, clips)
-    model_spec = ModelSpec(
-        model, weights, extractor, extractor_weights, rule, reproduce_bugs, *input_options, precision, compiled, mend
-    )
-    data_spec = DataSpec(data, dataset, subset, fps)
-    recipe, chosen = _check_names(benchmark, data_spec, model_spec, cells, out)
-    from jostle.api.engines import place_of
-    from jostle.evaluation.inference.remote import connect_predictor
-    from jostle.evaluation.runner.estimate import estimate_cost, run_trial
-    from jostle.evaluation.runner.runner import plan_benchmark
+    requested = RunOptions(engine="local", **options)
+    with _prepare(benchmark, requested, out) as (known, place):
+        from jostle.evaluation.inference.remote import connect_predictor
+        from jostle.evaluation.runner.estimate import estimate_cost, run_trial
+        from jostle.evaluation.runner.runner import plan_benchmark
 
-    many = _are_names(model, extractor, mend)
-    if mend is not None:
-        model_processes = 0  # inspector and model share one process
-    with place_of("local", device, jobs, many=many, model_processes=model_processes) as place:
-        known = _resolve(recipe, data_spec, chosen, place, model_spec)
         work = plan_benchmark(
             known.recipe,
             known.data,
             known.benchmark_model,
             Path(out),
             cells=known.cells,
-            seed=seed,
-            retry_failed=retry_failed,
+            seed=requested.seed,
+            retry_failed=requested.retry_failed,
         )
         with place.serving(known.benchmark_model.load) as served:
             load = known.benchmark_model.load if served is None else partial(connect_predictor, served)
             first = run_trial(load, work.video_jobs, timed=True, busy_s=getattr(served, "busy_s", None))
             return estimate_cost(work, first, place.jobs, len(place.processes))
-
-
-def _are_names(*parts: Any) -> bool:
-    """Whether all parts are given by name, so that they can be loaded in other processes."""
-    return all(one is None or isinstance(one, str | Path) for one in parts)
 
 
 @dataclass(frozen=True)
@@ -307,44 +254,54 @@ class _Known:
     cells: tuple[Cell, ...]
 
 
+@contextmanager
+def _prepare(benchmark: str | Path, options: RunOptions, out: str | Path) -> Iterator[tuple[_Known, Engine]]:
+    """Check all names, then start the engine and look everything else up, before any work is done."""
+    need_torch("running a model")
+    data = DataSpec(options.data, options.dataset, options.subset, options.fps)
+    recipe, chosen = _check_names(benchmark, data, options, out)
+    from jostle.api.engines import place_of
+    from jostle.evaluation.runner.benchmark_models import build_benchmark_model
+
+    parts = (options.model, options.extractor, options.mend)
+    many = all(one is None or isinstance(one, str | Path) for one in parts)  # so that other processes can load them
+    # Inspector and model share one process.
+    processes = 0 if options.mend is not None and options.engine == "local" else options.model_processes
+    with place_of(options.engine, options.device, options.jobs, many=many, model_processes=processes) as place:
+        loaded = data.load(recipe)
+        model = build_benchmark_model(recipe, loaded, options, place.device, here=place.here)
+        yield _Known(recipe, loaded, replace(model, device=place.device), chosen), place
+
+
 def _check_names(
-    benchmark: str | Path, data: DataSpec, model_spec: ModelSpec, cells: Iterable[str] | None, out: str | Path
+    benchmark: str | Path, data: DataSpec, options: RunOptions, out: str | Path
 ) -> tuple[Recipe, tuple[Cell, ...]]:
     """Check names before anything large, such as torch, is imported."""
     from jostle.models.loading.names import check_known, check_model, check_names
 
     try:
         if not is_toml(benchmark):
-            check_names(str(benchmark), model_spec.model)
-        model_spec.check()
+            check_names(str(benchmark), options.model)
+        options.check()
         if data.dataset is not None:
             check_known("datasets", data.dataset)
-        from jostle.evaluation.recipes.data import load_benchmark
-        from jostle.evaluation.recipes.selection import select_cells
+        from jostle.evaluation.recipes.selection import load_benchmark, select_cells
 
-        names_of_cells = None if cells is None else list(cells)
+        names_of_cells = None if options.cells is None else list(options.cells)
         own = load_benchmark(benchmark)
-        check_model(own.name, own.task, model_spec.model)
+        check_model(own.name, own.task, options.model)
+        options.check_task(own)
         select_cells(own, names_of_cells)
         recipe = data.put_under(own)  # looks at data sets, whose films are drawn by compiled code
         return recipe, select_cells(recipe, names_of_cells)
     except (UnknownName, BadValue) as error:
         if Path(out).exists():
-            from jostle.evaluation.runner.plugin_parts import describe_plugins
+            from jostle.evaluation.runner.plugins import describe_plugins
 
             used = describe_plugins(Path(out))
             if used:
                 error.add_note(used)
         raise
-
-
-def _resolve(recipe: Recipe, data: DataSpec, cells: tuple[Cell, ...], place: Engine, model_spec: ModelSpec) -> _Known:
-    """Look everything else up, before any work is done."""
-    from jostle.evaluation.runner.benchmark_models import build_benchmark_model
-
-    loaded = data.load(recipe)
-    benchmark_model = build_benchmark_model(recipe, loaded, model_spec, place.device, here=place.here)
-    return _Known(recipe, loaded, replace(benchmark_model, device=place.device), cells)
 
 
 Watching = Callable[[str], AbstractContextManager[dict[str, Any]]]
@@ -371,15 +328,10 @@ class ModelEntry:
 
 @dataclass(frozen=True)
 class Many:
-    """Results of one benchmark on several models.
+    """Results of one benchmark on several models."""
 
-    Attributes:
-        runs: by name of the run folder, in the order given.
-        failed: those that could not be run, and why.
-    """
-
-    runs: dict[str, Run]
-    failed: dict[str, str]
+    runs: dict[str, Run]  # by name of the run folder, in the order given
+    failed: dict[str, str]  # those that could not be run, and why
 
 
 def run_many(
@@ -494,7 +446,7 @@ def verify(
     Raises:
         DataError: if the folder holds nothing that could be checked.
     """
-    from jostle.datasets.data_check import check_data
+    from jostle.datasets.videos import check_data
     from jostle.evaluation.recipes.building import check_built, is_built
     from jostle.evaluation.runner.verification import check_run
 

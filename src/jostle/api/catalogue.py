@@ -1,11 +1,12 @@
-"""Data sets by name: made on first use, or found in the folder where they lie."""
+"""What there is: data sets, names, descriptions and weights of models; the installation; and the demo."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,11 @@ from jostle.parallel.workers import available_cpus
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jostle.api.demo.loop import Demo
-    from jostle.api.demo.own_video import VideoDemo
-    from jostle.api.doctor import Health
+    from jostle.api.demonstration import Demo, VideoDemo
+    from jostle.api.installation import Health
     from jostle.datasets.dataset import Dataset
     from jostle.evaluation.recipes.recipe import Recipe
-    from jostle.models.loading.descriptions import ModelDescription
+    from jostle.models.loading.names import ModelDescription
     from jostle.reporting.published.table import PublishedTable
 
 Progress = Callable[[int, int], None]
@@ -65,12 +65,12 @@ def load_dataset(
         ResourceError: if the disk is full; finished files are kept.
         DataError: if the folder cannot be used, or holds no annotations of the data set.
     """
-    from jostle.core.cache import cache_folder
+    from jostle.core.environment import cache_folder
     from jostle.datasets.dataset import Request, datasets
     from jostle.errors import BadValue
 
     kind = datasets[name]
-    part = kind.usual if subset is None else subset
+    part = kind.default_subset if subset is None else subset
     kind.check_subset(part)
     if kind.on_disk and root is None:
         raise BadValue(
@@ -103,13 +103,13 @@ class DataSpec:
 
     def put_under(self, recipe: Recipe) -> Recipe:
         """The recipe on these data."""
-        from jostle.evaluation.recipes.data import apply_recipe_to
+        from jostle.evaluation.recipes.selection import apply_recipe_to
 
         return apply_recipe_to(recipe, self.dataset, self.subset, None if self.folder is None else Path(self.folder))
 
     def load(self, recipe: Recipe) -> Dataset:
         """The data set, as the recipe needs it."""
-        from jostle.evaluation.recipes.data import check_task
+        from jostle.evaluation.recipes.selection import check_task
 
         # The data are the same for every seed of the corruptions.
         loaded = load_dataset(recipe.dataset, recipe.subset or None, root=self.folder, fps=self.fps)
@@ -132,9 +132,10 @@ def names(kind: str, *, profile: str | None = None, level: str | None = None) ->
     if kind not in KINDS:
         raise UnknownName("kind of name", kind, KINDS)
     if kind != "corruptions":
-        return list(KINDS[kind]())
+        module, _, registry = KINDS[kind].partition(":")
+        return list(getattr(import_module(module), registry))
     from jostle.corruptions.engine.corruption import corruptions
-    from jostle.corruptions.engine.profile import own_entry, profiles
+    from jostle.corruptions.engine.spec import own_entry, profiles
 
     table = profiles[profile].entries if profile else {name: own_entry(name) for name in corruptions}
     return sorted(n for n, entry in table.items() if level in (None, corruptions[entry.corruption].level))
@@ -171,7 +172,7 @@ def describe(kind: str) -> list[ModelDescription]:
     >>> [one.weights for one in describe("models") if one.name == "puppet_frames"]
     ['clean or robust: with jostle']
     """
-    from jostle.models.loading.descriptions import DESCRIBED, describe_models
+    from jostle.models.loading.names import DESCRIBED, describe_models
 
     if kind not in DESCRIBED:
         raise UnknownName("shelf of networks", kind, DESCRIBED)
@@ -211,115 +212,28 @@ def fetch_weights(
 
 def doctor() -> Health:
     """Check the installation: packages, encoders, devices, and a self-test."""
-    from jostle.api.doctor import examine
+    from jostle.api.installation import examine
 
     return examine()
 
 
-def _profiles() -> Iterable[str]:
-    from jostle.corruptions.engine.profile import profiles
-
-    return profiles
-
-
-def _placements() -> Iterable[str]:
-    from jostle.corruptions.engine.placement import placements
-
-    return placements
-
-
-def _corruptions() -> Iterable[str]:
-    return names("corruptions")
-
-
-def _protocols() -> Iterable[str]:
-    from jostle.metrics.protocol import protocols
-
-    return protocols
-
-
-def _metrics() -> Iterable[str]:
-    from jostle.metrics.metric import metrics
-
-    return metrics
-
-
-def _formats() -> Iterable[str]:
-    from jostle.io.files.format import formats
-
-    return formats
-
-
-def _detectors() -> Iterable[str]:
-    from jostle.models.detection.detector import detectors
-
-    return detectors
-
-
-def _extractors() -> Iterable[str]:
-    from jostle.models.extractors.extractor import extractors
-
-    return extractors
-
-
-def _models() -> Iterable[str]:
-    from jostle.models.recognition.recogniser import recognisers
-
-    return recognisers
-
-
-def _object_detectors() -> Iterable[str]:
-    from jostle.models.objects.object_detector import object_detectors
-
-    return object_detectors
-
-
-def _datasets() -> Iterable[str]:
-    from jostle.datasets.dataset import datasets
-
-    return datasets
-
-
-def _benchmarks() -> Iterable[str]:
-    from jostle.evaluation.recipes.recipe import benchmarks
-
-    return benchmarks
-
-
-def _trackers() -> Iterable[str]:
-    from jostle.reporting.trackers.tracker import trackers
-
-    return trackers
-
-
-def _styles() -> Iterable[str]:
-    from jostle.metrics.diagnosis.style import styles
-
-    return styles
-
-
-def _published() -> Iterable[str]:
-    from jostle.reporting.published.table import published as tables
-
-    return tables
-
-
-KINDS: dict[str, Callable[[], Iterable[str]]] = {
-    "corruptions": _corruptions,
-    "profiles": _profiles,
-    "placements": _placements,
-    "protocols": _protocols,
-    "metrics": _metrics,
-    "formats": _formats,
-    "styles": _styles,
-    "detectors": _detectors,
-    "extractors": _extractors,
-    "models": _models,
-    "objectdetectors": _object_detectors,
-    "datasets": _datasets,
-    "benchmarks": _benchmarks,
-    "published": _published,
-    "trackers": _trackers,
+# Where the registry of each kind of name is; corruptions are listed by `names`.
+KINDS = {
+    "corruptions": "jostle.corruptions.engine.corruption:corruptions",
+    "profiles": "jostle.corruptions.engine.spec:profiles",
+    "placements": "jostle.corruptions.engine.placement:placements",
+    "protocols": "jostle.metrics.protocol:protocols",
+    "metrics": "jostle.metrics.metric:metrics",
+    "formats": "jostle.io.files.format:formats",
+    "styles": "jostle.metrics.diagnosis.style:styles",
+    "detectors": "jostle.models.detection.detector:detectors",
+    "extractors": "jostle.models.extractors.extractor:extractors",
+    "models": "jostle.models.recognition.recogniser:recognisers",
+    "objectdetectors": "jostle.models.objects.object_detector:object_detectors",
+    "datasets": "jostle.datasets.dataset:datasets",
+    "benchmarks": "jostle.evaluation.recipes.recipe:benchmarks",
+    "published": "jostle.reporting.published.table:published",
+    "trackers": "jostle.reporting.trackers.tracker:trackers",
 }
 
 
@@ -347,17 +261,19 @@ def demo(
         progress: called with (what is being done, how much is done, how much there is).
     """
     need_torch("the demo")
-    from jostle.api.demo.loop import BENCHMARK, DETECTOR, FILMS, HOW, write_demo
+    from jostle.api.demonstration import BENCHMARK, DETECTOR, FILMS, HOW, write_demo
+    from jostle.api.warm_up import compile_demo_kernels
     from jostle.evaluation.recipes.recipe import benchmarks
     from jostle.evaluation.runner.benchmark_models import build_benchmark_model
-    from jostle.evaluation.runner.model_spec import ModelSpec
+    from jostle.evaluation.runner.options import RunOptions
 
     many = available_cpus() if jobs is None else jobs
+    compile_demo_kernels(many)
     callback = None if progress is None else partial(progress, "making films")
     data = load_dataset("puppets", "test", seed=seed, jobs=many, progress=callback, first=None if full else FILMS)
     recipe = benchmarks[BENCHMARK]
     every = {
-        how: build_benchmark_model(recipe, data, ModelSpec(DETECTOR, weights=weights, mend=mend), "cpu")
+        how: build_benchmark_model(recipe, data, RunOptions(DETECTOR, weights=weights, mend=mend), "cpu")
         for how, (weights, mend) in HOW.items()
     }
     return write_demo(Path(out), data, every, full=full, seed=seed, jobs=many, progress=progress)
@@ -374,6 +290,6 @@ def demo_video(
     Args:
         out: folder for the page, the clips and a contact sheet.
     """
-    from jostle.api.demo.own_video import show_video
+    from jostle.api.demonstration import show_video
 
     return show_video(Path(video), Path(out), seed=seed, progress=progress)

@@ -21,22 +21,14 @@ ENGINES = ("local", "ray")
 
 @dataclass(frozen=True)
 class Engine:
-    """Engine that executes the work of a run.
+    """Engine that executes the work of a run."""
 
-    Attributes:
-        engine: shares it out.
-        device: that networks run on there: `cpu` or `cuda`.
-        jobs: videos at once, unless the caller says otherwise.
-        here: whether a model can be tried in this process.
-        cluster: the cluster, if it is one.
-        processes: of this machine that hold the model, each with the variables of its environment.
-    """
-
-    engine: JobEngine
-    device: str
-    jobs: int
-    here: bool = True
-    cluster: Any = None
+    engine: JobEngine  # shares it out
+    device: str  # that networks run on there: `cpu` or `cuda`
+    jobs: int  # videos at once, unless the caller says otherwise
+    here: bool = True  # whether a model can be tried in this process
+    cluster: Any = None  # the cluster, if it is one
+    # Of this machine that hold the model, each with the variables of its environment.
     processes: tuple[dict[str, str], ...] = ()
 
     @contextmanager
@@ -46,7 +38,7 @@ class Engine:
             if served is None:
                 yield model
                 return
-            yield replace(model, load=partial(_looking_from_afar, served), apart=True)
+            yield replace(model, load=partial(_remote_predictor, served), apart=True)
 
     @contextmanager
     def serving(self, load: Callable[[], Any]) -> Iterator[RemoteCall | None]:
@@ -107,7 +99,7 @@ def place_of(
         yield Engine(cluster.map_unordered, there, jobs or max(cluster.cpus, 1), there == "cpu", cluster)
 
 
-def _looking_from_afar(served: RemoteCall) -> Any:
+def _remote_predictor(served: RemoteCall) -> Any:
     from jostle.evaluation.inference.remote import connect_predictor
 
     lower_priority()  # a GPU stands still while the process with the model waits for a core

@@ -1,4 +1,4 @@
-"""Detectors over features or video."""
+"""Verbs of models: features and detections of videos, and training."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jostle.api.sources import rates_of, videos_and_corruptions
-from jostle.api.video import SegmentsLike
+from jostle.api.video import SegmentsLike, as_segments
+from jostle.core.types.clip import check_rate
 from jostle.core.types.predictions import Predictions
+from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
-from jostle.errors import BadValue, JostleError
+from jostle.errors import BadValue, DataError, JostleError
 from jostle.mending.loading import MendingOptions
-from jostle.models.loading.detector import load_detector, looks_at_frames, name_classes
 from jostle.models.loading.extractor import ExtractorSpec
+from jostle.models.loading.models import load_detector, looks_at_frames, name_classes
 from jostle.models.loading.names import need_torch
 from jostle.parallel.workers import available_cpus
 
@@ -24,19 +25,117 @@ if TYPE_CHECKING:
     from jostle.corruptions.engine.spec import Spec
     from jostle.evaluation.inference.feature_detection import FeatureGrid
     from jostle.evaluation.inference.video_detection import OnMended
-    from jostle.features.folder import ExtractionSummary
+    from jostle.features.folder import CorruptionOptions, ExtractionSummary
     from jostle.features.windows import ReleasedBug, Rule
     from jostle.mending.inspector import Inspector
     from jostle.models.detection.detector import Detector
     from jostle.models.extractors.extractor import Extractor
     from jostle.models.extractors.protocol import FeatureExtractor
     from jostle.models.recognition.recogniser import Recogniser
-    from jostle.training.detection_config import TrainingConfig
-    from jostle.training.end_to_end_config import FrameTrainingConfig
+    from jostle.training.detection_config import FrameTrainingConfig, TrainingConfig
     from jostle.training.events import Watch
     from jostle.training.inspection_config import InspectionConfig
     from jostle.training.loop import TrainingResult
     from jostle.training.recognition_config import RecognitionConfig
+
+
+def videos_and_corruptions(
+    source: str | Path,
+    spec: str | Spec | Sequence[str | Spec],
+    placement: str | None,
+    *,
+    segments: SegmentsLike,
+    truth: Truth | str | Path | None,
+    subset: str | None,
+    video_id: str | None,
+    seed: int,
+) -> tuple[Mapping[str, Path], CorruptionOptions]:
+    """Resolve the videos, and the corruptions to apply to each."""
+    from jostle.corruptions.engine.placement import parse_placement
+    from jostle.corruptions.engine.spec import Spec
+    from jostle.datasets.videos import find_videos, id_at
+    from jostle.features.folder import CorruptionOptions
+
+    specs = tuple(str(Spec.parse(one)) for one in ([spec] if isinstance(spec, str | Spec) else spec))
+    if placement is not None:
+        parse_placement(placement)
+        if not specs:
+            raise BadValue("a placement says where a corruption strikes: name one as well, with -c SPEC")
+    if segments is not None and truth is not None:
+        raise BadValue("give the actions as segments or as a truth file, not both")
+    path = Path(source)
+    found = find_videos(path) if path.is_dir() else None
+    alone = found is None or list(found.values()) == [path]
+    if found is not None and not alone:
+        if video_id is not None or segments is not None:
+            raise BadValue(f"{path} is a folder of them; an id or actions belong to a single video")
+        if not found:
+            raise DataError(f"{path}: no videos there; give a video, a folder of images, or a folder that holds some")
+        videos: Mapping[str, Path] = found
+    else:
+        videos = {video_id if video_id is not None else id_at(path): path}
+    actions, print_of = _actions(videos, as_segments(segments), truth, subset, alone=alone)
+    if truth is not None:
+        videos = {name: videos[name] for name in actions}
+    return videos, CorruptionOptions(specs, placement, seed, actions if specs else {}, print_of if specs else None)
+
+
+def rates_of(
+    videos: Mapping[str, Path], truth: Truth | str | Path | None, fps: Fraction | float | None
+) -> dict[str, Fraction]:
+    """The rate of each folder of images, as annotations say it, or else as is given."""
+    from jostle.errors import JostleError
+    from jostle.io.files.annotations import read_truth
+
+    frames = [name for name, path in videos.items() if path.is_dir()]
+    if not frames:
+        return {}
+    requested = None if fps is None else check_rate(fps)
+    known = truth
+    if isinstance(truth, str | Path):
+        try:
+            known = read_truth(truth)
+        except JostleError:  # a table of one video's actions; its reader reports what is wrong with it
+            known = None
+    recorded = {name: known.fps_of(name) for name in frames} if isinstance(known, Truth) else {}
+    rates = {name: recorded.get(name) or requested for name in frames}
+    return {name: rate for name, rate in rates.items() if rate is not None}
+
+
+def _actions(
+    videos: Mapping[str, Path],
+    segments: Segments | None,
+    truth: Truth | str | Path | None,
+    subset: str | None,
+    *,
+    alone: bool,
+) -> tuple[dict[str, Segments], str | None]:
+    """The actions of each video, and a fingerprint of where they come from."""
+    from jostle.io.files.annotations import read_truth, segments_of
+    from jostle.io.files.video_ids import join_names
+    from jostle.io.video.source import file_fingerprint
+
+    if truth is None:
+        if segments is None:
+            return {}, None
+        own = dict.fromkeys(videos, segments)
+        return own, Truth.from_segments(own).fingerprint
+    fingerprint = truth.fingerprint if isinstance(truth, Truth) else None
+    if alone and not isinstance(truth, Truth):
+        own = {name: segments_of(truth, name, subset=subset) for name in videos}
+    else:
+        known = truth if isinstance(truth, Truth) else read_truth(truth, subset=subset)
+        own = {name: actions for name, actions in known.actions.items() if name in videos}
+        if not own:
+            raise DataError(
+                f"none of the videos ({join_names(videos)}) is in the truth ({join_names(known.videos)}); check ids",
+                fault="F21",
+            )
+    if fingerprint is None:
+        file = Path(str(truth))
+        fingerprint = file_fingerprint(file) if file.is_file() else Truth.from_segments(own).fingerprint
+    return own, fingerprint
+
 
 Progress = Callable[[int, int], None]
 
@@ -123,7 +222,6 @@ def detect(
             progress=progress,
         )
     from jostle.api.engines import place_of
-    from jostle.api.sources import rates_of, videos_and_corruptions
     from jostle.evaluation.inference.remote import connect_predictor
     from jostle.evaluation.inference.video_detection import ByClips, ByFeatures, Find, detect_videos
 
@@ -157,19 +255,13 @@ def detect(
 
 @dataclass(frozen=True)
 class DetectorSpec:
-    """Detector given by name or as an object; one given by name is loaded anew in each process.
+    """Detector given by name or as an object; one given by name is loaded anew in each process."""
 
-    Attributes:
-        given: a name, or the thing itself.
-        truth: gives names to classes that it knows by number.
-        classes: of a video classifier's scores, which go before.
-    """
-
-    given: str | Detector[Any]
+    given: str | Detector[Any]  # a name, or the thing itself
     weights: str | Path | None
     settings: Mapping[str, Any]
-    truth: Truth | None
-    classes: tuple[str, ...]
+    truth: Truth | None  # gives names to classes that it knows by number
+    classes: tuple[str, ...]  # of a video classifier's scores, which go before
 
     def get(self) -> Detector[Any]:
         """The detector, its classes named."""
@@ -199,8 +291,8 @@ class DetectorSpec:
             loaded: the detector, where it is at hand.
         """
         from jostle.evaluation.inference.detection import ClipDetectionPredictor, FeatureDetectionPredictor
+        from jostle.models.devices import one_thread
         from jostle.models.loading.extractor import load_extractor
-        from jostle.models.precision import one_thread
 
         model: Any = self.moved(self.get() if loaded is None else loaded, device)
         if looks_at_frames(model):
@@ -278,8 +370,7 @@ def extract(
     from jostle.api.engines import place_of
     from jostle.evaluation.inference.remote import connect_extractor, load_extractor_predictor
     from jostle.features.folder import extract_videos
-    from jostle.models.devices import device_for
-    from jostle.models.precision import one_thread
+    from jostle.models.devices import device_for, one_thread
 
     mending = None if mend is None else MendingOptions(mend)
     if mending is not None:
@@ -321,8 +412,7 @@ def extract(
 def _check_names(config: TrainingConfig | RecognitionConfig | FrameTrainingConfig | InspectionConfig) -> None:
     """Check names before torch is imported, which takes seconds."""
     from jostle.models.loading.names import check_known
-    from jostle.training.detection_config import TrainingConfig
-    from jostle.training.end_to_end_config import FrameTrainingConfig
+    from jostle.training.detection_config import FrameTrainingConfig, TrainingConfig
     from jostle.training.inspection_config import InspectionConfig
 
     if isinstance(config, InspectionConfig):
@@ -355,7 +445,7 @@ def train(
         watch: called with what the run is going to do, then after each step with where it stands: loss and scores.
     """
     need_torch("training")
-    from jostle.training.reading import read_training
+    from jostle.training.config_loading import read_training
 
     if isinstance(config, str | Path):
         config = read_training(config, overrides)

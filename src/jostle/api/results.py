@@ -154,7 +154,7 @@ def card(run: str | Path, out: str | Path, *, licence: str | None = None) -> tup
         DataError: if a card is there already.
     """
     from jostle.reporting.analysis.record import RunRecord
-    from jostle.reporting.cards.writing import write_cards
+    from jostle.reporting.cards import write_cards
 
     return write_cards(RunRecord.read(run), Path(out), licence)
 
@@ -228,7 +228,7 @@ def view(
         MissingExtra: if the packages of the viewer are not installed.
     """
     from jostle.core.progress import in_notebook
-    from jostle.reporting.viewer.launch import serve
+    from jostle.reporting.viewer.server import serve
 
     paths = [runs] if isinstance(runs, str | Path) else runs
     if browser and in_notebook():
@@ -254,7 +254,7 @@ def _inline(runs: list[Path], port: int) -> None:
 
     from IPython.display import HTML, display
 
-    from jostle.reporting.viewer.launch import serve
+    from jostle.reporting.viewer.server import serve
 
     addresses: queue.Queue[str | BaseException] = queue.Queue()
 

@@ -12,12 +12,11 @@ from jostle.errors import DataError
 
 if TYPE_CHECKING:
     from jostle.io.files.annotations import Conversion
-    from jostle.metrics.comparison import Comparison
     from jostle.metrics.diagnosis.diagnosis import Diagnosis
     from jostle.metrics.pm_k import Labels, PmK, Scores
     from jostle.metrics.pm_k_detection import BoxStability
     from jostle.metrics.robustness import Robustness
-    from jostle.metrics.score import Score
+    from jostle.metrics.score import Comparison, Score
 
 Progress = Callable[[int, int], None]
 PredictionsLike = Predictions | str | Path
@@ -99,7 +98,7 @@ def score(
 
 def compare(one: Score, other: Score, *, bootstrap: int = 1000, level: float = 0.95, seed: int = 0) -> Comparison:
     """Return the difference of two scores, with an interval from resampling the same videos for both."""
-    from jostle.metrics.comparison import compare as compare_scores
+    from jostle.metrics.score import compare as compare_scores
 
     return compare_scores(one, other, bootstrap=bootstrap, level=level, seed=seed)
 
@@ -173,10 +172,9 @@ def pm_k_boxes(
     Raises:
         DataError: if a file holds something else, or a frame of the sets is in no file.
     """
+    from jostle.datasets.class_matching import match_objects
     from jostle.datasets.frame_sets import BoxSets
-    from jostle.datasets.object_classes import match_objects
-    from jostle.io.formats.boxes import read_true_boxes
-    from jostle.io.formats.detected_boxes import match_frame_names, read_detections
+    from jostle.io.formats.boxes import match_frame_names, read_detections, read_true_boxes
     from jostle.io.formats.frame_scores import read_frame_sets
     from jostle.metrics.pm_k_detection import box_stability
 
@@ -258,7 +256,7 @@ def _truth(truth: TruthLike) -> Truth:
 def _families(cells: Mapping[str, float | None]) -> dict[str, str]:
     """The family of each corruption that jostle knows, by the name its cells are written with."""
     from jostle.corruptions.engine.corruption import corruptions
-    from jostle.corruptions.engine.profile import profiles
+    from jostle.corruptions.engine.spec import profiles
     from jostle.metrics.robustness import split_cell
 
     families = {}

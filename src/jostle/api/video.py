@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from jostle.corruptions.engine.video import CorruptedVideo
     from jostle.io.video.decode import OnMissing
     from jostle.mending.inspector import Inspector
-    from jostle.mending.repair import MendMethod
-    from jostle.mending.video import MendedVideo
+    from jostle.mending.repair import MendedVideo, MendMethod
     from jostle.reporting.figures.sheet import Sheet
 
 FramesOrClip = TypeVar("FramesOrClip", Frames, Clip, Any)  # anything else is a tensor, of a library that may be absent
@@ -213,8 +212,7 @@ def sheet(
         fps: the rate of images, where nothing else says it.
     """
     from jostle.api.catalogue import names
-    from jostle.reporting.figures.gallery_cells import SHEET_FRAMES, sheet_rows
-    from jostle.reporting.figures.sheet import Sheet, draw_sheet, write_png
+    from jostle.reporting.figures.sheet import SHEET_FRAMES, Sheet, draw_sheet, sheet_rows, write_png
 
     specs = _specs(spec or names("corruptions"))
     if isinstance(source, Clip):
@@ -485,7 +483,7 @@ def mend_file(
         progress: called with (frames done, frames in all), once for each pass.
     """
     from jostle.io.video.decode import Reader
-    from jostle.mending.video import mend_video
+    from jostle.mending.repair import mend_video
 
     source, out = single_video(source), Path(out)
     if out.exists() and source.exists() and out.samefile(source):

@@ -1,17 +1,26 @@
-"""The program that the verbs are put into."""
+"""The program that the verbs are put into: options that verbs share, signals, errors and exit codes."""
 
 from __future__ import annotations
 
+import errno
 import inspect
+import os
+import signal
+import sys
+import traceback
+import warnings
 from collections.abc import Callable
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn, get_type_hints
 
 import typer
 
-from jostle import __version__
+from jostle import __version__, api
 from jostle.cli import console
 from jostle.core import compilation, plugins
+from jostle.core.plugins import is_import_path
+from jostle.errors import JostleError
 
 # The verbs in the order of work, as the help lists them.
 VERBS = {
@@ -25,6 +34,8 @@ GROUP = {verb: group for group, verbs in VERBS.items() for verb in verbs}
 ORDER = {verb: number for number, verb in enumerate(GROUP)}
 
 Verb = Callable[..., Any]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no remarks.")]
+Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help="More remarks; -vv shows tracebacks.")]
 Import = Annotated[
     list[str] | None,
     typer.Option(
@@ -34,36 +45,49 @@ Import = Annotated[
 
 
 class Program(typer.Typer):
-    """Typer application whose verbs are grouped and take `--import`."""
+    """Typer application whose verbs are grouped and take `--import`, and `--quiet` and `--verbose` unless they say how.
+
+    A verb with a parameter `verbose` of its own calls `console.speak` itself.
+    """
 
     def command(self, name: str | None = None, **facts: Any) -> Callable[[Verb], Verb]:  # type: ignore[override]
         """Register a verb, as Typer does; files may register theirs in any order."""
 
         def put(verb: Verb) -> Verb:
             known = name or verb.__name__
-            super(Program, self).command(known, rich_help_panel=GROUP.get(known, "More"), **facts)(_importing(verb))
+            super(Program, self).command(known, rich_help_panel=GROUP.get(known, "More"), **facts)(
+                _with_common_options(verb)
+            )
             self.registered_commands.sort(key=lambda one: ORDER.get(one.name or "", len(ORDER)))
             return verb
 
         return put
 
 
-def _importing(verb: Verb) -> Verb:
-    """Wrap a verb so that it takes `--import MODULE`."""
+def _with_common_options(verb: Verb) -> Verb:
+    """Wrap a verb so that it takes `--import MODULE`, and sets the verbosity."""
     signature, hints = inspect.signature(verb), get_type_hints(verb, include_extras=True)
     own = [one.replace(annotation=hints[one.name]) for one in signature.parameters.values()]
-    option = inspect.Parameter("imports", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Import)
+    speaks = "verbose" not in signature.parameters
+    common: dict[str, tuple[Any, Any]] = {"quiet": (Quiet, False), "verbose": (Verbose, 0)} if speaks else {}
+    common["imports"] = (Import, None)
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in common.items()
+    ]
 
     @wraps(verb)
-    def importing(*arguments: Any, imports: list[str] | None = None, **named: Any) -> Any:
+    def run_verb(*arguments: Any, imports: list[str] | None = None, **named: Any) -> Any:
         if imports:
             plugins.import_modules(*imports)
         compilation.set_compile_callback(None if named.get("quiet") or named.get("as_json") else console.say)
+        if speaks:
+            console.speak(named.pop("quiet", False), named.pop("verbose", 0))
         return verb(*arguments, **named)
 
-    vars(importing)["__signature__"] = signature.replace(parameters=[*own, option])
-    importing.__annotations__ = hints | {"imports": Import}
-    return importing
+    vars(run_verb)["__signature__"] = signature.replace(parameters=[*own, *options])
+    run_verb.__annotations__ = hints | {name: annotation for name, (annotation, _) in common.items()}
+    return run_verb
 
 
 app = Program(
@@ -89,3 +113,147 @@ def _top(
     ] = False,
 ) -> None:
     pass
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with the code the contract gives each outcome."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a plain terminal gets escapes, never a crash
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup stays nohup
+            signal.signal(number, _stop)
+    warnings.showwarning = _warn
+    sys.exit(_run())
+
+
+def _warn(message: Warning | str, *where: Any, **more: Any) -> None:
+    """A warning as one line of ours; where in the code it was raised is nothing to a user of the command line."""
+    console.remark(f"warning: {message}")
+
+
+class _Stopped(BaseException):
+    """A signal, raised where the program stands, so that temporary files are removed on the way out."""
+
+
+def _stop(number: int, frame: object) -> NoReturn:
+    raise _Stopped(number)
+
+
+def _run() -> int:
+    try:
+        app()
+        return 0
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
+    except JostleError as error:
+        return _failed(error, str(error), error.exit_code, error.fault)
+    except _Stopped as stopped:
+        console.say("stopped; nothing half-written is left, run the same command again")
+        return 128 + int(stopped.args[0])
+    except MemoryError as error:
+        return _failed(error, "out of memory; use a smaller video or fewer --jobs", 5, "F69")
+    except OSError as error:
+        resource = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE)
+        what = f"{console.escape(str(error.filename or 'input'))}: {error.strerror or error}"
+        return _failed(error, what, 5 if resource else 3, "F66" if resource else "")
+    except Exception as error:
+        if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported here
+            return _failed(error, f"out of memory on the device; use fewer --jobs or --device cpu ({error})", 5, "F69")
+        return _failed(error, f"this is a bug of ours, please report it ({type(error).__name__}: {error})", 1, "")
+
+
+def _failed(error: BaseException, message: str, code: int, fault: str) -> int:
+    if console.verbosity > 1:
+        traceback.print_exception(error)
+    console.say(f"error{f'[{fault}]' if fault else ''}: {message}")
+    for note in getattr(error, "__notes__", ()):
+        console.say(f"  {note}")
+    return code
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Seed = Annotated[int, typer.Option("--seed", envvar="JOSTLE_SEED", help="Seed of every random draw.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Threads; by default one a core.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Videos at once; by default one a core."),
+]
+ModelProcesses = Annotated[
+    int | None,
+    typer.Option(
+        "--model-processes",
+        metavar="N",
+        min=0,
+        help="Processes that hold the model; by default one a GPU, on a CPU 0, where every worker has it.",
+    ),
+]
+SpecOption = Annotated[
+    list[str] | None,
+    typer.Option("--corruption", "-c", metavar="SPEC", help="[profile/]name[:severity]; several apply in order."),
+]
+PlacementOption = Annotated[
+    str | None, typer.Option("--placement", metavar="P", help="Which frames: everywhere, centre:5%, frame:120 ...")
+]
+TruthOption = Annotated[
+    Path | None, typer.Option("--truth", metavar="GT.json", help="Annotations, for placements that need the actions.")
+]
+VideoId = Annotated[
+    str | None, typer.Option("--video-id", metavar="ID", help="Id of the video; by default its file name.")
+]
+WindowRule = Annotated[
+    Literal["all", "released", "released-json"],
+    typer.Option("--rule", help="Which windows: all full ones, or as many as THUMOS14-C's programs make."),
+]
+ReproducedBugs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--reproduce-bug",
+        metavar="FAULT",
+        help="Repeat a fault of THUMOS14-C's programs: skipped-window, early-row; several apply.",
+    ),
+]
+MendBy = Annotated[
+    str | None,
+    typer.Option(
+        "--mend",
+        metavar="BY",
+        help="Replace what damaged frames touch by what lies around; found by jostle, or by your own weights.",
+    ),
+]
+Device = Annotated[
+    Literal["auto", "cpu", "cuda"], typer.Option("--device", help="Where networks run; auto: a GPU if there is one.")
+]
+BenchmarkName = Annotated[
+    str, typer.Argument(metavar="BENCHMARK", help="See `jostle names benchmarks`; or a .toml file.")
+]
+DatasetName = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset", metavar="NAME", help="Put the recipe on another data set: `jostle names datasets`, or folder."
+    ),
+]
+SubsetName = Annotated[
+    str | None, typer.Option("--subset", metavar="S", help="Another subset than the recipe's; default: the data set's.")
+]
+ImageRate = Annotated[
+    float | None, typer.Option("--fps", help="Rate of folders of images, where nothing else says it; default: 30.")
+]
+DataFolder = Annotated[Path | None, typer.Option("--data", metavar="DIR", help="Folder with annotations and videos.")]
+Cells = Annotated[
+    str | None, typer.Option("--cells", metavar="SPEC,...", help="Only these; a corruption, a cell, group:NAME or all.")
+]
+
+
+def fetch(kind: str, name: str | None, weights: str | None) -> None:
+    """Download weights into the cache if the user asked for that by name."""
+    from jostle.models.weights.shipped.sources import is_fetched
+
+    if name is None or is_import_path(name) or not is_fetched(weights) or weights is None:
+        return
+    if console.quiet():
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # the hub's library draws its own
+    with console.progress(f"fetching weights of {name}, MiB") as advance:
+        api.fetch_weights(kind, name, weights, progress=advance)

@@ -1,4 +1,4 @@
-"""Several models side by side: what `run` shows of many, and the verb that draws frame classifiers, `scatter`."""
+"""The verbs of benchmarks and data sets: `run`, `build`, `generate`, `verify`, and `scatter` for frame classifiers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import typer
 
 from jostle import api
 from jostle.cli import console
-from jostle.cli.app import app
-from jostle.cli.live import LIMITS, time_of, watching
-from jostle.cli.options import (
+from jostle.cli.app import (
     BenchmarkName,
     Cells,
     DataFolder,
@@ -21,16 +19,17 @@ from jostle.cli.options import (
     ImageRate,
     Json,
     ModelProcesses,
-    Quiet,
     ReproducedBugs,
     Seed,
     SubsetName,
-    Verbose,
     WindowRule,
     Workers,
+    app,
     fetch,
 )
-from jostle.cli.tables import between, lines_of, percent, summary_lines
+from jostle.cli.console import LIMITS, time_of, watching
+from jostle.cli.tables import lines_of, summary_lines
+from jostle.core.formatting import between, percent
 from jostle.errors import BadValue, JostleError, MissingExtra
 from jostle.models.loading.names import check_known, check_names, registry_of
 
@@ -45,10 +44,7 @@ def scatter(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="What `jostle run` wrote, of one benchmark.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the figure: png, pdf, svg.")],
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     stabilities = api.stability(runs)
     written = api.draw_stability(stabilities, out)
     if as_json:
@@ -82,8 +78,7 @@ def show_many(done: Many, out: Path, as_json: bool) -> None:
         for name, run in done.runs.items():
             keys = ("clean", "mean_corrupted", "relative_robustness")
             rows.append([name, *(percent(run.scores[key]) for key in keys)])
-        for line in lines_of(rows):
-            console.show(line)
+        console.show_lines(lines_of(rows))
     for name, run in done.runs.items():
         for failure in run.failures:
             console.say(f"{console.escape(name)}: {console.escape(failure['video'])}: set aside: {failure['message']}")
@@ -97,8 +92,7 @@ def show_stability(stabilities: Stabilities) -> None:
     for one in stabilities.runs:
         numbers = (percent(one.accuracy), between(one.accuracy_interval), percent(one.pm_k), between(one.pm_k_interval))
         rows.append([console.escape(one.name), *numbers, percent(one.drop)])
-    for line in lines_of(rows):
-        console.show(line)
+    console.show_lines(lines_of(rows))
     console.remark(f"{stabilities.title}, {stabilities.anchors} anchors")
     for remark in stabilities.apart[:1]:
         more = f" And {len(stabilities.apart) - 1} more are so." if len(stabilities.apart) > 1 else ""
@@ -119,10 +113,7 @@ def build(
     seed: Seed = 0,
     jobs: Workers = None,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     options: dict[str, Any] = {
         "data": data,
         "dataset": dataset,
@@ -226,10 +217,7 @@ def run(
         bool, typer.Option("--compile", help="Networks through torch.compile, on a GPU; moves last digits.")
     ] = False,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     from jostle.api.benchmarks import ModelEntry
     from jostle.core.config import is_toml, parse_pairs
 
@@ -334,13 +322,10 @@ def _show(done: Run, as_json: bool) -> None:
         rows.append([cell["cell"], percent(cell["value"]), percent(cell.get("relative"))])
     if scores["cells"]:
         rows.append(["mean corrupted", percent(scores["mean_corrupted"]), percent(scores["relative_robustness"])])
-    for line in lines_of(rows):
-        console.show(line)
-    for line in _object_lines(scores):
-        console.show(line)
+    console.show_lines(lines_of(rows))
+    console.show_lines(_object_lines(scores))
     if console.drawing():
-        for line in ("", *summary_lines(scores)):
-            console.show(line)
+        console.show_lines(("", *summary_lines(scores)))
     if mend := scores.get("mend"):
         source = "as the benchmark itself knows them" if mend == "known" else f"found by {mend}"
         console.remark(f"mended: what damaged frames touch was replaced; frames {source}")
@@ -377,10 +362,7 @@ def generate(
         typer.Option("--jobs", "-j", min=1, envvar="JOSTLE_NUM_WORKERS", help="Processes; by default one a core."),
     ] = None,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     from jostle.datasets.dataset import datasets
 
     kind = datasets[name]
@@ -419,10 +401,7 @@ def verify(
     ] = None,
     subset: Annotated[str | None, typer.Option("--subset", metavar="S", help="The part of the data set.")] = None,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     with console.progress(f"checking {folder.name}") as advance:
         result = api.verify(folder, dataset=dataset, subset=subset, progress=advance)
     if as_json:

@@ -1,13 +1,19 @@
-"""Console output: data on stdout, everything else on stderr. No other module prints."""
+"""Console output: data on stdout, all else on stderr, and a run while it is under way. No other module prints."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from jostle.core.formatting import percent
+
+if TYPE_CHECKING:
+    from jostle.evaluation.runner.progress import CellProgress, ProgressUpdate
 
 Colour = Literal["green", "red"]
 _COLOURS = {"green": 32, "red": 31}
@@ -28,6 +34,11 @@ def quiet() -> bool:
 
 def show(text: str) -> None:
     sys.stdout.write(text + "\n")
+
+
+def show_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        show(line)
 
 
 def drawing() -> bool:
@@ -94,3 +105,93 @@ def stages() -> Iterator[Any]:
             meters[what].advance(done, total)
 
         yield advance
+
+
+PAUSE_S = 0.5  # between two drawings of the table
+LIMITS = {"decoding": "decoding", "corrupting": "corrupting", "model": "the model", "disk": "the disk"}
+
+
+@contextmanager
+def watching(what: str) -> Iterator[dict[str, Any]]:
+    """Arguments for `api.run` that show how far it is: nothing when quiet."""
+    if quiet():
+        yield {}
+    elif sys.stderr.isatty():
+        with _live_table(what) as watch:
+            yield {"watch": watch}
+    else:
+        with progress(what) as advance:
+            yield {"progress": advance}
+
+
+@contextmanager
+def _live_table(what: str) -> Iterator[Callable[[ProgressUpdate], None]]:
+    from rich.console import Console
+    from rich.live import Live
+
+    begin, drawn = time.monotonic(), 0.0
+    with Live(console=Console(stderr=True), auto_refresh=False, transient=True) as live:
+
+        def watch(tick: ProgressUpdate) -> None:
+            nonlocal drawn
+            now = time.monotonic()
+            if now - drawn >= PAUSE_S or tick.done == tick.total:
+                drawn = now
+                live.update(table_of(what, tick, now - begin), refresh=True)
+
+        yield watch
+
+
+def table_of(what: str, tick: ProgressUpdate, seconds: float) -> Any:
+    """One row a corruption, one column a severity: the value so far, or how many videos are done."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    rows = grid_of(tick)
+    severities = list(dict.fromkeys(severity for cells in rows.values() for severity in cells))
+    table.add_column("")
+    for severity in severities:
+        table.add_column(severity, justify="right")
+    for corruption, cells in rows.items():
+        table.add_row(corruption, *(_cell_text(cells.get(severity)) for severity in severities))
+    return Group(Text(title_of(what, tick, seconds)), table)
+
+
+def title_of(what: str, tick: ProgressUpdate, seconds: float) -> str:
+    """Return the title line: share done, speed and remaining time."""
+    rate = tick.done / seconds if seconds > 0 else 0.0
+    left = f", about {time_of((tick.total - tick.done) / rate)} left" if rate else ""
+    failed = f", {tick.failed} set aside" if tick.failed else ""
+    limit = f", limited by {LIMITS[tick.limit]}" if tick.limit else ""
+    return f"{what}: {tick.done} of {tick.total} {tick.unit}{failed}, {rate:.2f} a second{left}{limit}"
+
+
+def grid_of(tick: ProgressUpdate) -> dict[str, dict[str, CellProgress]]:
+    """The cells that something is known of, by corruption and severity; clean stands by itself."""
+    rows: dict[str, dict[str, CellProgress]] = {}
+    for name, cell in tick.cells.items():
+        if not cell.videos:
+            continue
+        written, at, place = name.partition("@")
+        corruption, _, severity = written.rpartition(":") if "+" not in written else (written, "", "")
+        rows.setdefault((corruption or name) + at + place, {})[severity if corruption else ""] = cell
+    return rows
+
+
+def _cell_text(cell: CellProgress | None) -> str:
+    if cell is None:
+        return ""
+    return str(cell.videos) if cell.value is None else percent(cell.value, 1)
+
+
+def time_of(seconds: float) -> str:
+    """Format seconds for reading.
+
+    >>> time_of(50), time_of(600), time_of(20000)
+    ('50 s', '10 min', '5.6 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""The verbs that run and train detectors: `detect`, `train`."""
+"""The verbs of models: `detect`, `extract`, `train`."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ import typer
 
 from jostle import api
 from jostle.cli import console
-from jostle.cli.app import app
-from jostle.cli.options import (
+from jostle.cli.app import (
     Device,
     ImageRate,
     Json,
     MendBy,
     ModelProcesses,
     PlacementOption,
-    Quiet,
     ReproducedBugs,
     Seed,
     SpecOption,
     TruthOption,
-    Verbose,
     VideoId,
     WindowRule,
     Workers,
+    app,
     fetch,
 )
-from jostle.cli.tables import lines_of, percent
+from jostle.cli.tables import lines_of
+from jostle.core.formatting import percent
 from jostle.core.plugins import is_import_path
 from jostle.errors import BadValue
 
@@ -102,20 +101,18 @@ def detect(
     model_processes: ModelProcesses = None,
     device: Device = "auto",
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
+    from jostle.core.config import parse_pairs
     from jostle.evaluation.inference.feature_detection import FeatureGrid, read_grid
     from jostle.features.folder import mending_warnings
     from jostle.io.files.annotations import read_truth
-    from jostle.models.loading.detector import looks_at_frames
+    from jostle.models.loading.models import looks_at_frames
 
     known = None if truth is None else read_truth(truth, subset=subset)
     if weights is None and not is_import_path(detector):
         raise BadValue(f"{detector} has to be given its weights: --weights F")
     fetch("detectors", detector, weights)
-    changes = _settings(settings or [])
+    changes = parse_pairs(settings or [])
     model = api.load_detector(detector, weights=weights, **changes)
     facts: dict[str, Any] = {}
     options = {"spec": corruption or (), "placement": placement, "video_id": video_id, "seed": seed, "fps": fps}
@@ -200,8 +197,7 @@ def _show(
                 console.escape(row["label"]),
             ]
         )
-    for line in lines_of(table):
-        console.show(line)
+    console.show_lines(lines_of(table))
 
 
 @app.command(help="Train a detector or a recogniser, clean or robust; a run that was stopped goes on.")
@@ -212,10 +208,7 @@ def train(
         list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Change settings, as in optimiser.lr=1e-3.")
     ] = None,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     with console.progress("training") as advance:
         done = api.train(config, out, overrides=overrides or [], watch=_watching(advance))
     if as_json:
@@ -267,13 +260,6 @@ def _extractor_of(detector: str, weights: str | None, source: Path) -> str:
     return name
 
 
-def _settings(pairs: list[str]) -> dict[str, Any]:
-    """Settings of a detector from `key=value`, as in a training file."""
-    from jostle.core.config import parse_pairs
-
-    return parse_pairs(pairs)
-
-
 @app.command(help="Make features: video in, one .npy (T, C) each out; a run that was stopped goes on.")
 def extract(
     source: Annotated[
@@ -311,10 +297,7 @@ def extract(
     model_processes: ModelProcesses = None,
     device: Device = "auto",
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     bugs: Any = reproduce_bug or ()  # checked where they are defined
     fetch("extractors", extractor, weights)
     with console.progress(f"extracting {console.escape(source.name)}") as advance:

@@ -1,4 +1,4 @@
-"""The verb that makes a leaderboard, and records for one: `board`."""
+"""The verbs of finished runs: `report`, `diff`, `board`, `view`, `track`, `card`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import typer
 
 from jostle import api
 from jostle.cli import console
-from jostle.cli.app import app
-from jostle.cli.options import Json, Quiet, Seed, Verbose
-from jostle.cli.tables import between, lines_of, percent, signed
+from jostle.cli.app import Json, Seed, app
+from jostle.cli.tables import lines_of
+from jostle.core.formatting import between, percent, signed
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 def board(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="What `jostle run` wrote, and records of runs.")],
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="The board's folder; of a record, its file."),
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="The board's folder; of a record, its file.")
     ] = None,
     export: Annotated[
         bool, typer.Option("--export", help="Write the record of one run instead, a few kilobytes to send in.")
@@ -37,17 +36,14 @@ def board(
     draws: Annotated[int, typer.Option("--bootstrap", min=0, metavar="N", help="Draws for the intervals.")] = 1000,
     seed: Seed = 0,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     if export:
         if len(runs) > 1:
             raise BadValue("--export writes the record of one run; give one")
         target = out or Path(f"{runs[0].resolve().name}.record.json")
         with console.progress("measuring") as advance:
             written = api.export_run(runs[0], target, partial=partial, draws=draws, seed=seed, progress=advance)
-        _tell("record", written, as_json)
+        _report_written("record", written, as_json)
         console.remark(f"{written.stat().st_size / 1e3:.1f} kB; `jostle board` takes it where it takes a run folder")
         return
     if out is None:
@@ -56,11 +52,11 @@ def board(
         raise BadValue("--partial goes with --export; a board takes partial runs and marks them")
     with console.progress("reading runs") as advance:
         written = api.board(runs, out, title=title, draws=draws, seed=seed, progress=advance)
-    _tell("index", written, as_json)
+    _report_written("index", written, as_json)
     console.remark("open it in a browser, or put the folder on a web server; it needs nothing else")
 
 
-def _tell(what: str, written: Path, as_json: bool) -> None:
+def _report_written(what: str, written: Path, as_json: bool) -> None:
     if as_json:
         console.show_json({"format": 1, what: str(written)})
     else:
@@ -82,10 +78,7 @@ def diff(
     draws: Annotated[int, typer.Option("--bootstrap", min=0, metavar="N", help="Draws for the intervals.")] = 1000,
     seed: Seed = 0,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     if latex + markdown + as_json > 1:
         raise BadValue("--latex, --markdown and --json are three forms of one answer; give one of them")
     with console.progress("comparing") as advance:
@@ -100,11 +93,9 @@ def diff(
         console.show(comparison.table().markdown())
     else:
         console.show(f"{comparison.benchmark}, {comparison.metric} in percent, {comparison.videos} videos")
-        for line in diff_lines(comparison):
-            console.show(line)
+        console.show_lines(diff_lines(comparison))
         if comparison.literature is not None:
-            for line in literature_lines(comparison.literature):
-                console.show(line)
+            console.show_lines(literature_lines(comparison.literature))
     for remark in comparison.remarks:
         console.remark(console.escape(remark))
 
@@ -153,10 +144,7 @@ def track(
         typer.Option("--out", "-o", metavar="DIR", help="For what the tracker keeps; default: RUN/tracking."),
     ] = None,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     where = api.track(run, to, folder=out)
     if as_json:
         console.show_json({"format": 1, "tracker": to, "see": where})
@@ -172,10 +160,7 @@ def card(
         str | None, typer.Option("--licence", metavar="ID", help="As the hub writes it, such as apache-2.0.")
     ] = None,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     model, dataset = api.card(run, out, licence=licence)
     if as_json:
         console.show_json({"format": 1, "model": str(model), "dataset": str(dataset)})
@@ -200,20 +185,10 @@ def report(
     draws: Annotated[int, typer.Option("--bootstrap", min=0, metavar="N", help="Draws for the intervals.")] = 1000,
     seed: Seed = 0,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     with console.progress("writing the report") as advance:
         written = api.report(
-            runs,
-            out,
-            csv=csv,
-            latex=latex,
-            latex_intervals=latex_intervals,
-            draws=draws,
-            seed=seed,
-            progress=advance,
+            runs, out, csv=csv, latex=latex, latex_intervals=latex_intervals, draws=draws, seed=seed, progress=advance
         )
     size = written.stat().st_size
     if as_json:
@@ -232,14 +207,11 @@ def view(
         int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0 for any that is free.")
     ] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
 
     def started(address: str) -> None:
         console.show(address)
         sys.stdout.flush()
         console.remark("Ctrl-C ends it")
 
-    api.view(runs, port=port, browser=not no_browser, verbose=verbose > 0, started=started)
+    api.view(runs, port=port, browser=not no_browser, verbose=console.verbosity > 0, started=started)

@@ -9,9 +9,8 @@ import typer
 
 from jostle import api
 from jostle.cli import console
-from jostle.cli.app import app
-from jostle.cli.options import Json, Quiet, Seed, Verbose
-from jostle.cli.score_lines import (
+from jostle.cli.app import Json, Seed, app
+from jostle.cli.tables import (
     class_lines,
     classification_lines,
     comparison_lines,
@@ -23,7 +22,7 @@ from jostle.cli.score_lines import (
     truth_line,
     variant,
 )
-from jostle.cli.tables import percent
+from jostle.core.formatting import percent
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
@@ -72,10 +71,7 @@ def evaluate(
     fix: Fix = False,
     seed: Seed = 0,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     if task != "detection":
         if csv is not None or latex is not None or names is not None:
             raise BadValue(f"--csv, --latex and --names go with detections; {task} have --json")
@@ -116,12 +112,10 @@ def evaluate(
         )
         return
     console.show(truth_line(scores[0].truth, real))
-    for line in score_lines(scores[0]) if both is None else comparison_lines(called, scores, both):
-        console.show(line)
+    console.show_lines(score_lines(scores[0]) if both is None else comparison_lines(called, scores, both))
     if per_class:
         console.show("")
-        for line in class_lines(called, scores):
-            console.show(line)
+        console.show_lines(class_lines(called, scores))
 
 
 @app.command(help="Say why a detector fails: DETAD's false positives, sensitivity and false negatives.")
@@ -144,10 +138,7 @@ def diagnose(
     ] = 1,
     fix: Fix = False,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     real = api.load_scored_truth(truth, subset=subset, fix=fix)
     paths = [path for path in (predictions, against) if path is not None]
     called = _called(paths, names)
@@ -157,7 +148,7 @@ def diagnose(
     _remark_on(paths, [one.remarks for one in diagnoses])
     content = diagnoses[0].to_dict()
     if len(diagnoses) > 1:
-        from jostle.metrics.diagnosis.change import compare_diagnoses
+        from jostle.metrics.diagnosis.comparison import compare_diagnoses
 
         content |= {"against": diagnoses[1].to_dict(), "change": compare_diagnoses(*diagnoses[:2]).to_dict()}
     if out is not None:
@@ -169,8 +160,7 @@ def diagnose(
     if as_json:
         console.show_json(content)
         return
-    for line in diagnosis_lines(called, diagnoses):
-        console.show(line)
+    console.show_lines(diagnosis_lines(called, diagnoses))
 
 
 @app.command(help="pm-k: how stable a frame classifier, or an object detector, is over similar frames.")
@@ -199,10 +189,7 @@ def pmk(
         Literal["own", "anchor"], typer.Option("--labels-of", help="Whose labels a neighbour is held to.")
     ] = "own",
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     if (labels is None) == (boxes is None):
         raise BadValue("pmk takes --labels for a frame classifier, or --boxes for an object detector; give one of them")
     if boxes is not None:
@@ -212,8 +199,7 @@ def pmk(
         if as_json:
             console.show_json({"format": 1} | both.to_dict())
             return
-        for line in stability_lines(both):
-            console.show(line)
+        console.show_lines(stability_lines(both))
         return
     if frames is not None:
         raise BadValue("--frames goes with --boxes; scores of a classifier have the names of their frames")
@@ -222,8 +208,7 @@ def pmk(
     if as_json:
         console.show_json(result.to_dict())
         return
-    for line in pm_k_lines(result):
-        console.show(line)
+    console.show_lines(pm_k_lines(result))
 
 
 @app.command(help="Convert annotations or predictions from one format to another.")
@@ -240,10 +225,7 @@ def convert(
     fix: Fix = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     if target.exists() and not overwrite:
         raise BadValue(f"{target} exists; pass --overwrite to replace it")
     done = api.convert(source, target, to=to, truth=truth, subset=subset, fix=fix)
@@ -272,8 +254,7 @@ def _show_other(
     if as_json:
         console.show_json(content)
         return
-    for line in lines:
-        console.show(line)
+    console.show_lines(lines)
 
 
 def _remark_on(paths: list[Path], remarks: list[tuple[str, ...]]) -> None:
@@ -322,7 +303,7 @@ def _write_table(table: Table, csv: Path | None, latex: Path | None) -> None:
 
 def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
     from jostle.metrics.mean_ap import precision_recall
-    from jostle.reporting.figures.scores import draw_class_drops, draw_precision_recall, mean_curve
+    from jostle.reporting.figures.detection import draw_class_drops, draw_precision_recall, mean_curve
 
     first = scores[0]
     present = [i for i, count in enumerate(first.truth.counts) if count]
@@ -344,7 +325,7 @@ def _draw_scores(names: list[str], scores: list[Score], folder: Path) -> None:
 def _draw_diagnoses(names: list[str], content: dict[str, Any], folder: Path) -> None:
     import json
 
-    from jostle.reporting.figures.diagnosis import draw_clean_against_corrupted, draw_diagnosis
+    from jostle.reporting.figures.detection import draw_clean_against_corrupted, draw_diagnosis
 
     written = draw_diagnosis(content, folder)
     if len(names) > 1:

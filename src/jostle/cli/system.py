@@ -10,9 +10,9 @@ import typer
 
 from jostle import api
 from jostle.cli import console
-from jostle.cli.app import app
-from jostle.cli.options import Jobs, Json, Quiet, Seed, Verbose
-from jostle.cli.tables import lines_of, percent
+from jostle.cli.app import Jobs, Json, Seed, Verbose, app
+from jostle.cli.tables import lines_of
+from jostle.core.formatting import percent
 from jostle.errors import BadValue
 
 NEXT = (
@@ -84,10 +84,9 @@ def _show_published(kind: str, name: str, as_json: bool) -> None:
     several = len(table.benchmarks) > 1
     rows = [["", *table.columns]]
     for row in table.rows:
-        figures = [table.shown(column, row.values.get(column)) for column in table.columns]
-        rows.append([f"{row.labels['benchmark']}: {row.said}" if several else row.said, *figures])
-    for line in lines_of(rows):
-        console.show(line)
+        figures = [table.format_value(column, row.values.get(column)) for column in table.columns]
+        rows.append([f"{row.labels['benchmark']}: {row.label}" if several else row.label, *figures])
+    console.show_lines(lines_of(rows))
 
 
 @app.command(help="Say what is installed and working, and test that severity 0 is the clean video.")
@@ -97,8 +96,7 @@ def doctor(as_json: Json = False, verbose: Verbose = 0) -> None:
     if as_json:
         console.show_json(health.to_dict())
     else:
-        for line in health.lines():
-            console.show(line)
+        console.show_lines(health.lines())
     if not health.well:
         raise typer.Exit(5)
 
@@ -113,10 +111,7 @@ def demo(
     seed: Seed = 0,
     jobs: Jobs = None,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     folder = out or Path("demo-full" if full else "demo")
     if video is not None:
         if full:
@@ -137,8 +132,7 @@ def demo(
         rows.append([cells[0]["cell"], *(percent(cell["value"]) for cell in cells)])
     rows.append(["corrupted, mean", *(percent(one["mean_corrupted"]) for one in results)])
     rows.append(["relative robustness", *(percent(one["relative_robustness"]) for one in results)])
-    for line in lines_of(rows):
-        console.show(line)
+    console.show_lines(lines_of(rows))
     if not full:
         console.remark("on 6 of 60 films and 5 of 15 cells; the report has the intervals, and --full takes them all")
     if done.gallery is not None:
@@ -164,8 +158,7 @@ def _demo_video(video: Path, folder: Path, seed: int, as_json: bool) -> None:
         order = sorted(done.shifts, key=done.shifts.__getitem__, reverse=True)
         rows = [["severity 4", "moves what puppet_net sees by"]]
         rows += [[name, f"{done.shifts[name]:.2f}"] for name in (*order[:5], *order[-5:])]
-        for line in lines_of(rows):
-            console.show(line)
+        console.show_lines(lines_of(rows))
         console.remark("five of the strongest and of the weakest; 1 is as far as two moments of the video are apart")
     console.remark(f"every corruption at every severity, as a picture: {console.escape(str(done.sheet))}")
     console.remark("the page, to be opened in a browser:")

@@ -1,4 +1,4 @@
-"""The verbs that corrupt video: `corrupt`, `sheet`."""
+"""The verbs that corrupt, inspect and mend video: `corrupt`, `sheet`, `inspect`, `mend`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,9 @@ import typer
 
 from jostle import api
 from jostle.cli import console
-from jostle.cli.app import app
-from jostle.cli.options import (
-    Device,
-    ImageRate,
-    Jobs,
-    Json,
-    PlacementOption,
-    Quiet,
-    Seed,
-    SpecOption,
-    TruthOption,
-    Verbose,
-    VideoId,
-)
-from jostle.cli.tables import lines_of, percent
+from jostle.cli.app import Device, ImageRate, Jobs, Json, PlacementOption, Seed, SpecOption, TruthOption, VideoId, app
+from jostle.cli.tables import lines_of
+from jostle.core.formatting import percent
 from jostle.errors import BadValue
 
 OnMissing = Literal["error", "drop", "hold"]
@@ -45,10 +33,7 @@ def corrupt(
     seed: Seed = 0,
     jobs: Jobs = None,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     if not corruption:
         raise BadValue("say what to do to the video: -c SPEC, as in -c fog:3; `jostle names corruptions` lists them")
     with console.progress(f"corrupting {console.escape(source.name)}") as advance:
@@ -98,10 +83,7 @@ def sheet(
     fps: ImageRate = None,
     seed: Seed = 0,
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     with console.progress("drawing") as advance:
         path = api.sheet(
             source,
@@ -142,10 +124,7 @@ def inspect(
     fps: ImageRate = None,
     device: Device = "auto",
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     with console.progress(f"inspecting {console.escape(source.name)}") as advance:
         inspection = api.inspection(
             source,
@@ -167,8 +146,7 @@ def inspect(
         frames = f"{one['first']}-{one['stop'] - 1}" if one["stop"] - one["first"] > 1 else str(one["first"])
         rows.append([frames, f"{one['start_s']:.2f}-{one['end_s']:.2f}", percent(one["probability"])])
     if len(rows) > 1:
-        for line in lines_of(rows):
-            console.show(line)
+        console.show_lines(lines_of(rows))
     count, total = int(inspection.struck.sum()), len(inspection.probabilities)
     what = "all" if count == total and total else "none" if not count else f"{count}"
     console.remark(f"{what} of {total} frames damaged, at a threshold of {inspection.threshold:.3f}")
@@ -191,10 +169,7 @@ def mend(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace OUT if it exists.")] = False,
     device: Device = "auto",
     as_json: Json = False,
-    quiet: Quiet = False,
-    verbose: Verbose = 0,
 ) -> None:
-    console.speak(quiet, verbose)
     with console.progress(f"mending {console.escape(source.name)}") as advance:
         done = api.mend_file(
             source,

@@ -126,11 +126,7 @@ def current_key(key: str, fields: Collection[str]) -> str:
 
 
 def convert_settings(kind: type[Any], changes: Mapping[str, Any], *, where: str) -> dict[str, Any]:
-    """Convert changes to the field types of a dataclass.
-
-    Raises:
-        BadValue: if there is no such field, or the value does not fit.
-    """
+    """Convert changes to the field types of a dataclass."""
     hints = typing.get_type_hints(kind)
     fields = [field.name for field in dataclasses.fields(kind)]
     values = {}

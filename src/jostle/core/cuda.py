@@ -30,13 +30,9 @@ _launch_lock = threading.RLock()
 
 @dataclass(frozen=True)
 class CudaStreams:
-    """How a model server uses its device: one CUDA stream for each thread.
+    """How a model server uses its device: one CUDA stream for each thread."""
 
-    Attributes:
-        device: `cpu` or `cuda`.
-    """
-
-    device: str
+    device: str  # `cpu` or `cuda`
 
     @property
     def count(self) -> int:

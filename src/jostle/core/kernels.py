@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -39,16 +40,24 @@ def kernel(function: F) -> F:
     return compiled  # type: ignore[no-any-return]
 
 
+def is_cached(function: Callable[..., Any]) -> bool:
+    """Return whether a kernel was compiled before, for whatever types."""
+    cache = getattr(function, "_cache", None)
+    return isinstance(cache, _KernelCache) and cache.index_path.exists()
+
+
 class _KernelCache(FunctionCache):  # type: ignore[misc]
     """Disk cache of a kernel; one process compiles it while others wait and then load it.
 
     Attributes:
         work: contexts to close when the kernel is compiled, or cannot be.
+        index_path: file that lists the types it was compiled for.
     """
 
     def __init__(self, function: F) -> None:
         super().__init__(function)
         self.work = ExitStack()
+        self.index_path = Path(self.cache_path, f"{self._impl.filename_base}.nbi")
         self._lock = os.path.join(self.cache_path, f"{self._impl.filename_base}.lock")
 
     def load_overload(self, signature: Any, context: Any) -> Any:

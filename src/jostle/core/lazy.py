@@ -15,10 +15,6 @@ def attach(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], 
 
     The stub is the only list of exports: type checkers read it, and so does this function. Importing the package
     stays fast because a name's module is imported when the name is first used.
-
-    Args:
-        package: `__name__` of the package.
-        file: `__file__` of the package; the stub lies beside it.
     """
     stub = ast.parse(Path(file).with_suffix(".pyi").read_text(encoding="utf-8"))
     homes = {

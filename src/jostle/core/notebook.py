@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.formatting import between, percent
 from jostle.errors import MissingExtra
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -92,10 +93,8 @@ def format_percent(value: float | None, ends: Sequence[float] | None = None, dig
     >>> format_percent(0.5, (0.4, 0.6), 1), format_percent(None)
     ('50.0 [40.0, 60.0]', 'n/a')
     """
-    if value is None:
-        return "n/a"
-    text = f"{100 * value:z.{digits}f}"
-    return text if ends is None else f"{text} [{100 * ends[0]:z.{digits}f}, {100 * ends[1]:z.{digits}f}]"
+    text = percent(value, digits)
+    return text if value is None or ends is None else f"{text} {between(ends, digits)}"
 
 
 def progress_html(what: str, done: int, total: int) -> str:
@@ -108,11 +107,7 @@ def progress_html(what: str, done: int, total: int) -> str:
 
 
 def data_frame(columns: Mapping[str, Any]) -> Any:
-    """Create a pandas data frame.
-
-    Raises:
-        MissingExtra: if pandas is not installed.
-    """
+    """Create a pandas data frame."""
     try:
         import pandas
     except ImportError:

@@ -32,31 +32,17 @@ REGISTRIES = ("benchmarks", "corruptions", "datasets", "detectors", "extractors"
 
 @dataclass(frozen=True)
 class Origin:
-    """The module and package that a plugin part comes from.
+    """The module and package that a plugin part comes from."""
 
-    Attributes:
-        module: that registered it.
-        package: distribution that installed the module; empty for a module that is not installed.
-        version: of the package.
-        checksum: of the module's file; empty without one, as in an interactive session.
-    """
-
-    module: str
-    package: str = ""
+    module: str  # that registered it
+    package: str = ""  # distribution that installed the module; empty for a module that is not installed
     version: str = ""
-    checksum: str = ""
+    checksum: str = ""  # of the module's file; empty without one, as in an interactive session
 
     def __str__(self) -> str:
         if self.package:
             return f"{self.package} {self.version}"
         return f"{self.module} ({self.checksum[:19]})" if self.checksum else self.module
-
-    @property
-    def install_hint(self) -> str:
-        """What to install or import to get the part, for the end of a message."""
-        if self.package:
-            return f"pip install {self.package}=={self.version}"
-        return f"--import {self.module}"
 
 
 @dataclass(frozen=True)
@@ -204,14 +190,7 @@ def is_import_path(name: str) -> bool:
 
 
 def import_object(path: str, option: str) -> Any:
-    """Import the object at `package.module:attribute`.
-
-    Args:
-        option: name of the option, for messages.
-
-    Raises:
-        BadValue: if it cannot be imported.
-    """
+    """Import the object at `package.module:attribute`."""
     module, _, attribute = path.partition(":")
     _add_current_folder()
     try:

@@ -24,10 +24,6 @@ def join_names(names: Sequence[str]) -> str:
 def describe_mismatch(expected: Mapping[str, Sequence[int]], actual: Mapping[str, HasShape]) -> str:
     """Describe why a checkpoint does not fit a network; an empty string if it does.
 
-    Args:
-        expected: shapes by name, as the network has them.
-        actual: tensors by name, as the checkpoint has them.
-
     >>> import numpy as np
     >>> print(describe_mismatch({"a": (2, 3), "b": (1,)}, {"a": np.zeros((2, 4)), "c": np.zeros(1)}))
     1 missing: b

@@ -39,17 +39,11 @@ def _account() -> None:
 
 @dataclass(frozen=True)
 class StageTimes:
-    """Seconds by stage, summed over all workers.
+    """Seconds by stage, summed over all workers."""
 
-    Attributes:
-        decoding: reading and decoding videos.
-        corrupting: corruptions and all other processing of frames.
-        model: inference, or waiting for it where the model runs in a process of its own.
-    """
-
-    decoding: float = 0.0
-    corrupting: float = 0.0
-    model: float = 0.0
+    decoding: float = 0.0  # reading and decoding videos
+    corrupting: float = 0.0  # corruptions and all other processing of frames
+    model: float = 0.0  # inference, or waiting for it where the model runs in a process of its own
 
     def __add__(self, other: StageTimes) -> StageTimes:
         return StageTimes(self.decoding + other.decoding, self.corrupting + other.corrupting, self.model + other.model)

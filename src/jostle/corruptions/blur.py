@@ -22,9 +22,9 @@ from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.engine.stages import Span
 from jostle.corruptions.kernels.discs import boxes_of, correlate_disc
 from jostle.corruptions.kernels.filters import HAIR, correlate_taps, gaussian, motion_trail
-from jostle.corruptions.kernels.frame_draws import Draws
+from jostle.corruptions.kernels.frame_keys import Draws
+from jostle.corruptions.kernels.smooth_motion import OverTime, sway, texture_key
 from jostle.corruptions.kernels.streams import draw
-from jostle.corruptions.kernels.sway import OverTime, sway, texture_key
 from jostle.errors import BadValue
 
 Array = npt.NDArray[Any]
@@ -53,12 +53,7 @@ def defocus_blur(frame: Frame, disc: tuple[int, float], at: FrameContext, *, fai
 
 @corruption(level="frame", scale=((10, 3), (15, 5), (15, 8), (15, 12), (20, 15)), cites="hendrycks2019")
 def motion_blur(
-    frame: Frame,
-    trail: tuple[int, float],
-    at: FrameContext,
-    *,
-    over_time: OverTime = "moving",
-    jpeg: int | None = None,
+    frame: Frame, trail: tuple[int, float], at: FrameContext, *, over_time: OverTime = "moving", jpeg: int | None = None
 ) -> Frame:
     """A trail of 2 * radius + 1 pixels in one direction, fading as a Gaussian of the given sigma.
 
@@ -72,9 +67,7 @@ def motion_blur(
 
 
 @corruption(
-    level="frame",
-    scale=((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)),
-    cites="hendrycks2019",
+    level="frame", scale=((1.11, 0.01), (1.16, 0.01), (1.21, 0.02), (1.26, 0.02), (1.31, 0.03)), cites="hendrycks2019"
 )
 def zoom_blur(frame: Frame, zoom: tuple[float, float], at: FrameContext, *, trim: bool = False) -> Frame:
     """The mean of the frame and its enlargements from 1 to the given factor by the given step.
@@ -105,12 +98,7 @@ def glass_blur(frame: Frame, pane: tuple[float, int, int], at: FrameContext, *, 
     return gaussian(np.asarray(cv2.cvtColor(padded, cv2.COLOR_RGBA2RGB), np.uint8), sigma, at.canvas(frame))
 
 
-@corruption(
-    level="clip",
-    scale=(1, 2, 4, 7, 11),
-    cites="yi2021",
-    reach=lambda half: (half, half - 1),
-)
+@corruption(level="clip", scale=(1, 2, 4, 7, 11), cites="yi2021", reach=lambda half: (half, half - 1))
 def frame_average(frames: Frames, half: int, span: Span) -> Frames:
     """Motion blur of a long exposure: the mean of `half` frames before, the frame itself and `half` - 1 after.
 

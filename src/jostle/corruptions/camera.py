@@ -12,9 +12,8 @@ from jostle.core.kernels import inlined, kernel
 from jostle.core.types.clip import Frame
 from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.engine.corruption import corruption
-from jostle.corruptions.kernels.pixels import four_bytes, put_four_bytes
-from jostle.corruptions.kernels.resize import enlarged
-from jostle.corruptions.kernels.sway import OverTime, sway
+from jostle.corruptions.kernels.pixels import enlarged, four_bytes, put_four_bytes
+from jostle.corruptions.kernels.smooth_motion import OverTime, sway
 from jostle.errors import BadValue
 
 Bytes = npt.NDArray[np.uint8]

@@ -14,7 +14,7 @@ from jostle.core.types.clip import Frame
 from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.median import median_of_seven
-from jostle.corruptions.kernels.sway import sway
+from jostle.corruptions.kernels.smooth_motion import sway
 
 # The published overlay is 787 by 442 pixels, a dark, back-lit hand over 26.7 % of them; ours has the same size, colour
 # and cover.

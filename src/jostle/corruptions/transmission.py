@@ -12,10 +12,9 @@ from jostle.core.types.clip import Frame
 from jostle.corruptions.engine.context import ClipContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.io.video.encoders import require_encoder
-from jostle.io.video.probe import has_pyav
 
 if TYPE_CHECKING:
-    from jostle.io.video.codec import StreamStore
+    from jostle.io.video.packet_store import StreamCache
 
 DATAGRAM = 1472  # bytes of payload; a coded picture is cut into these, and no two pictures share one
 
@@ -33,8 +32,8 @@ def bit_error(
             of the stream alone.
     """
     damage = ByteNoise(int(amount)) if rule == "bytes" else BitFlips(amount, scene)
-    if scene.path is not None and has_pyav():
-        from jostle.io.video.coded_stream import decode_source
+    if scene.path is not None:
+        from jostle.io.video.codec import decode_source
 
         return decode_source(scene.path, damage, as_stored=rule == "bytes")
     return _sent(frames, scene, scene.streams, damage)
@@ -56,7 +55,7 @@ def packet_loss(frames: Iterator[Frame], share: float, scene: ClipContext, *, en
 def _sent(
     frames: Iterator[Frame],
     scene: ClipContext,
-    streams: StreamStore | None,
+    streams: StreamCache | None,
     damage: Callable[[bytes, int], bytes | None] | None = None,
 ) -> Iterator[Frame]:
     """Encode frames as H.264 at the default quality and damage the stream; `streams` caches the clip's own."""

@@ -20,10 +20,10 @@ from jostle.core.types.clip import Frame
 from jostle.corruptions.engine.context import FrameContext
 from jostle.corruptions.engine.corruption import corruption
 from jostle.corruptions.kernels.filters import correlate_plane, motion_trail, rows_of
-from jostle.corruptions.kernels.frame_draws import Draws
+from jostle.corruptions.kernels.frame_keys import Draws
+from jostle.corruptions.kernels.smooth_motion import OverTime, drift, sway, texture_key
 from jostle.corruptions.kernels.splashes import mud, water
 from jostle.corruptions.kernels.streaks import STREAK, pour
-from jostle.corruptions.kernels.sway import OverTime, drift, sway, texture_key
 from jostle.corruptions.kernels.textures import (
     ICE_TEXTURES,
     Plane,
@@ -131,9 +131,7 @@ def snowfall(at: FrameContext, height: int, width: int) -> tuple[tuple[int, int]
 
 
 @corruption(
-    level="frame",
-    scale=((0.95, 0.25), (0.85, 0.4), (0.75, 0.55), (0.65, 0.7), (0.55, 0.85)),
-    cites="hendrycks2019",
+    level="frame", scale=((0.95, 0.25), (0.85, 0.4), (0.75, 0.55), (0.65, 0.7), (0.55, 0.85)), cites="hendrycks2019"
 )
 def frost(frame: Frame, blend: tuple[float, float], at: FrameContext, *, over_time: OverTime = "still") -> Frame:
     """Ice on the pane: the two shares of the frame and of an ice texture, added."""

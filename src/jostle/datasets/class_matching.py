@@ -1,4 +1,4 @@
-"""Matching of a model's classes with those of a data set: by name if both have names, else by number."""
+"""Matching of a model's classes, or an object detector's, with those of a data set: by name, or else by number."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue
 from jostle.io.files.video_ids import join_names
 from jostle.metrics.class_projection import IMAGENET_CLASSES, project_classes
@@ -23,28 +24,18 @@ _EMPTY_NAME = re.compile(r"(label|class)?[ _]?\d+", re.IGNORECASE)  # placeholde
 
 @dataclass(frozen=True)
 class ClassMatch:
-    """Mapping from a model's scores to scores of a data set's classes.
+    """Mapping from a model's scores to scores of a data set's classes."""
 
-    Attributes:
-        how: by name, or by number; the latter also if classes of ImageNet are merged into fewer.
-        outputs: number of scores that the model must return; None for any number from `least` on.
-        columns: column of each class of the data set among the model's scores; empty if they are the same.
-        least: smallest valid number of scores.
-        project: merges the scores of ImageNet's classes, if the model returns those.
-    """
-
+    # By name, or by number; the latter also if classes of ImageNet are merged into fewer.
     how: Literal["by name", "by number"]
-    outputs: int | None
+    outputs: int | None  # number of scores that the model must return; None for any number from `least` on
+    # Column of each class of the data set among the model's scores; empty if they are the same.
     columns: tuple[int, ...] = ()
-    least: int = 1
-    project: Projection | None = None
+    least: int = 1  # smallest valid number of scores
+    project: Projection | None = None  # merges the scores of ImageNet's classes, if the model returns those
 
     def apply(self, scores: Scores, model: str) -> Scores:
-        """Map (B, classes of the model) to (B, classes of the data set).
-
-        Raises:
-            BadValue: if the model returns another number of scores.
-        """
+        """Map (B, classes of the model) to (B, classes of the data set)."""
         count = scores.shape[1]
         if self.project is not None and count == IMAGENET_CLASSES:
             return np.asarray(project_classes(scores, self.project), np.float32)
@@ -64,13 +55,8 @@ def match_classes(model: str, own: Sequence[str], classes: Sequence[str], *, num
     Names are compared without regard to case, spaces and hyphens. A model may know more classes than the data set has.
 
     Args:
-        model: its name, for messages.
         own: names of its classes; none if it does not know them.
-        classes: those of the data set.
         numbered: whether the data set's names are mere numbers.
-
-    Raises:
-        BadValue: if the model does not know a class of the data set.
 
     >>> match_classes("net", ("Sit down", "jump", "run"), ("run", "sit_down")).columns
     (2, 0)
@@ -104,3 +90,58 @@ def _column_indices(own: Sequence[str], classes: Sequence[str]) -> dict[str, int
 
 def _plain(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).casefold()
+
+
+# What COCO calls a class of ImageNet-Vid otherwise.
+SAME = {
+    "cow": "cattle",
+    "cat": "domestic cat",
+    "boat": "watercraft",
+    "aeroplane": "airplane",
+    "motorbike": "motorcycle",
+}
+
+
+@dataclass(frozen=True)
+class ObjectMatch:
+    """Mapping from a detector's labels to those of a data set."""
+
+    how: Literal["by name", "by number"]  # by name, or by number
+    # Of each of the detector's classes the number in the data set, -1 for one that it lacks; None for the same numbers.
+    numbers: tuple[int, ...] | None
+    known: tuple[str, ...]  # the data set's classes that the detector can find; the others are not scored
+
+    def apply(self, boxes: Boxes) -> Boxes:
+        """Return the boxes of the data set's classes; others are dropped."""
+        if self.numbers is None:
+            inside = (boxes.label >= 0) & (boxes.label < len(self.known))
+            label = boxes.label
+        else:
+            table = np.array([*self.numbers, -1], np.int64)
+            outside = (boxes.label < 0) | (boxes.label >= len(self.numbers))
+            label = table[np.where(outside, -1, boxes.label)]
+            inside = label >= 0
+        score = None if boxes.score is None else boxes.score[inside]
+        return Boxes(boxes.box[inside], label[inside], score)
+
+
+def match_objects(model: str, own: Sequence[str], classes: Sequence[str]) -> ObjectMatch:
+    """Match the classes of a detector with those of a data set; it need not know all of them.
+
+    Args:
+        own: names of its classes, in the order of its numbers; none if it does not know them.
+
+    >>> match_objects("net", ("person", "Cat", "zebra"), ("zebra", "domestic cat", "whale"))
+    ObjectMatch(how='by name', numbers=(-1, 1, 0), known=('zebra', 'domestic cat'))
+    """
+    if not own:
+        return ObjectMatch("by number", None, tuple(classes))
+    places = {_plain(name): i for i, name in enumerate(classes)}
+    numbers = tuple(places.get(_plain(name), places.get(_plain(SAME.get(name.lower(), "")), -1)) for name in own)
+    known = tuple(name for i, name in enumerate(classes) if i in numbers)
+    if not known:
+        raise BadValue(
+            f"{model} knows none of the data set's {len(classes)} classes, {join_names(classes)}; "
+            f"its own {len(own)} are {join_names(own)}"
+        )
+    return ObjectMatch("by name", numbers, known)

@@ -21,17 +21,11 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class FileCounts:
-    """Counts of the generated files of a data set.
+    """Counts of the generated files of a data set."""
 
-    Attributes:
-        made: files that were missing.
-        kept: files that existed and are intact.
-        rebuilt: files that were damaged, truncated, or of another recipe.
-    """
-
-    made: int = 0
-    kept: int = 0
-    rebuilt: int = 0
+    made: int = 0  # files that were missing
+    kept: int = 0  # files that existed and are intact
+    rebuilt: int = 0  # files that were damaged, truncated, or of another recipe
 
     def __add__(self, other: FileCounts) -> FileCounts:
         return FileCounts(self.made + other.made, self.kept + other.kept, self.rebuilt + other.rebuilt)
@@ -42,12 +36,7 @@ class FileCounts:
 
 Annotations = Truth | VideoLabels | FrameSets | BoxSets
 Task = Literal["detection", "recognition", "frames", "objects"]
-_TASKS: dict[type, Task] = {
-    Truth: "detection",
-    VideoLabels: "recognition",
-    FrameSets: "frames",
-    BoxSets: "objects",
-}
+_TASKS: dict[type, Task] = {Truth: "detection", VideoLabels: "recognition", FrameSets: "frames", BoxSets: "objects"}
 _ANNOTATION_NAMES = {
     Truth: "segments",
     VideoLabels: "classes of whole videos",
@@ -205,25 +194,17 @@ class Request:
 
 @dataclass(frozen=True)
 class DatasetKind:
-    """Registered data set: its subsets, and the function that loads one of them.
-
-    Attributes:
-        subsets: names of the subsets; empty if they depend on the folder.
-        task: task of the set; empty if it depends on the folder.
-        on_disk: whether the videos are the user's own in a folder; otherwise they are generated.
-        usual: default subset; empty if it depends on the folder.
-        videos: number of videos of a subset in its publication, to detect incomplete copies.
-        classes: number of classes; 0 if it is open.
-    """
+    """Registered data set: its subsets, and the function that loads one of them."""
 
     name: str
-    subsets: tuple[str, ...]
+    subsets: tuple[str, ...]  # names of the subsets; empty if they depend on the folder
     load: Callable[[Request], Dataset]
-    task: Task | Literal[""] = "detection"
-    on_disk: bool = False
-    usual: str = "test"
+    task: Task | Literal[""] = "detection"  # task of the set; empty if it depends on the folder
+    on_disk: bool = False  # whether the videos are the user's own in a folder; otherwise they are generated
+    default_subset: str = "test"  # default subset; empty if it depends on the folder
+    # Number of videos of a subset in its publication, to detect incomplete copies.
     videos: Mapping[str, int] = field(default_factory=dict)
-    classes: int = 0
+    classes: int = 0  # number of classes; 0 if it is open
 
     @property
     def summary(self) -> str:
@@ -247,14 +228,14 @@ def dataset(
     subsets: tuple[str, ...],
     task: Task | Literal[""] = "detection",
     on_disk: bool = False,
-    usual: str = "test",
+    default_subset: str = "test",
     videos: Mapping[str, int] | None = None,
     classes: int = 0,
 ) -> Callable[[Loader], Loader]:
     """Register a function that loads a data set; see `DatasetKind`."""
 
     def register(load: Loader) -> Loader:
-        datasets.add(name, DatasetKind(name, subsets, load, task, on_disk, usual, videos or {}, classes))
+        datasets.add(name, DatasetKind(name, subsets, load, task, on_disk, default_subset, videos or {}, classes))
         return load
 
     return register

@@ -74,9 +74,7 @@ def fill(
     The size of every file is checked, and its hash too if its time is not the recorded one, or if `verify`.
 
     Args:
-        jobs: number of worker processes; the bytes do not depend on it.
         on_bad: called with a file that cannot be generated, which is skipped; without it the first error is raised.
-        progress: called with (files ready, files in all).
 
     Raises:
         ResourceError: if the disk is full. What was finished before stays and is recorded.

@@ -1,4 +1,4 @@
-"""Search of folders for videos, detection of duplicates, and coverage of a list of videos."""
+"""Videos of a data set: search of folders, duplicates, coverage of a list, and whether each of them opens."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ import hashlib
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from jostle.errors import DataError
+from jostle.datasets.dataset import Dataset
+from jostle.errors import DataError, JostleError
 from jostle.io.files.video_ids import VIDEO_SUFFIXES, id_of, join_names, normalize_id, quote_name
 from jostle.io.video.frame_folder import is_image_name
+from jostle.io.video.probe import probe
 from jostle.io.video.source import fingerprint_of, identity_of
 from jostle.io.video.validation import Identity
 
-_READ_BYTES = 1 << 20
 _FLOW = frozenset(("flow", "flow_x", "flow_y", "flow_u", "flow_v"))  # folders of optical flow, as images
 _PAIRS = {"u": "v", "v": "u", "x": "y", "y": "x"}  # and what such a folder is called beside another
 
@@ -113,9 +115,6 @@ def every_video(root: str | Path) -> tuple[dict[str, list[Path]], list[tuple[Pat
     A folder of numbered images is a video, unless video files lie in it too; `root` is one if there is nothing else.
 
     A link to another file of the same id counts once.
-
-    Raises:
-        DataError: if there is no such folder.
     """
     top = Path(root)
     if not top.is_dir():
@@ -300,11 +299,55 @@ def _facts(path: Path) -> Identity:
 def _sha256(path: Path) -> str:
     if path.is_dir():
         return fingerprint_of(path)
-    digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            while block := file.read(_READ_BYTES):
-                digest.update(block)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
-    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class CheckedData:
+    """Result of a check of a data set."""
+
+    data: Dataset
+    lacking: tuple[str, ...]  # videos that are not there or cannot be opened, and files that nobody annotated
+    altered: tuple[str, ...] = ()  # nothing, as nobody knows what the files of others were
+
+    @property
+    def summary(self) -> str:
+        """Summary of the result in one line."""
+        variant = f", {self.data.variant}" if self.data.variant else ""
+        return f"{self.data!r}{variant}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON-ready data."""
+        data = self.data
+        facts: dict[str, Any] = {"dataset": data.name, "subset": data.subset, "folder": str(data.folder)}
+        facts |= {"task": data.task, "variant": data.variant, "videos": len(data.videos)}
+        facts |= {"missing": list(data.missing), "unlisted": [str(path) for path in data.unlisted]}
+        return {"format": 1, **facts, "notes": list(data.notes), "altered": [], "lacking": list(self.lacking)}
+
+
+def check_data(data: Dataset, progress: Callable[[int, int], None] | None = None) -> CheckedData:
+    """Open every video of a data set, without decoding it."""
+    lacking = []
+    if data.missing:
+        lacking.append(
+            f"{len(data.missing)} are annotated and have no file: {join_names(map(quote_name, data.missing))}"
+        )
+    for done, (name, path) in enumerate(data.videos.items(), 1):
+        why = _wrong_with(path)
+        if why is not None:
+            lacking.append(f"{quote_name(name)} cannot be used: {why}")
+        if progress is not None:
+            progress(done, len(data.videos))
+    return CheckedData(data, tuple(lacking))
+
+
+def _wrong_with(path: Path) -> str | None:
+    try:
+        probe(path)
+    except JostleError as error:
+        return str(error)
+    return None

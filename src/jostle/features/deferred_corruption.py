@@ -5,7 +5,7 @@ A GPU produces the same bytes as a CPU core, in a tenth to a hundredth of the ti
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from jostle.corruptions.engine.context import Mask
+from jostle.core.types.clip import Frames
+from jostle.corruptions.engine.context import ClipContext, Mask
+from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import PipelineSource
 
 Indices = npt.NDArray[np.int64]
@@ -21,24 +23,16 @@ Indices = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class DeferredCorruption:
-    """Corruption to apply to some frames of a video before a network sees them.
+    """Corruption to apply to some frames of a video before a network sees them."""
 
-    Attributes:
-        spec: the spec as text; empty for none.
-        numbers: of the frames in their video, (N,), or of clips (B, T).
-        times: timestamps in seconds.
-        affected: mask of the frames that the corruption changes.
-        kind: the same for all, so that frames with different corruptions share a batch.
-    """
-
-    spec: str = ""
+    spec: str = ""  # the spec as text; empty for none
     seed: int = 0
     video_id: str = ""
     fps: Fraction = Fraction(30)
-    numbers: Any = ()
-    times: Any = ()
-    affected: Any = ()
-    kind: ClassVar[str] = "strike"
+    numbers: Any = ()  # of the frames in their video, (N,), or of clips (B, T)
+    times: Any = ()  # timestamps in seconds
+    affected: Any = ()  # mask of the frames that the corruption changes
+    kind: ClassVar[str] = "strike"  # the same for all, so that frames with different corruptions share a batch
 
     @classmethod
     def on(
@@ -50,3 +44,45 @@ class DeferredCorruption:
 
 NO_CORRUPTION = DeferredCorruption()
 DeferredCorruptionFactory = Callable[[Indices], DeferredCorruption]  # from frame indices to the corruption of a cell
+
+
+def can_corrupt_on_device(model: Any, spec: str) -> bool:
+    """Whether a model's device is a GPU with kernels for this corruption, which is faster than the CPU cores."""
+    device = getattr(model, "device", None)
+    if device is None or device.type != "cuda":
+        return False
+    if not hasattr(model, "together") and not hasattr(model, "see_together"):
+        return False  # a user's model, which may accept arrays only
+    from jostle.core.triton_support import can_compile
+    from jostle.corruptions.gpu.batch import gpu_kernel
+
+    return gpu_kernel(Spec.parse(spec)) is not None and can_compile()
+
+
+def corrupt_on_device(frames: Any, deferred: DeferredCorruption) -> Any:
+    """Corrupt a tensor of frames (N, H, W, 3), or of clips of them."""
+    from jostle.corruptions.gpu.batch import corrupt_frames
+
+    spec, numbers = Spec.parse(deferred.spec), deferred.numbers.ravel()
+    # A video of which only these frames are known.
+    times, mask = np.zeros(numbers.max() + 1), np.zeros(numbers.max() + 1, np.bool_)
+    times[numbers], mask[numbers] = deferred.times.ravel(), deferred.affected.ravel()
+    size = (int(frames.shape[-3]), int(frames.shape[-2]))
+    scene = ClipContext(
+        spec.corruption.name, size, times, deferred.fps, mask, seed=deferred.seed, video_id=deferred.video_id
+    )
+    return corrupt_frames(frames.reshape(-1, *frames.shape[-3:]), numbers, spec, scene).view_as(frames)
+
+
+def corrupt_inputs(model: Any, requests: Sequence[tuple[Frames, DeferredCorruption]]) -> list[Any]:
+    """Corrupt the frames or clips of requests that ask for it, on the model's device."""
+    if not any(deferred.spec for _, deferred in requests):
+        return [frames for frames, _ in requests]
+    from jostle.core.cuda import launch_turn, to_device
+
+    with launch_turn(model.device):
+        inputs = [to_device(frames, model.device) for frames, _ in requests]
+        return [
+            corrupt_on_device(frames, deferred) if deferred.spec else frames
+            for frames, (_, deferred) in zip(inputs, requests, strict=True)
+        ]

@@ -10,7 +10,7 @@ Where damaged frames are mended, the features they touch are not computed but in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -26,12 +26,43 @@ from jostle.corruptions.engine.placement import Placement, Timeline
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import MADE, PipelineSource, chain, origins, stretches
 from jostle.errors import BadValue
+from jostle.features.caches import KEEP_BYTES, CachedFrames, FlowCache, FrameFeatureCache, SlidingFrames
 from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption, DeferredCorruptionFactory
-from jostle.features.frames import KEEP_BYTES, CachedFrames, FlowCache, FrameFeatureCache, SlidingFrames
 from jostle.features.interpolation import DamageFinder, MendingResult, MendingStrategy, interpolate_rows
-from jostle.features.result import Cost, Extraction
 from jostle.features.windows import ReleasedBug, Rule, WindowGrid, mean_rate, resample_frames
 from jostle.models.extractors.protocol import FeatureExtractor, Features, FlowExtractor
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Amount of computation of an extraction.
+
+    >>> Cost(3, 2, 1) + Cost(1, 1, 1, flows=4)
+    Cost(decoded=4, seen=3, joined=2, flows=4)
+    """
+
+    decoded: int = 0  # number of decoded frames
+    seen: int = 0  # number of frames that the frame part of a network processed
+    joined: int = 0  # number of windows for which a feature was computed
+    flows: int = 0  # number of frame pairs for which optical flow was computed
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(*(mine - theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Extraction:
+    """Features of one video in one state."""
+
+    features: Features  # (T, C) float32, one row a window
+    # (N, D) float32 features of single frames; None for a network that processes whole windows.
+    seen: Features | None = None
+    cost: Cost = field(default_factory=Cost)
+    mended: MendingResult | None = None  # outcome of mending; None without mending
+
 
 # Batch sizes. The networks of jostle may divide a batch further; the bits do not depend on it.
 BATCH_BYTES, BATCH_FRAMES, BATCH_WINDOWS = 16 * 2**20, 64, 256

@@ -17,22 +17,14 @@ from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.placement import placements
 from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue, DataError, JostleError, ResourceError
-from jostle.features.engine import Progress, VideoFeatures
-from jostle.features.frames import KEEP_BYTES
+from jostle.features.caches import KEEP_BYTES
+from jostle.features.engine import Cost, Extraction, Progress, VideoFeatures
 from jostle.features.interpolation import MendingResult, MendingStrategy
-from jostle.features.result import Cost, Extraction
-from jostle.features.store import (
-    FeatureOrigin,
-    FeatureStore,
-    VideoEntry,
-    read_extraction,
-    read_store,
-    write_extraction,
-)
+from jostle.features.store import FeatureOrigin, FeatureStore, VideoEntry, read_extraction, read_store, write_extraction
 from jostle.features.windows import ReleasedBug, Rule, WindowGrid
-from jostle.io.files.fingerprint import source_state
 from jostle.io.files.video_ids import file_name_for, join_names, quote_name, refuse_collisions
 from jostle.io.video.decode import Reader
+from jostle.io.video.source import source_state
 from jostle.models.extractors.protocol import FeatureExtractor
 from jostle.parallel.workers import map_unordered
 
@@ -43,40 +35,25 @@ Result = tuple[VideoEntry, Cost] | JostleError
 
 @dataclass(frozen=True)
 class CorruptionOptions:
-    """Corruption of the videos before extraction; none by default.
+    """Corruption of the videos before extraction; none by default."""
 
-    Attributes:
-        specs: in order, as written.
-        placement: which frames; None for each spec's default.
-        segments: actions by video, for placements that need them.
-        truth: fingerprint of the annotations.
-    """
-
-    specs: tuple[str, ...] = ()
-    placement: str | None = None
+    specs: tuple[str, ...] = ()  # in order, as written
+    placement: str | None = None  # which frames; None for each spec's default
     seed: int = 0
-    segments: Mapping[str, Segments] = field(default_factory=dict)
-    truth: str | None = None
+    segments: Mapping[str, Segments] = field(default_factory=dict)  # actions by video, for placements that need them
+    truth: str | None = None  # fingerprint of the annotations
 
 
 @dataclass(frozen=True)
 class ExtractionSummary:
-    """Summary of the extraction of a folder of videos.
-
-    Attributes:
-        made: ids of videos that were extracted.
-        kept: ids of videos whose features existed already.
-        set_aside: ids of videos that could not be used, and why.
-        warnings: warnings for the user.
-        cost: amount of computation for the extracted videos.
-    """
+    """Summary of the extraction of a folder of videos."""
 
     folder: Path
-    made: tuple[str, ...]
-    kept: tuple[str, ...]
-    set_aside: Mapping[str, str]
+    made: tuple[str, ...]  # ids of videos that were extracted
+    kept: tuple[str, ...]  # ids of videos whose features existed already
+    set_aside: Mapping[str, str]  # ids of videos that could not be used, and why
     warnings: tuple[str, ...]
-    cost: Cost
+    cost: Cost  # amount of computation for the extracted videos
 
 
 @dataclass(frozen=True)
@@ -121,8 +98,6 @@ def extract_videos(
     Args:
         videos: files by id, or folders of images.
         load: extractor factory, called once per process; must be picklable for several jobs.
-        name: name of the extractor.
-        weights: fingerprint of its weights.
         rule, reproduce_bugs: see `jostle.features.windows.WindowGrid`.
         keep_frames: also write the features of single frames.
         clean: folder of clean features of the same videos, extracted with `keep_frames`: only what a corruption
@@ -130,7 +105,6 @@ def extract_videos(
         mend: factory of the mending strategy, called like `load`.
         rates: frame rates of image folders that do not state them.
         overwrite: replace features of another origin.
-        jobs: number of worker processes.
         progress: called with finished videos, or with the frames of a single one.
 
     Raises:
@@ -227,9 +201,6 @@ def extract_video(
 ) -> tuple[Extraction, Reader, float]:
     """Extract one video; return its features, its reader, and the frame rate on the axis of the windows.
 
-    Args:
-        finder: mending strategy.
-
     Raises:
         MediaError: if the file cannot be read, or changed meanwhile.
         DataError: if the extractor gives numbers that are not finite.
@@ -274,7 +245,7 @@ def single_threaded() -> AbstractContextManager[None]:
     """Limit torch to one thread, so that features do not depend on the number of cores or jobs."""
     if "torch" not in sys.modules:  # the extractor does not use torch
         return nullcontext()
-    from jostle.models.precision import one_thread
+    from jostle.models.devices import one_thread
 
     return one_thread()
 

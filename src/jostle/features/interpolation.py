@@ -16,13 +16,12 @@ Indices = npt.NDArray[np.int64]
 
 
 class DamageFinder(Protocol):
-    """Finder of the damaged frames of one video; see `jostle.mending.damage`."""
+    """Finder of the damaged frames of one video; see `jostle.mending.damage_finders`."""
 
     def find_damaged(self, top: PipelineSource, came_from: Indices) -> Mask:
         """Return the (T,) mask of damaged frames in a state of the video.
 
         Args:
-            top: the video in this state.
             came_from: for each of its frames the index of the clean frame that it equals, or `MADE`.
         """
 
@@ -44,35 +43,26 @@ class MendingStrategy(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MendingResult:
-    """Outcome of mending one video.
+    """Outcome of mending one video."""
 
-    Attributes:
-        damaged: (T,) mask of the damaged frames.
-        left: whether nothing was replaced, since every frame or window was damaged.
-    """
-
-    damaged: Mask
-    left: bool = False
+    damaged: Mask  # (T,) mask of the damaged frames
+    left: bool = False  # whether nothing was replaced, since every frame or window was damaged
 
 
 @dataclass(frozen=True, eq=False)
 class RowInterpolation:
     """Interpolation weights for lost rows.
 
-    Attributes:
-        lost: (N,) indices of the lost rows, in order.
-        before, after: (N,) the nearest intact rows on both sides; at an end the same row twice.
-        share: (N,) position between the two, from 0 to 1.
-
     >>> gaps = RowInterpolation.over(np.array([True, False, True, True, False]))
     >>> gaps.before.tolist(), gaps.after.tolist(), [round(share, 2) for share in gaps.share.tolist()]
     ([1, 1, 1], [1, 4, 4], [0.0, 0.33, 0.67])
     """
 
-    lost: Indices
+    lost: Indices  # (N,) indices of the lost rows, in order
+    # `before` and `after`: (N,) the nearest intact rows on both sides; at an end the same row twice.
     before: Indices
     after: Indices
-    share: npt.NDArray[np.float32]
+    share: npt.NDArray[np.float32]  # (N,) position between the two, from 0 to 1
 
     @classmethod
     def over(cls, lost: Mask) -> RowInterpolation:

@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from jostle.errors import DataError, SourceChanged
-from jostle.features.result import Extraction
+from jostle.features.engine import Extraction
 from jostle.io.files.arrays import read_features
 from jostle.io.files.atomic import write_bytes, write_text
-from jostle.io.files.fingerprint import sha256_of_file
 from jostle.io.files.records import ValidationError, parse_record
 from jostle.io.files.video_ids import file_name_for, normalize_id, path_for, quote_name
+from jostle.io.video.source import sha256_of_file
 from jostle.models.extractors.protocol import Features
 
 FORMAT = 1
@@ -34,62 +34,37 @@ _LEAST_PAUSE_S, _PAUSE = 1.0, 20  # between two saves of the list: a second, or 
 
 @dataclass(frozen=True)
 class FeatureOrigin:
-    """Provenance of the features of a folder, the same for all of its videos.
-
-    Attributes:
-        extractor: name of the network.
-        weights: checksum of its weights, None if they are not a file.
-        window, stride, rule: layout of the windows.
-        dim: length of a feature.
-        specs: corruptions, in order; none for clean video.
-        placement: which frames they affect, None for each spec's default.
-        seed: seed of the corruptions.
-        truth: fingerprint of the annotations that placements used.
-        reproduce_bugs: bugs of the THUMOS14-C extractors that were reproduced.
-        mend: name of the mending strategy; None without mending.
-        mend_weights: fingerprint of its inspector.
-    """
+    """Provenance of the features of a folder, the same for all of its videos."""
 
     extractor: str
-    weights: str | None
+    weights: str | None  # checksum of its weights, None if they are not a file
+    # `window`, `stride`, `rule`: layout of the windows.
     window: int
     stride: int
     rule: str
-    dim: int
-    specs: tuple[str, ...] = ()
-    placement: str | None = None
-    seed: int = 0
-    truth: str | None = None
-    reproduce_bugs: tuple[str, ...] = ()
-    mend: str | None = None
-    mend_weights: str | None = None
+    dim: int  # length of a feature
+    specs: tuple[str, ...] = ()  # corruptions, in order; none for clean video
+    placement: str | None = None  # which frames they affect, None for each spec's default
+    seed: int = 0  # seed of the corruptions
+    truth: str | None = None  # fingerprint of the annotations that placements used
+    reproduce_bugs: tuple[str, ...] = ()  # bugs of the THUMOS14-C extractors that were reproduced
+    mend: str | None = None  # name of the mending strategy; None without mending
+    mend_weights: str | None = None  # fingerprint of its inspector
 
 
 @dataclass(frozen=True)
 class VideoEntry:
-    """One video of a folder of features.
+    """One video of a folder of features."""
 
-    Attributes:
-        file: name of the array.
-        rows: number of features.
-        fps: frames a second on the axis of the windows.
-        frames: frames of the video.
-        duration: seconds of the video.
-        sha256: checksum of the file.
-        source: size and modification time of the video file.
-        frames_sha256: checksum of the frame features, None if they were not kept.
-        warnings: warnings from reading the video.
-    """
-
-    file: str
-    rows: int
-    fps: float
-    frames: int
-    duration: float
-    sha256: str
-    source: tuple[int, int]
-    frames_sha256: str | None = None
-    warnings: tuple[str, ...] = ()
+    file: str  # name of the array
+    rows: int  # number of features
+    fps: float  # frames a second on the axis of the windows
+    frames: int  # frames of the video
+    duration: float  # seconds of the video
+    sha256: str  # checksum of the file
+    source: tuple[int, int]  # size and modification time of the video file
+    frames_sha256: str | None = None  # checksum of the frame features, None if they were not kept
+    warnings: tuple[str, ...] = ()  # warnings from reading the video
 
 
 @dataclass(frozen=True)
@@ -104,7 +79,6 @@ class FeatureStore:
 
     Args:
         folder: created if missing.
-        origin: provenance of its features.
         overwrite: discard existing features of another origin.
 
     Attributes:
@@ -198,11 +172,7 @@ def write_extraction(
 
 
 def read_extraction(folder: Path, entry: VideoEntry, *, with_frames: bool) -> Extraction:
-    """Read the arrays of a video after verifying their checksums.
-
-    Raises:
-        DataError: if a file is missing or damaged.
-    """
+    """Read the arrays of a video after verifying their checksums."""
     paths = [(path_for(folder, entry.file), entry.sha256)]
     if with_frames:
         if entry.frames_sha256 is None:
@@ -216,11 +186,7 @@ def read_extraction(folder: Path, entry: VideoEntry, *, with_frames: bool) -> Ex
 
 
 def read_store(folder: Path) -> tuple[FeatureOrigin, dict[str, VideoEntry]] | None:
-    """Read the `features.json` of a folder; None if there is none, or one of another program.
-
-    Raises:
-        DataError: if the file is damaged.
-    """
+    """Read the `features.json` of a folder; None if there is none, or one of another program."""
     path = folder / FILE
     if not path.is_file():
         return None

@@ -34,9 +34,6 @@ _LOG = np.floor(np.log1p(FINEST * np.arange(256 * 64 + 1) / 64) * TOP + 0.5 + 1e
 def describe_frame(frame: Frame) -> Descriptor:
     """Describe one frame: four lights, two colours and five measures of detail for each cell.
 
-    Args:
-        frame: (H, W, 3) uint8 RGB of any size.
-
     >>> describe_frame(np.full((90, 160, 3), 200, np.uint8))[:, 0, 0].tolist()
     [200, 200, 200, 200, 128, 128, 0, 0, 0, 0, 0]
     """

@@ -24,7 +24,7 @@ from jostle.mending.inspector import (
     Probabilities,
     scale_channels,
 )
-from jostle.models.precision import one_thread
+from jostle.models.devices import one_thread
 
 Indices = npt.NDArray[np.int64]
 CellRows = npt.NDArray[np.uint8]  # (N, CELLS * CELLS, CHANNELS)

@@ -32,8 +32,8 @@ from jostle.mending.descriptor import (
     describe_frame,
     stream_descriptors,
 )
-from jostle.models.fingerprint import tensors_fingerprint
-from jostle.models.precision import one_thread
+from jostle.models.checkpoints import tensors_fingerprint
+from jostle.models.devices import one_thread
 
 LAGS = {False: (-12, -4, -1, 1, 4, 12), True: (-24, -12, -6, -4, -2, -1)}  # neighbours, by `causal`
 BLOCK = 8  # frames that share a median
@@ -135,9 +135,7 @@ class Inspector:
     """Predictor of the damage probability of each frame of a stream, in bounded memory.
 
     Args:
-        networks: networks with loaded weights.
         thresholds: the probability from which a frame counts as damaged, for each of `SIDES`.
-        name: name or path it was loaded from.
 
     Attributes:
         name: name or path it was loaded from.
@@ -333,11 +331,7 @@ class _PendingProbabilities:
 def build_inspector(
     weights: Mapping[str, Tensor], thresholds: Mapping[str, float], *, name: str, device: str
 ) -> Inspector:
-    """Build an inspector from the tensors of a weights file.
-
-    Raises:
-        CheckpointError: if the tensors do not fit.
-    """
+    """Build an inspector from the tensors of a weights file."""
     networks = InspectorNetworks()
     shapes = {key: tuple(value.shape) for key, value in networks.state_dict().items()}
     wrong = describe_mismatch(shapes, weights)

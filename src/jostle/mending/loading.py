@@ -11,7 +11,7 @@ from jostle.models.loading.names import need_torch
 from jostle.models.weights.shipped import weights_file
 
 if TYPE_CHECKING:
-    from jostle.mending.damage import Mending
+    from jostle.mending.damage_finders import Mending
     from jostle.mending.inspector import Inspector
 
 BUNDLED = "jostle"  # name of the inspector that ships with jostle
@@ -42,12 +42,9 @@ def load_inspector(name: str | Path = BUNDLED, *, device: str = "cpu") -> Inspec
 
 @dataclass(frozen=True)
 class MendingOptions:
-    """Options of mending, not loaded yet.
+    """Options of mending, not loaded yet."""
 
-    Attributes:
-        mend: "jostle" (the bundled inspector), a path of weights, an `Inspector`, or "known" (oracle: the true frames).
-    """
-
+    # "jostle" (the bundled inspector), a path of weights, an `Inspector`, or "known" (oracle: the true frames).
     mend: str | Path | Inspector
 
     def check(self, *, known: bool) -> None:
@@ -55,10 +52,6 @@ class MendingOptions:
 
         Args:
             known: whether the damaged frames can be known.
-
-        Raises:
-            BadValue: if "known" is requested and they cannot.
-            CheckpointError: if there is no such file.
         """
         if not isinstance(self.mend, str | Path) or str(self.mend) == BUNDLED:
             return
@@ -74,7 +67,7 @@ class MendingOptions:
 
     def get(self, device: str) -> Mending:
         """Load the inspector and return the strategy that finds damaged frames."""
-        from jostle.mending.damage import Mending
+        from jostle.mending.damage_finders import Mending
 
         if not isinstance(self.mend, str | Path):
             return Mending(self.mend)

@@ -1,8 +1,11 @@
-"""Replacement of damaged frames by frames made from the nearest undamaged ones."""
+"""Replacement of damaged frames by frames made from the nearest undamaged ones; of files, with timestamps and audio."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import cv2
@@ -11,7 +14,10 @@ import numpy.typing as npt
 
 from jostle.core.types.clip import Frame, Frames, Times
 from jostle.corruptions.engine.stages import PipelineSource
+from jostle.corruptions.engine.video import output_image_names, pump
 from jostle.errors import BadValue, DataError
+from jostle.io.video.decode import Reader
+from jostle.io.video.encode import Writer
 
 MendMethod = Literal["hold", "blend", "motion"]
 Mask = npt.NDArray[np.bool_]
@@ -22,7 +28,6 @@ class MendedSource:
     """A source whose damaged frames are rebuilt when they are read.
 
     Args:
-        source: the damaged video.
         damaged: (T,) mask of the frames to replace.
         how: `hold` repeats the last undamaged frame before, or the first after it; `blend` fades evenly from the one
             before to the one after; `motion` moves them towards each other along the optical flow.
@@ -129,3 +134,44 @@ class _Flow:
             for frame, where in ((self._one, before), (self._other, after))
         ]
         return blend_frames(sides[0], sides[1], share)
+
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class MendedVideo:
+    """Result of mending one video."""
+
+    path: Path
+    frames: int  # number of frames written
+    mended: int  # number of frames replaced
+    audio: bool  # whether the audio was copied
+    warnings: tuple[str, ...]
+
+
+def mend_video(
+    reader: Reader,
+    damaged: Mask,
+    out: Path,
+    how: MendMethod,
+    *,
+    lossless: bool = False,
+    progress: Progress | None = None,
+) -> MendedVideo:
+    """Write the mended video; the output file appears when it is complete, or not at all."""
+    mended = MendedSource(reader, damaged, how)
+    writer = Writer(
+        out,
+        size=reader.size,
+        fps=reader.fps,
+        time_base=reader.time_base,
+        codec="ffv1" if lossless and out.suffix else None,
+        names=output_image_names(reader, lossless),
+        faststart=True,
+        audio_from=reader.coded_path,
+    )
+    with writer:
+        pump(mended, writer, [int(tick) for tick in reader.ticks], progress)
+        reader.check_unchanged()
+    return MendedVideo(out, len(reader), int(np.sum(damaged)), writer.has_sound, (*reader.warnings, *writer.warnings))

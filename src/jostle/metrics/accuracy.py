@@ -43,21 +43,13 @@ def clopper_pearson(successes: int, trials: int, level: float = 0.95) -> Interva
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Top-k accuracy with its interval.
+    """Top-k accuracy with its interval."""
 
-    Attributes:
-        k: number of guesses per video.
-        correct: number of videos whose class is among them.
-        count: number of videos.
-        accuracy: `correct / count`.
-        interval: Clopper-Pearson, 95 %; None with fewer than two videos.
-    """
-
-    k: int
-    correct: int
-    count: int
-    accuracy: float
-    interval: Interval | None
+    k: int  # number of guesses per video
+    correct: int  # number of videos whose class is among them
+    count: int  # number of videos
+    accuracy: float  # `correct / count`
+    interval: Interval | None  # Clopper-Pearson, 95 %; None with fewer than two videos
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON; accuracies are fractions."""

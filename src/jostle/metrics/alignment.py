@@ -20,25 +20,16 @@ MAX_UNKNOWN_SHARE = 0.5  # of predictions; above it, the classes are of another 
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """Predictions with the truth's classes and videos.
+    """Predictions with the truth's classes and videos."""
 
-    Attributes:
-        rows: (n,) int64, rows of the predictions, in their order; None for all.
-        video: (n,) int32 into the truth's videos followed by `outside`.
-        label: (n,) int32 into the truth's classes.
-        outside: videos with predictions that the truth does not have.
-        counts: of used and omitted predictions, by JSON key.
-        remarks: messages for the user.
-    """
-
-    rows: npt.NDArray[np.int64] | None
-    video: Indices
+    rows: npt.NDArray[np.int64] | None  # (n,) int64, rows of the predictions, in their order; None for all
+    video: Indices  # (n,) int32 into the truth's videos followed by `outside`
     start: Floats
     end: Floats
-    label: Indices
+    label: Indices  # (n,) int32 into the truth's classes
     score: Floats
-    outside: tuple[str, ...]
-    counts: dict[str, int]
+    outside: tuple[str, ...]  # videos with predictions that the truth does not have
+    counts: dict[str, int]  # of used and omitted predictions, by JSON key
     remarks: tuple[str, ...]
 
     def __len__(self) -> int:

@@ -28,53 +28,32 @@ Weights = npt.NDArray[np.int16]  # (draws, videos)
 
 @dataclass(frozen=True)
 class Interval:
-    """Bootstrap intervals of the mean average precision, or of a difference between two.
-
-    Attributes:
-        average_map: (low, high), or None if it does not move.
-        map: (low, high) at each threshold, or None.
-    """
+    """Bootstrap intervals of the mean average precision, or of a difference between two."""
 
     level: float
     resamples: int
     seed: int
-    average_map: tuple[float, float]
-    map: tuple[tuple[float, float] | None, ...]
+    average_map: tuple[float, float]  # (low, high), or None if it does not move
+    map: tuple[tuple[float, float] | None, ...]  # (low, high) at each threshold, or None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the interval as plain values for JSON."""
-        return {
-            "level": self.level,
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "average_map": list(self.average_map),
-            "map": [None if pair is None else list(pair) for pair in self.map],
-        }
+        pairs = [None if pair is None else list(pair) for pair in self.map]
+        return {**vars(self), "average_map": list(self.average_map), "map": pairs}
 
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """Ranked predictions and hits, in the form that resampling needs.
+    """Ranked predictions and hits, in the form that resampling needs."""
 
-    Attributes:
-        videos: ids, drawn with equal probability.
-        place_video: (n,) int32 by place, the video of each prediction.
-        first: (C + 1,) int64, where each class begins among the places.
-        hit_place: (H,) int64, places of hits by threshold and class, rising.
-        hit_first: (T * C + 1,) int64, where each threshold and class begins among the hits.
-        instance_label: (G,) int32, and `instance_video`: (G,) int32.
-        excused: (n,) by place, predictions that go uncounted when they miss.
-        interpolated: which average precision.
-    """
-
-    videos: tuple[str, ...]
-    place_video: Indices
-    first: Ints
-    hit_place: Ints
-    hit_first: Ints
-    instance_label: Indices
+    videos: tuple[str, ...]  # ids, drawn with equal probability
+    place_video: Indices  # (n,) int32 by place, the video of each prediction
+    first: Ints  # (C + 1,) int64, where each class begins among the places
+    hit_place: Ints  # (H,) int64, places of hits by threshold and class, rising
+    hit_first: Ints  # (T * C + 1,) int64, where each threshold and class begins among the hits
+    instance_label: Indices  # (G,) int32, and `instance_video`: (G,) int32
     instance_video: Indices
-    excused: Flags
+    excused: Flags  # (n,) by place, predictions that go uncounted when they miss
     interpolated: bool
 
     @classmethod
@@ -101,12 +80,7 @@ class Resamples:
         )
 
     def mean_aps(
-        self,
-        *,
-        draws: int,
-        seed: int,
-        videos: Collection[str] = (),
-        progress: Callable[[int, int], None] | None = None,
+        self, *, draws: int, seed: int, videos: Collection[str] = (), progress: Callable[[int, int], None] | None = None
     ) -> Floats:
         """Return the (draws, T) mean average precision of each draw.
 
@@ -198,17 +172,9 @@ def bias_corrected(draws: Floats, measured: float, level: float) -> tuple[float,
 
 @kernel
 def _weighted_means(
-    weight: Any,
-    place_video: Any,
-    first: Any,
-    hit_place: Any,
-    hit_first: Any,
-    instance_label: Any,
-    instance_video: Any,
-    excused: Any,
-    interpolated: bool,
-    thresholds: int,
-) -> Any:
+    weight: Any, place_video: Any, first: Any, hit_place: Any, hit_first: Any, instance_label: Any,
+    instance_video: Any, excused: Any, interpolated: bool, thresholds: int,
+) -> Any:  # fmt: skip
     classes = len(first) - 1
     positives = np.zeros(classes)
     for i in range(len(instance_label)):

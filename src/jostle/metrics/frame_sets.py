@@ -52,21 +52,13 @@ def frame_number(key: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Anchors and their neighbours as columns.
+    """Anchors and their neighbours as columns."""
 
-    Attributes:
-        frames: distinct frames, anchors first, in the order of the sets.
-        anchors: number of anchors.
-        anchor: (P,) int64, the anchor of each pair, an index into `frames`.
-        neighbour: (P,) int64, its neighbour, an index into `frames`.
-        offset: (P,) int64, the neighbour's frame number less the anchor's; never 0.
-    """
-
-    frames: tuple[str, ...]
-    anchors: int
-    anchor: Ints
-    neighbour: Ints
-    offset: Ints
+    frames: tuple[str, ...]  # distinct frames, anchors first, in the order of the sets
+    anchors: int  # number of anchors
+    anchor: Ints  # (P,) int64, the anchor of each pair, an index into `frames`
+    neighbour: Ints  # (P,) int64, its neighbour, an index into `frames`
+    offset: Ints  # (P,) int64, the neighbour's frame number less the anchor's; never 0
 
     @property
     def set_sizes(self) -> Ints:

@@ -23,35 +23,22 @@ NONE = -1
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Predictions sorted by class and descending score.
+    """Predictions sorted by class and descending score."""
 
-    Attributes:
-        order: (n,) int64 rows of the aligned predictions; a position in it is a prediction's place.
-        first: (C + 1,) int64, first position of each class in `order`.
-    """
-
-    order: Ints
-    first: Ints
+    order: Ints  # (n,) int64 rows of the aligned predictions; a position in it is a prediction's place
+    first: Ints  # (C + 1,) int64, first position of each class in `order`
 
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """The prediction matched to each instance at each threshold.
+    """The prediction matched to each instance at each threshold."""
 
-    Attributes:
-        tious: (T,) thresholds.
-        ranking: the predictions in matching order.
-        taken_by: (T, I) int64, the place of the prediction matched to each instance, or -1.
-        label: (I,) int32, the class of each instance.
-        video: (I,) int32, the video of each instance.
-        excused: (n,) by place, whether a prediction touches an ambiguous span; None if there are none.
-    """
-
-    tious: Floats
-    ranking: Ranking
-    taken_by: Ints
-    label: npt.NDArray[np.int32]
-    video: npt.NDArray[np.int32]
+    tious: Floats  # (T,) thresholds
+    ranking: Ranking  # the predictions in matching order
+    taken_by: Ints  # (T, I) int64, the place of the prediction matched to each instance, or -1
+    label: npt.NDArray[np.int32]  # (I,) int32, the class of each instance
+    video: npt.NDArray[np.int32]  # (I,) int32, the video of each instance
+    # (n,) by place, whether a prediction touches an ambiguous span; None if there are none.
     excused: Flags | None = None
 
     def hits(self, threshold: int, label: int) -> Ints:
@@ -191,18 +178,9 @@ def _groups(keys: Any, order: Any, label: Any, video: Any, videos: int) -> Any:
 
 @kernel
 def _predictions_choose(
-    order: Any,
-    group: Any,
-    start: Any,
-    end: Any,
-    edges: Any,
-    instance: Any,
-    true_start: Any,
-    true_end: Any,
-    tious: Any,
-    taken_by: Any,
-    overlap: Any,
-) -> None:
+    order: Any, group: Any, start: Any, end: Any, edges: Any, instance: Any, true_start: Any, true_end: Any,
+    tious: Any, taken_by: Any, overlap: Any,
+) -> None:  # fmt: skip
     lowest = np.inf
     for t in range(len(tious)):
         lowest = min(lowest, tious[t])
@@ -229,17 +207,9 @@ def _predictions_choose(
 
 @kernel
 def _instances_choose(
-    order: Any,
-    group: Any,
-    start: Any,
-    end: Any,
-    edges: Any,
-    instance: Any,
-    true_start: Any,
-    true_end: Any,
-    tious: Any,
-    taken_by: Any,
-) -> None:
+    order: Any, group: Any, start: Any, end: Any, edges: Any, instance: Any, true_start: Any, true_end: Any,
+    tious: Any, taken_by: Any,
+) -> None:  # fmt: skip
     groups = len(edges) - 1
     count = np.zeros(groups + 1, np.int64)
     for g in group:

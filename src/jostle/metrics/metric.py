@@ -16,20 +16,13 @@ Task = Literal["detection", "proposals", "recognition", "frames", "objects", "ro
 
 @dataclass(frozen=True)
 class Metric:
-    """A registered metric and its properties.
-
-    Attributes:
-        task: kind of predictions that it is for.
-        compute: the function; its docstring has the formula.
-        higher_is_better: whether a higher value is better.
-        cites: key of the reference.
-    """
+    """A registered metric and its properties."""
 
     name: str
-    task: Task
-    compute: Callable[..., Any]
-    higher_is_better: bool
-    cites: str
+    task: Task  # kind of predictions that it is for
+    compute: Callable[..., Any]  # the function; its docstring has the formula
+    higher_is_better: bool  # whether a higher value is better
+    cites: str  # key of the reference
     summary: str
 
 
@@ -52,9 +45,6 @@ def compute_custom_metric(name: str, *arguments: Any) -> float:
 
     Args:
         arguments: for recognition scores (N, C) and classes (N,), for detection `Predictions` and `Truth`.
-
-    Raises:
-        BadValue: if it fails, or does not return a number.
     """
     try:
         value = metrics[name].compute(*arguments)

@@ -32,38 +32,22 @@ class OffsetCount:
 
 @dataclass(frozen=True)
 class PmK:
-    """Result of pm-k for one classifier.
+    """Result of pm-k for one classifier."""
 
-    Attributes:
-        k: radius in frames.
-        anchors: number of anchors, of which all shares are.
-        accuracy: share of anchors that are right (pm-0).
-        pm_k: share of anchors that are right together with every neighbour within k.
-        accuracy_interval: Clopper-Pearson, 95 %; None with fewer than two anchors, as `pm_k_interval`.
-        drop: `accuracy - pm_k`.
-        error_by_offset: share of wrong neighbours at each offset that occurs.
-        pairs: neighbours within k, over all anchors.
-        neighbours_median: of the neighbours of an anchor.
-        correct_by_radius: anchors right within 0, 1, .. k frames.
-        by_offset: the counts behind `error_by_offset`.
-        labels_of: whose labels a neighbour is compared with.
-        include_anchor: whether the anchor itself must be right.
-    """
-
-    k: int
-    anchors: int
-    accuracy: float
-    accuracy_interval: Interval | None
-    pm_k: float
+    k: int  # radius in frames
+    anchors: int  # number of anchors, of which all shares are
+    accuracy: float  # share of anchors that are right (pm-0)
+    accuracy_interval: Interval | None  # Clopper-Pearson, 95 %; None with fewer than two anchors, as `pm_k_interval`
+    pm_k: float  # share of anchors that are right together with every neighbour within k
     pm_k_interval: Interval | None
-    drop: float
-    error_by_offset: dict[int, float]
-    pairs: int
-    neighbours_median: float
-    correct_by_radius: tuple[int, ...]
-    by_offset: dict[int, OffsetCount]
-    labels_of: str
-    include_anchor: bool
+    drop: float  # `accuracy - pm_k`
+    error_by_offset: dict[int, float]  # share of wrong neighbours at each offset that occurs
+    pairs: int  # neighbours within k, over all anchors
+    neighbours_median: float  # of the neighbours of an anchor
+    correct_by_radius: tuple[int, ...]  # anchors right within 0, 1, .. k frames
+    by_offset: dict[int, OffsetCount]  # the counts behind `error_by_offset`
+    labels_of: str  # whose labels a neighbour is compared with
+    include_anchor: bool  # whether the anchor itself must be right
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with the share of wrong neighbours at each offset.
@@ -86,20 +70,12 @@ class PmK:
         """Return the result as plain values for JSON; shares are fractions."""
         return {
             "format": 1,
-            "k": self.k,
-            "anchors": self.anchors,
-            "accuracy": self.accuracy,
+            **vars(self),
             "accuracy_interval": self.accuracy_interval and list(self.accuracy_interval),
-            "pm_k": self.pm_k,
             "pm_k_interval": self.pm_k_interval and list(self.pm_k_interval),
-            "drop": self.drop,
             "error_by_offset": {str(offset): share for offset, share in self.error_by_offset.items()},
-            "pairs": self.pairs,
-            "neighbours_median": self.neighbours_median,
             "correct_by_radius": list(self.correct_by_radius),
             "by_offset": {str(offset): vars(count) for offset, count in self.by_offset.items()},
-            "labels_of": self.labels_of,
-            "include_anchor": self.include_anchor,
         }
 
 

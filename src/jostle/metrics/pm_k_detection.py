@@ -33,30 +33,20 @@ LEVEL = 0.95  # of the intervals
 
 @dataclass(frozen=True)
 class PmKDetection:
-    """Result of pm-k for one detector.
-
-    Attributes:
-        mean_ap: over the anchors.
-        mean_ap_interval: 95 %, by drawing the videos of the anchors; None without draws.
-        pm_k: mAP over the frame chosen near each anchor.
-        pm_k_interval: its interval, from the same draws.
-        drop: `mean_ap - pm_k`.
-        per_class: AP of each class on the anchors and on the chosen frames, None where it has no box there.
-        chosen: the frame chosen for each anchor.
-        chosen_by_offset: how often a frame so far from its anchor was chosen.
-    """
+    """Result of pm-k for one detector."""
 
     k: int
     iou: float
     anchors: int
-    mean_ap: float
-    mean_ap_interval: tuple[float, float] | None
-    pm_k: float
-    pm_k_interval: tuple[float, float] | None
-    drop: float
+    mean_ap: float  # over the anchors
+    mean_ap_interval: tuple[float, float] | None  # 95 %, by drawing the videos of the anchors; None without draws
+    pm_k: float  # mAP over the frame chosen near each anchor
+    pm_k_interval: tuple[float, float] | None  # its interval, from the same draws
+    drop: float  # `mean_ap - pm_k`
+    # AP of each class on the anchors and on the chosen frames, None where it has no box there
     per_class: dict[int, tuple[float | None, float | None]]
-    chosen: dict[str, str]
-    chosen_by_offset: dict[int, int]
+    chosen: dict[str, str]  # the frame chosen for each anchor
+    chosen_by_offset: dict[int, int]  # how often a frame so far from its anchor was chosen
     ignore_class: bool
     include_anchor: bool
 
@@ -154,18 +144,13 @@ def _interval(draws: Floats, measured: float) -> tuple[float, float] | None:
 
 @dataclass(frozen=True, eq=False)
 class _MatchedFrames:
-    """Detections matched with the truth, and the worst frame near each anchor.
-
-    Attributes:
-        hits: (detections,) whether each is matched to a true box.
-        chosen: (anchors,) the worst frame near each, an index into the frames of `pairs`, and its `offset`.
-    """
+    """Detections matched with the truth, and the worst frame near each anchor."""
 
     pairs: Pairs
     detections: _BoxTable
     truth: _BoxTable
-    hits: Flags
-    chosen: Ints
+    hits: Flags  # (detections,) whether each is matched to a true box
+    chosen: Ints  # (anchors,) the worst frame near each, an index into the frames of `pairs`, and its `offset`
     offset: Ints
 
     @classmethod
@@ -310,16 +295,9 @@ def _weigh(weights: Any, owner: Any, hits: Any, firsts: Any, ends: Any, positive
 
 @kernel
 def _match(
-    edges: Any,
-    box: Any,
-    label: Any,
-    true_edges: Any,
-    true_box: Any,
-    true_label: Any,
-    iou: float,
-    hits: Any,
+    edges: Any, box: Any, label: Any, true_edges: Any, true_box: Any, true_label: Any, iou: float, hits: Any,
     precision: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Mark the detections that match a true box, and compute the mean AP of each frame over its classes."""
     taken = np.zeros(len(true_label), np.bool_)
     for frame in range(len(edges) - 1):
@@ -373,18 +351,12 @@ DRAWS = 1000  # of the videos, for the intervals
 
 @dataclass(frozen=True)
 class BoxStability:
-    """pm-k of one detector, for detection and for localisation.
+    """pm-k of one detector, for detection and for localisation."""
 
-    Attributes:
-        classes: number of classes that the detector knows, of the dataset's `of_classes`.
-        detection: a box counts if its class is right.
-        localisation: all boxes are of one class.
-    """
-
-    classes: int
+    classes: int  # number of classes that the detector knows, of the dataset's `of_classes`
     of_classes: int
-    detection: PmKDetection
-    localisation: PmKDetection
+    detection: PmKDetection  # a box counts if its class is right
+    localisation: PmKDetection  # all boxes are of one class
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON, without the frame chosen for each anchor."""
@@ -403,7 +375,6 @@ def box_stability(
 
     Args:
         detections, truth: by frame, of the classes that the detector knows.
-        sets: the neighbours of each anchor.
         classes, of_classes: number of classes that it knows, and of the dataset.
     """
     of_class, anywhere = (

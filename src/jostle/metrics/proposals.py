@@ -21,54 +21,31 @@ CURVE_POINTS = 100  # of the curve
 
 @dataclass(frozen=True, eq=False)
 class ProposalScore:
-    """The AR-AN curve and its area.
+    """The AR-AN curve and its area."""
 
-    Attributes:
-        tious: (T,) thresholds.
-        average_number: (100,) proposals a video, on average.
-        recall: (T, 100) share of instances found at each threshold with so many proposals.
-        average_recall: (100,) mean of `recall` over the thresholds.
-        area: area under the curve over its longest number, a fraction. It starts at the first point, not at 0, so a
-            perfect method gets about 0.99.
-        average_proposals: requested mean number of proposals per video.
-        videos: videos with an instance.
-        instances: number of instances in them.
-        proposals: number of all proposals, also of other videos.
-    """
-
-    tious: Floats
-    average_number: Floats
-    recall: Floats
-    average_recall: Floats
+    tious: Floats  # (T,) thresholds
+    average_number: Floats  # (100,) proposals a video, on average
+    recall: Floats  # (T, 100) share of instances found at each threshold with so many proposals
+    average_recall: Floats  # (100,) mean of `recall` over the thresholds
+    # area under the curve over its longest number, a fraction. It starts at the first point, not at 0, so a perfect
+    # method gets about 0.99
     area: float
-    average_proposals: float
-    videos: int
-    instances: int
-    proposals: int
+    average_proposals: float  # requested mean number of proposals per video
+    videos: int  # videos with an instance
+    instances: int  # number of instances in them
+    proposals: int  # number of all proposals, also of other videos
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON; shares are fractions."""
-        return {
-            "format": 1,
-            "tious": self.tious.tolist(),
-            "average_number": self.average_number.tolist(),
-            "recall": self.recall.tolist(),
-            "average_recall": self.average_recall.tolist(),
-            "area": self.area,
-            "average_proposals": self.average_proposals,
-            "videos": self.videos,
-            "instances": self.instances,
-            "proposals": self.proposals,
-        }
+        plain = (
+            (name, value.tolist() if isinstance(value, np.ndarray) else value) for name, value in vars(self).items()
+        )
+        return {"format": 1, **dict(plain)}
 
 
 @metric("average_recall", task="proposals", cites="caba2015")
 def average_recall(
-    proposals: Predictions,
-    truth: Truth,
-    *,
-    average_proposals: float | None = None,
-    tious: npt.ArrayLike | None = None,
+    proposals: Predictions, truth: Truth, *, average_proposals: float | None = None, tious: npt.ArrayLike | None = None
 ) -> ProposalScore:
     """Recall of all instances, whatever their class, over the mean number of proposals a video.
 
@@ -128,16 +105,7 @@ def _rank_by_video(proposals: Predictions, videos: list[str]) -> tuple[Ints, Flo
 
 @kernel
 def _count_found(
-    first: Any,
-    last: Any,
-    place: Any,
-    edges: Any,
-    kept: Any,
-    start: Any,
-    end: Any,
-    tious: Any,
-    used: Any,
-    found: Any,
+    first: Any, last: Any, place: Any, edges: Any, kept: Any, start: Any, end: Any, tious: Any, used: Any, found: Any
 ) -> None:
     """Add to found[t, j] the instances that are first found at point j; thresholds are ascending."""
     for g in range(len(first)):

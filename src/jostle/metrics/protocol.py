@@ -68,11 +68,7 @@ def thresholds(first: float, last: float, count: int) -> tuple[float, ...]:
 
 
 def check_tious(values: npt.ArrayLike) -> Floats:
-    """Convert thresholds to an array (T,) and check their range.
-
-    Raises:
-        BadValue: unless all lie above 0 and at most at 1.
-    """
+    """Convert thresholds to an array (T,) and check their range."""
     tious = np.atleast_1d(np.array(values, np.float64))
     if tious.ndim != 1 or not len(tious) or not ((tious > 0) & (tious <= 1)).all():
         raise BadValue(f"thresholds of tIoU lie above 0 and at most at 1, got {tious.tolist()}")

@@ -1,7 +1,8 @@
-"""Robustness measures of three papers, computed from one table of scores by corruption and severity.
+"""Robustness measures of four papers, computed from one table of scores by corruption and severity.
 
 Mean corrupted score and relative robustness are those of THUMOS14-C (Zeng et al. 2024), absolute and relative
 robustness those of UCF101-P (Schiappa et al. 2023), mPC and rPC those of Mini Kinetics-C (Yi et al. 2021).
+Corruption error against a named baseline, mCE and relative mCE, is that of ImageNet-C (Hendrycks and Dietterich 2019).
 """
 
 from __future__ import annotations
@@ -21,23 +22,15 @@ _CHAIN = re.compile(r"[^:@+]+:[1-9]\d*(\+[^:@+]+:[1-9]\d*)+(@.+)?")
 
 @dataclass(frozen=True)
 class CellValue:
-    """One corruption at one severity.
+    """One corruption at one severity."""
 
-    Attributes:
-        cell: its spec, such as `thumos14-c/black_frame:1`.
-        value: the score, or None if the cell is missing.
-        relative: `value / clean`, or None where that has no meaning.
-        absolute: `1 - (clean - value)`, in fractions.
-        above_clean: whether it is better than clean.
-    """
-
-    cell: str
+    cell: str  # its spec, such as `thumos14-c/black_frame:1`
     corruption: str
     severity: int | None
-    value: float | None
-    relative: float | None
-    absolute: float | None
-    above_clean: bool
+    value: float | None  # the score, or None if the cell is missing
+    relative: float | None  # `value / clean`, or None where that has no meaning
+    absolute: float | None  # `1 - (clean - value)`, in fractions
+    above_clean: bool  # whether it is better than clean
 
 
 @dataclass(frozen=True)
@@ -69,38 +62,22 @@ class Robustness:
 
     A number is None ("n/a") where a cell it needs is missing, or where it would divide by a clean score that is 0 or
     missing: it is never infinite and never a mean over part of the cells.
-
-    Attributes:
-        clean: the score on clean data.
-        cells: in the order given.
-        mean_corrupted: mean over all cells.
-        relative: mean of `cell / clean`.
-        absolute: mean of `1 - (clean - cell)`, in fractions.
-        mpc: mean over corruptions of the mean over severities.
-        rpc: `mpc / clean`.
-        by_corruption: means over the severities of each corruption.
-        by_severity: means over the corruptions at each severity.
-        by_family: means over the cells of each family of corruptions.
-        missing: cells without a value.
-        above_clean: cells better than clean, which is allowed but unusual.
-        undefined: number of cells whose ratio to clean is undefined, excluded from every ratio.
-        percent: whether the values are percentages.
     """
 
-    clean: float | None
-    cells: tuple[CellValue, ...]
-    mean_corrupted: float | None
-    relative: float | None
-    absolute: float | None
-    mpc: float | None
-    rpc: float | None
-    by_corruption: dict[str, Means]
-    by_severity: dict[int, Means]
-    by_family: dict[str, Means]
-    missing: tuple[str, ...]
-    above_clean: tuple[str, ...]
-    undefined: int
-    percent: bool
+    clean: float | None  # the score on clean data
+    cells: tuple[CellValue, ...]  # in the order given
+    mean_corrupted: float | None  # mean over all cells
+    relative: float | None  # mean of `cell / clean`
+    absolute: float | None  # mean of `1 - (clean - cell)`, in fractions
+    mpc: float | None  # mean over corruptions of the mean over severities
+    rpc: float | None  # `mpc / clean`
+    by_corruption: dict[str, Means]  # means over the severities of each corruption
+    by_severity: dict[int, Means]  # means over the corruptions at each severity
+    by_family: dict[str, Means]  # means over the cells of each family of corruptions
+    missing: tuple[str, ...]  # cells without a value
+    above_clean: tuple[str, ...]  # cells better than clean, which is allowed but unusual
+    undefined: int  # number of cells whose ratio to clean is undefined, excluded from every ratio
+    percent: bool  # whether the values are percentages
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON, where all values are fractions, percentages divided by 100."""
@@ -267,3 +244,101 @@ def _mean(values: Iterable[float | None]) -> float | None:
     known = list(values)
     whole = [value for value in known if value is not None]
     return math.fsum(whole) / len(whole) if whole and len(whole) == len(known) else None
+
+
+@dataclass(frozen=True)
+class CorruptionError:
+    """Errors under corruption relative to a baseline's; below 1 is better than the baseline."""
+
+    baseline: str  # its name, without which the numbers are meaningless
+    mce: float | None  # mean of `by_corruption`; None if a cell is missing
+    # errors of a corruption over the baseline's, each summed over severities first
+    by_corruption: dict[str, float | None]
+    relative_mce: float | None  # the same with clean errors subtracted; None unless both clean errors are given
+    relative_by_corruption: dict[str, float | None]  # the values behind `relative_mce`
+    missing: tuple[str, ...]  # cells without an error; the means need all of them
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values for JSON; ratios are fractions."""
+        return {"format": 1, **vars(self), "missing": list(self.missing)}
+
+
+@metric("mce", task="robustness", cites="hendrycks2019", higher_is_better=False)
+def mean_corruption_error(
+    errors: Mapping[str, float | None],
+    baseline: Mapping[str, float | None],
+    *,
+    name: str,
+    clean: float | None = None,
+    baseline_clean: float | None = None,
+) -> CorruptionError:
+    """Errors of each corruption over the baseline's, then the mean over corruptions; never averaged before dividing.
+
+    CE_c = sum_s E(c, s) / sum_s B(c, s); relative CE_c = sum_s (E(c, s) - E_clean) / sum_s (B(c, s) - B_clean).
+
+    Args:
+        errors: the error in each cell by its spec, None where it is missing.
+        baseline: the baseline's errors, at least for the same cells and in the same unit.
+        name: what the baseline is called, such as `AlexNet`.
+        clean: the model's error on clean data; with `baseline_clean` it gives relative mCE.
+
+    >>> found = mean_corruption_error({"fog:1": 0.2, "fog:2": 0.4}, {"fog:1": 0.4, "fog:2": 0.6}, name="AlexNet")
+    >>> f"{found.mce:.1f}"
+    '0.6'
+    """
+    if not errors:
+        raise BadValue("no cells: give {spec: error}, as in {'imagenet-c/fog:1': 0.31}")
+    severities: dict[str, list[str]] = {}
+    for cell in errors:
+        severities.setdefault(split_cell(cell)[0], []).append(cell)
+    known = {cell: _check_error(cell, value, "") for cell, value in errors.items()}
+    reference = {}
+    for cell in errors:
+        if baseline.get(cell) is None:
+            raise BadValue(f"{cell}: baseline {name} has no error there, so nothing to divide by", fault="F92")
+        reference[cell] = float(_check_error(cell, baseline[cell], f" of baseline {name}") or 0)
+    _check_same_unit(known, reference, name)
+    ordinary = {c: _ratio(c, cells, known, reference, name, 0.0, 0.0) for c, cells in severities.items()}
+    relative = {}
+    if clean is not None and baseline_clean is not None:
+        own, other = _check_error("clean", clean, ""), _check_error("clean", baseline_clean, f" of baseline {name}")
+        relative = {
+            c: _ratio(c, cells, known, reference, name, own or 0.0, other or 0.0) for c, cells in severities.items()
+        }
+    missing = tuple(cell for cell, value in known.items() if value is None)
+    return CorruptionError(name, _mean(ordinary.values()), ordinary, _mean(relative.values()), relative, missing)
+
+
+def _ratio(
+    corruption: str,
+    cells: list[str],
+    errors: Mapping[str, float | None],
+    baseline: Mapping[str, float],
+    name: str,
+    clean: float,
+    baseline_clean: float,
+) -> float | None:
+    below = math.fsum(baseline[cell] - baseline_clean for cell in cells)
+    if below == 0:
+        missing = "error above clean" if baseline_clean else "error"
+        raise BadValue(f"{corruption}: baseline {name} has no {missing} there, so nothing to divide by", fault="F92")
+    above = [value - clean for value in (errors[cell] for cell in cells) if value is not None]
+    return math.fsum(above) / below if len(above) == len(cells) else None
+
+
+def _check_error(cell: str, value: float | None, whose: str) -> float | None:
+    if value is None:
+        return None
+    if not math.isfinite(value) or not 0 <= value <= 100:
+        raise BadValue(f"{cell}: an error{whose} must be a fraction or a percentage from 0 to 100, got {value}")
+    return float(value)
+
+
+def _check_same_unit(errors: Mapping[str, float | None], baseline: Mapping[str, float], name: str) -> None:
+    own = max((value for value in errors.values() if value is not None), default=None)
+    other = max(baseline.values())
+    if own is not None and other and own and (own > 1) != (other > 1) and not 0.02 < own / other < 50:
+        raise BadValue(
+            f"errors go up to {own} and those of baseline {name} up to {other}: one looks like a fraction, the other "
+            "like a percentage; give both in one unit"
+        )

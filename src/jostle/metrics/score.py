@@ -1,4 +1,4 @@
-"""Scoring of detections: mean average precision by a named protocol, with an interval."""
+"""Scoring of detections by a named protocol, and paired comparison of two scores, with bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.core.formatting import between, signed
 from jostle.core.notebook import data_frame, format_percent, html_table
 from jostle.core.types.columns import Floats
 from jostle.core.types.predictions import Predictions
@@ -23,33 +24,19 @@ from jostle.metrics.protocol import Protocol, check_tious, protocols
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """Score of detections by one protocol.
+    """Score of detections by one protocol."""
 
-    Attributes:
-        protocol: name of the protocol.
-        tious: (n,) thresholds.
-        map: (n,) mean average precision at each.
-        average_map: its mean over the thresholds.
-        per_class: (n,) average precision by class, for classes with an instance.
-        interval: bootstrap interval over videos, or None if it was not requested or is undefined.
-        truth: the ground truth, after the protocol's own rules.
-        predictions: counts of predictions: `count`, `videos`, `unknown_label`, `outside_subset` ...
-        remarks: messages for the user.
-        matches: matched predictions and instances, for further analysis.
-        resamples: the same in the form that resampling needs.
-    """
-
-    protocol: str
-    tious: Floats
-    map: Floats
-    average_map: float
-    per_class: dict[str, Floats]
-    interval: Interval | None
-    truth: Truth = field(repr=False)
-    predictions: dict[str, int]
-    remarks: tuple[str, ...] = field(repr=False)
-    matches: Matches = field(repr=False)
-    resamples: Resamples = field(repr=False)
+    protocol: str  # name of the protocol
+    tious: Floats  # (n,) thresholds
+    map: Floats  # (n,) mean average precision at each
+    average_map: float  # its mean over the thresholds
+    per_class: dict[str, Floats]  # (n,) average precision by class, for classes with an instance
+    interval: Interval | None  # bootstrap interval over videos, or None if it was not requested or is undefined
+    truth: Truth = field(repr=False)  # the ground truth, after the protocol's own rules
+    predictions: dict[str, int]  # counts of predictions: `count`, `videos`, `unknown_label`, `outside_subset`
+    remarks: tuple[str, ...] = field(repr=False)  # messages for the user
+    matches: Matches = field(repr=False)  # matched predictions and instances, for further analysis
+    resamples: Resamples = field(repr=False)  # the same in the form that resampling needs
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score as plain values for JSON: fractions, never NaN."""
@@ -218,3 +205,74 @@ def _remarks_on(truth: Truth, counted: Truth) -> list[str]:
             f"the ground truth holds several subsets, and all count: {', '.join(sorted(set(truth.subsets)))}"
         )
     return remarks
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Difference of two runs: the second minus the first."""
+
+    protocol: str
+    tious: Floats  # (n,) thresholds
+    map: Floats  # (n,) difference in mean average precision at each
+    average_map: float  # difference of the averages
+    per_class: dict[str, Floats]  # (n,) difference by class
+    interval: Interval | None  # paired bootstrap over videos, or None
+    share_worse: float | None  # share of the draws in which the second is below the first; None without draws
+
+    def _repr_html_(self) -> str:
+        ends = self.interval
+        rows = [
+            [f"{tiou:g}", signed(value), "" if ends is None else between(ends.map[i])]
+            for i, (tiou, value) in enumerate(zip(self.tious, self.map, strict=True))
+        ]
+        average = "" if ends is None else between(ends.average_map)
+        rows.append(["average", signed(self.average_map), average])
+        note = "The second run less the first, in points of mAP; brackets are 95 % over the same draws of videos."
+        return html_table(f"{self.protocol} protocol", ["tIoU", "change", "95 %"], rows, notes=(note,))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the comparison as plain values for JSON."""
+        return {
+            "format": 1,
+            **vars(self),
+            "tious": self.tious.tolist(),
+            "map": self.map.tolist(),
+            "per_class": {name: values.tolist() for name, values in self.per_class.items()},
+            "interval": None if self.interval is None else self.interval.to_dict(),
+        }
+
+
+def compare(one: Score, other: Score, *, bootstrap: int = 1000, level: float = 0.95, seed: int = 0) -> Comparison:
+    """Return the difference `other - one`, with an interval from drawing the same videos for both.
+
+    Raises:
+        DataError: if the two were not scored by one truth, protocol and grid of thresholds.
+    """
+    if one.truth.fingerprint != other.truth.fingerprint:
+        raise DataError(
+            f"the two runs were scored by different ground truths, {one.truth.fingerprint[:19]} and "
+            f"{other.truth.fingerprint[:19]}; score both by one",
+            fault="F48",
+        )
+    if one.protocol != other.protocol or not np.array_equal(one.tious, other.tious):
+        raise DataError(
+            f"the two runs were scored by different rules, {one.protocol} at {one.tious.tolist()} and "
+            f"{other.protocol} at {other.tious.tolist()}; score both by one",
+            fault="F48",
+        )
+    interval, share = None, None
+    if bootstrap:
+        everything = {*one.resamples.videos, *other.resamples.videos}
+        first = one.resamples.mean_aps(draws=bootstrap, seed=seed, videos=everything)
+        differences = other.resamples.mean_aps(draws=bootstrap, seed=seed, videos=everything) - first
+        interval = bootstrap_interval(differences, other.map - one.map, level=level, seed=seed)
+        share = float(np.mean(differences.mean(axis=1) < 0))
+    return Comparison(
+        protocol=one.protocol,
+        tious=one.tious,
+        map=other.map - one.map,
+        average_map=other.average_map - one.average_map,
+        per_class={name: other.per_class[name] - values for name, values in one.per_class.items()},
+        interval=interval,
+        share_worse=share,
+    )

@@ -42,11 +42,7 @@ class TemporalMeanAP:
     full_state_update: ClassVar[bool] = False
 
     def __init__(
-        self,
-        *,
-        protocol: str = "thumos14",
-        tious: Sequence[float] | None = None,
-        classes: Sequence[str] | None = None,
+        self, *, protocol: str = "thumos14", tious: Sequence[float] | None = None, classes: Sequence[str] | None = None
     ) -> None:
         self.protocol = protocol
         self.tious = None if tious is None else check_tious(tious).tolist()

@@ -16,29 +16,17 @@ from jostle.metrics.metric import metric
 
 @dataclass(frozen=True)
 class ClassificationScore:
-    """Scores of predicted classes of whole videos.
+    """Scores of predicted classes of whole videos."""
 
-    Attributes:
-        mean_ap: mean of `per_class`.
-        per_class: average precision of each class that some video has.
-        hit_at_k: share of videos with any of their classes among the k best.
-        average_hit_at_k: mean over videos of the share of their classes among the k best.
-        k: number of guesses per video.
-        videos: videos with a class; one without a prediction counts as a miss.
-        pairs: different (video, class) pairs of the truth.
-        unknown_label: predictions of classes that the truth does not have; they still take up guesses.
-        outside: predictions for videos that the truth does not have.
-    """
-
-    mean_ap: float
-    per_class: dict[str, float]
-    hit_at_k: float
-    average_hit_at_k: float
-    k: int
-    videos: int
-    pairs: int
-    unknown_label: int
-    outside: int
+    mean_ap: float  # mean of `per_class`
+    per_class: dict[str, float]  # average precision of each class that some video has
+    hit_at_k: float  # share of videos with any of their classes among the k best
+    average_hit_at_k: float  # mean over videos of the share of their classes among the k best
+    k: int  # number of guesses per video
+    videos: int  # videos with a class; one without a prediction counts as a miss
+    pairs: int  # different (video, class) pairs of the truth
+    unknown_label: int  # predictions of classes that the truth does not have; they still take up guesses
+    outside: int  # predictions for videos that the truth does not have
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain values for JSON; shares are fractions."""

@@ -6,6 +6,7 @@ The content of a checkpoint is checked before it is used: a few bytes can claim 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import json
 import os
@@ -20,6 +21,7 @@ from typing import Any, Literal, NoReturn, TypeVar
 import safetensors
 import safetensors.torch
 import torch
+from torch import nn
 
 from jostle.errors import BadValue, CheckpointError, ResourceError
 from jostle.models.pickled_weights import damaged_error, read_pickled
@@ -265,3 +267,16 @@ def _replace_atomically(path: Path) -> Iterator[Any]:
         raise ResourceError(f"{path}: cannot be written ({error.strerror}); what was there before is kept") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def tensors_fingerprint(thing: object) -> str | None:
+    """Return `sha256:` and a hash of the names, shapes and values of a module's tensors, or None."""
+    network = getattr(thing, "network", thing)  # a recogniser has its network inside
+    if not isinstance(network, nn.Module):
+        return None
+    digest = hashlib.sha256()
+    for name, tensor in sorted(network.state_dict().items()):
+        plain = tensor.detach().cpu().contiguous()
+        digest.update(f"{name} {plain.dtype} {tuple(plain.shape)}\n".encode())
+        digest.update(plain.reshape(-1).view(torch.uint8).numpy().data)
+    return f"sha256:{digest.hexdigest()}"

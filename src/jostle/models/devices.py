@@ -1,22 +1,26 @@
-"""Selection of the devices that networks run on."""
+"""Devices that networks run on, and how they compute there: precision, memory layout and compilation.
+
+Lower precisions and compiled networks are faster on a GPU, and change scores.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
 
 import torch
+from torch import Tensor, nn
 
-from jostle.errors import ResourceError
+from jostle.errors import BadValue, ResourceError, UnknownName
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 def device_for(name: str) -> torch.device:
-    """Return the device of a name; `auto` takes a GPU if there is one.
-
-    Raises:
-        ResourceError: if a GPU is requested and there is none.
-    """
+    """Return the device of a name; `auto` takes a GPU if there is one."""
     if name == "cuda" and not torch.cuda.is_available():
         raise ResourceError("no CUDA device here; pass --device cpu, or auto", fault="F70")
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
@@ -31,3 +35,103 @@ def one_gpu_each(processes: int | None) -> list[dict[str, str]]:
     count = torch.cuda.device_count()
     gpus = [str(number) for number in range(count)] if named is None else [one.strip() for one in named.split(",")]
     return [{VISIBLE: gpus[number % count]} for number in range(count if processes is None else processes)]
+
+
+PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+
+
+def check_precision(precision: str, device: str) -> None:
+    """Raise unless a device supports a precision."""
+    if precision not in PRECISIONS:
+        raise UnknownName("precision", precision, PRECISIONS)
+    if precision == "tf32" and not device.startswith("cuda"):
+        raise BadValue("tf32 is a precision of GPUs, and the networks run on the CPU; leave it out, or take bfloat16")
+
+
+def inference_mode() -> AbstractContextManager[Any]:
+    """Return a context without gradients.
+
+    Under autocast, weights are then converted once per `compute_context`; torch's inference mode would convert them
+    with every batch.
+    """
+    fewer = torch.is_autocast_enabled("cuda") or torch.is_autocast_enabled("cpu")
+    return torch.no_grad() if fewer else torch.inference_mode()
+
+
+@contextmanager
+def compute_context(device: str, precision: str) -> Iterator[None]:
+    """Limit networks to one thread, and use this precision where it is safe."""
+    with one_thread():
+        if precision in ("bfloat16", "float16"):
+            with torch.autocast(device.partition(":")[0], getattr(torch, precision)):
+                yield
+        elif precision == "tf32":
+            before = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+            torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+            try:
+                yield
+            finally:
+                torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = before
+        else:
+            yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Limit the CPU to one thread, for bit-identical results on every machine with the same kernels."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def channels_last_on_gpu(network: nn.Module, device: torch.device) -> None:
+    """Make the 3D convolutions of a network on a GPU read their inputs channels-last, which is faster.
+
+    Only inputs are converted, so that weights keep the layout of files and optimisers.
+    """
+    if device.type != "cuda":
+        return
+    for module in network.modules():
+        if isinstance(module, nn.Conv3d):
+            module.register_forward_pre_hook(_last)
+
+
+def _last(module: nn.Module, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return tuple(value.contiguous(memory_format=torch.channels_last_3d) for value in inputs)
+
+
+def half_on_gpu(precision: str, device: torch.device) -> torch.autocast:
+    """Return a context in which a GPU computes in bfloat16 if the precision says so.
+
+    A CPU gains nothing from it, and on one without such arithmetic torch would turn its fast kernels off for good.
+    """
+    enabled = precision == "bfloat16" and device.type == "cuda"
+    return torch.autocast(device.type, torch.bfloat16, enabled=enabled)
+
+
+USED = ("forward", "features", "see", "join")  # what recognisers, extractors and detectors call of a network
+
+
+def check_compiling(device: str) -> None:
+    """Raise unless networks can be compiled on a device."""
+    if not device.startswith("cuda"):
+        raise BadValue("networks are compiled for GPUs, and these run on the CPU; leave --compile out")
+
+
+def compile_networks(look: Any) -> None:
+    """Compile the networks of a predictor when they are first called."""
+    for role in ("model", "extractor", "detector"):
+        part = getattr(look, role, None)
+        network = getattr(part, "network", part)
+        if not isinstance(network, nn.Module):
+            continue
+        if hasattr(getattr(network, "config", None), "compiled"):
+            network.config = replace(network.config, compiled=True)  # type: ignore[type-var]
+            continue
+        for name in USED:
+            # One's own network may be loaded more than once, and is compiled the first time.
+            if callable(getattr(network, name, None)) and name not in vars(network):
+                setattr(network, name, torch.compile(getattr(network, name), dynamic=False))

@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from jostle.core.triton import runs_on
+from jostle.core.triton_support import runs_on
 from jostle.errors import BadValue
-from jostle.models.preprocessing.crop import Crops, OddMargin, centre_crop, crops_of, cut
 from jostle.models.preprocessing.fused import Interpolation, Normalization, Resize, prepare_fused
-from jostle.models.preprocessing.resize import pillow_resize
+from jostle.models.preprocessing.geometry import Crops, OddMargin, centre_crop, crops_of, cut, pillow_resize
 
 Frames = npt.NDArray[np.uint8]
 Layout = Literal["CTHW", "TCHW", "THWC"]
@@ -273,11 +272,7 @@ def _colour(values: tuple[float, float, float], device: torch.device) -> Tensor:
 
 
 def resized(
-    video: Tensor,
-    to: tuple[int, int] | int | None,
-    how: Interpolation = "bilinear",
-    *,
-    antialias: bool = True,
+    video: Tensor, to: tuple[int, int] | int | None, how: Interpolation = "bilinear", *, antialias: bool = True
 ) -> Tensor:
     """Return (T, 3, H', W') of values from 0 to 255; see `InputSpec`."""
     height, width = video.shape[-2:]

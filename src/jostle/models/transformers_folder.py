@@ -17,12 +17,7 @@ SOURCE = "a folder with config.json and model.safetensors, such as {} of https:/
 
 
 def library_class(what: str, name: str) -> Any:
-    """Import a class of transformers for a network, called `what` in messages.
-
-    Raises:
-        MissingExtra: if the library is not installed.
-        ResourceError: if it cannot be used.
-    """
+    """Import a class of transformers for a network, called `what` in messages."""
     try:
         transformers = importlib.import_module("transformers")
     except ImportError:
@@ -82,11 +77,7 @@ def scale_of(settings: Mapping[str, Any], mean: Triple, std: Triple) -> tuple[Tr
 
 
 def read_settings(path: Path, what: str) -> dict[str, Any]:
-    """Read a settings file; `what` is the network, for messages.
-
-    Raises:
-        CheckpointError: if it is not there, or no settings.
-    """
+    """Read a settings file; `what` is the network, for messages."""
     try:
         settings = json.loads(path.read_bytes())
     except OSError as error:

@@ -38,9 +38,6 @@ def dumps(value: object, hint: str) -> bytes:
 
     Args:
         hint: what to do about a value that cannot be pickled; it ends the message.
-
-    Raises:
-        BadValue: if the value cannot be pickled.
     """
     try:
         return _to_bytes(value)
@@ -49,11 +46,7 @@ def dumps(value: object, hint: str) -> bytes:
 
 
 def loads(data: bytes, hint: str) -> Any:
-    """Deserialize a value that another process sent.
-
-    Raises:
-        BadValue: if the code that it needs cannot be imported here.
-    """
+    """Deserialize a value that another process sent."""
     try:
         return pickle.loads(data)
     except (AttributeError, ImportError) as error:
@@ -64,11 +57,7 @@ def loads(data: bytes, hint: str) -> Any:
 
 
 def dumps_out_of_band(value: object, hint: str) -> tuple[bytes, list[memoryview]]:
-    """Serialize a value, with the memory of its large arrays beside it instead of copied into it.
-
-    Raises:
-        BadValue: if the value cannot be pickled.
-    """
+    """Serialize a value, with the memory of its large arrays beside it instead of copied into it."""
     buffers: list[pickle.PickleBuffer] = []
     try:
         return pickle.dumps(value, 5, buffer_callback=buffers.append), [one.raw() for one in buffers]

@@ -17,15 +17,15 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, Generic, NoReturn, TypeVar
 
 from jostle.core import compilation
 from jostle.core.plugins import plugin_modules
+from jostle.core.watchdog import limit_native_calls
 from jostle.errors import ResourceError
-from jostle.parallel.orphans import ORPHAN_GRACE_S, OrphanSupervisor
 from jostle.parallel.serialization import TaskHandler, dumps, load_reply
 
 Item = TypeVar("Item")
@@ -36,6 +36,26 @@ MAX_ITEM_CHARS = 100  # of an item, in messages
 MAX_DEATHS = 2  # workers that may die while processing the same item
 HINT = "use one job"
 NICENESS = 5  # of at most 19
+NATIVE_CALL_LIMIT_S = 300  # of one call of a decoder in a worker
+_CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+# By exit status of a worker; other deaths are most often for want of memory.
+_HINTS = {
+    **{
+        f"by signal {crash:d}": "native code crashed, perhaps a decoder; check that this video plays"
+        for crash in _CRASHES
+    },
+    f"by signal {signal.SIGALRM:d}": "its decoder hung; check that this video plays",
+}
+ORPHAN_GRACE_S = 1.0  # for orphans to remove partial files
+_SHELL = "/bin/sh"  # present on every POSIX system, and starts in a millisecond
+# The last line read is in force. Signals from the terminal are left to the parent.
+_SCRIPT = f"""
+trap '' INT TERM HUP QUIT
+children=
+while read -r line; do children=$line; done
+sleep {ORPHAN_GRACE_S + 0.25} || sleep {ORPHAN_GRACE_S + 1:.0f}
+[ -z "$children" ] || kill -KILL $children
+"""
 _is_worker = False  # whether this process is a worker
 
 # Ctrl-C reaches the whole process group; workers ignore it from the start, because the parent handles it.
@@ -140,6 +160,39 @@ def _iter_results(
             return
 
 
+class OrphanSupervisor:
+    """Kills the watched child processes when this process ends.
+
+    A child notices that its parent died when their socket closes, but only while it runs Python code, not during a long
+    call into a compiled library. So a small shell script waits beside the children. It reads their process ids from a
+    pipe that only this process holds open; when the pipe closes, this process has ended, and it kills the children.
+
+    Raises:
+        OSError: if the supervisor process cannot be started.
+    """
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [_SHELL, "-c", _SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def watch(self, children: Iterable[int]) -> None:
+        """Watch these process ids in place of the previous ones.
+
+        Remove an id before waiting for its process: afterwards the system may reuse it.
+        """
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # the supervisor was killed; children still notice the closed socket
+            self._process.stdin.write(" ".join(map(str, children)).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def stop(self) -> None:
+        """Stop the supervisor, once no child is left."""
+        self._process.kill()
+        with contextlib.suppress(OSError):
+            self._process.communicate()
+
+
 class _WorkerPool:
     """The worker processes of one `map_unordered` call."""
 
@@ -166,8 +219,9 @@ class _WorkerPool:
         """Remove a worker that died while processing an item; return the error to report."""
         self._all.remove(worker)
         self._update_supervisor()
-        message = f"a worker process died {worker.exit_status()} at {str(item)[:MAX_ITEM_CHARS]}"
-        return ResourceError(f"{message}; if memory ran out, run again with fewer jobs", fault="F63")
+        status = worker.exit_status()
+        hint = _HINTS.get(status, "if memory ran out, run again with fewer jobs")
+        return ResourceError(f"a worker process died {status} at {str(item)[:MAX_ITEM_CHARS]}; {hint}", fault="F63")
 
     def terminate(self) -> None:
         """Terminate all workers and wait for them to exit."""
@@ -187,7 +241,6 @@ class Worker:
     """A worker process and the socket to it.
 
     Args:
-        environment: additional environment variables.
         report_compiling: report slow kernel compilation on stderr, if this process would.
     """
 
@@ -232,10 +285,10 @@ class Worker:
         self.pipe.close()
         self._process.terminate()
 
-    def join(self, grace_s: float = GRACE_S) -> None:
-        """Wait for the worker to exit, and kill it after `grace_s` seconds."""
+    def join(self, grace_s: float | None = None) -> None:
+        """Wait for the worker to exit, and kill it after `grace_s` seconds, by default `GRACE_S`."""
         try:
-            self._process.wait(grace_s)
+            self._process.wait(GRACE_S if grace_s is None else grace_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
@@ -273,6 +326,7 @@ def run_worker(handle: int, parent: int, *, report_compiling: bool) -> None:
     global _is_worker
     _is_worker = True
     signal.signal(signal.SIGTERM, _handle_sigterm)
+    limit_native_calls(NATIVE_CALL_LIMIT_S)
     compilation.set_compile_callback(_print_line if report_compiling else None)
     pipe = Connection(handle)
     os.set_inheritable(handle, False)  # grandchildren must not keep the socket open

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from jostle.core.cache import cache_folder
+from jostle.core.environment import cache_folder
 from jostle.core.random import key_for, rng_for
 from jostle.core.types.clip import Clip, Frames
 from jostle.corruptions.engine.apply import masks_for
@@ -28,9 +28,8 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource, PipelineSource, chain
 from jostle.datasets.dataset import Dataset, Request, datasets
 from jostle.errors import DataError, JostleError, ResourceError
-from jostle.io.files.fingerprint import source_state
 from jostle.io.video.decode import Reader
-from jostle.io.video.source import is_images
+from jostle.io.video.source import is_images, source_state
 from jostle.metrics.frame_sets import frame_number
 from jostle.models.input_spec import InputSpec, resized
 from jostle.parallel.workers import available_cpus, map_unordered
@@ -120,11 +119,7 @@ class Preparation:
 
     def draw_spec(self, name: str, version: int) -> Spec:
         """Draw the corruption of a version of a clip."""
-        rng = rng_for(self.seed, "version", name, version)
-        text = self.specs[int(rng.integers(len(self.specs)))]
-        if ":" not in text:
-            text = f"{text}:{self.severities[int(rng.integers(len(self.severities)))]}"
-        return Spec.parse(text)
+        return draw_corruption(self.specs, self.severities, rng_for(self.seed, "version", name, version))
 
     def rows(self, video: VideoClip) -> Frames:
         """Return the (1 + versions, shown, H, W, 3) pixels of a video."""
@@ -153,6 +148,12 @@ class Preparation:
         return result
 
 
+def draw_corruption(specs: Sequence[str], severities: Sequence[int], rng: np.random.Generator) -> Spec:
+    """Draw one of the corruptions, and its severity if it names none."""
+    text = specs[int(rng.integers(len(specs)))]
+    return Spec.parse(text if ":" in text else f"{text}:{severities[int(rng.integers(len(severities)))]}")
+
+
 def evenly_spaced(total: int, many: int) -> Indices:
     """Return the middles of `many` equal parts of a video of `total` frames.
 
@@ -176,11 +177,7 @@ def _gather(source: PipelineSource, indices: Indices) -> Frames:
 
 
 def list_videos(config: ClipsConfig, subset: str, *, seeds: Sequence[int]) -> tuple[tuple[str, ...], list[VideoClip]]:
-    """Return the classes of a data set, and the available videos of a subset.
-
-    Raises:
-        DataError: if there are none, or one has several classes.
-    """
+    """Return the classes of a data set, and the available videos of a subset."""
     kind = datasets[config.dataset]
     kind.check_subset(subset)
     root = cache_folder() if config.root is None else Path(config.root)

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jostle.models.detection.blocks.assignment import Actions, Targets
-from jostle.models.detection.blocks.losses import iou
+from jostle.models.detection.blocks.assignment import Actions, Targets, iou
+from jostle.models.detection.blocks.e2e_tad import overlap
 from jostle.models.detection.feature_detector import FeatureDetector
 from jostle.models.detection.frame_detector import FrameDetector
 from jostle.models.detection.outputs import Outputs
-from jostle.training.consistency_config import ConsistencyConfig, Divergence
+from jostle.training.detection_config import ConsistencyConfig, Divergence
 
 
 def consistency_loss(
@@ -21,7 +21,8 @@ def consistency_loss(
     """Return the unweighted loss for a batch of clean and corrupted outputs."""
     actions = detector.place_actions(clean, actions)
     if config.form == "paper":
-        return _by_nearest(detector, clean, corrupted, actions, config)
+        p, q = (_nearest_overlaps(detector, outputs, actions, config) for outputs in (clean, corrupted))
+        return rank_divergence(p, q, config)
     p, q = (_localization_errors(detector, outputs, actions, config) for outputs in (clean, corrupted))
     return divergence(p, q, config.divergence, epsilon=config.epsilon)
 
@@ -74,14 +75,6 @@ def _localization_errors(
     return 1 - iou(offsets, targets.offsets[video, point])
 
 
-def _by_nearest(
-    detector: FeatureDetector[Any], clean: Outputs, corrupted: Outputs, actions: Actions, config: ConsistencyConfig
-) -> Tensor:
-    """Return the paper's form: mean divergence of the tIoU of the nearest predictions, by rank."""
-    p, q = (_nearest_overlaps(detector, outputs, actions, config) for outputs in (clean, corrupted))
-    return rank_divergence(p, q, config)
-
-
 def rank_divergence(clean: Tensor, corrupted: Tensor, config: ConsistencyConfig) -> Tensor:
     """Return the mean divergence of the overlaps (actions, K) of the nearest predictions, by rank."""
     p, q = (_distribution(side, config) for side in (clean, corrupted))
@@ -112,15 +105,7 @@ def _nearest_overlaps(
         segments = _segments_at(detector, outputs, video, everywhere, label)
         distance = (segments.mean(-1) - truth.mean(-1, keepdim=True)).abs().masked_fill(~valid, torch.inf)
         near = distance.topk(width, largest=False).indices
-    return overlaps(_segments_at(detector, outputs, video, near, label), truth[:, None])
-
-
-def overlaps(segments: Tensor, truth: Tensor) -> Tensor:
-    """Return the (...) tIoU of segments (..., 2)."""
-    (start, end), (first, last) = segments.unbind(-1), truth.unbind(-1)
-    inter = (torch.minimum(end, last) - torch.maximum(start, first)).clamp(min=0)
-    union = (end - start) + (last - first) - inter
-    return inter / union.clamp(min=1e-8)
+    return overlap(_segments_at(detector, outputs, video, near, label), truth[:, None])
 
 
 def _segments_at(
@@ -149,7 +134,7 @@ def clip_consistency(
     with torch.no_grad():
         positive, action = detector.match_actions(clean, actions)
     truth = actions.segments.gather(1, action[..., None].expand(-1, -1, 2))[positive]
-    p, q = (1 - overlaps(segments[positive], truth) for segments in sides)
+    p, q = (1 - overlap(segments[positive], truth) for segments in sides)
     return divergence(p, q, config.divergence, epsilon=config.epsilon)
 
 
@@ -162,4 +147,4 @@ def _nearest_prediction_overlaps(predictions: Tensor, actions: Actions, nearest:
         near = (
             (candidates.mean(-1) - truth.mean(-1)).abs().topk(min(nearest, candidates.shape[1]), largest=False).indices
         )
-    return overlaps(candidates.gather(1, near[..., None].expand(-1, -1, 2)), truth)
+    return overlap(candidates.gather(1, near[..., None].expand(-1, -1, 2)), truth)

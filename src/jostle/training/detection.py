@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,22 +10,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from jostle.core.random import key_for, rng_for
+from jostle.core.random import key_for
 from jostle.errors import BadValue
 from jostle.features.store import read_extractor_name
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.detector import detectors, load_detector
-from jostle.models.detection.feature_detector import FeatureDetector
+from jostle.models.detection.feature_detector import FeatureDetector, PointDetector
 from jostle.models.detection.outputs import Outputs
-from jostle.models.detection.point_detector import PointDetector
 from jostle.models.detection.tridet import TriDet
+from jostle.models.devices import half_on_gpu
 from jostle.training.consistency import consistency_loss
 from jostle.training.detection_config import TrainingConfig
 from jostle.training.distributed import Processes
 from jostle.training.feature_crops import FeatureSample, crop
 from jostle.training.frame_drop import FrameDrop
-from jostle.training.learner import Learner, Losses, mean_losses, steps_in
-from jostle.training.memory_format import half_on_gpu
+from jostle.training.learner import Learner, Losses, detector_metadata, mean_losses, steps_in
 from jostle.training.optimisation import Average
 from jostle.training.selection import Selection, split_videos
 
@@ -82,25 +80,13 @@ class DetectionLearner(Learner):
 
     def batches(self, epoch: int, step: int) -> Iterator[list[FeatureSample]]:
         """Yield this process's share of a step's batches; an incomplete last step is dropped."""
-        config = self.config
-        order = rng_for(config.seed, "order", epoch).permutation(len(self.videos))
-        size, count = config.optimiser.batch, config.optimiser.accumulate
-        for i in range(count):
-            first = (step * count + i) * size
-            rows = order[first : first + size][self.processes.rank :: self.processes.count]
+        config, longest = self.config, self.model.config.max_length
+        for rows in self.batch_rows(len(self.videos), epoch, step):
             videos = [self.videos[row] for row in rows]
             if self.drop is not None:
                 videos = self.drop.draw(videos, epoch)
             yield [
-                crop(
-                    video,
-                    longest=self.model.config.max_length,
-                    config=config.data,
-                    slack=self.slack,
-                    seed=config.seed,
-                    epoch=epoch,
-                    view=view,
-                )
+                crop(video, config.data, longest=longest, slack=self.slack, seed=config.seed, epoch=epoch, view=view)
                 for view in range(config.data.views)
                 for video in videos
             ]
@@ -111,16 +97,10 @@ class DetectionLearner(Learner):
 
     def metadata(self) -> dict[str, str]:
         """Return the detector, its settings and classes, and the extractor of its features."""
-        metadata = {
-            "detector": self.config.detector,
-            "settings": json.dumps(dict(self.config.settings)),
-            "classes": json.dumps(self.model.config.class_names),
-            "seed": str(self.config.seed),
-        }
+        metadata = detector_metadata(self.config, self.model)
         extractor = read_extractor_name(Path(self.config.data.features))
-        return (
-            metadata if extractor is None else metadata | {"extractor": extractor}
-        )  # lets `detect` extract features from video
+        # It lets `detect` extract features from video.
+        return metadata if extractor is None else metadata | {"extractor": extractor}
 
     def fingerprint_parts(self) -> Iterator[bytes]:
         """Yield the videos and their features."""

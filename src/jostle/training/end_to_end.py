@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,28 +18,29 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from jostle.core.random import key_for, rng_for
+from jostle.core.state_dict import describe_mismatch, join_names
 from jostle.core.types.clip import Clip, Frames
 from jostle.core.types.predictions import Predictions
 from jostle.core.types.truth import Truth
 from jostle.corruptions.engine.placement import Timeline, parse_placement
-from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource, chain
-from jostle.errors import BadValue
+from jostle.errors import BadValue, CheckpointError
 from jostle.metrics.score import score
+from jostle.models.checkpoints import read_weights
 from jostle.models.detection.afsd import AFSD
+from jostle.models.detection.blocks.afsd import draw_cut
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.blocks.triplet import draw_cut
 from jostle.models.detection.detector import load_detector
 from jostle.models.detection.frame_detector import FrameDetector
+from jostle.models.devices import channels_last_on_gpu, half_on_gpu
 from jostle.parallel.workers import available_cpus
 from jostle.training.augmentation import draw_transform
-from jostle.training.backbones import fill_backbone
+from jostle.training.clips import draw_corruption
 from jostle.training.consistency import clip_consistency
+from jostle.training.detection_config import ClipDropConfig, FrameTrainingConfig
 from jostle.training.distributed import Processes
-from jostle.training.end_to_end_config import ClipDropConfig, FrameTrainingConfig
 from jostle.training.frame_store import FilmClip, TrainingFilm, cut_clip, load_films, renumber_classes
-from jostle.training.learner import Learner, Losses, mean_losses, steps_in, with_average
-from jostle.training.memory_format import channels_last_on_gpu, half_on_gpu
+from jostle.training.learner import Learner, Losses, detector_metadata, mean_losses, steps_in, with_average
 from jostle.training.optimisation import Average
 from jostle.training.selection import class_numbers, held_out_names, restrict_truth, thresholds
 
@@ -148,12 +149,7 @@ class EndToEndLearner(Learner):
 
     def metadata(self) -> dict[str, str]:
         """Return the detector, its settings and classes."""
-        return {
-            "detector": self.config.detector,
-            "settings": json.dumps(dict(self.config.settings)),
-            "classes": json.dumps(self.model.config.class_names),
-            "seed": str(self.config.seed),
-        }
+        return detector_metadata(self.config, self.model)
 
     def fingerprint_parts(self) -> Iterator[bytes]:
         """Yield the videos, their actions, and a few pixels of each."""
@@ -168,15 +164,9 @@ class EndToEndLearner(Learner):
 
     def _submit_batches(self, epoch: int, step: int) -> list[list[Future[ClipSample]]]:
         """Submit this process's share of a step's batches; an incomplete last step is dropped."""
-        config = self.config
-        order = rng_for(config.seed, "order", epoch).permutation(len(self.films))
-        size, count = config.optimiser.batch, config.optimiser.accumulate
-        batches = []
-        for i in range(count):
-            first = (step * count + i) * size
-            rows = order[first : first + size][self.processes.rank :: self.processes.count]
+        batches, views = [], range(self.config.data.views)
+        for rows in self.batch_rows(len(self.films), epoch, step):
             films = [self.films[row] for row in rows]
-            views = range(config.data.views)
             batches.append([self._pool.submit(self._sample, film, epoch, view) for view in views for film in films])
         return batches
 
@@ -262,11 +252,7 @@ class EndToEndLearner(Learner):
 def corrupt_clip(clip: FilmClip, rate: float, config: ClipDropConfig, key: tuple[Any, ...]) -> Frames:
     """Corrupt some frames of a clip; the key determines the corruption and the frames."""
     seed = key_for(*key)
-    rng = rng_for(seed, "kind")
-    text = config.specs[int(rng.integers(len(config.specs)))]
-    if ":" not in text:
-        text = f"{text}:{config.severities[int(rng.integers(len(config.severities)))]}"
-    spec = Spec.parse(text)
+    spec = draw_corruption(config.specs, config.severities, rng_for(seed, "kind"))
     count = len(clip.frames)
     mask = parse_placement(config.placement).mask(Timeline(count, clip.segments.astype(np.float64), seed))
     frames = np.array(clip.frames)  # cached files are read-only
@@ -310,3 +296,43 @@ def enable_checkpointing(backbone: nn.Module) -> None:
 
     for part in parts:
         wrap(part)
+
+
+PREFIX = "backbone."
+INNER = ("_model.", "backbone.")  # prefixes of the inner network in AFSD and E2E-TAD
+BATCH_COUNTER = "num_batches_tracked"  # missing in some files, and not needed
+
+
+def fill_backbone(model: nn.Module, weights: str | Path, name: str) -> None:
+    """Load public weights into the backbone of a detector.
+
+    Tensors are matched by their names in the network, whatever prefix the file has; others, such as those of a
+    classifier, are ignored.
+
+    Raises:
+        CheckpointError: F54 if tensors are missing, or have another shape.
+    """
+    tensors = read_weights(weights, ema=None)
+    names = {own: _network_name(own) for own in model.state_dict() if own.startswith(PREFIX)}
+    longest = max((core for core in names.values() if not core.endswith(BATCH_COUNTER)), key=len)
+    before = {"", *(key.removesuffix(longest) for key in tensors if key.endswith(f".{longest}"))}
+    prefix = max(sorted(before), key=lambda some: sum(some + core in tensors for core in names.values()))
+    matched: dict[str, torch.Tensor] = {
+        own: tensors[prefix + core] for own, core in names.items() if prefix + core in tensors
+    }
+    lacking = [core for own, core in names.items() if own not in matched and not core.endswith(BATCH_COUNTER)]
+    if lacking:
+        raise CheckpointError(
+            f"{weights}: not a backbone of {name}: it has no {join_names(lacking)}, but {join_names(list(tensors))}",
+            fault="F54",
+        )
+    shapes = {own: tuple(tensor.shape) for own, tensor in model.state_dict().items() if own in matched}
+    if apart := describe_mismatch(shapes, matched):
+        raise CheckpointError(f"{weights}: not a backbone of {name}: {apart}", fault="F54")
+    model.load_state_dict(matched, strict=False)
+
+
+def _network_name(own: str) -> str:
+    """Return the name of a tensor in the video network itself."""
+    inside = own.removeprefix(PREFIX)
+    return next((inside.removeprefix(part) for part in INNER if inside.startswith(part)), inside)

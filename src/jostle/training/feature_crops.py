@@ -71,9 +71,6 @@ def load_videos(
         channels: width of a feature.
         resize: stretch every video to so many steps.
         learned_from: whether corrupted features are wanted too, where the settings name some.
-
-    Raises:
-        DataError: if nothing is left, a rate is missing, or features do not fit the video.
     """
     truth = read_truth(config.truth, subset=subset)
     paths = [Path(config.features) / f"{config.prefix}{name}{config.suffix}" for name in truth.videos]
@@ -147,15 +144,12 @@ def _read_corrupted(config: DataConfig, name: str, features: Features) -> Featur
 
 
 def crop(
-    video: FeatureVideo, *, longest: int, config: DataConfig, slack: float, seed: int, epoch: int, view: int = 0
+    video: FeatureVideo, config: DataConfig, *, longest: int, slack: float, seed: int, epoch: int, view: int = 0
 ) -> FeatureSample:
     """Draw a crop with at least one action, keyed by the video's name, the epoch and the view.
 
     A video of up to `longest` steps keeps a share of itself, a longer one `longest` steps. Actions that are mostly
     outside go; the rest is cut at the edges, or `slack` steps beyond them.
-
-    Raises:
-        DataError: if no crop in 200 shows an action.
     """
     steps = len(video.features)
     rng = rng_for(seed, "crop", epoch, video.name, view)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from jostle.core.cache import cache_folder
+from jostle.core.environment import cache_folder
 from jostle.core.random import rng_for
 from jostle.core.types.clip import Frames
 from jostle.core.types.truth import Truth
@@ -28,13 +28,13 @@ from jostle.datasets.dataset import Dataset, Request, datasets
 from jostle.errors import DataError, JostleError
 from jostle.features.windows import mean_rate
 from jostle.io.files.atomic import write_text
-from jostle.io.files.fingerprint import source_state
 from jostle.io.files.text import read_json
 from jostle.io.video.decode import Reader
+from jostle.io.video.source import source_state
 from jostle.models.detection.detector import load_detector
 from jostle.models.detection.frame_detector import FrameDetector
 from jostle.parallel.workers import available_cpus, map_unordered
-from jostle.training.end_to_end_config import FramesConfig
+from jostle.training.detection_config import FramesConfig
 
 FORMAT = 1  # of the files of pixels: raise it when the same settings give other bytes
 AT_ONCE = 64  # frames resized together
@@ -79,9 +79,6 @@ def cut_clip(film: TrainingFilm, length: int, *, visible: float, key: tuple[Any,
     """Draw a clip of a film with at least one action, by the key.
 
     An action counts if enough of it, or of the clip, is visible.
-
-    Raises:
-        DataError: if no clip in 200 shows an action.
     """
     rng = rng_for(*key)
     last = max(len(film.frames) - length, 0)
@@ -124,9 +121,6 @@ def load_films(
 
     Args:
         name, settings: of the detector, for the worker processes.
-
-    Raises:
-        DataError: if there are none.
     """
     films: list[TrainingFilm] = []
     truths: list[Truth] = []

@@ -22,6 +22,8 @@ Rng = np.random.Generator
 Floats = npt.NDArray[np.float32]
 STRIDES = (1, 1, 1, 1, 1, 1, 2, 2, 3, 0)  # frame steps to draw from; 0 repeats each frame
 WHOLE = 0.08  # chance of a window that is corrupted from end to end
+# In the names of corruptions that no genuine video looks like.
+ARTIFICIAL = ("noise", "loss", "error", "black", "glass", "pixelate", "occlusion", "mix", "frost", "spatter", "elastic")
 BRIGHT_ENOUGH = 0.2  # share of its light that a corrupted frame must keep to be recognisable
 
 
@@ -167,20 +169,7 @@ def _draw_corrupted_window(bank: FilmBank, rng: Rng, length: int) -> npt.NDArray
 def _could_be_filmed(kind: str) -> bool:
     """Return whether a whole video with this corruption could be genuine: unsharp, bright, grey, moved."""
     name = kind.rpartition("/")[2].partition(":")[0]
-    artificial = (
-        "noise",
-        "loss",
-        "error",
-        "black",
-        "glass",
-        "pixelate",
-        "occlusion",
-        "mix",
-        "frost",
-        "spatter",
-        "elastic",
-    )
-    return not any(word in name for word in artificial)
+    return not any(word in name for word in ARTIFICIAL)
 
 
 def _draw_lighting(

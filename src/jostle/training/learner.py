@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -11,7 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from jostle.core.random import rng_for
 from jostle.errors import BadValue
+from jostle.models.detection.detector import Detector
 from jostle.models.detection.outputs import Losses as DetectorLosses
 from jostle.training.distributed import Processes
 from jostle.training.optimisation import Average
@@ -24,6 +28,8 @@ class Learner(ABC):
     """A model and its training data.
 
     Attributes:
+        config: settings of the run.
+        processes: the process group.
         name: name of the model.
         model: the network that is trained.
         steps_an_epoch: steps of one pass over the data; an incomplete last step is dropped.
@@ -33,6 +39,8 @@ class Learner(ABC):
         rates: share of the learning rate for parameters with this in their names; 1 for all others.
     """
 
+    config: Any
+    processes: Processes
     name: str
     model: nn.Module
     steps_an_epoch: int
@@ -57,6 +65,14 @@ class Learner(ABC):
     def fingerprint_parts(self) -> Iterator[bytes]:
         """Yield the parts of the data that determine the result, as bytes to hash."""
 
+    def batch_rows(self, count: int, epoch: int, step: int) -> Iterator[list[int]]:
+        """Yield the rows of this process's share of each batch of a step, out of `count`; a last part is dropped."""
+        config, processes = self.config.optimiser, self.processes
+        order = rng_for(self.config.seed, "order", epoch).permutation(count)
+        for number in range(step * config.accumulate, (step + 1) * config.accumulate):
+            first = number * config.batch
+            yield order[first : first + config.batch][processes.rank :: processes.count].tolist()
+
     def ready(self) -> None:
         """Put the model into training mode for the next step."""
         self.model.train()
@@ -79,12 +95,18 @@ def mean_losses(own: Sequence[DetectorLosses]) -> Losses:
     return means | {name: torch.stack([losses.others[name] for losses in own]).mean() for name in own[0].others}
 
 
-def steps_in(count: int, what: str, config: OptimiserConfig, processes: Processes) -> int:
-    """Return the number of steps of an epoch over `count` items.
+def detector_metadata(config: Any, model: Detector[Any]) -> dict[str, str]:
+    """Return the metadata of a trained detector: its name, its settings and its classes."""
+    return {
+        "detector": config.detector,
+        "settings": json.dumps(dict(config.settings)),
+        "classes": json.dumps(model.config.class_names),
+        "seed": str(config.seed),
+    }
 
-    Raises:
-        BadValue: if there are too few, or a batch cannot be shared by the processes.
-    """
+
+def steps_in(count: int, what: str, config: OptimiserConfig, processes: Processes) -> int:
+    """Return the number of steps of an epoch over `count` items."""
     if config.batch % processes.count:
         share = f"{config.batch} {what} over {processes.count} processes"
         raise BadValue(f"a batch cannot be shared evenly: {share}; change optimiser.batch")
@@ -97,30 +119,19 @@ def steps_in(count: int, what: str, config: OptimiserConfig, processes: Processe
     return steps
 
 
-def with_average(model: nn.Module, average: Average) -> _Lent:
-    """Return a context manager that loads the averaged weights into the model."""
-    return _Lent(model, average)
-
-
-class _Lent:
-    def __init__(self, model: nn.Module, average: Average) -> None:
-        self._model, self._average = model, average
-        self._learned: dict[str, Tensor] = {}
-
-    def __enter__(self) -> None:
-        self._learned = {name: value.clone() for name, value in self._model.state_dict().items()}
-        self._model.load_state_dict(self._average.weights)
-
-    def __exit__(self, *_: object) -> None:
-        self._model.load_state_dict(self._learned)
+@contextmanager
+def with_average(model: nn.Module, average: Average) -> Iterator[None]:
+    """Load the averaged weights into the model, and the learned ones again at the end."""
+    learned = {name: value.clone() for name, value in model.state_dict().items()}
+    model.load_state_dict(average.weights)
+    try:
+        yield
+    finally:
+        model.load_state_dict(learned)
 
 
 def folder_for(folder: Path) -> Path:
-    """Create the folder of a run if it is missing.
-
-    Raises:
-        BadValue: if it is a file.
-    """
+    """Create the folder of a run if it is missing."""
     if folder.exists() and not folder.is_dir():
         raise BadValue(f"{folder} is a file; name a folder")
     folder.mkdir(parents=True, exist_ok=True)

@@ -26,10 +26,9 @@ from jostle.io.files.lock import FolderLock
 from jostle.models.checkpoints import write_weights
 from jostle.training.checkpoint import Log, Progress, load_state, save_state
 from jostle.training.detection import DetectionLearner
-from jostle.training.detection_config import TrainingConfig
+from jostle.training.detection_config import FrameTrainingConfig, TrainingConfig
 from jostle.training.distributed import Processes
 from jostle.training.end_to_end import EndToEndLearner
-from jostle.training.end_to_end_config import FrameTrainingConfig
 from jostle.training.events import TrainingPlan, TrainingProgress, Watch
 from jostle.training.inspection import InspectionLearner
 from jostle.training.inspection_config import InspectionConfig

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jostle.models.detection.blocks.sgp import Depthwise
+from jostle.models.detection.blocks.attention import Depthwise
 from jostle.training.schedule import OptimiserConfig, decay_at
 
 

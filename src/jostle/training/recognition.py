@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,24 +13,23 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.core.cache import cache_folder
-from jostle.core.random import key_for, rng_for
+from jostle.core.environment import cache_folder
+from jostle.core.random import key_for
 from jostle.errors import BadValue, DataError
 from jostle.io.files.video_ids import join_names
 from jostle.models.checkpoints import read_weights
+from jostle.models.devices import half_on_gpu
 from jostle.models.input_spec import InputSpec
-from jostle.models.recognition.recogniser import Recogniser, Scores, find_kind, load_recogniser
-from jostle.models.user_network import load_user_recogniser
+from jostle.models.recognition.recogniser import Recogniser, Scores, find_kind, load_recogniser, load_user_recogniser
 from jostle.models.weights.resolve import weights_path
 from jostle.parallel.workers import available_cpus
-from jostle.training.clip_augmentation import ClipLoader, View, draw_view, plain_view, prepare_batch
+from jostle.training.clip_augmentation import ClipLoader, View, draw_patterns, draw_view, plain_view, prepare_batch
 from jostle.training.clips import PixelClips, Preparation, VideoClip, list_videos, load_clips
 from jostle.training.distributed import Processes
 from jostle.training.learner import Learner, Losses, steps_in, with_average
-from jostle.training.memory_format import half_on_gpu
 from jostle.training.optimisation import Average
-from jostle.training.pixmix import draw_patterns
 from jostle.training.recognition_config import ClipsConfig, CorruptionsConfig, RecognitionConfig
+from jostle.training.selection import held_out_names
 
 AT_ONCE = 64  # batch size of scoring
 
@@ -63,15 +62,10 @@ class RecognitionLearner(Learner):
 
     def losses(self, epoch: int, step: int) -> Iterator[Losses]:
         """Yield the cross-entropy of each batch of a step."""
-        config, clips = self.config, self.learn.clips
-        order = rng_for(config.seed, "order", epoch).permutation(len(clips))
-        size, count = config.optimiser.batch, config.optimiser.accumulate
-        for i in range(count):
-            first = (step * count + i) * size
-            rows = order[first : first + size][self.processes.rank :: self.processes.count].tolist()
+        for rows in self.batch_rows(len(self.learn.clips), epoch, step):
             loss = self.loss_of(rows, epoch)
             # Gradients are summed over processes, each of which has its share of the batch.
-            yield {"total": loss * len(rows) / size}
+            yield {"total": loss * len(rows) / self.config.optimiser.batch}
 
     def loss_of(self, rows: list[int], epoch: int) -> Tensor:
         """Return the mean cross-entropy of some clips with the augmentation of an epoch."""
@@ -156,11 +150,7 @@ class RecognitionLearner(Learner):
 
 
 def load_split(config: RecognitionConfig) -> tuple[tuple[str, ...], PixelClips, PixelClips | None]:
-    """Load class names, training clips, and held-out clips.
-
-    Raises:
-        DataError: if those to choose by show a class that is not learned.
-    """
+    """Load class names, training clips, and held-out clips."""
     data = config.data
     if config.model is None:
         find_kind(config.recogniser)  # reports a wrong name before videos are read
@@ -179,9 +169,7 @@ def load_split(config: RecognitionConfig) -> tuple[tuple[str, ...], PixelClips, 
         return classes, learn, load_clips(others, clean, cache=cache, jobs=jobs)
     if not data.select:
         return classes, learn, None
-    by_name = sorted(learn.names)
-    order = rng_for(config.seed, "held out", *by_name).permutation(len(by_name))
-    held = {by_name[i] for i in order[: max(1, round(data.select * len(by_name)))]}
+    held = held_out_names(learn.names, data.select, config.seed)
     training = [row for row, name in enumerate(learn.names) if name not in held]
     other = [row for row, name in enumerate(learn.names) if name in held]
     return classes, learn.of(training), learn.of(other)
@@ -190,11 +178,7 @@ def load_split(config: RecognitionConfig) -> tuple[tuple[str, ...], PixelClips, 
 def _select_classes(
     data: ClipsConfig, names: tuple[str, ...], videos: list[VideoClip]
 ) -> tuple[tuple[str, ...], list[VideoClip]]:
-    """Keep only the classes of the settings, in their order.
-
-    Raises:
-        DataError: if one of them is not there, or has no clip.
-    """
+    """Keep only the classes of the settings, in their order."""
     if not data.classes:
         return names, videos
     unknown = [name for name in data.classes if name not in names]
@@ -211,11 +195,7 @@ def _renumber(video: VideoClip, names: tuple[str, ...], classes: tuple[str, ...]
 
 
 def load_spec(config: RecognitionConfig, classes: int) -> InputSpec:
-    """Return the input specification of the recogniser, with the changes of the settings.
-
-    Raises:
-        BadValue: if that only comes with its weights.
-    """
+    """Return the input specification of the recogniser, with the changes of the settings."""
     if config.model is None and find_kind(config.recogniser).spec is not None:
         return find_kind(config.recogniser).input_spec(config.input)
     spec = start_from(config, classes).spec
@@ -229,7 +209,9 @@ def start_from(config: RecognitionConfig, classes: int) -> Recogniser:
 
     A user's own network starts as its factory made it, possibly with weights.
     """
-    changes = _tuples(config.input)
+    changes: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in config.input.items()
+    }
     if config.model is not None:
         weights = None if config.weights is None else read_weights(config.weights)
         return load_user_recogniser(config.model, classes, changes, option="model =", weights=weights)
@@ -246,18 +228,11 @@ def start_from(config: RecognitionConfig, classes: int) -> Recogniser:
     return recogniser
 
 
-def _tuples(changes: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in changes.items()}
-
-
 def fit_head(network: nn.Module, head: str, classes: int) -> None:
     """Replace the classification layer if its number of classes differs.
 
     Args:
         head: name of the layer; empty for the last linear one.
-
-    Raises:
-        BadValue: if the network has no such layer.
     """
     linear = [name for name, module in network.named_modules() if isinstance(module, nn.Linear)]
     if not head and not linear:

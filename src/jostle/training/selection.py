@@ -20,6 +20,7 @@ from jostle.models.detection.config import DetectorConfig
 from jostle.models.detection.feature_detector import FeatureDetector
 from jostle.training.detection_config import DataConfig, TrainingConfig
 from jostle.training.feature_crops import FeatureVideo, load_videos
+from jostle.training.learner import with_average
 from jostle.training.optimisation import Average
 
 
@@ -49,21 +50,13 @@ class Selection:
 
     def score(self, detector: FeatureDetector[Any], average: Average) -> float:
         """Return the mean average precision of the averaged weights."""
-        learned = {name: value.clone() for name, value in detector.state_dict().items()}
-        detector.load_state_dict(average.weights)
-        try:
+        with with_average(detector, average):
             predictions = detect_all(detector, self.videos, self.data)
-        finally:
-            detector.load_state_dict(learned)
         return score(predictions, self.truth, protocol=self.protocol, tious=self.tious).average_map
 
 
 def thresholds(protocol: str, chosen_by: str) -> tuple[float, ...]:
-    """Parse `chosen_by`: `average_map`, or `map@0.5`.
-
-    Raises:
-        BadValue: if it is neither.
-    """
+    """Parse `chosen_by`: `average_map`, or `map@0.5`."""
     if chosen_by == "average_map":
         return protocols[protocol].tious
     name, _, value = chosen_by.partition("@")
@@ -127,9 +120,6 @@ def class_numbers(truth: Truth, classes: int, where: str) -> tuple[tuple[str, ..
 
     Args:
         where: origin of the truth, for messages.
-
-    Raises:
-        DataError: if there are more classes than the detector has.
     """
     if classes == 1:
         return ("action",), dict.fromkeys(truth.classes, 0)

@@ -11,8 +11,7 @@ from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.context import ClipContext
 from jostle.corruptions.engine.corruption import Corruption, corruptions
 from jostle.corruptions.engine.placement import Timeline
-from jostle.corruptions.engine.profile import Entry
-from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.engine.spec import Entry, Spec
 from jostle.corruptions.engine.stages import MADE, ClipSource, FrameStage, chain, origins, stretches
 from jostle.errors import BadValue
 

@@ -18,8 +18,7 @@ from jostle.datasets.puppets.actions import (
     pose_curve,
     release,
 )
-from jostle.datasets.puppets.rest import EMPTY, Rest, rest_pose
-from jostle.datasets.puppets.rig import Joint
+from jostle.datasets.puppets.rig import EMPTY, Joint, Rest, rest_pose
 
 PHASES = np.linspace(0.0, 1.0, 49)
 STARTS = {"stand_up": Rest(seated=True), "lower": Rest(prop=0, raised=True), "raise": Rest(prop=0)}

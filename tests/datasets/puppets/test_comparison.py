@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.datasets.puppets.splits import VIDEOS
+from jostle.datasets.puppets.parameters import VIDEOS
 from jostle.datasets.puppets.untrimmed import Annotations
 from jostle.io.files.annotations import read_truth
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.datasets.puppets.appearance import look_of
-from jostle.datasets.puppets.rest import Rest, rest_pose
-from jostle.datasets.puppets.rig import JOINTS, Joint, skeleton
+from jostle.datasets.puppets.figure import look_of
+from jostle.datasets.puppets.rig import JOINTS, Joint, Rest, rest_pose, skeleton
 
 HEIGHT = 60.0
 

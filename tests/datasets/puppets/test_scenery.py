@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.datasets.puppets.camera import Lens, lens_of
-from jostle.datasets.puppets.difficulty import Difficulty
+from jostle.datasets.puppets.parameters import Difficulty
 from jostle.datasets.puppets.props import PROPS, draw_prop
 from jostle.datasets.puppets.rasterize import render
+from jostle.datasets.puppets.scene import Lens, lens_of
 from jostle.datasets.puppets.scenery import COLUMNS, HORIZON, ROWS, texture_of
 from jostle.datasets.puppets.shapes import Pile
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from jostle.datasets.puppets.actions import APPROACH, CLASSES, after
-from jostle.datasets.puppets.difficulty import Difficulty
 from jostle.datasets.puppets.film import Film, untrimmed
-from jostle.datasets.puppets.rest import EMPTY
+from jostle.datasets.puppets.parameters import Difficulty
+from jostle.datasets.puppets.rig import EMPTY
 
 CAST = range(12)
 

@@ -14,7 +14,7 @@ import jostle
 from jostle.core.random import rng_for
 from jostle.datasets.dataset import Dataset, FileCounts, Request
 from jostle.datasets.puppets.film import CLASSES
-from jostle.datasets.puppets.splits import CLIP_CASTS
+from jostle.datasets.puppets.parameters import CLIP_CASTS
 from jostle.datasets.puppets.trimmed import TrimmedClip, puppets_trimmed
 from jostle.io.files.annotations import read_video_labels
 

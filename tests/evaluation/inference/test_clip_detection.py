@@ -22,10 +22,10 @@ from jostle.evaluation.inference.detection import ClipDetectionPredictor
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.io.video.encode import Writer
-from jostle.mending.damage import Mending
+from jostle.mending.damage_finders import Mending
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.frame_detector import FRAMES_AT_ONCE
-from jostle.models.precision import one_thread
+from jostle.models.devices import one_thread
 
 AFSD = {"dim": 64, "classes": 2, "max_length": 32, "levels": 3, "frame_size": 40, "crop": 32, "clip_stride": 16}
 AFSD |= {"backbone_width": 0.06, "min_probability": 0.0, "fps": 10.0}

@@ -18,7 +18,7 @@ from jostle.evaluation.inference.detection import (
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
 from jostle.io.video.decode import read
-from jostle.mending.damage import Mending
+from jostle.mending.damage_finders import Mending
 
 CELLS = (
     CLEAN_CELL,

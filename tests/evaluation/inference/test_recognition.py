@@ -15,14 +15,13 @@ from jostle.core.random import rng_for
 from jostle.corruptions.engine.video import corrupt_video
 from jostle.datasets.class_matching import ClassMatch
 from jostle.errors import BadValue, DataError, ResourceError
-from jostle.evaluation.inference.frame_sampling import sample_frames
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.inference.recognition import RecognitionPredictor
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
-from jostle.evaluation.recipes.sampling import Sampling
+from jostle.evaluation.recipes.sampling import Sampling, sample_frames
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.encode import Writer
-from jostle.mending.damage import Mending
+from jostle.mending.damage_finders import Mending
 
 THREE = ClassMatch("by number", 3)
 

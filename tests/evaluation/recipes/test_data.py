@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import BadValue, UnknownName
-from jostle.evaluation.recipes.data import apply_recipe_to
 from jostle.evaluation.recipes.recipe import benchmarks
+from jostle.evaluation.recipes.selection import apply_recipe_to
 
 
 def test_a_recipe_on_its_own_data_is_itself() -> None:

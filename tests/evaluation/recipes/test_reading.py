@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from jostle.errors import BadValue, UnknownName
-from jostle.evaluation.recipes.data import load_benchmark, read_benchmark
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.evaluation.recipes.selection import select_cells
+from jostle.evaluation.recipes.selection import load_benchmark, read_benchmark, select_cells
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "night-camera-c.toml"
 

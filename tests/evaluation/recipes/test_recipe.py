@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.corruptions.engine.placement import Timeline, parse_placement
-from jostle.corruptions.engine.profile import Entry, profiles
+from jostle.corruptions.engine.spec import Entry, profiles
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN, Group, Recipe, benchmarks
 from jostle.evaluation.recipes.sampling import Sampling

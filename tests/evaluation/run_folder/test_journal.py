@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.evaluation.run_folder.events import CellWritten, VideoFailed, VideoKept, VideoList
-from jostle.evaluation.run_folder.journal import Journal, read_events
+from jostle.evaluation.run_folder.journal import CellWritten, Journal, VideoFailed, VideoKept, VideoList, read_events
 
 EVENTS = [
     VideoFailed("a\nb", "DataError", "no video", ""),

@@ -50,7 +50,7 @@ def test_what_a_plan_may_cost(videos: dict[str, Path], tmp_path: Path) -> None:
 def test_what_will_limit_is_foretold(videos: dict[str, Path], tmp_path: Path) -> None:
     task = make_task(RECIPE, data_of(videos))
     plan = plan_work(RunFolder(tmp_path, task.suffix), State(), task, RECIPE.cells, seed=0, retry_failed=False)
-    slow = run_trial(partial(recognising, 0.5), plan.video_jobs, timed=True)
+    slow = run_trial(partial(recognising, 0.1), plan.video_jobs, timed=True)
     assert slow is not None
     assert slow.parts is not None
     assert estimate_cost(plan, slow, 2)["estimate"]["limit"] == "model"

@@ -11,9 +11,8 @@ import pytest
 from helpers import small_run
 from helpers.small_run import RECIPE, mended_run, write_videos
 from jostle.errors import BadValue, CheckpointError, SourceChanged
-from jostle.evaluation.run_folder.events import VideoKept
-from jostle.evaluation.run_folder.journal import read_events
-from jostle.evaluation.runner.model_spec import ModelSpec
+from jostle.evaluation.run_folder.journal import VideoKept, read_events
+from jostle.evaluation.runner.options import RunOptions
 from jostle.mending.loading import MendingOptions
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.leaderboard import boards_of
@@ -76,6 +75,7 @@ def test_neither_goes_on_in_the_folder_of_the_other(videos: dict[str, Path], run
         small_run.run(videos, runs[1])
 
 
+@pytest.mark.processes
 def test_jobs_do_not_show(videos: dict[str, Path], runs: tuple[Path, Path], tmp_path: Path) -> None:
     mended_run(videos, tmp_path / "two", jobs=2)
     for file in sorted((runs[1] / "predictions").iterdir()):
@@ -113,6 +113,6 @@ def test_what_cannot_be_mended_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="`known` works only with `run`"):
         MendingOptions("known").check(known=False)
     with pytest.raises(CheckpointError, match=r"none\.safetensors: no such file; mend by `jostle`"):
-        ModelSpec("x", mend=tmp_path / "none.safetensors").check()
+        RunOptions("x", mend=tmp_path / "none.safetensors").check()
     with pytest.raises(BadValue, match="leave one of the two out"):
-        ModelSpec(lambda: None, mend="known", reproduce_bugs=("early-row",)).check()
+        RunOptions(lambda: None, mend="known", reproduce_bugs=("early-row",)).check()

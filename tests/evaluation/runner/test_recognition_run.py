@@ -29,8 +29,7 @@ from helpers.small_recognition import (
     write_videos,
 )
 from jostle.errors import SourceChanged
-from jostle.evaluation.run_folder.events import VideoKept
-from jostle.evaluation.run_folder.journal import read_events
+from jostle.evaluation.run_folder.journal import VideoKept, read_events
 from jostle.evaluation.runner.verification import check_run
 from jostle.io.formats.frame_scores import read_frame_scores
 from jostle.metrics.accuracy import top_k_accuracy

@@ -21,8 +21,7 @@ from helpers.small_run import NAMES, RECIPE, data_of, write_videos
 from jostle.errors import BadValue, DataError, ResourceError, SourceChanged
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.run_folder.events import CellWritten, VideoKept
-from jostle.evaluation.run_folder.journal import read_events
+from jostle.evaluation.run_folder.journal import CellWritten, VideoKept, read_events
 from jostle.evaluation.runner.runner import plan_benchmark
 from jostle.evaluation.runner.verification import check_run
 

@@ -13,17 +13,15 @@ import pytest
 from helpers.numpy_extractor import TwoParts, write_video
 from jostle.core.types import Segments, Truth
 from jostle.datasets.dataset import Dataset
-from jostle.evaluation.inference.detection import FeatureDetectionPredictor
+from jostle.evaluation.inference.detection import DetectorGroup, FeatureDetectionPredictor
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult
-from jostle.evaluation.inference.sweep import DetectorGroup, MultiDetectorPredictor
 from jostle.evaluation.inference.video_detection import ByFeatures, detect_videos
 from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell, Group, Recipe
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark
-from jostle.evaluation.runner.together import run_together
+from jostle.evaluation.runner.runner import BenchmarkModel, Run, run_benchmark, run_together
 from jostle.features.folder import CorruptionOptions, extract_video
 from jostle.features.windows import ReleasedBug, Rule
-from jostle.mending.damage import Mending
+from jostle.mending.damage_finders import Mending
 
 NAMES = ("thumos14-c/black_frame:1", "thumos14-c/black_frame:3", "thumos14-c/packet_loss:2", "freeze:3")
 CELLS = (
@@ -58,7 +56,7 @@ SEGMENTS = {name: Segments.from_pairs(pairs) for name, pairs in ACTIONS.items()}
 
 
 def looked(videos: dict[str, Path], cells: tuple[Cell, ...]) -> dict[str, VideoResult[dict[str, Segments]]]:
-    detecting = MultiDetectorPredictor(models())
+    detecting = models()
     return {name: detecting(VideoJob(name, path, cells, 3, SEGMENTS[name])) for name, path in videos.items()}
 
 
@@ -79,7 +77,7 @@ def test_each_cell_is_that_of_the_corrupted_video(videos: dict[str, Path]) -> No
 def test_each_cell_is_as_the_released_programs_make_it(
     videos: dict[str, Path], rule: Rule, faults: tuple[ReleasedBug, ...]
 ) -> None:
-    detecting = MultiDetectorPredictor(replace(models(), rule=rule, reproduce_bugs=faults))
+    detecting = replace(models(), rule=rule, reproduce_bugs=faults)
     differ = 0
     for name in "ab":
         path = videos[name]
@@ -173,8 +171,8 @@ def test_detectors_may_look_at_mended_features_beside_others(videos: dict[str, P
     both = DetectorGroup(
         TwoParts(8, 2), {"plain": Sums(), "mended": Sums(), "more": Sums(-1.0)}, mending={"mended": Mending()}
     )
-    looked = MultiDetectorPredictor(both)(order)
-    plain = MultiDetectorPredictor(DetectorGroup(TwoParts(8, 2), {"": Sums()}))(order)
+    looked = both(order)
+    plain = DetectorGroup(TwoParts(8, 2), {"": Sums()})(order)
     mended = FeatureDetectionPredictor(TwoParts(8, 2), Sums(), mending=Mending())(order)
     assert looked.of("more").mended is looked.of("plain").mended is None
     for cell in CELLS:

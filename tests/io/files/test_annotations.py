@@ -21,12 +21,12 @@ from jostle.io.files.annotations import (
     read_truth,
     read_video_labels,
     segments_of,
-    variant_of,
     write_predictions,
     write_truth,
     write_video_labels,
 )
 from jostle.io.files.format import formats
+from jostle.io.files.truth_table import variant_of
 
 SHARED = Path(__file__).parents[4] / "shared"
 

@@ -15,8 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.errors import DataError
-from jostle.io.files.json_location import _path, _steps, find_repeated_key, find_word, locate
-from jostle.io.files.text import _CONSTANT, describe, read_json, read_text
+from jostle.io.files.text import (
+    _CONSTANT,
+    _path,
+    _steps,
+    describe,
+    find_repeated_key,
+    find_word,
+    locate,
+    read_json,
+    read_text,
+)
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from jostle.io.files.video_ids import (
     path_for,
     quote_name,
     refuse_collisions,
-    same_id,
 )
 
 ANY_ID = st.text(st.characters(), max_size=300) | st.text("-._~ /\\a\u00e9e\u0301\udce9", max_size=8)
@@ -62,7 +61,7 @@ def test_two_ids_never_share_a_name(ids: list[str]) -> None:
 @given(ANY_ID)
 def test_a_made_name_is_not_the_name_of_another_id(video_id: str) -> None:
     made = file_name_for(video_id, "")
-    if not same_id(made, video_id):
+    if normalize_id(made) != normalize_id(video_id):
         assert file_name_for(made, "") != made
 
 

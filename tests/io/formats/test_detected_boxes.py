@@ -12,8 +12,7 @@ import pytest
 import jostle.api
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue, DataError
-from jostle.io.formats.boxes import write_boxes, write_true_boxes
-from jostle.io.formats.detected_boxes import Detections, read_detections
+from jostle.io.formats.boxes import Detections, read_detections, write_boxes, write_true_boxes
 from jostle.metrics.pm_k_detection import pm_k_detection
 
 FRAMES = ("val/a/000005.JPEG", "val/a/000006.JPEG", "val/b/000002.JPEG")

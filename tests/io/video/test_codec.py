@@ -11,8 +11,7 @@ import pytest
 
 from jostle.core.types.clip import Frame
 from jostle.errors import BadValue, EncoderMissing, MediaError
-from jostle.io.video.codec import Codec, decode, encode, transcode
-from jostle.io.video.coded_stream import decode_source, source_packets
+from jostle.io.video.codec import Codec, decode, decode_source, encode, source_packets, transcode
 from jostle.io.video.decode import Reader
 
 CODECS = {

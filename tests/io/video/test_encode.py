@@ -17,7 +17,6 @@ import pytest
 
 from jostle.core.types.clip import Frame
 from jostle.errors import BadValue, EncoderMissing, MediaError, ResourceError
-from jostle.io.video import encoders as encoder_list
 from jostle.io.video.decode import Reader, read
 from jostle.io.video.encode import Writer
 from jostle.io.video.encoders import encoders, require_encoder
@@ -317,7 +316,7 @@ def test_encoders_are_listed_and_required(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(EncoderMissing, match="the installed FFmpeg has no encoder libxyz") as caught:
         require_encoder("libxyz")
     assert (caught.value.fault, caught.value.exit_code) == ("F16", 5)
-    monkeypatch.setattr(encoder_list, "has_pyav", lambda: False)
+    monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(MediaError, match="needs PyAV, which is not installed"):
         require_encoder("libx264")
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jostle
-from jostle.core.cache import DEFAULT_CODEC_QUOTA, codec_quota
+from jostle.core.environment import DEFAULT_CODEC_QUOTA, codec_quota
 from jostle.core.types import Clip
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline

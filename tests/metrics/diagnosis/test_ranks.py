@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from jostle.metrics.alignment import align
-from jostle.metrics.diagnosis.ranks import mean_of_table, precise_enough, reverse_ties
 from jostle.metrics.matching import rank
-from jostle.metrics.mean_ap import average_precision_table, interpolated_ap
+from jostle.metrics.mean_ap import average_precision_table, interpolated_ap, mean_of_table, precise_enough, reverse_ties
 
 
 def test_the_table_is_interpolated_ap_of_each_class() -> None:

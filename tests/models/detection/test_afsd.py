@@ -13,9 +13,9 @@ from jostle.core.config import make_settings
 from jostle.errors import BadValue, DataError
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.afsd import AFSD
+from jostle.models.detection.blocks.afsd import Cut
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.blocks.boundaries import boundary_max_pool, pool_levels
-from jostle.models.detection.blocks.triplet import Cut
 from jostle.models.detection.detector import load_detector
 from jostle.training.detection_config import TrainingConfig
 from jostle.training.loop import Trainer

@@ -13,15 +13,16 @@ from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.basictad import BasicTAD
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.blocks.centred_anchors import make_anchors, match_anchors
-from jostle.models.detection.blocks.convolution import DeformableConv, sampled
-from jostle.models.detection.blocks.stride_points import (
+from jostle.models.detection.blocks.basictad import (
     BACKGROUND,
     IGNORED,
     level_ranges,
+    make_anchors,
+    match_anchors,
     point_answers,
     without_implied,
 )
+from jostle.models.detection.blocks.convolution import DeformableConv, sampled
 from jostle.models.detection.detector import detectors, load_detector
 from jostle.models.detection.nms import weighted_nms
 from jostle.models.detection.outputs import Candidates

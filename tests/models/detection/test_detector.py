@@ -13,10 +13,8 @@ import torch
 from jostle.errors import BadValue, CheckpointError, DataError, UnknownName
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.decoding import with_video_scores
-from jostle.models.detection.detector import detectors, load_detector
-from jostle.models.detection.opentad import is_opentad, opentad_names
-from jostle.models.detection.outputs import Candidates
+from jostle.models.detection.detector import detectors, is_opentad, load_detector, opentad_names
+from jostle.models.detection.outputs import Candidates, with_video_scores
 
 NAMES = ("actionformer", "tridet", "temporalmaxer")  # they answer at points
 EVERY = (*NAMES, "vsgn")

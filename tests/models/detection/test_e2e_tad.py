@@ -12,17 +12,13 @@ import torch
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.blocks.deformable_transformer import DeformableAttention, mixtures
-from jostle.models.detection.blocks.roi_align import roi_align
-from jostle.models.detection.blocks.set_prediction import assign_queries, overlap
-from jostle.models.detection.blocks.shift_trunk import ShiftTrunk
-from jostle.models.detection.blocks.slowfast_trunk import SlowFastTrunk
-from jostle.models.detection.blocks.trunks import FixedNorms
+from jostle.models.detection.blocks.e2e_tad import DeformableAttention, assign_queries, mixtures, overlap, roi_align
+from jostle.models.detection.blocks.trunks import FixedNorms, ShiftTrunk, SlowFastTrunk
 from jostle.models.detection.detector import detectors, load_detector
 from jostle.models.detection.e2e_tad import E2ETAD, E2eTadOutputs
 from jostle.models.detection.nms import overlap_nms
 from jostle.models.detection.outputs import Candidates
-from jostle.models.preprocessing.resize import resize_by_factor
+from jostle.models.preprocessing.geometry import resize_by_factor
 
 TRUNKS = ("slowfast", "tsm18", "tsm50")
 TINY: dict[str, Any] = {
@@ -269,13 +265,13 @@ def test_parts_of_a_region() -> None:
 
 def test_trunks_see_what_they_say() -> None:
     slow = SlowFastTrunk(0.125)
-    assert slow(drawn(1, 3, 16, 32, 32)).shape == (1, SlowFastTrunk.channels(0.125), 4)
+    assert slow(drawn(1, 3, 16, 32, 32)).shape == (1, slow.out, 4)
     for layers in (18, 50):
         shift = ShiftTrunk(layers, 0.125).eval()  # type: ignore[arg-type]
         clip = drawn(1, 3, 24, 32, 32)
         with torch.no_grad():
             seen = shift(clip)
-            assert seen.shape == (1, ShiftTrunk.channels(layers, 0.125), 24)  # type: ignore[arg-type]
+            assert seen.shape == (1, shift.out, 24)
             clip[:, :, 0] += 1
             again = shift(clip)
         blocks = 8 if layers == 18 else 16

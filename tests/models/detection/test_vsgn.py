@@ -12,7 +12,7 @@ import torch
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import write_weights
 from jostle.models.detection.blocks.assignment import Actions, match
-from jostle.models.detection.blocks.graph import Stitching, nearest
+from jostle.models.detection.blocks.vsgn import Stitching, nearest
 from jostle.models.detection.detector import load_detector
 
 Make = Callable[..., Any]

@@ -8,7 +8,7 @@ import torch
 
 from jostle.errors import BadValue
 from jostle.models.input_spec import InputSpec
-from jostle.models.preprocessing.resize import BITS, pillow_resize, taps
+from jostle.models.preprocessing.geometry import BITS, pillow_resize, taps
 
 # As they are, larger and smaller, along one axis only, to a single pixel.
 SIZES = [

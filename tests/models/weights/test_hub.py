@@ -19,14 +19,14 @@ import torch
 
 from jostle.errors import MissingExtra
 from jostle.models.checkpoints import read_weights, write_weights
-from jostle.models.weights.hub import HubLocation, fetch_from_hub
+from jostle.models.weights.resolve import HubLocation, fetch_from_hub
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 EVIL = b"\x80\x02cos\nsystem\nX\x04\x00\x00\x00true\x85R."  # runs a command, if it is trusted
 CODE = """
 import json, sys
 from jostle.errors import JostleError
-from jostle.models.weights.hub import fetch_from_hub
+from jostle.models.weights.resolve import fetch_from_hub
 try:
     print(json.dumps(["found", str(fetch_from_hub(sys.argv[1], folder=sys.argv[2] == "folder"))]))
 except JostleError as error:

@@ -13,8 +13,7 @@ from helpers import small_run, tiny_run
 from jostle.core.cuda import CudaStreams
 from jostle.evaluation.inference.remote import connect_predictor
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.run_folder.events import VideoKept
-from jostle.evaluation.run_folder.journal import read_events
+from jostle.evaluation.run_folder.journal import VideoKept, read_events
 from jostle.evaluation.runner.runner import run_benchmark
 from jostle.evaluation.runner.verification import check_run
 from jostle.parallel.cluster.connection import Cluster

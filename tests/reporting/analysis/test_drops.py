@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.reporting.analysis.drops import class_drops, video_drops
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import survey
+from jostle.reporting.analysis.run_analysis import class_drops, survey, video_drops
 
 
 def test_drops_are_of_the_cells_asked_for(detection: RunRecord) -> None:

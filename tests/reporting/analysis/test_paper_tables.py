@@ -20,11 +20,9 @@ from jostle.evaluation.recipes.recipe import Recipe, benchmarks
 from jostle.evaluation.run_folder.metadata import About, Content
 from jostle.evaluation.run_folder.scores import CellScore, CleanDetails, Counted, Coverage, Scores
 from jostle.reporting.analysis.comparison import surveys_of
-from jostle.reporting.analysis.latex_layout import Layout, NumberColumn
-from jostle.reporting.analysis.paper_tables import paper_layouts, write_paper_tables
+from jostle.reporting.analysis.paper_tables import Layout, NumberColumn, paper_layouts, write_paper_tables
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.run_analysis import RunAnalysis
+from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis
 
 # Printed by Zeng et al. (2024), tables 1 and C, and by Yi et al. (2021), table 1.
 THUMOS = {

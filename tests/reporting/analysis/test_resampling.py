@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.metrics.bootstrap import video_weights
-from jostle.reporting.analysis.resampling import estimate
+from jostle.reporting.analysis.run_analysis import estimate
 
 
 @given(st.permutations(["a", "b", "c", "d"]), st.integers(0, 5))

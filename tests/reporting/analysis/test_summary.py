@@ -44,7 +44,7 @@ def test_it_says_what_the_run_says(detection: RunRecord, record: Path) -> None:
     assert found.relative.value == pytest.approx(detection.scores.relative_robustness, abs=1e-12)
     assert found.corrupted.interval is not None
     assert (found.model, found.weights, found.truth) == ("guesser", detection.about.weights, detection.about.truth)
-    assert found.coverage_said == "12 of 12 videos, 4 of 4 cells"
+    assert found.coverage_text == "12 of 12 videos, 4 of 4 cells"
     black = [detection.values[f"thumos14-c/black_frame:{severity}"] for severity in (1, 3)]
     assert found.by_corruption["thumos14-c/black_frame"] == pytest.approx(math.fsum(black) / 2)
     assert str(detection.folder) not in record.read_text(encoding="utf-8")

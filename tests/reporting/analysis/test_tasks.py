@@ -7,9 +7,8 @@ import pytest
 
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.reporting.analysis.cell_tables import cells_table, confusion_table, errors_table, offsets_table
-from jostle.reporting.analysis.confusion import confusion_of
-from jostle.reporting.analysis.error_profile import error_profile
-from jostle.reporting.analysis.offsets import offset_errors
+from jostle.reporting.analysis.error_profile import confusion_of, error_profile
+from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import survey
 

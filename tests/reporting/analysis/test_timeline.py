@@ -9,7 +9,7 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.score import score
 from jostle.reporting.analysis.cell_scores import predictions_on
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.timeline import operating_score, timeline_of
+from jostle.reporting.analysis.video_results import operating_score, timeline_of
 
 CELL = "thumos14-c/black_frame:3"
 

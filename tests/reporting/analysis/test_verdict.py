@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from helpers.made_runs import made_run
-from jostle.reporting.analysis.comparison import compared, surveys_of
-from jostle.reporting.analysis.offsets import offset_errors
+from jostle.reporting.analysis.comparison import Chance, chance_of, compared, surveys_of
 from jostle.reporting.analysis.paper_tables import paper_layouts
+from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.run_analysis import RunAnalysis, survey
+from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, survey
 from jostle.reporting.analysis.run_diff import diff_runs
-from jostle.reporting.analysis.standing import Chance, chance_of
 from jostle.reporting.analysis.verdict import (
     WORDS,
     comparison_verdict,

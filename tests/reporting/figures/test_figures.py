@@ -11,8 +11,15 @@ import pytest
 
 from jostle.errors import BadValue, MissingExtra
 from jostle.reporting.figures import style
-from jostle.reporting.figures.diagnosis import ERRORS, OUTCOMES, draw_clean_against_corrupted, draw_diagnosis
-from jostle.reporting.figures.scores import draw_class_drops, draw_precision_recall, mean_curve
+from jostle.reporting.figures.detection import (
+    ERRORS,
+    OUTCOMES,
+    draw_class_drops,
+    draw_clean_against_corrupted,
+    draw_diagnosis,
+    draw_precision_recall,
+    mean_curve,
+)
 
 
 def diagnosis(*, empty: bool = False) -> dict:

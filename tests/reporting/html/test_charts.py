@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from jostle.reporting.analysis.drops import Drop
-from jostle.reporting.analysis.grid import grid_of
-from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.timeline import AnnotatedAction, Detection, VideoTimeline
-from jostle.reporting.html.charts import MOST_CLASSES, Curve, Square, draw_classes, draw_curves, draw_heat_map
-from jostle.reporting.html.timeline_chart import draw_timeline
+from jostle.reporting.analysis.labels import grid_of
+from jostle.reporting.analysis.run_analysis import Drop, Estimate
+from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
+from jostle.reporting.html.charts import (
+    MOST_CLASSES,
+    Curve,
+    Square,
+    draw_classes,
+    draw_curves,
+    draw_heat_map,
+    draw_timeline,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 

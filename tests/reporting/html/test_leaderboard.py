@@ -45,7 +45,7 @@ def test_groups_hold_what_may_be_compared(runs: Path) -> None:
     assert [one.name for one in first.entries] == ["guesser (firm)", "guesser (weak)", HOSTILE[0]]
     assert not first.entries[-1].summary.whole  # behind the others, though it scores best
     assert first.entries[-1].summary.corrupted.value > first.entries[0].summary.corrupted.value  # type: ignore[operator]
-    assert "not on thumos14, so not to be held against what is published" in first.said
+    assert "not on thumos14, so not to be held against what is published" in first.scope
     assert frames.frames
     assert len(detection.published) == 15
 
@@ -54,7 +54,7 @@ def test_a_recipe_on_other_data_has_a_table_of_its_own(runs: Path, tmp_path: Pat
     moved = made_run(tmp_path / "moved", benchmark="thumos14-c", on="folder kitchen")
     (board,) = boards_of([runs / "weak", moved], draws=0)
     assert (board.benchmark, len(board.published)) == ("thumos14-c", 15)
-    assert [group.said.partition(":")[0] for group in board.groups] == ["folder kitchen, test", "folder, test"]
+    assert [group.scope.partition(":")[0] for group in board.groups] == ["folder kitchen, test", "folder, test"]
 
 
 def test_files(index: Path, runs: Path) -> None:

@@ -12,9 +12,8 @@ import pytest
 from helpers.made_runs import made_run
 from helpers.numpy_extractor import write_video
 from jostle.errors import DataError
-from jostle.reporting.analysis.drops import video_drops
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.run_analysis import survey
+from jostle.reporting.analysis.run_analysis import survey, video_drops
 from jostle.reporting.html.pictures import SHOTS, strip_of
 from jostle.reporting.html.report import write_report
 from jostle.reporting.html.worst_videos import Album
@@ -40,27 +39,27 @@ def test_struck_frames_are_among_the_shots_and_are_struck(record: RunRecord) -> 
     strip = strip_of(record, "video_0003", CELL, (9.0, 17.0))
     assert len(strip.shots) == SHOTS
     assert [shot.time_s for shot in strip.shots] == sorted(shot.time_s for shot in strip.shots)
-    hit = [shot for shot in strip.shots if shot.struck]
+    hit = [shot for shot in strip.shots if shot.affected]
     assert hit  # one or two of 192 frames, which an even choice would miss
     for shot in strip.shots:
         clean, corrupted = picture(shot.clean), picture(shot.corrupted)
         assert clean.shape == corrupted.shape == (*strip.size, 3)
         assert clean.mean() > 20
-        assert (corrupted.mean() < 3) == shot.struck
-        assert any(a <= shot.time_s < b for a, b in strip.struck) == shot.struck
+        assert (corrupted.mean() < 3) == shot.affected
+        assert any(a <= shot.time_s < b for a, b in strip.affected) == shot.affected
     assert strip.clip.startswith("data:video/mp4;base64,")
     assert strip.without_clip().weight < strip.weight
 
 
-def test_a_strip_shows_frames_that_the_model_was_shown(tmp_path: Path) -> None:
+def test_a_strip_shows_frames_that_the_model_wexact_input(tmp_path: Path) -> None:
     film, seen = write_video(tmp_path / "film.mkv", 100), (3, 9, 30, 49, 50, 51, 60, 72, 81, 90, 99)
     run = made_run(tmp_path / "run", "recognition", videos=3, source=film, shown=seen)
     strip = strip_of(RunRecord.read(run), "video_0001", CELL)
-    assert strip.as_shown
+    assert strip.exact_input
     fps = 99 / strip.shots[-1].time_s
     assert {round(shot.time_s * fps) for shot in strip.shots} <= set(seen)
     assert len(strip.shots) == SHOTS
-    assert any(shot.struck for shot in strip.shots)
+    assert any(shot.affected for shot in strip.shots)
     assert (
         "Strips consist of frames that the model received."
         in write_report([run], tmp_path / "r.html", draws=0).read_text()
@@ -95,6 +94,6 @@ def test_a_clip_of_recognition_is_struck_where_its_run_struck_it(tmp_path: Path)
     strip = strip_of(
         RunRecord.read(made_run(tmp_path / "run", "recognition", videos=3, source=film)), "video_0001", CELL
     )
-    assert [picture(shot.corrupted).mean() < 3 for shot in strip.shots] == [shot.struck for shot in strip.shots]
-    ((start, end),) = strip.struck
+    assert [picture(shot.corrupted).mean() < 3 for shot in strip.shots] == [shot.affected for shot in strip.shots]
+    ((start, end),) = strip.affected
     assert start <= strip.end_s / 2 < end  # nobody said where the action is, so the middle is that of the clip

@@ -15,8 +15,8 @@ import jostle
 from helpers.made_runs import HOSTILE, made_run
 from helpers.numpy_extractor import write_video
 from jostle.errors import BadValue, DataError, MissingExtra
-from jostle.reporting.analysis.offsets import OffsetErrors
-from jostle.reporting.html.error_charts import draw_offsets
+from jostle.reporting.analysis.pm_k import OffsetErrors
+from jostle.reporting.html.charts import draw_offsets
 from jostle.reporting.html.report import write_report
 
 LIMIT = 5_000_000
@@ -83,7 +83,7 @@ def test_a_run_of_detection_with_pictures(tmp_path: Path) -> None:
     assert len(details) == 4  # a square each
     pictures = [facts for tag, facts in page.tags if tag == "img"]
     assert len(pictures) == 6 * 2 * 8  # the worst six, clean and corrupted
-    assert sum("struck" in str(facts["alt"]) for facts in pictures) >= 6
+    assert sum("damaged" in str(facts["alt"]) for facts in pictures) >= 6
     assert sum(tag == "video" for tag, _ in page.tags) == 6
     rows = (tmp_path / "cells.csv").read_text().splitlines()
     assert len(rows) == 1 + 5 + 1

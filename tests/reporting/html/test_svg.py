@@ -20,7 +20,7 @@ def test_words_stay_words(words: str, hint: str) -> None:
     made.text(1, 1, words, hint=hint)
     made.open_link("#a", hint)
     made.rect(0, 0, 1, 1, "x", hint or "h")
-    made.close("a")
+    made.close_link()
     tree = ElementTree.fromstring(made.svg())
     assert tree.get("aria-label") == words
     assert tree.get("role") == "group"

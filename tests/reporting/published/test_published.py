@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 import jostle
-from jostle.corruptions.engine.profile import profiles
+from helpers.published_slips import slips
+from jostle.corruptions.engine.spec import profiles
 from jostle.errors import BadValue, UnknownName
 from jostle.evaluation.recipes.recipe import benchmarks
-from jostle.reporting.published.slips import slips
-from jostle.reporting.published.standing import cells_of, published_models
-from jostle.reporting.published.table import published, read_paper
+from jostle.reporting.published.table import cells_of, published, published_models, read_paper
 
 BIB = Path(__file__).resolve().parents[3] / "docs" / "references.bib"
 
@@ -108,7 +107,8 @@ def test_a_model_has_all_its_tables() -> None:
 def test_what_does_not_add_up() -> None:
     """Exactly these, so that a figure typed wrongly or a rule gone lax is seen."""
     found = [
-        f"{s.table.name} | {s.row.labels['benchmark']} {s.row.said} | {s.column} {s.printed} {s.found}" for s in slips()
+        f"{s.table.name} | {s.row.labels['benchmark']} {s.row.label} | {s.column} {s.printed} {s.found}"
+        for s in slips()
     ]
     assert found == SLIPS.strip().splitlines()
 
@@ -137,7 +137,7 @@ def test_refusals(tmp_path: Path) -> None:
 
 def test_figures_as_printed() -> None:
     table = jostle.published("ucf101-p/table-1")
-    assert [table.shown(c, table.rows[3].values[c]) for c in table.columns] == ["3.8", "5.15", "16", "5"]
-    assert jostle.published("thumos14-c/table-1").shown("clean", 61.1) == "61.10"
+    assert [table.format_value(c, table.rows[3].values[c]) for c in table.columns] == ["3.8", "5.15", "16", "5"]
+    assert jostle.published("thumos14-c/table-1").format_value("clean", 61.1) == "61.10"
     plain = jostle.published("pm-k/table-1").to_dict()
     assert plain["rows"][2] == {"what": "anchors whose labels were updated", "values": {"ytbb-robust": 834.0}}

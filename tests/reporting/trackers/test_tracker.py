@@ -12,8 +12,7 @@ import pytest
 
 from jostle.errors import MissingExtra, ResourceError, UnknownName
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.trackers.payload import tracker_payload
-from jostle.reporting.trackers.tracker import environment, track_run, trackers
+from jostle.reporting.trackers.tracker import environment, track_run, tracker_payload, trackers
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ import pytest
 import jostle.api
 from helpers.served import Served, served
 from jostle.errors import DataError, MissingExtra, ResourceError
-from jostle.reporting.viewer.launch import serve
+from jostle.reporting.viewer.server import serve
 
 CELL = "thumos14-c-black_frame-3"
 

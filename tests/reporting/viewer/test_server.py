@@ -14,8 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.resampling import DRAWS
-from jostle.reporting.analysis.run_analysis import survey
+from jostle.reporting.analysis.run_analysis import DRAWS, survey
 from jostle.reporting.analysis.verdict import verdict_of
 from jostle.reporting.viewer import runs as shelf_module
 from jostle.reporting.viewer.runs import RunCollection

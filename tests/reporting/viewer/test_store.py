@@ -115,7 +115,7 @@ def test_a_failure_is_told_and_tried_again_later(store: MediaStore, monkeypatch:
 
 
 def test_the_longest_unused_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_module, "LOOKED_AT_S", 0.0)
+    monkeypatch.setattr(store_module, "RECENT_S", 0.0)
     store = MediaStore(tmp_path, quota=25)
     for number in range(4):
         work = Fake(key=f"{number}" * 32)

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jostle.reporting.viewer.urls import Keys, key_of, run_keys
+from jostle.reporting.viewer.runs import Keys, key_of, run_keys
 
 NAMES = st.text(st.characters(codec=None), max_size=120) | st.sampled_from(
     ["..", ".", "a/b", "a\\b", "%2e%2e", "\0", ""]

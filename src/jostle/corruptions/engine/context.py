@@ -15,7 +15,7 @@ from jostle.core.random import Part, finish_key, rng_from, start_key
 from jostle.core.types.clip import Frame, Times
 
 if TYPE_CHECKING:
-    from jostle.io.video.codec import StreamStore
+    from jostle.io.video.packet_store import StreamCache
 
 Mask = npt.NDArray[np.bool_]  # (T,)
 
@@ -27,27 +27,19 @@ class ClipContext:
     Randomness is keyed by (seed, video id, corruption) and by whatever the corruption adds, so it depends neither on
     chunking nor on order. Severity is not part of the key: a higher severity then affects the same frames and pixels,
     and severities can be compared frame by frame.
-
-    Attributes:
-        name: the corruption's name; in a chain that uses one twice, the second carries its ordinal.
-        size: (height, width).
-        pts: timestamps in seconds.
-        mask: which frames are corrupted.
-        bit_rate: of the source file in bits per second, if there is one.
-        path: that file; only set while its frames are still exactly what the file holds.
-        streams: cache of encoded streams of those frames; only set as long.
     """
 
-    name: str
-    size: tuple[int, int]
-    pts: Times
+    name: str  # the corruption's name; in a chain that uses one twice, the second carries its ordinal
+    size: tuple[int, int]  # (height, width)
+    pts: Times  # timestamps in seconds
     fps: Fraction
-    mask: Mask
+    mask: Mask  # which frames are corrupted
     seed: int = 0
     video_id: str = ""
-    bit_rate: int | None = None
+    bit_rate: int | None = None  # of the source file in bits per second, if there is one
+    # That file; only set while its frames are still exactly what the file holds
     path: Path | None = field(default=None)
-    streams: StreamStore | None = field(default=None)
+    streams: StreamCache | None = field(default=None)  # cache of encoded streams of those frames; only set as long
     _key_prefix: blake2b | None = field(default=None, init=False)
 
     def __len__(self) -> int:
@@ -77,15 +69,11 @@ class ClipContext:
 
 @dataclass(eq=False, slots=True)
 class FrameContext:
-    """Context of one corrupted frame.
-
-    Attributes:
-        place: output array of the corrupted frame, if it is known; `canvas` returns it.
-    """
+    """Context of one corrupted frame."""
 
     scene: ClipContext
     index: int
-    place: Frame | None = None
+    place: Frame | None = None  # output array of the corrupted frame, if it is known; `canvas` returns it
 
     def canvas(self, frame: Frame) -> Frame:
         """Return a contiguous, uninitialised array like `frame` for the result.

@@ -23,7 +23,7 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.errors import BadValue
 
 if TYPE_CHECKING:
-    from jostle.io.video.codec import StreamStore
+    from jostle.io.video.packet_store import StreamCache
 
 Indices = npt.NDArray[np.int64]
 
@@ -67,15 +67,11 @@ class ClipSource:
 
 @dataclass(frozen=True)
 class Span:
-    """Frames that a clip-level corruption must return, and the offset of the frames it receives.
-
-    Attributes:
-        first: index in the clip of the first frame it receives.
-        lo, hi: the frames to return, half-open, as indices in the clip.
-    """
+    """Frames that a clip-level corruption must return, and the offset of the frames it receives."""
 
     scene: ClipContext
-    first: int
+    first: int  # index in the clip of the first frame it receives
+    # The frames to return, half-open, as indices in the clip
     lo: int
     hi: int
 
@@ -95,6 +91,10 @@ class CorruptionStage(ABC):
         self._below, self._scene, self._pool = below, scene, pool
         self._corruption, self._value, self._options = corruption, spec.value, spec.entry.options
         self.mask: Mask = scene.mask  # frames that this stage corrupts
+        self._prepare()
+
+    def _prepare(self) -> None:  # noqa: B027
+        """Compute what the stage needs besides; most need nothing."""
 
     def __len__(self) -> int:
         return len(self.pts)
@@ -168,15 +168,8 @@ class ClipStage(LocalStage):
 class TimeStage(LocalStage):
     """Stage of corruptions that reorder frames: an index map over each run of masked frames."""
 
-    def __init__(
-        self,
-        below: PipelineSource,
-        corruption: Corruption,
-        spec: Spec,
-        scene: ClipContext,
-        pool: Executor | None = None,
-    ) -> None:
-        super().__init__(below, corruption, spec, scene, pool)
+    def _prepare(self) -> None:
+        scene = self._scene
         runs = scene.runs()
         if runs == [(0, len(scene.pts))]:
             self.indices = self._map(0, len(scene.pts))
@@ -204,15 +197,8 @@ class CodecStage(CorruptionStage):
     nothing. Clean frames are kept until their decoded versions arrive, so that nothing below is read twice.
     """
 
-    def __init__(
-        self,
-        below: PipelineSource,
-        corruption: Corruption,
-        spec: Spec,
-        scene: ClipContext,
-        pool: Executor | None = None,
-    ) -> None:
-        super().__init__(below, corruption, spec, scene, pool)
+    def _prepare(self) -> None:
+        scene = self._scene
         self._end = int(np.flatnonzero(scene.mask)[-1]) + 1 if scene.mask.any() else 0
         self._stream: Iterator[Frame] | None = None
         self._next = 0
@@ -261,7 +247,7 @@ def chain(
     video_id: str,
     bit_rate: int | None = None,
     path: Path | None = None,
-    streams: StreamStore | None = None,
+    streams: StreamCache | None = None,
     pool: Executor | None = None,
 ) -> PipelineSource:
     """Build the source that applies `specs` in order, each on the frames of its mask.

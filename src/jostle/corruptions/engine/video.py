@@ -31,22 +31,14 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class CorruptedVideo:
-    """Result of corrupting one video.
-
-    Attributes:
-        frames: number of frames written.
-        struck: number of corrupted frames.
-        audio: whether the audio was copied.
-        damage: spans of the input, in seconds, that were damaged already.
-        warnings: warnings for the user.
-    """
+    """Result of corrupting one video."""
 
     path: Path
-    frames: int
-    struck: int
-    audio: bool
-    damage: tuple[tuple[float, float], ...]
-    warnings: tuple[str, ...]
+    frames: int  # number of frames written
+    struck: int  # number of corrupted frames
+    audio: bool  # whether the audio was copied
+    damage: tuple[tuple[float, float], ...]  # spans of the input, in seconds, that were damaged already
+    warnings: tuple[str, ...]  # warnings for the user
 
 
 def corrupt_video(

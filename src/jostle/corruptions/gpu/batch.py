@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from jostle.core.cuda import device_context
+from jostle.core.triton_support import runs_on
 from jostle.core.types.clip import Clip, Times, check_rate, even_times
 from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.apply import corrupted_frames, masks_for
@@ -30,6 +31,7 @@ from jostle.errors import BadValue
 GpuKernel = Callable[..., Tensor]
 
 EVERYWHERE = "everywhere"
+PLAIN = "jostle.corruptions.gpu.light"  # whose kernels are tensor operations too
 
 
 def gpu_kernel(spec: Spec) -> GpuKernel | None:
@@ -59,11 +61,7 @@ def corrupt_tensor(
     fps: float,
     jobs: int = 1,
 ) -> Tensor:
-    """Apply `specs` in order to one clip or several, on their device.
-
-    Raises:
-        BadValue: if the tensor does not hold clips, or there is not one id and one list of actions for each.
-    """
+    """Apply `specs` in order to one clip or several, on their device."""
     clips = _check_frames(frames)
     batch = clips if clips.ndim == 5 else clips[None]
     count = batch.shape[0]
@@ -146,34 +144,57 @@ def _apply_spec(frames: Tensor, spec: Spec, at: FrameContexts, ordinal: int) -> 
         return torch.stack(
             [clip[_order(spec, scene).to(clip.device)] for clip, scene in zip(frames, at.scenes, strict=True)]
         )
-    kernel = gpu_kernel(spec)
-    if kernel is None:
-        return _corrupt_on_cpu(frames, spec, at.scenes, ordinal)
-    return _corrupt_rows(frames.flatten(0, 1), at.places.rows, kernel, spec, at).view_as(frames)
+    if spec.corruption.level == "frame":
+        return _corrupt_rows(frames.flatten(0, 1), at.places.rows, spec, at).view_as(frames)
+    return _corrupt_on_cpu(frames, spec, at.scenes, ordinal)
 
 
 def corrupt_frames(frames: Tensor, numbers: Numbers, spec: Spec, scene: ClipContext) -> Tensor:
-    """Corrupt frames of a video, (N, H, W, 3), where the mask says so; the corruption must have a GPU kernel.
+    """Corrupt frames of a video, (N, H, W, 3), by a frame-level corruption where the mask says so.
 
     Args:
         numbers: (N,) indices of the frames in their video.
     """
-    kernel = gpu_kernel(spec)
-    assert kernel is not None
     rows = np.flatnonzero(scene.mask[numbers])
-    return _corrupt_rows(frames, rows, kernel, spec, FrameContexts.of(scene, numbers[rows]))
+    return _corrupt_rows(frames, rows, spec, FrameContexts.of(scene, numbers[rows]))
 
 
-def _corrupt_rows(frames: Tensor, rows: Numbers, kernel: GpuKernel, spec: Spec, at: FrameContexts) -> Tensor:
+def _corrupt_rows(frames: Tensor, rows: Numbers, spec: Spec, at: FrameContexts) -> Tensor:
     """Corrupt the frames at some rows."""
     if not len(rows):
         return frames
+    kernel = _kernel_on(frames, spec)
     if len(rows) == frames.shape[0]:
         return kernel(frames, spec.value, at, **spec.entry.options)
     indices = torch.from_numpy(rows).to(frames.device)
     out = frames.clone()
     out[indices] = kernel(frames[indices], spec.value, at, **spec.entry.options)
     return out
+
+
+def _kernel_on(frames: Tensor, spec: Spec) -> GpuKernel:
+    """Return the GPU kernel of a frame-level corruption, or its CPU kernel where there is none or no Triton."""
+    kernel = gpu_kernel(spec)
+    if kernel is not None and (kernel.__module__ == PLAIN or runs_on(frames)):
+        return kernel
+    _warn_of_cpu(frames, spec, "has no GPU kernel, or not with these options" if kernel is None else "needs Triton")
+    return partial(_by_cpu_kernel, spec.corruption.function)
+
+
+def _by_cpu_kernel(
+    function: Callable[..., Any], frames: Tensor, value: Any, at: FrameContexts, **options: Any
+) -> Tensor:
+    """Copy frames to the CPU, corrupt them there one by one, and copy them back."""
+    rows = frames.cpu().numpy().view()
+    rows.setflags(write=False)  # a kernel would be compiled once more for frames that may be written to
+    results = [function(frame, value, context, **options) for frame, context in zip(rows, at, strict=True)]
+    return torch.from_numpy(np.stack(results)).to(frames.device)
+
+
+def _warn_of_cpu(frames: Tensor, spec: Spec, why: str) -> None:
+    if frames.is_cuda:
+        calls = 8 if spec.corruption.level == "frame" else 7  # up to the caller of `jostle.corrupt`
+        warnings.warn(f"{spec.corruption.name} {why}: frames are corrupted on the CPU", stacklevel=calls)
 
 
 def _order(spec: Spec, scene: ClipContext) -> Tensor:
@@ -188,11 +209,7 @@ def _order(spec: Spec, scene: ClipContext) -> Tensor:
 
 def _corrupt_on_cpu(frames: Tensor, spec: Spec, scenes: Sequence[ClipContext], ordinal: int) -> Tensor:
     """Copy clips to the CPU, corrupt them there, and copy them back."""
-    if frames.is_cuda:
-        message = (
-            f"{spec.corruption.name} has no GPU kernel, or not with these options: frames are corrupted on the CPU"
-        )
-        warnings.warn(message, stacklevel=6)
+    _warn_of_cpu(frames, spec, "has no GPU kernel, or not with these options")
     clips = frames.cpu().numpy()
     results = []
     for clip, scene in zip(clips, scenes, strict=True):

@@ -1,4 +1,4 @@
-"""Light and colour on tensors; see `jostle.corruptions.light`."""
+"""Light and colour on tensors; see `jostle.corruptions.light`. They need no Triton, and are faster with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jostle.core.triton import EXACT, has_triton, runs_on
+from jostle.core.triton_support import EXACT, has_triton, runs_on
 from jostle.corruptions import light as own
 from jostle.corruptions.gpu.contexts import FrameContexts
 from jostle.corruptions.gpu.device_tables import device_table

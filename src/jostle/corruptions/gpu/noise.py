@@ -1,4 +1,4 @@
-"""Noise on tensors; see `jostle.corruptions.noise`."""
+"""Noise on a GPU; see `jostle.corruptions.noise`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from jostle.core.triton import EXACT, has_triton, runs_on
+from jostle.core.triton_support import EXACT, has_triton
 from jostle.corruptions import noise as own
 from jostle.corruptions.gpu.contexts import FrameContexts
 from jostle.corruptions.gpu.device_tables import device_table
-from jostle.corruptions.gpu.keys import keys_on
-from jostle.corruptions.gpu.streams import chances
+from jostle.corruptions.gpu.streams import keys_on
 
 if has_triton():
     from jostle.corruptions.gpu.noise_program import noise
@@ -29,42 +28,25 @@ REAL_BITS = 6  # of a chance as a real number, for gaussian noise: enough for se
 
 def gaussian_noise(frames: Tensor, sigma: float, at: FrameContexts) -> Tensor:
     """Add noise from a table."""
-    if runs_on(frames):
-        entries, bits = _gaussian_slots(sigma)
-        return _by_program("gaussian", frames, at, device_table(entries, frames.device), bits)
-    table = device_table(own._gaussian_table(sigma), frames.device)
-    rows, chance = _drawn(frames, at)
-    added, turned = _folded(chance, table.to(torch.int16))
-    return _bytes(rows + (added ^ turned)).view_as(frames)
+    entries, bits = _gaussian_slots(sigma)
+    return _lay_noise("gaussian", frames, at, device_table(entries, frames.device), bits)
 
 
 def speckle_noise(frames: Tensor, sigma: float, at: FrameContexts) -> Tensor:
     """Multiply by noise from a table."""
     table = device_table(own._speckle_table(sigma), frames.device)
-    if runs_on(frames):
-        return _by_program("speckle", frames, at, table, own.GAIN_BITS)
-    rows, chance = _drawn(frames, at)
-    gain, turned = _folded(chance, table)
-    factor = ((gain ^ turned) - turned).to(torch.int32) + (1 << own.GAIN_BITS)
-    return _bytes((rows.to(torch.int32) * factor) >> own.GAIN_BITS).view_as(frames)
+    return _lay_noise("speckle", frames, at, table, own.GAIN_BITS)
 
 
 def shot_noise(frames: Tensor, photons: float, at: FrameContexts) -> Tensor:
     """Draw from a table for each value of a pixel."""
-    if runs_on(frames):
-        return _by_program("shot", frames, at, device_table(_shot_slots(photons), frames.device), SLOT_BITS)
-    table = device_table(own._shot_table(photons), frames.device)
-    rows, chance = _drawn(frames, at)
-    return table[rows.to(torch.int32), device_table(_places(), frames.device)[chance]].view_as(frames)
+    return _lay_noise("shot", frames, at, device_table(_shot_slots(photons), frames.device), SLOT_BITS)
 
 
 def impulse_noise(frames: Tensor, share: float, at: FrameContexts) -> Tensor:
     """Replace values by black or white."""
     half = round(share * 32768)
-    if runs_on(frames):
-        return _by_program("impulse", frames, at, frames, 0, half, 2 * half)
-    rows, chance = _drawn(frames, at)
-    return rows.to(torch.uint8).masked_fill(chance < 2 * half, 0).masked_fill(chance < half, 255).view_as(frames)
+    return _lay_noise("impulse", frames, at, frames, 0, half, 2 * half)
 
 
 @lru_cache(1)
@@ -135,10 +117,10 @@ def _shot_slots(photons: float) -> npt.NDArray[np.uint8]:
     return np.concatenate([entries.ravel().view(np.uint8), gap, slices.ravel(), gap, chances.ravel()])
 
 
-def _by_program(
+def _lay_noise(
     kind: str, frames: Tensor, at: FrameContexts, table: Tensor, bits: int, salt: int = 0, either: int = 0
 ) -> Tensor:
-    """Draw and apply noise in one pass by a Triton program, which defines the arguments."""
+    """Draw and apply noise in one pass; the program defines the arguments."""
     count, height, width = frames.shape[:3]
     streams, values = count * height, width * 3
     out = torch.empty_like(frames)
@@ -149,19 +131,3 @@ def _by_program(
     arguments = (frames, out, keys_on(frames, at), table, streams, height, many // grain, salt, either)
     noise[(-(-streams // ROWS),)](*arguments, **ways, **EXACT)
     return out
-
-
-def _drawn(frames: Tensor, at: FrameContexts) -> tuple[Tensor, Tensor]:
-    """Return (N, H, W * 3) values as int16, and 16 random bits for each."""
-    rows = frames.flatten(2).to(torch.int16)
-    return rows, chances(keys_on(frames, at), range(rows.shape[1]), rows.shape[2])
-
-
-def _folded(chance: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the lookup in the stored upper half of a symmetric table, and -1 where it is negated."""
-    below = chance < 0x8000
-    return table[torch.where(below, chance ^ 0x7FFF, chance) & 0x7FFF], -below.to(torch.int16)
-
-
-def _bytes(values: Tensor) -> Tensor:
-    return values.clamp_(0, 255).to(torch.uint8)

@@ -1,74 +1,60 @@
-"""The keyed random streams of the compiled kernels, for the rows of many frames at once.
+"""Keys of corrupted frames, and the random streams that they begin, on the device of the frames.
 
-A stream is drawn word after word, so a GPU follows one in each of its threads, by a program of Triton's. Without it
-whole tensors take one step after the other, which is slower and gives the same bits.
+A stream is drawn word after word, so a GPU follows one in each of its threads.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from jostle.core.triton import has_triton, runs_on
-from jostle.corruptions.kernels.streams import GOLDEN
+from jostle.core.random import Part, encode_parts
+from jostle.core.triton_support import has_triton
+from jostle.corruptions.gpu.contexts import FrameContexts
+from jostle.corruptions.gpu.device_tables import device_table, send_values
+from jostle.corruptions.kernels.frame_keys import BLOCK, HEAD, ORDER, START, spelt_videos
 
 if has_triton():
-    from jostle.corruptions.gpu.stream_program import follow
+    from jostle.corruptions.gpu.stream_program import follow, hash_frames
 
-ROWS = 128  # streams of one program on a GPU
+LANES = 32  # keys of one program
+ROWS = 128  # streams of one program
+NUMBER = 2 * 8  # bytes that a program spells the number of a frame with
+# What a hash begins with, what each of its blocks does, and in which order their words are taken.
+_TABLE = np.concatenate([START ^ np.array([HEAD, *[0] * 7], np.uint64), START, ORDER.ravel().astype(np.uint64)])
 
 
-def chances(keys: Tensor, rows: range, count: int) -> Tensor:
-    """(N, rows, count) numbers from 0 to 65,535 as int32: 16 random bits each, from the streams of these rows."""
-    words = words_of(keys, rows, count)
-    # By rows; of a single column `contiguous` would leave odd strides. A word has four numbers, the lowest first.
-    bits = words.new_empty(words.shape[::-1]).copy_(words.t()).view(torch.int16)[:, :count]
-    return (bits.to(torch.int32) & 0xFFFF).view(len(keys), len(rows), count)
+def keys_on(frames: Tensor, at: FrameContexts, *parts: Part) -> Tensor:
+    """Return (N,) `FrameContext.key` of each frame as signed integers, on the device of `frames`."""
+    device, count, places = frames.device, len(at), at.places
+    first, videos = encode_parts(at.seed), spelt_videos(at.name, tuple(at.video_ids))
+    before = np.frombuffer(bytearray(first.ljust(-(-len(first) // 8) * 8, b"\0") + videos.tobytes()), np.int64)
+    table, behind = _table_with(parts)
+    words = videos.shape[1]
+    room = -(-(len(first) + 8 * words + NUMBER + behind) // BLOCK) * (BLOCK // 8)
+    out = torch.empty((1 + room, count), dtype=torch.int64, device=device)
+    rows = out if places.every else send_values(places.rows, device)
+    sizes = (count, places.frames, len(first), words, behind, room)
+    arguments = (send_values(before, device), rows, device_table(table, device), out, *sizes)
+    hash_frames[(-(-count // LANES),)](*arguments, EVERY=places.every, LANES=LANES, num_warps=1)
+    return out[0]
+
+
+@lru_cache(64)
+def _table_with(parts: tuple[Part, ...]) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the hash table followed by the message after a frame's number, and its size in bytes."""
+    letters = encode_parts(*parts)
+    words = np.frombuffer(letters.ljust(-(-len(letters) // 8) * 8, b"\0"), np.uint64)
+    return np.concatenate([_TABLE, words]).view(np.int64), len(letters)
 
 
 def words_of(keys: Tensor, rows: range, count: int) -> Tensor:
-    """(words, N * rows) words of 64 bits, as many as have `count` numbers of 16."""
+    """(words, N * rows) words of 64 bits, as many as have `count` numbers of 16, from the streams of these rows."""
     many, streams = (count + 3) // 4, len(keys) * len(rows)
     out = torch.empty((many, streams), dtype=torch.int64, device=keys.device)
-    if runs_on(keys):
-        follow[(-(-streams // ROWS),)](keys, out, streams, len(rows), rows.start, many, ROWS=ROWS)
-        return out
-    a, b = _starts(keys, rows)
-    for place in range(many):
-        torch.add(a, b, out=out[place])
-        b = b ^ a
-        a = _turned(a, 24) ^ b ^ (b << 16)
-        b = _turned(b, 37)
+    follow[(-(-streams // ROWS),)](keys, out, streams, len(rows), rows.start, many, ROWS=ROWS)
     return out
-
-
-def _starts(keys: Tensor, rows: range) -> tuple[Tensor, Tensor]:
-    """The states that streams begin with, those of one key beside each other."""
-    golden = _signed(int(GOLDEN))
-    row = torch.arange(rows.start, rows.stop, device=keys.device, dtype=torch.int64)
-    first = _mixed(keys[:, None] + (2 * row + 1) * golden).flatten()
-    return first, _mixed(first + golden)
-
-
-def _mixed(z: Tensor) -> Tensor:
-    z = (z ^ _shifted(z, 30)) * _signed(0xBF58476D1CE4E5B9)
-    z = (z ^ _shifted(z, 27)) * _signed(0x94D049BB133111EB)
-    return z ^ _shifted(z, 31)
-
-
-def _shifted(z: Tensor, by: int) -> Tensor:
-    """To the right, as numbers without a sign are."""
-    return (z >> by) & ((1 << (64 - by)) - 1)
-
-
-def _turned(z: Tensor, by: int) -> Tensor:
-    return (z << by) | _shifted(z, 64 - by)
-
-
-def _signed(word: int) -> int:
-    """Reinterpret 64 bits as a signed integer, which is what tensors hold.
-
-    >>> _signed(2**64 - 1)
-    -1
-    """
-    return word - (1 << 64) if word >= 1 << 63 else word

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jostle.corruptions.engine.profile import Entry, profile, strength
+from jostle.corruptions.engine.spec import Entry, profile, strength
 
 
 @profile("imagenet-c", cites="hendrycks2019")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jostle.corruptions.engine.profile import Entry, profile, strength
+from jostle.corruptions.engine.spec import Entry, profile, strength
 
 
 def _table(exposure: tuple[int, ...], rates: tuple[float, ...]) -> dict[str, Entry]:

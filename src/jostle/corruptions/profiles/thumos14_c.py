@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jostle.corruptions.engine.profile import Entry, profile
+from jostle.corruptions.engine.spec import Entry, profile
 
 SHARES = ("centre:1%", "centre:5%", "centre:10%")
 # The names the released program uses in its configuration.

@@ -5,7 +5,7 @@ Three published programs disagree; docs/differences.md says which reading each l
 
 from __future__ import annotations
 
-from jostle.corruptions.engine.profile import Entry, profile, strength
+from jostle.corruptions.engine.spec import Entry, profile, strength
 
 
 @profile("ucf101-p", cites="schiappa2023")

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.layouts import tree
+from jostle.datasets.layouts import search
 from jostle.datasets.layouts.segments import SegmentsLayout, load
 from jostle.io.files.source import Source
 from jostle.io.files.tabular import read_csv_rows
@@ -34,7 +34,7 @@ def bare_id(video_id: str) -> str:
 
 def subsets_of_bmn(root: Path) -> Mapping[str, str]:
     """Return the subset of each video from BMN's list, if it exists."""
-    for path in tree.named(tree.small_files(root), ["video_info*.csv"]):
+    for path in search.named(search.small_files(root), ["video_info*.csv"]):
         source = Source(path)
         if {"video", "subset"} <= set(source.header):
             video, subset = source.header.index("video"), source.header.index("subset")
@@ -59,7 +59,7 @@ LAYOUT = SegmentsLayout(
 )
 
 
-@dataset("activitynet", subsets=("training", "validation"), on_disk=True, usual="validation", classes=200)
+@dataset("activitynet", subsets=("training", "validation"), on_disk=True, default_subset="validation", classes=200)
 def activitynet(request: Request) -> Dataset:
     """ActivityNet 1.3: actions of daily life in untrimmed videos, 200 classes."""
     return load(request, LAYOUT)
@@ -76,20 +76,17 @@ HACS = SegmentsLayout(
     core=bare_id,
 )
 FINEACTION = SegmentsLayout(
-    name="fineaction",
-    title="FineAction",
-    patterns=("annotations_gt.json", "fineaction*.json"),
-    spelled=_SPELLED,
+    name="fineaction", title="FineAction", patterns=("annotations_gt.json", "fineaction*.json"), spelled=_SPELLED
 )
 
 
-@dataset("hacs", subsets=SUBSETS, on_disk=True, usual="validation", classes=200)
+@dataset("hacs", subsets=SUBSETS, on_disk=True, default_subset="validation", classes=200)
 def hacs(request: Request) -> Dataset:
     """HACS Segments: the 200 classes of ActivityNet in many more videos."""
     return load(request, HACS)
 
 
-@dataset("fineaction", subsets=SUBSETS, on_disk=True, usual="validation")
+@dataset("fineaction", subsets=SUBSETS, on_disk=True, default_subset="validation")
 def fineaction(request: Request) -> Dataset:
     """FineAction: 106 fine-grained classes of actions in untrimmed videos."""
     return load(request, FINEACTION)

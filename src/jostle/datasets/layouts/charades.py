@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.layouts import tree
+from jostle.datasets.layouts import search
 from jostle.datasets.layouts.segments import SegmentsLayout, load
 from jostle.errors import DataError
 from jostle.io.files.source import Source
@@ -22,7 +22,7 @@ _LINE = re.compile(r"(c\d{1,4}) (\S.*)", re.ASCII)
 
 def name_classes(truth: Truth, root: Path) -> Truth:
     """Replace `c000` and so on by names, if the official list is in `root`."""
-    lists = tree.named(tree.small_files(root), ["charades*classes.txt"])
+    lists = search.named(search.small_files(root), ["charades*classes.txt"])
     if not lists:
         return truth
     names = {}

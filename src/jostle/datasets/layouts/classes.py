@@ -124,11 +124,7 @@ def in_order(labels: VideoLabels, names: Sequence[str] | None, where: object) ->
 
 
 def only_classes(labels: VideoLabels, names: Iterable[str], where: object) -> VideoLabels:
-    """Keep the videos of some classes, which become the class list, in its order.
-
-    Raises:
-        DataError: if labels are numbers without names, or none is of these classes.
-    """
+    """Keep the videos of some classes, which become the class list, in its order."""
     key_order = list(names)
     if labels.numbered:
         raise DataError(

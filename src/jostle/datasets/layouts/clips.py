@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request
-from jostle.datasets.layouts import tree
+from jostle.datasets.layouts import search
 from jostle.datasets.layouts.classes import in_order, only_classes, read_names
 from jostle.datasets.layouts.matching import VideoIndex
 from jostle.errors import DataError
@@ -22,46 +22,34 @@ CLASS_LISTS = ("classind.txt", "class*.txt", "*label_map*.txt", "*labels.csv", "
 
 @dataclass(frozen=True)
 class ClipsLayout:
-    """Layout of a data set of clips on disk.
+    """Layout of a data set of clips on disk."""
 
-    Attributes:
-        name: registered name.
-        title: name in messages.
-        patterns: names of lists in lower case, the best first; `{s}` stands for any word for the subset.
-        read: how such a list is read, given its path and the subset.
-        class_lists: names of lists of classes in lower case, the best first.
-        classes: the classes to keep, in their order; all if None.
-        by_folder: whether folders named after classes replace a missing list.
-        core: the part of an id that its spellings share.
-        count: number of classes; 0 if it is open.
-        all_listed: whether to report videos that are not in the list; not if all subsets share a folder.
-    """
-
-    name: str
-    title: str
-    patterns: tuple[str, ...]
+    name: str  # registered name
+    title: str  # name in messages
+    patterns: tuple[str, ...]  # names of lists in lower case, the best first; `{s}` stands for any word for the subset
+    # How such a list is read, given its path and the subset.
     read: Callable[[Path, str], VideoLabels] = field(default=lambda path, subset: read_clips(path, subset))
-    class_lists: tuple[str, ...] = CLASS_LISTS
-    classes: Callable[[], Sequence[str]] | None = None
-    by_folder: bool = True
-    core: Callable[[str], str] = str
-    count: int = 0
-    all_listed: bool = True
+    class_lists: tuple[str, ...] = CLASS_LISTS  # names of lists of classes in lower case, the best first
+    classes: Callable[[], Sequence[str]] | None = None  # the classes to keep, in their order; all if None
+    by_folder: bool = True  # whether folders named after classes replace a missing list
+    core: Callable[[str], str] = str  # the part of an id that its spellings share
+    count: int = 0  # number of classes; 0 if it is open
+    all_listed: bool = True  # whether to report videos that are not in the list; not if all subsets share a folder
 
 
 def load(request: Request, layout: ClipsLayout) -> Dataset:
     """Load the requested subset from a list or from the folders of a data set."""
     root = request.root
-    tree.check_root(root, layout.title)
-    files = tree.small_files(root)
+    search.check_root(root, layout.title)
+    files = search.small_files(root)
     place = request.annotations or find_list(files, layout, request.subset)
     if place is None and not layout.by_folder:
-        raise tree.no_annotations(root, layout.title, subset_patterns(layout, request.subset, shortest=True))
+        raise search.no_annotations(root, layout.title, subset_patterns(layout, request.subset, shortest=True))
     videos = VideoIndex(root)
     labels = layout.read(place, request.subset) if place else from_folders(videos, request.subset)
     if labels is None:
         expected = (*subset_patterns(layout, request.subset, shortest=True), "folders named after classes")
-        raise tree.no_annotations(root, layout.title, expected)
+        raise search.no_annotations(root, layout.title, expected)
     return build_dataset(request, layout, videos, labels, place)
 
 
@@ -70,7 +58,7 @@ def read_clips(path: Path, subset: str) -> VideoLabels:
     source = Source(path)
     _, format, _ = recognise_format(source, "labels")
     assert format.read_labels is not None
-    words = tree.SUBSET_WORDS.get(subset, (subset,))
+    words = search.SUBSET_WORDS.get(subset, (subset,))
     named = read_subsets(source)
     fitting = next((name for name in named if name.casefold() in words), subset)
     return format.read_labels(source, fitting if named else None)
@@ -105,7 +93,7 @@ def build_dataset(
     """
     root, where = request.root, place or request.root
     if names is None and (labels.numbered or layout.classes is None):
-        names = class_names([file for file in tree.small_files(root) if file != place], layout)
+        names = class_names([file for file in search.small_files(root) if file != place], layout)
     whole = labels
     if labels.numbered or layout.classes is None:
         labels = in_order(labels, names, where)
@@ -119,7 +107,7 @@ def build_dataset(
         labels.videos,
         paths=labels.paths,
         images=len(labels.frames) > 0,
-        subset=tree.subset_named(request.subset) or request.subset,
+        subset=search.subset_named(request.subset) or request.subset,
         known=(*known, *whole.videos) if layout.all_listed else None,
         core=layout.core,
     )
@@ -138,7 +126,7 @@ def build_dataset(
 
 def subset_patterns(layout: ClipsLayout, subset: str, *, shortest: bool = False) -> tuple[str, ...]:
     """Return the patterns of a subset, one for each synonym, or for the shortest only."""
-    words = tree.SUBSET_WORDS.get(subset, (subset,))
+    words = search.SUBSET_WORDS.get(subset, (subset,))
     words = (min(words, key=len),) if shortest else words
     return tuple(dict.fromkeys(pattern.replace("{s}", word) for pattern in layout.patterns for word in words))
 
@@ -146,15 +134,15 @@ def subset_patterns(layout: ClipsLayout, subset: str, *, shortest: bool = False)
 def find_list(files: Sequence[Path], layout: ClipsLayout, subset: str) -> Path | None:
     """Find the list of a subset, or None; several equally good ones are an error."""
     for pattern in subset_patterns(layout, subset):
-        candidates = [file for file in tree.named(files, [pattern]) if tree.subset_named(file.name) in ("", subset)]
-        if place := tree.only_one(candidates, layout.title):
+        candidates = [file for file in search.named(files, [pattern]) if search.subset_named(file.name) in ("", subset)]
+        if place := search.only_one(candidates, layout.title):
             return place
     return None
 
 
 def class_names(files: Sequence[Path], layout: ClipsLayout) -> tuple[str, ...] | None:
     """Read the class list in the folder, or return None if there is none."""
-    lists = tree.named(files, layout.class_lists)
+    lists = search.named(files, layout.class_lists)
     return read_names(lists[0]) if lists else None
 
 
@@ -164,7 +152,7 @@ def from_folders(videos: VideoIndex, subset: str) -> VideoLabels | None:
     If some folder is named after a subset, only clips below that of the requested subset count.
     """
     root = videos.root
-    parts = {path: tree.subset_of_path(path, root) for path in videos.paths}
+    parts = {path: search.subset_of_path(path, root) for path in videos.paths}
     subsets = sorted({part for part in parts.values() if part})
     if subsets and subset not in subsets:
         raise DataError(
@@ -172,7 +160,7 @@ def from_folders(videos: VideoIndex, subset: str) -> VideoLabels | None:
         )
     labels, count = LabelList(root), 0
     for path, part in parts.items():
-        if path.parent != root and part == (subset if subsets else "") and not tree.is_plain_folder(path.parent.name):
+        if path.parent != root and part == (subset if subsets else "") and not search.is_plain_folder(path.parent.name):
             labels.add(path.relative_to(root).as_posix(), [path.parent.name])
             count += 1
     return labels.finish(are_paths=True) if count else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.layouts import tree
+from jostle.datasets.layouts import search
 from jostle.datasets.layouts.clips import ClipsLayout, load
 from jostle.errors import DataError
 from jostle.io.files.label_list import LabelList
@@ -32,7 +32,7 @@ def _list(path: Path) -> list[Any]:
 
 def read_dives(path: Path, subset: str) -> VideoLabels:
     """Read the class of each dive; names come from the vocabulary beside the list."""
-    vocabulary = tree.named(tree.small_files(path.parent, 0), [_VOCABULARY])
+    vocabulary = search.named(search.small_files(path.parent, 0), [_VOCABULARY])
     names = (
         ["-".join(entry) if isinstance(entry, list) else str(entry) for entry in _list(vocabulary[0])]
         if (vocabulary)

@@ -21,7 +21,7 @@ from typing import Any
 from jostle.core.types.truth import Truth
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Annotations, Dataset, Request, dataset
-from jostle.datasets.layouts import tree
+from jostle.datasets.layouts import search
 from jostle.datasets.layouts.clips import ClipsLayout, build_dataset, from_folders, read_subsets
 from jostle.datasets.layouts.matching import VideoIndex
 from jostle.datasets.layouts.similar_frames import SETS, load_frames
@@ -53,18 +53,18 @@ class _AnnotationFile:
     read: Callable[[str | None], Annotations]
 
 
-@dataset("folder", subsets=(), task="", on_disk=True, usual="")
+@dataset("folder", subsets=(), task="", on_disk=True, default_subset="")
 def folder(request: Request) -> Dataset:
     """Your own folder: videos with a JSON or CSV of annotations, or in folders named after classes; no code needed."""
     root = request.root
-    tree.check_root(root, TITLE)
-    files = tree.small_files(root, _DEPTH)
-    if request.annotations is None and tree.named(files, SETS):
+    search.check_root(root, TITLE)
+    files = search.small_files(root, _DEPTH)
+    if request.annotations is None and search.named(files, SETS):
         return load_frames(_for(request, EVERYTHING), "folder", TITLE)
     if request.annotations is not None:
         own = [_require_annotations(request.annotations)]
     else:
-        known = set(tree.named(files, _NO_ANNOTATIONS))
+        known = set(search.named(files, _NO_ANNOTATIONS))
         own = [annotations for file in files if file not in known and (annotations := _open_annotations(file))]
     if not own:
         return _by_folders(request)
@@ -75,7 +75,7 @@ def folder(request: Request) -> Dataset:
     if isinstance(annotated, VideoLabels):
         return build_dataset(resolved, _LAYOUT, videos, annotated, chosen.path, _ids(chosen.read(None)))
     assert isinstance(annotated, Truth)
-    subset = tree.subset_named(spelled)
+    subset = search.subset_named(spelled)
     matched = videos.match(annotated.videos, subset=subset, known=_ids(chosen.read(None)))
     return Dataset(
         "folder",
@@ -100,19 +100,19 @@ def _ids(annotated: Annotations) -> list[str]:
 
 def _by_folders(request: Request) -> Dataset:
     videos = VideoIndex(request.root)
-    there = sorted({part for path in videos.paths if (part := tree.subset_of_path(path, request.root))})
+    there = sorted({part for path in videos.paths if (part := search.subset_of_path(path, request.root))})
     subset = _pick(request, there, request.root) if there else _whole_subset(request, request.root)
     labels = from_folders(videos, subset)
     if labels is None:
-        raise tree.no_annotations(request.root, TITLE, ("one JSON or CSV file", "folders named after classes"))
+        raise search.no_annotations(request.root, TITLE, ("one JSON or CSV file", "folders named after classes"))
     return build_dataset(_for(request, subset), _LAYOUT, videos, labels, None)
 
 
 def _choose(request: Request, own: list[_AnnotationFile]) -> tuple[_AnnotationFile, str | None, str]:
     """Return the file, the subset to read from it, and the name of that subset."""
-    by_name = {tree.subset_named(one.path.name): one for one in own}
+    by_name = {search.subset_named(one.path.name): one for one in own}
     if len(own) > 1 and (len(by_name) < len(own) or "" in by_name):
-        tree.only_one([one.path for one in own], TITLE)
+        search.only_one([one.path for one in own], TITLE)
         return _choose(request, own[:1])
     if len(own) == 1 and own[0].subsets:
         subset = _pick(request, own[0].subsets, own[0].path)
@@ -136,11 +136,11 @@ def _whole_subset(request: Request, where: Path) -> str:
 
 def _pick(request: Request, there: list[str] | tuple[str, ...], where: Path) -> str:
     """Return the requested subset by any of its names; the default is test, then validation."""
-    meant = {tree.subset_named(name) or name.casefold(): name for name in there}
+    meant = {search.subset_named(name) or name.casefold(): name for name in there}
     names = [request.subset] if request.subset else ["test", "validation"]
     for name in names:
         exact = next((one for one in there if one.casefold() == name.casefold()), None)
-        match = exact or meant.get(tree.subset_named(name) or name.casefold())
+        match = exact or meant.get(search.subset_named(name) or name.casefold())
         if match is not None:
             return match
     raise DataError(

@@ -60,13 +60,15 @@ MINI = replace(
 )
 
 
-@dataset("kinetics400", subsets=SUBSETS, task="recognition", on_disk=True, usual="validation", classes=400)
+@dataset("kinetics400", subsets=SUBSETS, task="recognition", on_disk=True, default_subset="validation", classes=400)
 def kinetics400(request: Request) -> Dataset:
     """Kinetics-400: clips of ten seconds, one human action each, 400 classes in the order of the alphabet."""
     return load(request, LAYOUT)
 
 
-@dataset("mini-kinetics200", subsets=SUBSETS, task="recognition", on_disk=True, usual="validation", classes=200)
+@dataset(
+    "mini-kinetics200", subsets=SUBSETS, task="recognition", on_disk=True, default_subset="validation", classes=200
+)
 def mini_kinetics200(request: Request) -> Dataset:
     """Mini Kinetics-200: the 200 classes of Kinetics-400 that Mini Kinetics-C is made of, picked from any copy."""
     return load(request, MINI)

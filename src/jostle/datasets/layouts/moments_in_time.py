@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
-from jostle.datasets.layouts import tree
+from jostle.datasets.layouts import search
 from jostle.datasets.layouts.clips import ClipsLayout, build_dataset, find_list
 from jostle.datasets.layouts.matching import VideoIndex
 from jostle.errors import DataError
@@ -34,7 +34,7 @@ def read_moments(path: Path, subset: str) -> VideoLabels:
 
 
 def _categories(files: list[Path]) -> tuple[str, ...] | None:
-    matches = tree.named(files, [_CATEGORIES])
+    matches = search.named(files, [_CATEGORIES])
     if not matches:
         return None
     numbers: dict[int, str] = {}
@@ -61,13 +61,15 @@ LAYOUT = ClipsLayout(
 )
 
 
-@dataset("moments-in-time", subsets=("training", "validation"), task="recognition", on_disk=True, usual="validation")
+@dataset(
+    "moments-in-time", subsets=("training", "validation"), task="recognition", on_disk=True, default_subset="validation"
+)
 def moments_in_time(request: Request) -> Dataset:
     """Moments in Time: clips of three seconds, one event each, about 300 classes."""
-    tree.check_root(request.root, LAYOUT.title)
-    files = tree.small_files(request.root)
+    search.check_root(request.root, LAYOUT.title)
+    files = search.small_files(request.root)
     place = request.annotations or find_list(files, LAYOUT, request.subset)
     if place is None:
-        raise tree.no_annotations(request.root, LAYOUT.title, (f"{request.subset}Set.csv",))
+        raise search.no_annotations(request.root, LAYOUT.title, (f"{request.subset}Set.csv",))
     labels = read_moments(place, request.subset)
     return build_dataset(request, LAYOUT, VideoIndex(request.root), labels, place, names=_categories(files))

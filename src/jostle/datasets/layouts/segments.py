@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, Request
-from jostle.datasets.layouts import tree
+from jostle.datasets.layouts import search
 from jostle.datasets.layouts.matching import VideoIndex
 from jostle.errors import DataError
 from jostle.io.files.format import recognise_format
@@ -18,31 +18,23 @@ from jostle.io.files.truth_table import TruthOptions
 
 @dataclass(frozen=True)
 class SegmentsLayout:
-    """Layout of a data set with segments on disk.
+    """Layout of a data set with segments on disk."""
 
-    Attributes:
-        name: registered name.
-        title: name in messages.
-        patterns: names of annotation files in lower case, the best first. One without a `*` must be annotations;
-            among the others those are taken that are.
-        spelled: names of each subset in files, in lower case.
-        is_annotations: whether a folder is annotations, one file a class.
-        read_folder: how such a folder is read, if it is of no known format.
-        read_file: how a file is read, if not as its format is.
-        core: the part of an id that its spellings share.
-        subset_of: reads the subsets of videos from another file, where annotations have none.
-        finish: final conversion of the ground truth, given the root.
-    """
-
-    name: str
-    title: str
+    name: str  # registered name
+    title: str  # name in messages
+    # Names of annotation files in lower case, the best first. One without a `*` must be annotations; among the others
+    # those are taken that are.
     patterns: tuple[str, ...]
-    spelled: Mapping[str, tuple[str, ...]]
+    spelled: Mapping[str, tuple[str, ...]]  # names of each subset in files, in lower case
+    # Whether a folder is annotations, one file a class.
     is_annotations: Callable[[Path], bool] = field(default=lambda folder: False)
+    # How such a folder is read, if it is of no known format.
     read_folder: Callable[[Path, TruthOptions], Truth] | None = None
-    read_file: Callable[[Source, TruthOptions], Truth] | None = None
-    core: Callable[[str], str] = str
+    read_file: Callable[[Source, TruthOptions], Truth] | None = None  # how a file is read, if not as its format is
+    core: Callable[[str], str] = str  # the part of an id that its spellings share
+    # Reads the subsets of videos from another file, where annotations have none.
     subset_of: Callable[[Path], Mapping[str, str]] = field(default=lambda root: {})
+    # Final conversion of the ground truth, given the root.
     finish: Callable[[Truth, Path], Truth] = field(default=lambda truth, root: truth)
 
 
@@ -52,7 +44,7 @@ Reader = Callable[[str | None], Truth]
 def load(request: Request, layout: SegmentsLayout) -> Dataset:
     """Load the requested subset from a folder, with the videos that exist."""
     root = request.root
-    tree.check_root(root, layout.title)
+    search.check_root(root, layout.title)
     paths = [request.annotations] if request.annotations else _annotations(root, layout, request.subset)
     place, whole, truth = _read(paths, layout, request)
     truth = layout.finish(truth, root)
@@ -83,18 +75,18 @@ def _read(places: Iterable[Path], layout: SegmentsLayout, request: Request) -> t
             if error.fault != "F29":
                 raise
             refused = refused or error
-    raise refused or tree.no_annotations(request.root, layout.title, layout.patterns)
+    raise refused or search.no_annotations(request.root, layout.title, layout.patterns)
 
 
 def _annotations(root: Path, layout: SegmentsLayout, subset: str) -> Iterator[Path]:
     """Yield annotation files in a folder, the best first."""
-    files = tree.small_files(root)
+    files = search.small_files(root)
     for pattern in layout.patterns:
-        candidates = [file for file in tree.named(files, [pattern]) if "*" not in pattern or _is_truth(file)]
-        if place := tree.only_one(_of_subset(candidates, subset, layout), layout.title):
+        candidates = [file for file in search.named(files, [pattern]) if "*" not in pattern or _is_truth(file)]
+        if place := search.only_one(_of_subset(candidates, subset, layout), layout.title):
             yield place
-    folders = [folder for folder in tree.folders_of(root) if layout.is_annotations(folder)]
-    if place := tree.only_one(_of_subset(folders, subset, layout), layout.title):
+    folders = [folder for folder in search.folders_of(root) if layout.is_annotations(folder)]
+    if place := search.only_one(_of_subset(folders, subset, layout), layout.title):
         yield place
 
 
@@ -105,7 +97,7 @@ def _of_subset(places: list[Path], subset: str, layout: SegmentsLayout) -> list[
 
 def _subset_in_name(place: Path, layout: SegmentsLayout) -> str:
     names = [place.name, place.parent.name] if place.is_dir() else [place.name]
-    spoken = next((word for name in names if (word := tree.subset_named(name))), "")
+    spoken = next((word for name in names if (word := search.subset_named(name))), "")
     return next((subset for subset, words in layout.spelled.items() if spoken in words), spoken)
 
 

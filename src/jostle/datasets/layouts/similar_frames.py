@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from jostle.core.types.boxes import Boxes
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.frame_sets import BoxSets, FrameSets
-from jostle.datasets.layouts import tree
+from jostle.datasets.layouts import search
 from jostle.errors import DataError
 from jostle.io.files.video_ids import join_names, quote_name
 from jostle.io.formats.boxes import read_vid_boxes
@@ -42,7 +42,7 @@ def ytbb_robust(request: Request) -> Dataset:
 
 def load_frames(request: Request, name: str, title: str) -> Dataset:
     """Load the sets of frames in a folder, with the images that exist."""
-    tree.check_root(request.root, title)
+    search.check_root(request.root, title)
     place, frames = read_sets(request.root, title, request.annotations)
     unlabelled = [frame for frame in frames.frames if frame not in frames.labels]
     if unlabelled:
@@ -57,10 +57,10 @@ def load_frames(request: Request, name: str, title: str) -> Dataset:
 
 def read_sets(root: Path, title: str, labels: Path | None = None) -> tuple[Path, FrameSets]:
     """Read the sets with the labels beside them; return the path of the sets, too."""
-    path = [labels] if labels else tree.named(tree.small_files(root), SETS)
+    path = [labels] if labels else search.named(search.small_files(root), SETS)
     if not path:
-        raise tree.no_annotations(root, title, (SETS[0], LABELS[0]))
-    beside = tree.named(sorted(path[0].parent.iterdir()), LABELS)
+        raise search.no_annotations(root, title, (SETS[0], LABELS[0]))
+    beside = search.named(sorted(path[0].parent.iterdir()), LABELS)
     if not beside:
         raise DataError(f"{path[0]}: no labels.json beside it; put the labels of the frames there")
     return path[0], FrameSets(read_frame_sets(path[0]), read_frame_labels(beside[0]))
@@ -77,7 +77,7 @@ def images_of(root: Path, frames: FrameSets) -> tuple[dict[str, Path], tuple[str
     tried = names[:: max(1, len(names) // _TRIED)]
     # A root may be the `val` folder itself; a name of one part has nothing to cut.
     cuts = (0, 1) if all("/" in video for video in names) else (0,)
-    bases = [base for base in tree.folders_of(root) if ANNOTATIONS not in base.parts[len(root.parts) :]]
+    bases = [base for base in search.folders_of(root) if ANNOTATIONS not in base.parts[len(root.parts) :]]
     places = [(base, cut) for base in bases for cut in cuts]
     # `max` takes the first of equals, which is the nearest.
     base, cut = max(places, key=lambda place: sum(_below(place[0], place[1], video).is_dir() for video in tried))
@@ -106,10 +106,10 @@ NAME, TITLE = "imagenet-vid-robust-boxes", "ImageNet-Vid-Robust"
 @dataset(NAME, subsets=("test",), task="objects", on_disk=True)
 def imagenet_vid_robust_boxes(request: Request) -> Dataset:
     """ImageNet-Vid-Robust with the boxes of ImageNet-Vid: 1,109 anchors and their frames, objects of 30 classes."""
-    tree.check_root(request.root, TITLE)
-    box_sets = [request.annotations] if request.annotations else tree.named(tree.small_files(request.root), SETS)
+    search.check_root(request.root, TITLE)
+    box_sets = [request.annotations] if request.annotations else search.named(search.small_files(request.root), SETS)
     if not box_sets:
-        raise tree.no_annotations(request.root, TITLE, SETS[:1])
+        raise search.no_annotations(request.root, TITLE, SETS[:1])
     frames = FrameSets(read_frame_sets(box_sets[0]), {})
     videos, absent = images_of(request.root, frames)
     sets = BoxSets(class_names("imagenet-vid"), frames.sets, _boxes(request, frames))
@@ -138,7 +138,7 @@ def _boxes(request: Request, frames: FrameSets) -> dict[str, Boxes]:
 
 def _annotations(root: Path, frames: list[PurePosixPath]) -> tuple[Path, int]:
     """Return the annotation folder, and how many leading parts of the frames' names it includes."""
-    for folder in tree.folders_of(root):
+    for folder in search.folders_of(root):
         for cut in (0, 1):
             if any(folder.joinpath(*path.parts[cut:]).is_file() for path in frames[:1]):
                 return folder, cut

@@ -12,17 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from jostle.datasets.puppets.rest import EMPTY, SEAT_X, Rest, rest_pose
-from jostle.datasets.puppets.rig import ARMS, FEET, Joint, Pose
+from jostle.datasets.puppets.rig import ARMS, EMPTY, FEET, SEAT_X, Joint, Pose, Rest, rest_pose
 from jostle.datasets.puppets.shapes import Reals
 
-REVERSED = {
-    "stand_up": "sit_down",
-    "pull": "push",
-    "lower": "raise",
-    "put_down": "pick_up",
-    "catch": "throw",
-}
+REVERSED = {"stand_up": "sit_down", "pull": "push", "lower": "raise", "put_down": "pick_up", "catch": "throw"}
 """Which action each is when time runs backwards."""
 
 GRASP = 0.5  # when a prop leaves or reaches the floor
@@ -34,25 +27,15 @@ SWING_S = 0.5  # how long the arm takes to fling a ball
 
 @dataclass(frozen=True)
 class ActionStyle:
-    """Style of one instance of an action.
-
-    Attributes:
-        seconds: its length.
-        amplitude: how far the limbs go; 1 is the full motion.
-        warp: hurried at first (positive) or at last (negative), from -1 to 1.
-        arm: which arm does it (0 near, 1 far), for actions of one arm.
-        lean: how far the body leans on top of what the action asks for, in radians.
-        cycles: how often a motion repeats.
-        travel: how far a box is pushed, in legs.
-    """
+    """Style of one instance of an action."""
 
     seconds: float = 3.0
-    amplitude: float = 1.0
-    warp: float = 0.0
-    arm: int = 0
-    lean: float = 0.0
-    cycles: int = 1
-    travel: float = 1.0
+    amplitude: float = 1.0  # how far the limbs go; 1 is the full motion
+    warp: float = 0.0  # hurried at first (positive) or at last (negative), from -1 to 1
+    arm: int = 0  # which arm does it (0 near, 1 far), for actions of one arm
+    lean: float = 0.0  # how far the body leans on top of what the action asks for, in radians
+    cycles: int = 1  # how often a motion repeats
+    travel: float = 1.0  # how far a box is pushed, in legs
 
 
 Curve = Callable[[Reals, ActionStyle, Pose, Pose, int], Pose]

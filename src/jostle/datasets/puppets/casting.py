@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jostle.core.random import rng_for
-from jostle.datasets.puppets.appearance import bright, look_of, shaded
-from jostle.datasets.puppets.difficulty import Difficulty
+from jostle.datasets.puppets.figure import bright, look_of, shaded
+from jostle.datasets.puppets.parameters import Difficulty
 from jostle.datasets.puppets.props import BALL, PROPS
-from jostle.datasets.puppets.rest import EMPTY, SEAT_Y, Rest
+from jostle.datasets.puppets.rig import EMPTY, SEAT_Y, Rest
 from jostle.datasets.puppets.script import GONE, RATE, ROAM, Planner, Prop, PuppetPart, styled
 from jostle.datasets.puppets.shapes import Colour, Pile
 
@@ -22,27 +22,20 @@ FLOOR = 121.0  # where the main puppet stands, in world rows
 
 @dataclass(frozen=True)
 class FilmStage:
-    """Everything a film consists of before it moves. The main puppet's part is the first.
-
-    Attributes:
-        stool: where the main puppet's stool stands, if there is one; likewise the crate.
-        chair: the side of the stool's back: -1, 1, or 0 for none.
-        seat: height of the seat, in legs.
-        plants: in front of the lens: place, size and colour.
-    """
+    """Everything a film consists of before it moves. The main puppet's part is the first."""
 
     parts: tuple[PuppetPart, ...]
     props: tuple[Prop, ...]
     prop_colours: tuple[Colour, ...]
-    stool: float | None
+    stool: float | None  # where the main puppet's stool stands, if there is one; likewise the crate
     stool_colour: Colour
-    chair: int
-    seat: float
+    chair: int  # the side of the stool's back: -1, 1, or 0 for none
+    seat: float  # height of the seat, in legs
     crate: float | None
     crate_half: float
     crate_height: float
     crate_colour: Colour
-    plants: tuple[tuple[float, float, Colour], ...]
+    plants: tuple[tuple[float, float, Colour], ...]  # in front of the lens: place, size and colour
 
     def draw_foreground(self, pile: Pile) -> None:
         """Add the objects between the camera and the puppets."""

@@ -14,11 +14,10 @@ import numpy.typing as npt
 from jostle.core.random import key_for, rng_for
 from jostle.datasets.puppets.actions import CLASSES
 from jostle.datasets.puppets.casting import FilmStage, stage_for_action, stage_for_film
-from jostle.datasets.puppets.difficulty import Difficulty
+from jostle.datasets.puppets.parameters import VERSION, Difficulty
 from jostle.datasets.puppets.rasterize import Bytes, outlines, render, visible
 from jostle.datasets.puppets.scene import FilmScene, scene_of
 from jostle.datasets.puppets.scenery import HORIZON
-from jostle.datasets.puppets.splits import VERSION
 from jostle.errors import BadValue
 from jostle.io.video.encode import Writer
 
@@ -49,35 +48,23 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class Things:
-    """Visible objects in frames of a film: its puppets, and their props.
+    """Visible objects in frames of a film: its puppets, and their props."""
 
-    Attributes:
-        names: of each thing, `puppet` or the kind of a prop.
-        area: (T, K) pixels that show it.
-        box: (T, K, 4) left, top, right and bottom of them, the last two one beyond.
-    """
-
-    names: tuple[str, ...]
-    area: npt.NDArray[np.int32]
-    box: npt.NDArray[np.int32]
+    names: tuple[str, ...]  # of each thing, `puppet` or the kind of a prop
+    area: npt.NDArray[np.int32]  # (T, K) pixels that show it
+    box: npt.NDArray[np.int32]  # (T, K, 4) left, top, right and bottom of them, the last two one beyond
 
 
 @dataclass(frozen=True)
 class Film:
-    """A planned film, whose frames are drawn on demand.
-
-    Attributes:
-        actions: what is labelled, in order of time.
-        frames: how many there are.
-        stage: who is there, with which things, and what each does.
-    """
+    """A planned film, whose frames are drawn on demand."""
 
     name: str
-    actions: tuple[Action, ...]
+    actions: tuple[Action, ...]  # what is labelled, in order of time
     frames: int
     seed: int
     difficulty: Difficulty
-    stage: FilmStage
+    stage: FilmStage  # who is there, with which things, and what each does
 
     def draw(self, lo: int, hi: int) -> Bytes:
         """Draw frames `lo` to `hi` (exclusive) as (T, 112, 112, 3), with the same bytes for any chunking."""

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from jostle.datasets.puppets.actions import ARM_LENGTH, REACH, gait, grasp, pose_curve, release, smooth
 from jostle.datasets.puppets.props import PROPS, UNIT
-from jostle.datasets.puppets.rest import EMPTY, rest_pose
-from jostle.datasets.puppets.rig import ARMS, JOINTS, Joint, Pose, Skeleton, skeleton
+from jostle.datasets.puppets.rig import ARMS, EMPTY, JOINTS, Joint, Pose, Skeleton, rest_pose, skeleton
 from jostle.datasets.puppets.script import GONE, RATE, Event, Prop, PuppetPart
 from jostle.datasets.puppets.shapes import Points, Reals
 
@@ -24,17 +23,12 @@ Mask = npt.NDArray[np.bool_]  # (T,)
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """Position of a prop over time.
-
-    Attributes:
-        held: frames in which it is in a hand.
-        gone: frames in which it is not to be seen.
-    """
+    """Position of a prop over time."""
 
     at: Points
     angle: Reals
-    held: Mask
-    gone: Mask
+    held: Mask  # frames in which it is in a hand
+    gone: Mask  # frames in which it is not to be seen
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.datasets.puppets.appearance import shaded
+from jostle.datasets.puppets.figure import shaded
 from jostle.datasets.puppets.shapes import Colour, Pile, Point, Points, Reals
 
 BALL = "ball"

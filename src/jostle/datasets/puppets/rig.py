@@ -1,15 +1,18 @@
-"""The skeleton: a pose in a few numbers, and where the joints are when it is taken."""
+"""The skeleton: a pose in a few numbers, where the joints are when it is taken, and the poses of rest."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from jostle.datasets.puppets.appearance import Appearance
 from jostle.datasets.puppets.shapes import Points, Reals
+
+if TYPE_CHECKING:
+    from jostle.datasets.puppets.figure import Appearance
 
 Pose = npt.NDArray[np.float64]  # (C,) one pose, or (T, C)
 
@@ -138,3 +141,39 @@ def _leg(hip: Points, foot: Points, bone: float) -> tuple[Points, Points]:
     length = np.maximum(np.abs(reach), 1e-9)
     out = np.sqrt(np.maximum(bone**2 - (length / 2) ** 2, 0.0))
     return hip + reach / 2 - 1j * reach / length * out, ankle
+
+
+SEAT_X, SEAT_Y = -0.36, 0.52  # the hip of a seated puppet, in legs
+EMPTY = -1
+
+
+@dataclass(frozen=True)
+class Rest:
+    """A state that lasts until an action ends it."""
+
+    seated: bool = False  # on the stool
+    prop: int = EMPTY  # which of the film's props it holds; -1 for none
+    raised: bool = False  # holding it overhead with both arms
+
+
+def rest_pose(rest: Rest, hand: int) -> Pose:
+    """Return the pose of a state; `hand` (0 near, 1 far) is the one that holds."""
+    pose = np.zeros(JOINTS)
+    pose[Joint.HIP_Y] = STAND
+    pose[Joint.NEAR_FOOT_X], pose[Joint.FAR_FOOT_X] = -STANCE, STANCE
+    for arm, elbow in ARMS:
+        pose[arm], pose[elbow] = 0.0, 0.25
+    if rest.seated:
+        pose[Joint.HIP_X], pose[Joint.HIP_Y] = SEAT_X, SEAT_Y
+        pose[Joint.NEAR_FOOT_X], pose[Joint.FAR_FOOT_X] = 0.02, 0.16
+        for arm, elbow in ARMS:
+            pose[arm], pose[elbow] = 0.45, 0.55
+    if rest.raised:
+        pose[Joint.BOTH] = 1.0
+        pose[Joint.HEAD] = -0.12
+        for arm, elbow in ARMS:
+            pose[arm], pose[elbow] = 2.85, 0.2
+    elif rest.prop != EMPTY:
+        arm, elbow = ARMS[hand]
+        pose[arm], pose[elbow] = 0.3, 1.25
+    return pose

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from jostle.core.random import rng_for
-from jostle.datasets.puppets.appearance import bright, shaded
+from jostle.datasets.puppets.figure import bright, shaded
 from jostle.datasets.puppets.rasterize import DEPTH, Bytes, paint
 from jostle.datasets.puppets.shapes import Colour, Pile
 

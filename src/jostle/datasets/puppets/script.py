@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 
 from jostle.datasets.puppets.actions import APPROACH, ARM_LENGTH, REACH, ActionStyle, after
-from jostle.datasets.puppets.appearance import Appearance
-from jostle.datasets.puppets.difficulty import Difficulty
+from jostle.datasets.puppets.figure import Appearance
+from jostle.datasets.puppets.parameters import Difficulty
 from jostle.datasets.puppets.props import BALL
-from jostle.datasets.puppets.rest import EMPTY, SEAT_X, Rest
+from jostle.datasets.puppets.rig import EMPTY, SEAT_X, Rest
 
 RATE = 24  # frames a second
 MEDIAN_S, SPREAD = 3.3, 0.72  # of an action's length, log-normal as in THUMOS14
@@ -48,49 +48,32 @@ class Prop:
 
 @dataclass(frozen=True)
 class Event:
-    """Event of one puppet from frame `start` up to `stop`.
-
-    Attributes:
-        label: of an action, or of the action that a near-miss begins.
-        rest: the state it begins in.
-        x: where the puppet stands; for a walk, where it starts.
-        end_x: where it stands afterwards.
-        facing: 1 to the right, -1 to the left.
-        prop: the film's number of the prop that comes to hand or leaves it, -1 for none.
-        reach: of a near-miss, how far into the action it goes.
-        peak: of a near-miss, the share of its time that goes by before it turns back.
-    """
+    """Event of one puppet from frame `start` up to `stop`."""
 
     kind: Kind
     start: int
     stop: int
-    rest: Rest
-    x: float
-    end_x: float
-    facing: int
-    label: str = ""
+    rest: Rest  # the state it begins in
+    x: float  # where the puppet stands; for a walk, where it starts
+    end_x: float  # where it stands afterwards
+    facing: int  # 1 to the right, -1 to the left
+    label: str = ""  # of an action, or of the action that a near-miss begins
     style: ActionStyle = field(default_factory=ActionStyle)
-    prop: int = EMPTY
-    reach: float = 0.0
-    peak: float = 0.5
+    prop: int = EMPTY  # the film's number of the prop that comes to hand or leaves it, -1 for none
+    reach: float = 0.0  # of a near-miss, how far into the action it goes
+    peak: float = 0.5  # of a near-miss, the share of its time that goes by before it turns back
     gesture: Gesture = ""
 
 
 @dataclass(frozen=True)
 class PuppetPart:
-    """Part of one puppet in a film.
-
-    Attributes:
-        height: in pixels.
-        floor: the row of the world it stands on; nearer puppets stand lower.
-        hand: which hand holds things, 0 near or 1 far.
-    """
+    """Part of one puppet in a film."""
 
     puppet: int
     look: Appearance
-    height: float
-    floor: float
-    hand: int
+    height: float  # in pixels
+    floor: float  # the row of the world it stands on; nearer puppets stand lower
+    hand: int  # which hand holds things, 0 near or 1 far
     events: tuple[Event, ...]
 
     @property

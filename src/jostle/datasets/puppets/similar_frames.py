@@ -29,8 +29,8 @@ from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.datasets.generated_files import FileRecipe, fill
 from jostle.datasets.puppets.film import PUPPET, Film, Held, Keyed
+from jostle.datasets.puppets.parameters import VIDEOS, folder_name
 from jostle.datasets.puppets.props import PROPS
-from jostle.datasets.puppets.splits import VIDEOS, folder_name
 from jostle.datasets.puppets.untrimmed import Video, puppets, videos_of
 from jostle.io.files.atomic import write_text
 from jostle.io.files.text import read_json

@@ -12,7 +12,7 @@ from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.generated_files import fill
 from jostle.datasets.puppets.film import CLASSES, Film, Keyed, trimmed, write_film
-from jostle.datasets.puppets.splits import CLIPS, clip_id, folder_name, puppet_of
+from jostle.datasets.puppets.parameters import CLIPS, clip_id, folder_name, puppet_of
 from jostle.datasets.puppets.untrimmed import ANNOTATIONS, truth_of
 from jostle.io.files.annotations import read_truth, write_truth, write_video_labels
 from jostle.io.files.atomic import write_text

@@ -12,7 +12,7 @@ from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, Request, dataset
 from jostle.datasets.generated_files import fill
 from jostle.datasets.puppets.film import CLASSES, FPS, Film, Keyed, untrimmed, write_film
-from jostle.datasets.puppets.splits import CASTS, VIDEOS, folder_name, video_id
+from jostle.datasets.puppets.parameters import CASTS, VIDEOS, folder_name, video_id
 from jostle.io.files.annotations import read_truth, write_truth
 
 ANNOTATIONS = "annotations.json"

@@ -19,9 +19,9 @@ from jostle.core.timing import measure_stage
 from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.context import Mask
 from jostle.corruptions.engine.stages import PipelineSource, origins, stretches
-from jostle.features.frames import FrameFeatureCache
+from jostle.features.caches import FrameFeatureCache
+from jostle.features.engine import Cost
 from jostle.features.interpolation import RowInterpolation
-from jostle.features.result import Cost
 from jostle.features.windows import mean_rate
 
 AT_ONCE = 64  # frames fetched together
@@ -49,18 +49,13 @@ class ClipDetector(Protocol):
 
 @dataclass(frozen=True)
 class ClipDetections:
-    """Detections of one video in several states.
+    """Detections of one video in several states."""
 
-    Attributes:
-        segments: by state.
-        clean, others: cost of the clean clips and of the corrupted ones.
-        left: states with a clip that was not mended because all its frames are corrupted.
-    """
-
-    segments: dict[str, Segments]
+    segments: dict[str, Segments]  # by state
+    # `clean` and `others`: cost of the clean clips and of the corrupted ones.
     clean: Cost
     others: Cost
-    left: frozenset[str] = frozenset()
+    left: frozenset[str] = frozenset()  # states with a clip that was not mended because all its frames are corrupted
 
 
 class _State:
@@ -82,9 +77,6 @@ class VideoClips:
     """One video, processed by one frame detector.
 
     Args:
-        clean: the uncorrupted frames.
-        duration: in seconds.
-        video_scores: for class-agnostic detectors.
         progress: called with the number of clips done and in all.
     """
 

@@ -1,11 +1,11 @@
-"""Predictors of one detector in a run: from features, or from the frames themselves."""
+"""Predictors of detectors in a run: from features, recomputed only where frames change, or from the frames."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,107 @@ from jostle.core.types.segments import Segments
 from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
 from jostle.errors import DataError
 from jostle.evaluation.inference.clip_detection import ClipDetector, VideoClips
-from jostle.evaluation.inference.feature_detection import DetectsInFeatures, check_segments
-from jostle.evaluation.inference.footage import open_footage
+from jostle.evaluation.inference.feature_detection import (
+    DetectsInFeatures,
+    FeatureGrid,
+    check_segments,
+    submit_detection,
+)
+from jostle.evaluation.inference.footage import open_footage, open_video
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
-from jostle.evaluation.inference.sweep import DetectorGroup, MultiDetectorPredictor
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.features.caches import CachedFrames
+from jostle.features.engine import Cost, VideoFeatures
 from jostle.features.interpolation import MendingResult, nearest_undamaged
-from jostle.features.result import Cost
 from jostle.features.windows import ReleasedBug, Rule
-from jostle.mending.damage import Mending, find_damaged
+from jostle.mending.damage_finders import Mending, find_damaged
 from jostle.models.extractors.protocol import FeatureExtractor
+
+ByDetector = dict[str, Segments]
+
+
+@dataclass(frozen=True)
+class DetectorGroup:
+    """Predictor of detectors that share an extractor."""
+
+    extractor: FeatureExtractor  # computes the features
+    detectors: Mapping[str, DetectsInFeatures]  # by name; all process the same features
+    # Context manager for model calls, such as one that limits threads.
+    guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    # `rule` and `reproduce_bugs`: see `jostle.features.windows.WindowGrid`.
+    rule: Rule = "all"
+    reproduce_bugs: tuple[ReleasedBug, ...] = ()
+    # By detector, what finds corrupted frames, whose features are replaced for it. Other detectors process the features
+    # unchanged.
+    mending: Mapping[str, Mending] = field(default_factory=dict)
+
+    def __call__(self, job: VideoJob) -> MultiDetectorResult:
+        with self.guard():
+            return _predict(job, self)
+
+    @property
+    def groups(self) -> dict[Mending | None, list[str]]:
+        """Names of the detectors that process the same features, by mending."""
+        groups: dict[Mending | None, list[str]] = {}
+        for name in self.detectors:
+            groups.setdefault(self.mending.get(name), []).append(name)
+        return groups
+
+
+@dataclass(frozen=True)
+class MultiDetectorResult(VideoResult[ByDetector]):
+    """Detections of several detectors in one video."""
+
+    # Corrupted frames found, by detector and cell; without the detectors that have no mending.
+    mended_for: dict[str, dict[str, MendingResult]] = field(default_factory=dict)
+
+    def of(self, model: str) -> VideoResult[Segments]:
+        """Return the result of one detector."""
+        outputs = {cell: segments[model] for cell, segments in self.outputs.items()}
+        return VideoResult(outputs, self.clean, self.cells, self.source, mended=self.mended_for.get(model))
+
+
+def _predict(job: VideoJob, models: DetectorGroup) -> MultiDetectorResult:
+    grid = FeatureGrid(models.extractor.spec.stride, models.extractor.spec.frames)
+    outputs: dict[str, ByDetector] = {cell.name: {} for cell in job.cells}
+    pending: dict[tuple[str, str], Callable[[], Segments]] = {}
+    mended: dict[str, dict[str, MendingResult]] = {}
+    clean, others = Cost(), Cost()
+    with open_video(job) as reader:
+        frames, plain = CachedFrames(reader), None
+        for mending, names in models.groups.items():
+            video = VideoFeatures(
+                frames,
+                models.extractor,
+                rule=models.rule,
+                reproduce_bugs=models.reproduce_bugs,
+                seed=job.seed,
+                video_id=job.name,
+                segments=job.segments,
+                path=None if reader.damage else reader.coded_path,
+                bit_rate=reader.facts.bit_rate,
+                clean=plain,
+                finder=mending,
+            )
+            begun = video.cost
+            own = video.clean()
+            clean, plain = clean + (video.cost - begun), video.plain()
+            for cell in job.cells:
+                done = own
+                if cell.name != CLEAN:
+                    done = video.under(cell.parsed, cell.placement)
+                    others += done.cost
+                for name in names:
+                    features = np.array(done.features)
+                    pending[cell.name, name] = submit_detection(
+                        models.detectors[name], features, grid, name=job.name, fps=video.fps, duration=reader.end_s
+                    )
+                    if done.mended is not None:
+                        mended.setdefault(name, {})[cell.name] = done.mended
+    for (cell_name, name), finish in pending.items():
+        outputs[cell_name][name] = finish()
+    return MultiDetectorResult(outputs, clean, others, mended_for=mended)
+
 
 Indices = npt.NDArray[np.int64]
 
@@ -33,38 +124,30 @@ MOST_BYTES = 8 * 2**30  # of all frames of a video, which such a model receives 
 
 @dataclass(frozen=True)
 class FeatureDetectionPredictor:
-    """Predictor of a feature detector; features are recomputed only where a cell changes frames.
-
-    Attributes:
-        rule, reproduce_bugs: see `jostle.features.windows.WindowGrid`.
-        mending: finds corrupted frames, whose features are replaced; None to leave them.
-    """
+    """Predictor of a feature detector; features are recomputed only where a cell changes frames."""
 
     extractor: FeatureExtractor
     detector: DetectsInFeatures
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    # `rule` and `reproduce_bugs`: see `jostle.features.windows.WindowGrid`.
     rule: Rule = "all"
     reproduce_bugs: tuple[ReleasedBug, ...] = ()
-    mending: Mending | None = None
+    mending: Mending | None = None  # finds corrupted frames, whose features are replaced; None to leave them
 
     def __call__(self, job: VideoJob) -> VideoResult[Segments]:
         windows = (self.rule, self.reproduce_bugs)
         mending = {} if self.mending is None else {"": self.mending}
-        return MultiDetectorPredictor(
-            DetectorGroup(self.extractor, {"": self.detector}, self.guard, *windows, mending)
-        )(job).of("")
+        group = DetectorGroup(self.extractor, {"": self.detector}, self.guard, *windows, mending)
+        return group(job).of("")
 
 
 @dataclass(frozen=True)
 class ClipDetectionPredictor:
-    """Predictor of a frame detector; clips are recomputed only where a cell changes frames.
-
-    Attributes:
-        mending: finds corrupted frames, whose encodings are interpolated from the frames around them.
-    """
+    """Predictor of a frame detector; clips are recomputed only where a cell changes frames."""
 
     detector: ClipDetector
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    # Finds corrupted frames, whose encodings are interpolated from the frames around them.
     mending: Mending | None = None
 
     def __call__(self, job: VideoJob) -> VideoResult[Segments]:
@@ -88,14 +171,11 @@ class FrameDetectionPredictor:
     """Predictor of a callable from (T, H, W, 3) uint8 frames to scored Segments, in seconds.
 
     The callable may also accept `fps`, `duration` and `pts` as keyword arguments.
-
-    Attributes:
-        mending: finds corrupted frames, which are replaced by the nearest intact ones.
     """
 
     model: Callable[..., Any]
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
-    mending: Mending | None = None
+    mending: Mending | None = None  # finds corrupted frames, which are replaced by the nearest intact ones
 
     def __call__(self, job: VideoJob) -> VideoResult[Segments]:
         outputs: dict[str, Segments] = {}
@@ -146,18 +226,8 @@ class CallableDetector:
 
     model: Callable[..., Any]
 
-    def detect(
-        self,
-        features: npt.ArrayLike,
-        *,
-        fps: float,
-        duration: float,
-        stride: float = 4,
-        window: float = 16,
-        video_scores: npt.ArrayLike | None = None,
-    ) -> Segments:
+    def detect(self, features: npt.ArrayLike, *, video_scores: npt.ArrayLike | None = None, **facts: float) -> Segments:
         """Call the model on the features of a video."""
-        facts = {"fps": fps, "duration": duration, "stride": stride, "window": window}
         segments: Segments = bind_supported_arguments(self.model, facts)(features)
         return segments
 

@@ -38,34 +38,21 @@ class DetectsInFeatures(Protocol):
 
 @dataclass(frozen=True)
 class FeatureGrid:
-    """Temporal layout of features, and how their files are named.
+    """Temporal layout of features, and how their files are named."""
 
-    Attributes:
-        stride: frames between two rows.
-        window: frames that one row covers.
-        fps: rate of videos without a rate in the ground truth.
-        prefix: part of a file name before the video id.
-        suffix: part of a file name after the video id.
-    """
-
-    stride: int = 4
-    window: int = 16
-    fps: float | None = None
-    prefix: str = ""
-    suffix: str = ".npy"
+    stride: int = 4  # frames between two rows
+    window: int = 16  # frames that one row covers
+    fps: float | None = None  # rate of videos without a rate in the ground truth
+    prefix: str = ""  # part of a file name before the video id
+    suffix: str = ".npy"  # part of a file name after the video id
 
 
 @dataclass(frozen=True)
 class VideoScores:
-    """Scores of whole videos by a classifier.
+    """Scores of whole videos by a classifier."""
 
-    Attributes:
-        scores: by video id without `v_`, (C,) each.
-        classes: names of the classes; empty if the file gives none.
-    """
-
-    scores: Mapping[str, npt.NDArray[np.float64]]
-    classes: tuple[str, ...] = ()
+    scores: Mapping[str, npt.NDArray[np.float64]]  # by video id without `v_`, (C,) each
+    classes: tuple[str, ...] = ()  # names of the classes; empty if the file gives none
 
     def of(self, video_id: str) -> npt.NDArray[np.float64]:
         """Return the scores of one video, whether or not its id starts with `v_`."""
@@ -88,11 +75,7 @@ def read_grid(source: Path) -> FeatureGrid:
 
 
 def feature_files(source: Path, grid: FeatureGrid) -> dict[str, Path]:
-    """Return the feature files of a folder, or one file, by video id in the order of their names.
-
-    Raises:
-        DataError: if there are none.
-    """
+    """Return the feature files of a folder, or one file, by video id in the order of their names."""
     if not source.exists():
         raise DataError(f"{source}: no such file or folder; give a .npy file of features or a folder of them")
     paths = [source] if source.is_file() else sorted(source.glob(f"{grid.prefix}*{grid.suffix}"))
@@ -107,11 +90,7 @@ def feature_files(source: Path, grid: FeatureGrid) -> dict[str, Path]:
 
 
 def read_video_scores(path: str | Path) -> VideoScores:
-    """Read video scores in the format of ActivityNet's classifiers: `{"results": {id: [scores]}, "class": [names]?}`.
-
-    Raises:
-        DataError: if the file holds something else.
-    """
+    """Read video scores as ActivityNet's classifiers write them: `{"results": {id: [scores]}, "class": [names]?}`."""
     content = read_json(path)
     results = content.get("results")
     if not isinstance(results, dict):
@@ -148,10 +127,6 @@ def detect_features(
     Args:
         truth: rate and duration of other videos; files of videos it does not contain are skipped.
         duration: of a single video, in seconds; by default the recorded one, or the extent of the features.
-        video_scores: for class-agnostic detectors.
-
-    Raises:
-        DataError: if no file belongs to a video of the truth, or features do not fit their video.
     """
     files = feature_files(source, grid)
     if truth is not None:

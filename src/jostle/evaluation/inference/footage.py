@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from jostle.core.cache import cache_folder, codec_quota
+from jostle.core.environment import cache_folder, codec_quota
 from jostle.core.timing import measure_stage
 from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
@@ -15,8 +15,8 @@ from jostle.corruptions.engine.stages import PipelineSource, chain
 from jostle.errors import MediaError
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import Cell
+from jostle.features.caches import KEEP_BYTES, CachedFrames
 from jostle.features.deferred_corruption import DeferredCorruption, DeferredCorruptionFactory
-from jostle.features.frames import KEEP_BYTES, CachedFrames
 from jostle.io.video.decode import Reader
 from jostle.io.video.packet_store import PacketStore, StreamCache
 from jostle.io.video.source import fingerprint_of

@@ -13,32 +13,25 @@ from jostle.core.timing import StageTimes, elapsed_stage_times, measure_stage
 from jostle.core.types.segments import Segments
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
 from jostle.evaluation.recipes.recipe import Cell
+from jostle.features.engine import Cost
 from jostle.features.interpolation import MendingResult
-from jostle.features.result import Cost
-from jostle.io.files.fingerprint import source_state
-from jostle.io.video.source import fingerprint_of
+from jostle.io.video.source import fingerprint_of, source_state
 
 Output = TypeVar("Output")  # prediction for one video in one cell
 
 
 @dataclass(frozen=True)
 class VideoJob:
-    """One video for one worker, with the cells to process it in.
-
-    Attributes:
-        segments: its actions, for placements; None where nothing is annotated in time.
-        frames: names of the frames to process, where not all are.
-        fps: the rate of a folder of images that does not record one.
-        portion: number of this portion of the frames, where results are stored by portions; None for all.
-    """
+    """One video for one worker, with the cells to process it in."""
 
     name: str
     path: Path
     cells: tuple[Cell, ...]
     seed: int
-    segments: Segments | None = None
-    frames: tuple[str, ...] = ()
-    fps: Fraction | None = None
+    segments: Segments | None = None  # its actions, for placements; None where nothing is annotated in time
+    frames: tuple[str, ...] = ()  # names of the frames to process, where not all are
+    fps: Fraction | None = None  # the rate of a folder of images that does not record one
+    # Number of this portion of the frames, where results are stored by portions; None for all.
     portion: int | None = None
 
     def __str__(self) -> str:
@@ -150,9 +143,6 @@ def _checksum(path: Path, state: tuple[int, int]) -> str:
 
 def call_model(name: str, model: Callable[[], Output], what: str = "model") -> Output:
     """Call a user's model on a video, and turn its exceptions into jostle errors.
-
-    Args:
-        what: word for the model in messages.
 
     Raises:
         ResourceError: if memory ran out, which ends the run.

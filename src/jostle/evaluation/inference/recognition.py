@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,17 @@ from jostle.core.types.clip import Frames
 from jostle.corruptions.engine.stages import MADE, PipelineSource, origins
 from jostle.datasets.class_matching import ClassMatch, Scores
 from jostle.evaluation.inference.footage import Footage, open_footage
-from jostle.evaluation.inference.frame_sampling import ClipSpec, sample_frames
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult, call_model
 from jostle.evaluation.recipes.recipe import CLEAN, Cell
-from jostle.evaluation.recipes.sampling import Sampling
+from jostle.evaluation.recipes.sampling import Sampling, sample_frames
+from jostle.features.caches import CachedFrames, SlidingFrames
 from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption, DeferredCorruptionFactory
-from jostle.features.frames import CachedFrames, SlidingFrames
+from jostle.features.engine import Cost
 from jostle.features.interpolation import MendingResult, nearest_undamaged
-from jostle.features.result import Cost
-from jostle.mending.damage import Mending
+from jostle.mending.damage_finders import Mending
+
+if TYPE_CHECKING:
+    from jostle.evaluation.recipes.sampling import ClipSpec
 
 Indices = npt.NDArray[np.int64]
 Answer = TypeVar("Answer")  # output of a model for one clip
@@ -48,22 +50,15 @@ class ClipModel(Protocol):
 
 @dataclass(frozen=True)
 class RecognitionPredictor:
-    """Predictor of a recogniser: averages the scores of the same clips in every cell.
-
-    Attributes:
-        sampling: selects the frames.
-        match: maps the model's classes to the data set's.
-        batch: clips per call.
-        guard: context manager for model calls, such as one that limits threads.
-        mending: finds corrupted frames, which are replaced by the nearest intact ones.
-    """
+    """Predictor of a recogniser: averages the scores of the same clips in every cell."""
 
     model: ClipModel
-    sampling: Sampling
-    match: ClassMatch
-    batch: int = 1
+    sampling: Sampling  # selects the frames
+    match: ClassMatch  # maps the model's classes to the data set's
+    batch: int = 1  # clips per call
+    # Context manager for model calls, such as one that limits threads.
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
-    mending: Mending | None = None
+    mending: Mending | None = None  # finds corrupted frames, which are replaced by the nearest intact ones
 
     def __call__(self, job: VideoJob) -> VideoResult[Scores]:
         with self.guard(), open_footage(job) as footage:
@@ -117,7 +112,6 @@ class ClipScorer(Generic[Answer]):
 
     Args:
         submit: starts scoring of (B, T, H, W, 3) clips; the function it returns waits for one answer per clip.
-        batch: clips per call.
     """
 
     def __init__(self, video: str, submit: Callable[[Frames, DeferredCorruption], Pending[Answer]], batch: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from jostle.core.types.clip import Frames
 from jostle.core.types.segments import Segments
-from jostle.evaluation.inference.deferred_corruption import can_corrupt_on_device, corrupt_inputs
-from jostle.evaluation.inference.frame_sampling import Spread, Starts
-from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption
+from jostle.evaluation.recipes.sampling import ClipSpread, Starts
+from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption, can_corrupt_on_device, corrupt_inputs
 from jostle.models.extractors.protocol import Features
 
 TOGETHER = 4  # clips of a worker per request: they are corrupted together, and few requests fill a batch
@@ -54,7 +53,7 @@ class RemoteInputSpec:
     stride: int = 1
     step: int = 1
     fps: float | None = None
-    spread: Spread = "step"
+    spread: ClipSpread = "step"
     clips: int | None = None
     starts: Starts = "ends"
 
@@ -121,22 +120,28 @@ def _replace_models_by_proxies(predictor: Any, ask: RemoteCall) -> Any:
     return replace(predictor, **changes)
 
 
+def _call_method(predictor: Any, part: str, method: str, *arguments: Any) -> Any:
+    """Call a method of one of a predictor's models; runs where the models are."""
+    with predictor.guard():
+        return getattr(getattr(predictor, part), method)(*arguments)
+
+
+def _forward(part: str, method: str) -> Callable[..., Any]:
+    """Return the method of a proxy that calls the model's method of that name."""
+    return lambda proxy, *arguments: proxy.ask(_call_method, part, method, *arguments)
+
+
 @dataclass(frozen=True)
 class RemoteExtractor:
-    """Proxy for a remote extractor.
-
-    Attributes:
-        at_once: frames and windows per batch.
-        sees_flow: whether it also takes optical flow.
-        flow_maker: computes the flow locally; None for an extractor whose method cannot be pickled.
-    """
+    """Proxy for a remote extractor."""
 
     ask: RemoteCall
     spec: RemoteInputSpec
     dim: int
     frame_dim: int | None
-    at_once: tuple[int, int] = (1, 1)
-    sees_flow: bool = False
+    at_once: tuple[int, int] = (1, 1)  # frames and windows per batch
+    sees_flow: bool = False  # whether it also takes optical flow
+    # Computes the flow locally; None for an extractor whose method cannot be pickled.
     flow_maker: Callable[[Frames, Frames], Frames] | None = None
 
     def __call__(self, clip_frames: Frames, *flow: Frames) -> Features:
@@ -145,9 +150,7 @@ class RemoteExtractor:
 
     def flow(self, first: Frames, second: Frames) -> Frames:
         """Return (N, H', W', 2) uint8 optical flow from each of the first frames to the second."""
-        if self.flow_maker is not None:
-            return self.flow_maker(first, second)
-        flow: Frames = self.ask(_flow, first, second)
+        flow: Frames = (self.flow_maker or partial(self.ask, _call_method, "extractor", "flow"))(first, second)
         return flow
 
     def see(self, frames: Frames) -> Features:
@@ -165,7 +168,7 @@ class RemoteExtractor:
         """Submit windows, or with `see` frames to corrupt there first; the returned function waits."""
         if what == "see":
             return self.ask.submit(_see, *inputs, deferred, together=self.at_once[0])
-        return self.ask.submit(_extract, *inputs)
+        return self.ask.submit(_call_method, "extractor", "__call__", *inputs)
 
     def can_corrupt(self, spec: str) -> bool:
         """Whether this corruption is applied where the extractor is, so that frames are sent clean."""
@@ -182,27 +185,13 @@ class DetectionOptions:
 
 @dataclass(frozen=True)
 class RemoteDetector:
-    """Proxy for a remote feature detector.
-
-    Attributes:
-        at_once: videos per batch.
-    """
+    """Proxy for a remote feature detector."""
 
     ask: RemoteCall
-    at_once: int = 1
+    at_once: int = 1  # videos per batch
 
-    def detect(
-        self,
-        features: npt.ArrayLike,
-        *,
-        fps: float,
-        duration: float,
-        stride: float = 4,
-        window: float = 16,
-        video_scores: npt.ArrayLike | None = None,
-    ) -> Segments:
+    def detect(self, features: npt.ArrayLike, **facts: Any) -> Segments:
         """Return the segments of a video."""
-        facts = {"fps": fps, "duration": duration, "stride": stride, "window": window, "video_scores": video_scores}
         return self.submit(features, **facts)()
 
     def submit(self, features: npt.ArrayLike, **facts: Any) -> Callable[[], Segments]:
@@ -219,20 +208,13 @@ class ClipLength:
 
 @dataclass(frozen=True)
 class RemoteClipDetector:
-    """Proxy for a remote frame detector; frame encodings are kept by the worker, as bytes."""
+    """Proxy for a remote `ClipDetector`; frame encodings are kept by the worker, as bytes."""
 
     ask: RemoteCall
     config: Any
 
-    def sample_indices(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
-        """Return the indices of the frames to process, and their rate."""
-        sampled: tuple[npt.NDArray[np.int64], float] = self.ask(_call_detector, "sample_indices", (count, fps))
-        return sampled
-
-    def clips(self, count: int) -> list[int]:
-        """Return the first frame of each clip."""
-        firsts: list[int] = self.ask(_call_detector, "clips", (count,))
-        return firsts
+    sample_indices, clips = _forward("detector", "sample_indices"), _forward("detector", "clips")
+    merge_clips, to_seconds = _forward("detector", "merge_clips"), _forward("detector", "to_seconds")
 
     def encode_frames(self, frames: npt.ArrayLike) -> list[Any]:
         """Encode each frame, as bytes with their dtype."""
@@ -247,30 +229,15 @@ class RemoteClipDetector:
         """Return the candidates of a clip."""
         return self.ask(_detect_clip, np.stack([row for row, _ in deep]), deep[0][1])
 
-    def merge_clips(self, parts: Sequence[tuple[int, Any]], count: int) -> Any:
-        """Merge the candidates of clips into those of the video."""
-        return self.ask(_call_detector, "merge_clips", (list(parts), count))
-
-    def to_seconds(
-        self, candidates: Any, rate: float, duration: float, video_scores: npt.ArrayLike | None = None
-    ) -> Segments:
-        """Apply suppression, and return segments in seconds."""
-        segments: Segments = self.ask(_call_detector, "to_seconds", (candidates, rate, duration, video_scores))
-        return segments
-
 
 @dataclass(frozen=True)
 class RemoteModel:
-    """Proxy for a remote recogniser or object detector.
-
-    Attributes:
-        most: clips per batch.
-    """
+    """Proxy for a remote recogniser or object detector."""
 
     ask: RemoteCall
     name: str
     spec: RemoteInputSpec | None
-    most: int = 1
+    most: int = 1  # clips per batch
 
     def __call__(self, frames: Frames, **facts: Any) -> Any:
         """Return the model's output for frames."""
@@ -285,30 +252,14 @@ class RemoteModel:
         return self.ask.submit(_predict, frames, deferred, together=self.most)
 
 
-def _extract(predictor: Any, clip_frames: Frames, *flow: Frames) -> Features:
-    with predictor.guard():
-        features: Features = predictor.extractor(clip_frames, *flow)
-        return features
-
-
-def _flow(predictor: Any, first: Frames, second: Frames) -> Frames:
-    with predictor.guard():
-        flow: Frames = predictor.extractor.flow(first, second)
-        return flow
-
-
-def _see(predictor: Any, frames: Frames, deferred: DeferredCorruption) -> Features:
+def _see(predictor: Any, frames: Frames, deferred: DeferredCorruption) -> Any:
     if deferred.spec:
         return _see_together(predictor, [(frames, deferred)])[0]
-    with predictor.guard():
-        encodings: Features = predictor.extractor.see(frames)  # the only method that a user's extractor has
-        return encodings
+    return _call_method(predictor, "extractor", "see", frames)  # the only method that a user's extractor has
 
 
-def _join(predictor: Any, encodings: Features) -> Features:
-    with predictor.guard():
-        joined: Features = predictor.extractor.join(encodings)
-        return joined
+def _join(predictor: Any, encodings: Features) -> Any:
+    return _call_method(predictor, "extractor", "join", encodings)
 
 
 def _see_together(predictor: Any, requests: Sequence[tuple[Frames, DeferredCorruption]]) -> list[Features]:
@@ -341,11 +292,6 @@ def _detect_together(predictor: Any, requests: Sequence[tuple[Features, Detectio
 
 
 _detect.together = _detect_together  # type: ignore[attr-defined]
-
-
-def _call_detector(predictor: Any, method: str, arguments: tuple[Any, ...]) -> Any:
-    with predictor.guard():
-        return getattr(predictor.detector, method)(*arguments)
 
 
 def _encode_frames(predictor: Any, frames: Frames) -> tuple[npt.NDArray[np.uint8], str]:

@@ -1,4 +1,4 @@
-"""Prediction for single frames of a video: those that a job names, once per cell."""
+"""Classification and object detection in single frames: those that a job names, once per cell."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
+from jostle.core.types.boxes import Boxes
 from jostle.core.types.clip import Frames
 from jostle.corruptions.engine.stages import origins
-from jostle.datasets.class_matching import ClassMatch, Scores
+from jostle.datasets.class_matching import ClassMatch, ObjectMatch, Scores
+from jostle.errors import BadValue
 from jostle.evaluation.inference.footage import open_footage
 from jostle.evaluation.inference.jobs import VideoJob, VideoResult
-from jostle.evaluation.inference.recognition import ClipModel, ClipScorer, Pending, submit_clips
+from jostle.evaluation.inference.recognition import ClipModel, ClipScorer, Pending, submit_clips, submit_frames
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.features.frames import SlidingFrames
-from jostle.features.result import Cost
+from jostle.features.caches import SlidingFrames
+from jostle.features.engine import Cost
 
 Answer = TypeVar("Answer")  # output of a model for one frame
 Output = TypeVar("Output")
@@ -34,7 +36,6 @@ def predict_frames(
 
     Args:
         submit: starts a model on clips of one frame, (B, 1, H, W, 3); what it returns waits for one answer per clip.
-        batch: frames per call.
         together: combines the answers of a cell.
     """
     with open_footage(job) as footage:
@@ -58,20 +59,80 @@ def predict_frames(
 
 @dataclass(frozen=True)
 class FramePredictor:
-    """Predictor of a frame classifier for the frames that a job names; a frame is a clip of length one.
-
-    Attributes:
-        match: maps the model's classes to the data set's.
-        batch: frames per call.
-        guard: context manager for model calls, such as one that limits threads.
-    """
+    """Predictor of a frame classifier for the frames that a job names; a frame is a clip of length one."""
 
     model: ClipModel
-    match: ClassMatch
-    batch: int = 1
+    match: ClassMatch  # maps the model's classes to the data set's
+    batch: int = 1  # frames per call
+    # Context manager for model calls, such as one that limits threads.
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def __call__(self, job: VideoJob) -> VideoResult[Scores]:
         """Return (frames, classes) scores for each cell, in the sequence of the job's frames."""
         with self.guard():
             return predict_frames(job, partial(submit_clips, self.model, self.match), self.batch, np.stack)
+
+
+class ObjectModel(Protocol):
+    """Protocol of models from frames to boxes; every `jostle.models.ObjectDetector` implements it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, frames: Frames) -> Sequence[Boxes]:
+        """Return scored boxes for each of (N, H, W, 3) uint8 frames, independent of the batch."""
+
+
+@dataclass(frozen=True)
+class NamedObjectModel:
+    """User's callable with a name."""
+
+    find: Callable[[Frames], Sequence[Boxes]]
+    name: str
+
+    def __call__(self, frames: Frames) -> Sequence[Boxes]:
+        """Return the boxes of each frame."""
+        return self.find(frames)
+
+
+@dataclass(frozen=True)
+class ObjectPredictions:
+    """Boxes detected in the frames of a video."""
+
+    boxes: tuple[Boxes, ...]  # of each frame, with class indices of the data set
+    known: tuple[str, ...]  # the data set's classes that the detector knows
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the boxes in bytes."""
+        return 7 * 8 * sum(len(boxes) for boxes in self.boxes)
+
+
+@dataclass(frozen=True)
+class ObjectPredictor:
+    """Predictor of an object detector for the frames that a job names."""
+
+    model: ObjectModel
+    match: ObjectMatch  # maps the model's classes to the data set's
+    batch: int = 1  # frames per call
+    # Context manager for model calls, such as one that limits threads.
+    guard: Callable[[], AbstractContextManager[None]] = nullcontext
+
+    def __call__(self, job: VideoJob) -> VideoResult[ObjectPredictions]:
+        """Return boxes for each cell, in the order of the job's frames."""
+        with self.guard():
+            return predict_frames(job, self._boxes, self.batch, self._collect)
+
+    def _collect(self, boxes: Sequence[Boxes]) -> ObjectPredictions:
+        return ObjectPredictions(tuple(boxes), self.match.known)
+
+    def _boxes(self, clips: Frames) -> Pending[Boxes]:
+        """Submit clips of one frame to the detector."""
+        pending = submit_frames(self.model, clips[:, 0])
+        return lambda: self._match(pending(), len(clips))
+
+    def _match(self, outputs: Sequence[Boxes], count: int) -> Sequence[Boxes]:
+        if len(outputs) != count or not all(isinstance(one, Boxes) and one.score is not None for one in outputs):
+            text = repr(outputs)[:100]
+            raise BadValue(f"{self.model.name} must return Boxes with scores for each of {count} frames, not {text}")
+        return [self.match.apply(one) for one in outputs]

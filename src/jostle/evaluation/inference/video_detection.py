@@ -20,7 +20,7 @@ from jostle.evaluation.recipes.recipe import Cell
 from jostle.features.folder import CorruptionOptions, extract_video, single_threaded
 from jostle.features.interpolation import MendingResult
 from jostle.io.files.video_ids import join_names
-from jostle.mending.damage import Mending, find_damaged
+from jostle.mending.damage_finders import Mending, find_damaged
 from jostle.models.extractors.protocol import FeatureExtractor
 from jostle.parallel.workers import map_unordered
 
@@ -109,9 +109,6 @@ def detect_videos(
         on_bad: called with a video that cannot be used, which is then left out; without it the first error is raised.
         jobs: number of parallel workers; for several, `find` has to be picklable.
         progress: called with the videos done and in all, or with the frames or clips of a single one.
-
-    Raises:
-        DataError: if none of several videos could be used.
     """
     items = [_Item(name, path, (rates or {}).get(name)) for name, path in videos.items()]
     segments: dict[str, Segments] = {}

@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from jostle.core.environment import library_versions
 from jostle.core.types.segments import Segments
 from jostle.core.types.truth import Truth
-from jostle.core.versions import library_versions
 from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.video import corrupt_video
 from jostle.datasets.dataset import Dataset, FileCounts
@@ -78,20 +78,13 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Copy:
-    """One video in one cell, to be written to disk.
+    """One video in one cell, to be written to disk."""
 
-    Attributes:
-        name: path under the root of the set.
-        source: the clean file, or folder of images.
-        video_id: key of random draws.
-        segments: its actions, for placements.
-    """
-
-    name: str
+    name: str  # path under the root of the set
     cell: Cell
-    source: Path
-    video_id: str
-    segments: Segments | None
+    source: Path  # the clean file, or folder of images
+    video_id: str  # key of random draws
+    segments: Segments | None  # its actions, for placements
     seed: int
     lossless: bool
     fps: Fraction | None = None
@@ -132,15 +125,10 @@ class Copy:
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """Copies that a build will write.
+    """Copies that a build will write."""
 
-    Attributes:
-        copies: every video in every cell, cell by cell.
-        bytes: estimated size, from the size of the sources.
-    """
-
-    copies: tuple[Copy, ...]
-    bytes: int
+    copies: tuple[Copy, ...]  # every video in every cell, cell by cell
+    bytes: int  # estimated size, from the size of the sources
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as a JSON-serializable dictionary."""
@@ -151,17 +139,11 @@ class BuildPlan:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """Result of writing a set of copies.
+    """Result of writing a set of copies."""
 
-    Attributes:
-        folder: root of the set.
-        files: number of files written, kept and rewritten.
-        failures: copies that could not be written, by path, with the error.
-    """
-
-    folder: Path
-    files: FileCounts
-    failures: Mapping[str, str]
+    folder: Path  # root of the set
+    files: FileCounts  # number of files written, kept and rewritten
+    failures: Mapping[str, str]  # copies that could not be written, by path, with the error
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a JSON-serializable dictionary."""
@@ -178,11 +160,7 @@ def require_corrupted_cells(recipe: Recipe, cells: Sequence[Cell]) -> tuple[Cell
 
 
 def plan_build(recipe: Recipe, data: Dataset, cells: Sequence[Cell], *, seed: int, lossless: bool) -> BuildPlan:
-    """Plan the files of a set of copies.
-
-    Raises:
-        DataError: if there is no video, or two copies would have the same name.
-    """
+    """Plan the files of a set of copies."""
     if not data.videos:
         raise DataError(f"{data}: there is no video to corrupt")
     folders = cell_folders(recipe)
@@ -254,12 +232,7 @@ def build(
 
 @dataclass(frozen=True)
 class _Set:
-    """Fields of jostle.json that are read.
-
-    Attributes:
-        files: hash of every copy.
-        failures: copies that could not be written, with the error.
-    """
+    """Fields of jostle.json that are read."""
 
     format: Literal[1]
     benchmark: str
@@ -269,26 +242,19 @@ class _Set:
     truth: str | None
     seed: int
     lossless: bool
-    files: dict[str, str]
-    failures: dict[str, str]
+    files: dict[str, str]  # hash of every copy
+    failures: dict[str, str]  # copies that could not be written, with the error
 
 
 @dataclass(frozen=True)
 class BuildCheck:
-    """Result of checking a set of copies.
-
-    Attributes:
-        whole: number of unchanged copies.
-        of: number of copies written.
-        altered: copies that changed.
-        lacking: copies that could not be written.
-    """
+    """Result of checking a set of copies."""
 
     folder: Path
-    whole: int
-    of: int
-    altered: tuple[str, ...]
-    lacking: tuple[str, ...]
+    whole: int  # number of unchanged copies
+    of: int  # number of copies written
+    altered: tuple[str, ...]  # copies that changed
+    lacking: tuple[str, ...]  # copies that could not be written
 
     @property
     def summary(self) -> str:

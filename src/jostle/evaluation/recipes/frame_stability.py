@@ -26,14 +26,7 @@ def imagenet_vid_robust() -> tuple[Group, ...]:
     return ()
 
 
-@_stability(
-    "ytbb-robust",
-    title="YTBB-Robust",
-    dataset="ytbb-robust",
-    labels_of="anchor",
-    items=2030,
-    notes=(_OPEN,),
-)
+@_stability("ytbb-robust", title="YTBB-Robust", dataset="ytbb-robust", labels_of="anchor", items=2030, notes=(_OPEN,))
 def ytbb_robust() -> tuple[Group, ...]:
     """Stability of a frame classifier on 2,030 anchors of YouTube-BB and the frames around them that look alike."""
     return ()

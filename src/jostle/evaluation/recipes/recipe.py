@@ -28,21 +28,13 @@ Task = Literal["detection", "recognition", "frames", "objects"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a benchmark: corruptions at severities and a placement.
+    """One cell of a benchmark: corruptions at severities and a placement."""
 
-    Attributes:
-        name: the specs joined by `+`, then `@` and the placement if the recipe sets one.
-        specs: corruptions applied to a video, in order; empty for the clean cell.
-        placement: which frames are corrupted; None for the default of the specs.
-        group: its group in the recipe; empty for the clean cell.
-        counted: whether the means over all cells include it.
-    """
-
-    name: str
-    specs: tuple[str, ...]
-    placement: str | None
-    group: str
-    counted: bool
+    name: str  # the specs joined by `+`, then `@` and the placement if the recipe sets one
+    specs: tuple[str, ...]  # corruptions applied to a video, in order; empty for the clean cell
+    placement: str | None  # which frames are corrupted; None for the default of the specs
+    group: str  # its group in the recipe; empty for the clean cell
+    counted: bool  # whether the means over all cells include it
 
     @property
     def parsed(self) -> list[Spec]:
@@ -223,11 +215,7 @@ class Recipe:
 
     @cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """The clean cell, then those of every group; computed on first use, as that loads the corruptions.
-
-        Raises:
-            BadValue: if two cells are equal, or a group has none.
-        """
+        """The clean cell, then those of every group; computed on first use, as that loads the corruptions."""
         cells = [CLEAN_CELL]
         names = [group.name for group in self.groups]
         for name in names:

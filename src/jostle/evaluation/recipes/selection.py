@@ -1,12 +1,15 @@
-"""Selection of cells by name, as in `--cells`."""
+"""Selection of a benchmark, its data set and its cells by name, as on the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
-from jostle.corruptions.engine.profile import profiles
-from jostle.errors import BadValue, UnknownName
-from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe
+from jostle.core.config import is_toml, read_settings
+from jostle.corruptions.engine.spec import profiles
+from jostle.datasets.dataset import Dataset, datasets
+from jostle.errors import BadValue, JostleError, UnknownName
+from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe, benchmarks
 
 GROUP = "group:"
 ALL = "all"
@@ -89,3 +92,60 @@ def _known_names(recipe: Recipe) -> list[str]:
     cells = [cell.name for cell in recipe.cells]
     corruptions = {name.partition("@")[0].rpartition(":")[0] for name in cells[1:] if "+" not in name}
     return [*cells, *corruptions, ALL, *(GROUP + group.name for group in recipe.groups)]
+
+
+def apply_recipe_to(recipe: Recipe, dataset: str | None, subset: str | None, data: Path | None) -> Recipe:
+    """Return the recipe, applied to the requested data set.
+
+    Args:
+        dataset: its name; None for the recipe's own.
+        subset: part of it; None for the recipe's, or for another data set its default.
+    """
+    name = recipe.dataset if dataset is None else dataset
+    kind = datasets[name]
+    if not kind.on_disk and data is not None:
+        raise BadValue(
+            f"{recipe.name} uses {name}, which jostle generates and does not read from {data}; leave --data out, or "
+            f"apply the recipe to your own videos: --dataset folder --data {data}"
+        )
+    if kind.task not in ("", recipe.task):
+        raise BadValue(f"{name} is a data set for {kind.task}, and {recipe.name} is a recipe for {recipe.task}")
+    own = recipe.subset if name == recipe.dataset else None
+    part = (own or kind.default_subset) if subset is None else subset
+    kind.check_subset(part)
+    if (name, part) == (recipe.dataset, recipe.subset or kind.default_subset):
+        return recipe
+    # A data set in a folder is called by the name of the folder.
+    called = f"{name} {data.resolve().name}" if name == "folder" and data is not None else name
+    return recipe.on(name, part, called if part == kind.default_subset else f"{called} {part}")
+
+
+def check_task(recipe: Recipe, data: Dataset) -> None:
+    """Raise unless the annotations in a folder are for the task of the recipe."""
+    if data.task != recipe.task:
+        raise BadValue(
+            f"{data.folder}: annotated for {data.task}, and {recipe.base or recipe.name} is a recipe for {recipe.task}"
+        )
+
+
+def load_benchmark(source: str | Path) -> Recipe:
+    """Return the benchmark of a name, or read it from a TOML file."""
+    return read_benchmark(source) if is_toml(source) else benchmarks[str(source)]
+
+
+def read_benchmark(path: str | Path) -> Recipe:
+    """Read a recipe from a TOML file, and check every name in it."""
+    try:
+        recipe = read_settings(Recipe, path)
+        recipe.check()
+        data = datasets[recipe.dataset]
+        data.check_subset(recipe.subset or data.default_subset)
+        if data.task not in ("", recipe.task):
+            raise BadValue(f"{recipe.dataset} is a data set for {data.task}, and the task is {recipe.task}")
+    except JostleError as error:
+        message = str(error)
+        raise BadValue(message if message.startswith(f"{path}:") else f"{path}: {message}", fault=error.fault) from None
+    if recipe.name in benchmarks and benchmarks[recipe.name].fingerprint != recipe.fingerprint:
+        raise BadValue(f"{path}: {recipe.name} is the name of another benchmark, with which its results would be "
+                       "confused; choose another name")  # fmt: skip
+    return recipe

@@ -20,13 +20,10 @@ class RunFolder:
 
     `videos/` stores the predictions for each video: with it a stopped run resumes, and a deleted predictions file is
     restored. Without it they are computed again.
-
-    Attributes:
-        suffix: suffix of the predictions files.
     """
 
     path: Path
-    suffix: str = ".json"
+    suffix: str = ".json"  # suffix of the predictions files
 
     @property
     def about(self) -> Path:
@@ -73,11 +70,7 @@ class RunFolder:
         return self.predictions / f"{slug}{self.suffix}"
 
     def read_about(self) -> About:
-        """Read the metadata of the run.
-
-        Raises:
-            DataError: if there is no run, or its metadata are damaged.
-        """
+        """Read the metadata of the run."""
         if not self.about.exists() and not self.about.is_symlink():
             raise DataError(f"{self.path}: no run.json there; give the folder that `jostle run` wrote")
         return read_record(About, self.about, "restore it from a copy, or start again in a new folder")
@@ -91,11 +84,7 @@ class RunFolder:
         return read_record(Scores, self.scores, "the same `jostle run` resumes and writes it again")
 
     def check(self, origin: RunOrigin, versions: Mapping[str, str]) -> bool:
-        """Whether a run of this origin, with these library versions, has begun here.
-
-        Raises:
-            SourceChanged: if a different run has; the message lists the differences.
-        """
+        """Whether a run of this origin, with these library versions, has begun here."""
         if not self.about.exists():
             return False
         before = self.read_about()

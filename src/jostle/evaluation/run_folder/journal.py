@@ -1,4 +1,4 @@
-"""Journals: files of one JSON record per line, validated line by line."""
+"""Journals: files of one event per line, validated line by line; one dataclass per kind of event."""
 
 from __future__ import annotations
 
@@ -7,13 +7,136 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
-from jostle.errors import DataError, ResourceError
-from jostle.evaluation.run_folder.events import CellWritten, Event, VideoList, event_to_dict, parse_event
-from jostle.io.files.records import ValidationError
+import numpy as np
+import numpy.typing as npt
+
+from jostle.core.types.clip import check_rate
+from jostle.errors import BadValue, DataError, ResourceError
+from jostle.io.files.records import Count, ValidationError, parse_record
+
+
+@dataclass(frozen=True)
+class DamagedFrames:
+    """Corrupted frames that an inspector found in a video in a cell, and that were mended."""
+
+    found: tuple[tuple[Count, Count], ...] = ()  # half-open ranges of frames
+    left: bool = False  # whether something was not mended, as no intact frame was left
+
+    @classmethod
+    def of(cls, mask: npt.NDArray[np.bool_], *, left: bool) -> DamagedFrames:
+        """Convert one boolean per frame to ranges.
+
+        >>> DamagedFrames.of(np.array([False, True, True, False, True]), left=False).found
+        ((1, 3), (4, 5))
+        """
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], mask.astype(np.int8), [0]]))).tolist()
+        return cls(tuple(zip(edges[::2], edges[1::2], strict=True)), left)
+
+
+@dataclass(frozen=True)
+class VideoKept:
+    """Results of a video were stored in a file."""
+
+    video: str
+    path: str
+    sha256: str  # checksum of the results file
+    kept: tuple[Count, int]  # size and modification time of that file
+    cells: tuple[tuple[Count, Count], ...]  # cells with results, as ranges in the benchmark's list
+    # `size`, `changed_ns`, `source`: identity of the video file.
+    size: Count | None = None
+    changed_ns: int | None = None
+    source: str | None = None
+    fps: str | None = None  # frame rate of a folder of images that does not record one
+    portion: Count | None = None  # number of the portion, where results are stored by portions
+    # Indices of the frames that the model processed, if not all, separated by blanks to keep journals short.
+    shown: str | None = None
+    cost: dict[str, Any] | None = None
+    mended: dict[str, DamagedFrames] | None = None  # corrupted frames found, by cell; None without mending
+    event: Literal["video"] = "video"
+
+    def __post_init__(self) -> None:
+        if self.fps is not None:
+            try:
+                check_rate(self.fps)
+            except BadValue:
+                raise ValidationError(f"is {self.fps[:40]!r}, no rate").under("fps") from None
+
+
+@dataclass(frozen=True)
+class VideoFailed:
+    """A video could not be used: class of the error, its message and its fault code."""
+
+    video: str
+    error: str
+    message: str
+    fault: str
+    portion: Count | None = None
+    event: Literal["failed"] = "failed"
+
+
+@dataclass(frozen=True)
+class VideoList:
+    """List of videos that cells refer to by its key, as most have the same."""
+
+    key: str
+    videos: tuple[str, ...]
+    event: Literal["list"] = "list"
+
+
+@dataclass(frozen=True)
+class CellWritten:
+    """Predictions of a cell were written: checksum of the file, and key of the list of its videos."""
+
+    cell: str
+    sha256: str
+    list: str
+    event: Literal["cell"] = "cell"
+
+
+@dataclass(frozen=True)
+class WorkDone:
+    """Videos were processed: wall-clock time, and time of all workers by kind of work."""
+
+    videos: Count  # number of videos, or portions of them
+    workers: Count
+    seconds: float  # wall-clock time from the first video to the last
+    # `decoding`, `corrupting`, `model`: seconds of the workers; `model` is waiting where the model has its own process.
+    decoding: float
+    corrupting: float
+    model: float
+    disk: float  # seconds of the main process for writing
+    limit: Literal["decoding", "corrupting", "model", "disk"]
+    apart: bool = False  # whether the model runs in a process of its own
+    event: Literal["work"] = "work"
+
+
+Event = VideoKept | VideoFailed | VideoList | CellWritten | WorkDone
+_KINDS: dict[str, type[Any]] = {kind.event: kind for kind in (VideoKept, VideoFailed, VideoList, CellWritten, WorkDone)}
+
+
+def parse_event(plain: Any) -> Event:
+    """Convert a decoded line of a journal to an event.
+
+    Raises:
+        ValidationError: if it is not a valid event.
+    """
+    kind = plain.get("event") if isinstance(plain, dict) else None
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise ValidationError(f"is none of {', '.join(_KINDS)}").under("event")
+    event: Event = parse_record(_KINDS[kind], plain)
+    return event
+
+
+def event_to_dict(event: Event) -> dict[str, Any]:
+    """Convert an event to a JSON-serializable dictionary, its kind first."""
+    fields = {"event": event.event} | asdict(event)
+    return {key: value for key, value in fields.items() if value is not None}
+
 
 R = TypeVar("R")
 LARGEST = 512 << 20  # bytes; the journal of a million videos is smaller
@@ -26,11 +149,7 @@ def check_regular_file(path: Path) -> None:
 
 
 def read_bytes_checked(path: Path) -> bytes:
-    """Read a regular file of limited size.
-
-    Raises:
-        DataError: if it cannot be read.
-    """
+    """Read a regular file of limited size."""
     try:
         check_regular_file(path)
         if path.stat().st_size > LARGEST:
@@ -46,12 +165,7 @@ def parse_lines(path: Path, data: bytes, fit: Callable[[Any], R], remedy: str) -
     """Yield the record of each complete line; an incomplete last line is ignored.
 
     Args:
-        path: of the file, for messages.
         fit: converts a plain value to a record, or raises `ValidationError`.
-        remedy: what to do about a damaged line.
-
-    Raises:
-        DataError: if a line is not JSON, or not such a record.
     """
     for number, line in enumerate(data.split(b"\n")[:-1], 1):
         try:
@@ -93,11 +207,7 @@ class Journal:
             raise
 
     def note(self, event: Event) -> None:
-        """Add an event; it is on the disk when this returns.
-
-        Raises:
-            ResourceError: if the disk is full.
-        """
+        """Add an event; it is on the disk when this returns."""
         line = json.dumps(event_to_dict(event), allow_nan=False).encode() + b"\n"
         try:
             while line:

@@ -17,38 +17,23 @@ Task = Literal["detection", "recognition", "frames", "objects"]
 
 @dataclass(frozen=True)
 class Step:
-    """One corruption of a cell, as it was when the run began.
-
-    Attributes:
-        spec: its spec.
-        corruption: name of the function.
-        value: argument for the severity.
-        options: further arguments.
-        placement: which frames were corrupted.
-    """
+    """One corruption of a cell, as it was when the run began."""
 
     spec: str
-    corruption: str
-    value: Any
+    corruption: str  # name of the function
+    value: Any  # argument for the severity
     options: dict[str, Any]
-    placement: str
+    placement: str  # which frames were corrupted
 
 
 @dataclass(frozen=True)
 class CellContent:
-    """A cell of the benchmark.
-
-    Attributes:
-        cell: its name.
-        group: its group.
-        counted: whether the means include it.
-        done: corruptions applied to videos, in order.
-    """
+    """A cell of the benchmark."""
 
     cell: str
     group: str
-    counted: bool
-    done: tuple[Step, ...]
+    counted: bool  # whether the means include it
+    done: tuple[Step, ...]  # corruptions applied to videos, in order
 
     def __post_init__(self) -> None:
         if self.cell != _CLEAN:
@@ -138,81 +123,52 @@ class UsedPart:
 
 @dataclass(frozen=True)
 class RunOrigin:
-    """Everything that decides the results of a run; a folder contains results of one origin.
-
-    Attributes:
-        benchmark: its name.
-        fingerprint: of the benchmark.
-        content: what the benchmark consists of.
-        model: its name.
-        weights: fingerprint of its weights; None if unknown.
-        weights_from: source of that fingerprint: a file, a folder, tensors, or nothing.
-        extractor: name of a detector's feature extractor; None without one.
-        extractor_weights: fingerprint of the extractor's weights.
-        rule: rule for feature windows; None without features.
-        reproduce_bugs: of the THUMOS14-C extractors, which were repeated.
-        shown: how frames become the input of a recogniser, and how its classes were matched; None for others.
-        device: device of the model; results on another differ in the last digits.
-        seed: of every random draw.
-        dataset: the name of the data set.
-        subset: the part of it that is evaluated.
-        truth: fingerprint of its annotations.
-        missing: ids that are annotated and have no file.
-        recipe: the recipe that the benchmark applies to these data; its own name, if they are its own.
-        parts: parts that come from plugins.
-        precision: floating-point precision of the networks.
-        compiled: whether networks went through torch.compile.
-        mend: name of the inspector that found corrupted frames; None without mending.
-        mend_weights: fingerprint of the inspector.
-    """
+    """Everything that decides the results of a run; a folder contains results of one origin."""
 
     benchmark: str
     fingerprint: str
-    content: Content
+    content: Content  # what the benchmark consists of
     model: str
-    weights: str | None
-    weights_from: str
-    extractor: str | None
-    extractor_weights: str | None
-    rule: str | None
-    reproduce_bugs: tuple[str, ...]
+    weights: str | None  # fingerprint of its weights; None if unknown
+    weights_from: str  # source of that fingerprint: a file, a folder, tensors, or nothing
+    extractor: str | None  # name of a detector's feature extractor; None without one
+    extractor_weights: str | None  # fingerprint of the extractor's weights
+    rule: str | None  # rule for feature windows; None without features
+    reproduce_bugs: tuple[str, ...]  # of the THUMOS14-C extractors, which were repeated
+    # How frames become the input of a recogniser, and how its classes were matched; None for others.
     shown: dict[str, Any] | None
-    device: str
-    seed: int
+    device: str  # device of the model; results on another differ in the last digits
+    seed: int  # of every random draw
     dataset: str
-    subset: str
-    truth: str
-    missing: tuple[str, ...]
+    subset: str  # the part of it that is evaluated
+    truth: str  # fingerprint of its annotations
+    missing: tuple[str, ...]  # ids that are annotated and have no file
+    # The recipe that the benchmark applies to these data; its own name, if they are its own.
     recipe: str = field(default="", kw_only=True)
-    parts: tuple[UsedPart, ...] = field(default=(), kw_only=True)
-    precision: str = field(default="float32", kw_only=True)
-    compiled: bool = field(default=False, kw_only=True)
+    parts: tuple[UsedPart, ...] = field(default=(), kw_only=True)  # parts that come from plugins
+    precision: str = field(default="float32", kw_only=True)  # floating-point precision of the networks
+    compiled: bool = field(default=False, kw_only=True)  # whether networks went through torch.compile
+    # Name of the inspector that found corrupted frames; None without mending.
     mend: str | None = field(default=None, kw_only=True)
-    mend_weights: str | None = field(default=None, kw_only=True)
+    mend_weights: str | None = field(default=None, kw_only=True)  # fingerprint of the inspector
 
     def __post_init__(self) -> None:
         if not self.recipe:  # run.json written before recipes could be applied to other data
             object.__setattr__(self, "recipe", self.benchmark)
 
     @property
-    def said(self) -> str:
+    def display_name(self) -> str:
         """Name of the model, and whether corrupted frames were mended."""
         return format_model(self.model, self.mend)
 
 
 @dataclass(frozen=True)
 class About(RunOrigin):
-    """Content of a run's run.json.
+    """Content of a run's run.json."""
 
-    Attributes:
-        videos: number of annotated videos.
-        classes: classes of detections; empty where the predictions files name them.
-        versions: versions of the libraries that affect results.
-    """
-
-    videos: Count
-    classes: tuple[str, ...]
-    versions: dict[str, str]
+    videos: Count  # number of annotated videos
+    classes: tuple[str, ...]  # classes of detections; empty where the predictions files name them
+    versions: dict[str, str]  # versions of the libraries that affect results
     format: int
 
     def __post_init__(self) -> None:

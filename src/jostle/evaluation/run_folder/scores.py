@@ -1,11 +1,16 @@
-"""Scores of a run: the fields of scores.json that are read."""
+"""Scores of a run: the content of scores.json, and the fields of it that are read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
+from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe
+from jostle.evaluation.run_folder.metadata import FORMAT
+from jostle.evaluation.tasks.task import MetricValue
 from jostle.io.files.records import Bounds, Count, Interval, Share, ValidationError
+from jostle.metrics.robustness import robustness
 
 Ratio = Annotated[float, Bounds(0)]
 
@@ -39,19 +44,12 @@ class BoxScore:
 
 @dataclass(frozen=True)
 class ObjectScore:
-    """Scores of an object detector in one cell.
+    """Scores of an object detector in one cell."""
 
-    Attributes:
-        classes: number of the data set's classes that it knows and is evaluated on.
-        of_classes: number of the data set's classes.
-        detection: boxes count with the right class.
-        localisation: boxes count with any class.
-    """
-
-    classes: Count
-    of_classes: Count
-    detection: BoxScore
-    localisation: BoxScore
+    classes: Count  # number of the data set's classes that it knows and is evaluated on
+    of_classes: Count  # number of the data set's classes
+    detection: BoxScore  # boxes count with the right class
+    localisation: BoxScore  # boxes count with any class
 
 
 @dataclass(frozen=True)
@@ -105,23 +103,15 @@ class Counted:
 
 @dataclass(frozen=True)
 class Scores:
-    """Content of a run's scores.json.
-
-    Attributes:
-        metric: name of the value of a cell.
-        clean: the value on clean video, a fraction.
-        clean_more: further scores of clean video.
-        cells: cells that the means include.
-        beside: other cells.
-        mean_corrupted: mean over `cells`; None without any, as are the following ones, which compare it with `clean`.
-    """
+    """Content of a run's scores.json."""
 
     format: Literal[1]
-    metric: str
-    clean: Share
-    clean_more: CleanDetails
-    cells: tuple[CellScore, ...]
-    beside: tuple[CellScore, ...]
+    metric: str  # name of the value of a cell
+    clean: Share  # the value on clean video, a fraction
+    clean_more: CleanDetails  # further scores of clean video
+    cells: tuple[CellScore, ...]  # cells that the means include
+    beside: tuple[CellScore, ...]  # other cells
+    # Mean over `cells`; None without any, as are the following ones, which compare it with `clean`.
     mean_corrupted: Share | None
     relative_robustness: Ratio | None
     absolute_robustness: float | None
@@ -141,3 +131,42 @@ class Scores:
     def listed(self) -> tuple[CellScore, ...]:
         """All cells except the clean one."""
         return self.cells + self.beside
+
+
+def summarize_scores(
+    recipe: Recipe,
+    model: str,
+    cells: Sequence[Cell],
+    measured: Mapping[str, MetricValue],
+    coverage: Mapping[str, int],
+    mend: str | None = None,
+) -> dict[str, Any]:
+    """Summarize the values of cells and the robustness of the model.
+
+    Args:
+        coverage: number of videos and classes used, and in all.
+    """
+    videos = {key: coverage[key] for key in ("videos", "of")}
+    counted = {cell.name: measured[cell.name].value for cell in cells if cell.counted}
+    summary: dict[str, Any] = {"format": FORMAT, "benchmark": recipe.name, "model": model, "metric": recipe.measure}
+    if mend is not None:
+        summary["mend"] = mend
+    summary |= _robustness(recipe, measured[CLEAN].value, counted)
+    summary["clean_more"] = measured[CLEAN].more
+    summary["cells"] = [cell | measured[cell["cell"]].more | videos for cell in summary["cells"]]
+    summary["beside"] = [
+        {"cell": cell.name, "value": measured[cell.name].value, **measured[cell.name].more, **videos}
+        for cell in cells
+        if not cell.counted and cell.name != CLEAN
+    ]
+    summary["counted"] = {"cells": len(counted), "of": sum(cell.counted for cell in recipe.cells)}
+    summary["coverage"] = dict(coverage)
+    return summary
+
+
+def _robustness(recipe: Recipe, clean: float, counted: Mapping[str, float]) -> dict[str, Any]:
+    if counted:
+        return robustness(clean, counted, families=recipe.families, percent=False).to_dict()
+    # Only clean videos: the same keys, without values.
+    none = robustness(clean, {"none:1": None}, percent=False)
+    return replace(none, cells=(), by_corruption={}, by_severity={}, missing=()).to_dict()

@@ -1,4 +1,4 @@
-"""Construction of benchmark models from specs: checked before a run starts, loaded by every worker."""
+"""Construction of benchmark models from the options of a run: checked before a run starts, loaded by every worker."""
 
 from __future__ import annotations
 
@@ -15,28 +15,32 @@ from jostle.core.types.truth import Truth
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.recipe import Recipe
 from jostle.evaluation.recipes.sampling import Sampling
-from jostle.evaluation.runner.model_spec import ClipsFrom, ModelSpec
+from jostle.evaluation.runner.options import ClipsFrom, RunOptions
 from jostle.mending.loading import MendingOptions
-from jostle.models.loading.detector import load_detector, name_classes
 from jostle.models.loading.extractor import ExtractorSpec
+from jostle.models.loading.models import (
+    ImportedModel,
+    ModelObject,
+    ModelSource,
+    NamedRecogniser,
+    load_detector,
+    name_classes,
+)
 from jostle.models.loading.names import need_torch
-from jostle.models.loading.user_model import ImportedModel, ModelObject, ModelSource, NamedRecogniser
 from jostle.models.weights.resolve import weights_path
 from jostle.models.weights.shipped import default_weights
 
 if TYPE_CHECKING:
-    from jostle.datasets.class_matching import ClassMatch, Projection
+    from jostle.datasets.class_matching import ClassMatch, ObjectMatch, Projection
     from jostle.datasets.dataset import Dataset
-    from jostle.datasets.object_classes import ObjectMatch
     from jostle.evaluation.inference.detection import (
         ClipDetectionPredictor,
         FeatureDetectionPredictor,
         FrameDetectionPredictor,
     )
     from jostle.evaluation.inference.feature_detection import DetectsInFeatures
-    from jostle.evaluation.inference.object_detection import ObjectPredictor
     from jostle.evaluation.inference.recognition import RecognitionPredictor
-    from jostle.evaluation.inference.single_frames import FramePredictor
+    from jostle.evaluation.inference.single_frames import FramePredictor, ObjectPredictor
     from jostle.evaluation.runner.runner import BenchmarkModel
     from jostle.features.windows import ReleasedBug, Rule
     from jostle.models.input_spec import InputSpec
@@ -46,12 +50,11 @@ PROJECTED: dict[str, Projection] = {"imagenet-vid-robust": "imagenet-vid", "ytbb
 
 
 def build_benchmark_model(
-    recipe: Recipe, data: Dataset, spec: ModelSpec, device: str, *, here: bool = True
+    recipe: Recipe, data: Dataset, spec: RunOptions, device: str, *, here: bool = True
 ) -> BenchmarkModel:
     """Resolve a model spec into a loadable model with its name and fingerprints.
 
     Args:
-        device: device that networks run on.
         here: whether this machine has the device, so that the model can be loaded and checked before the run starts.
 
     Raises:
@@ -69,23 +72,21 @@ def build_benchmark_model(
     names = [name for name in (spec.model, spec.extractor or model.extractor) if isinstance(name, str)]
     model = replace(model, requested=tuple(names))
     if spec.compiled:
-        from jostle.models.compilation import check_compiling
+        from jostle.models.devices import check_compiling
 
         check_compiling(device)
         model = replace(model, load=partial(_load_compiled, model.load), compiled=True)
     if spec.precision != "float32":
-        from jostle.models.precision import check_precision
+        from jostle.models.devices import check_precision
 
         check_precision(spec.precision, device)
         load = partial(_load_with_precision, model.load, device, spec.precision)
         model = replace(model, load=load, precision=spec.precision)
-    return model if spec.mend is None else _add_mending(model, recipe, MendingOptions(spec.mend), device)
+    return model if spec.mend is None else _add_mending(model, MendingOptions(spec.mend), device)
 
 
-def _add_mending(model: BenchmarkModel, recipe: Recipe, mend: MendingOptions, device: str) -> BenchmarkModel:
+def _add_mending(model: BenchmarkModel, mend: MendingOptions, device: str) -> BenchmarkModel:
     """Return the model with corrupted frames mended before it processes a video."""
-    if recipe.task in ("frames", "objects"):
-        raise BadValue(f"{recipe.name} uses single frames, and mending needs the frames around them; leave --mend out")
     inspector = mend.get("cpu")
     load = partial(_load_with_mending, model.load, mend, device)
     return replace(model, load=load, mend=inspector.name, mend_weights=inspector.fingerprint)
@@ -98,7 +99,7 @@ def _load_with_mending(load: Callable[[], Any], mend: MendingOptions, device: st
 
 def _load_compiled(load: Callable[[], Any]) -> Any:
     """Load a predictor and compile its networks."""
-    from jostle.models.compilation import compile_networks
+    from jostle.models.devices import compile_networks
 
     load = load()
     compile_networks(load)
@@ -107,12 +108,12 @@ def _load_compiled(load: Callable[[], Any]) -> Any:
 
 def _load_with_precision(load: Callable[[], Any], device: str, precision: str) -> Any:
     """Load a predictor that computes with another precision."""
-    from jostle.models.precision import compute_context
+    from jostle.models.devices import compute_context
 
     return replace(load(), guard=partial(compute_context, device, precision))
 
 
-def _build_detection(data: Dataset, spec: ModelSpec, device: str, here: bool) -> BenchmarkModel:
+def _build_detection(data: Dataset, spec: RunOptions, device: str, here: bool) -> BenchmarkModel:
     from jostle.evaluation.runner.runner import BenchmarkModel
 
     for name, value in (("spec", spec.spec), ("input", spec.input)):
@@ -132,9 +133,9 @@ def _build_detection(data: Dataset, spec: ModelSpec, device: str, here: bool) ->
     )
 
 
-def _build_registered_detector(spec: ModelSpec, truth: Truth, device: str, here: bool) -> BenchmarkModel:
+def _build_registered_detector(spec: RunOptions, truth: Truth, device: str, here: bool) -> BenchmarkModel:
     from jostle.evaluation.runner.runner import BenchmarkModel
-    from jostle.io.files.fingerprint import file_fingerprint
+    from jostle.io.video.source import file_fingerprint
     from jostle.models.checkpoints import read_metadata
     from jostle.models.detection.detector import detectors
 
@@ -186,7 +187,7 @@ class _Features:
         )
 
 
-def _build_features(spec: ModelSpec, extractor: Any) -> _Features:
+def _build_features(spec: RunOptions, extractor: Any) -> _Features:
     from jostle.features.windows import WindowGrid
 
     faults = tuple(sorted(set(spec.reproduce_bugs)))
@@ -194,7 +195,7 @@ def _build_features(spec: ModelSpec, extractor: Any) -> _Features:
     return _Features(ExtractorSpec(extractor, spec.extractor_weights), spec.rule, faults)
 
 
-def _refuse_features(spec: ModelSpec, why: str) -> None:
+def _refuse_features(spec: RunOptions, why: str) -> None:
     """Raise if feature options are given where no features are computed."""
     if spec.extractor_weights is not None or spec.rule != "all" or spec.reproduce_bugs:
         raise BadValue(f"extractor weights, rule and reproduced bugs are options of feature extraction, and {why}")
@@ -236,7 +237,7 @@ def _load_user_detector(
     return features.predictor(model if detects else CallableDetector(model), device)
 
 
-def _build_recognition(recipe: Recipe, data: Dataset, spec: ModelSpec, device: str) -> BenchmarkModel:
+def _build_recognition(recipe: Recipe, data: Dataset, spec: RunOptions, device: str) -> BenchmarkModel:
     from jostle.evaluation.runner.runner import BenchmarkModel
 
     if spec.extractor is not None:
@@ -277,10 +278,10 @@ def _build_recognition(recipe: Recipe, data: Dataset, spec: ModelSpec, device: s
     )
 
 
-def _build_objects(recipe: Recipe, data: Dataset, spec: ModelSpec, device: str) -> BenchmarkModel:
-    from jostle.datasets.object_classes import match_objects
+def _build_objects(recipe: Recipe, data: Dataset, spec: RunOptions, device: str) -> BenchmarkModel:
+    from jostle.datasets.class_matching import match_objects
     from jostle.evaluation.runner.runner import BenchmarkModel
-    from jostle.models.loading.object_detector import NamedObjectDetector
+    from jostle.models.loading.models import NamedObjectDetector
     from jostle.models.objects.object_detector import as_object_detector
 
     unsupported = (("an extractor", spec.extractor), ("spec", spec.spec), ("input", spec.input))
@@ -301,7 +302,7 @@ def _build_objects(recipe: Recipe, data: Dataset, spec: ModelSpec, device: str) 
 
 
 def _load_object_predictor(user_model: ModelSource, match: ObjectMatch, device: str) -> ObjectPredictor:
-    from jostle.evaluation.inference.object_detection import NamedObjectModel, ObjectPredictor
+    from jostle.evaluation.inference.single_frames import NamedObjectModel, ObjectPredictor
     from jostle.models.objects.object_detector import ObjectDetector
 
     model = user_model.get()
@@ -375,7 +376,7 @@ def _match_frame_classes(recipe: Recipe, data: Dataset) -> ClassMatch:
     return ClassMatch("by number", None, least=max(labels) + 1, project=project)
 
 
-def _user_model(spec: ModelSpec) -> ModelSource | None:
+def _user_model(spec: RunOptions) -> ModelSource | None:
     """Return the model that the caller brings along; None for a registered name."""
     if isinstance(spec.model, str) and not is_import_path(spec.model):
         return None
@@ -388,6 +389,6 @@ def _user_model(spec: ModelSpec) -> ModelSource | None:
 
 def _one_thread() -> Callable[[], AbstractContextManager[None]]:
     need_torch("models")
-    from jostle.models.precision import one_thread
+    from jostle.models.devices import one_thread
 
     return one_thread

@@ -25,21 +25,13 @@ CELLS_TRIED = 6  # per video, to measure the time by kind of work
 
 @dataclass(frozen=True)
 class TrialResult:
-    """Measurements of a trial on one clean video.
+    """Measurements of a trial on one clean video."""
 
-    Attributes:
-        frames: number of frames processed.
-        seconds: duration of the trial.
-        bytes: size of the prediction for one cell.
-        windows: feature windows of all clean videos; None without features, or if not timed.
-        parts: time of one video in all its cells, by kind of work; None if not timed.
-    """
-
-    frames: int
-    seconds: float
-    bytes: int
-    windows: int | None = None
-    parts: StageTimes | None = None
+    frames: int  # number of frames processed
+    seconds: float  # duration of the trial
+    bytes: int  # size of the prediction for one cell
+    windows: int | None = None  # feature windows of all clean videos; None without features, or if not timed
+    parts: StageTimes | None = None  # time of one video in all its cells, by kind of work; None if not timed
 
 
 def run_trial(

@@ -1,27 +1,25 @@
-"""Progress of a run: the data of the live table."""
+"""Progress of a run: the data of the live table, the time by kind of work, and the bottleneck."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from jostle.core.timing import StageTimes
+from jostle.evaluation.run_folder.journal import WorkDone
 from jostle.evaluation.tasks.task import Task
 
 
 @dataclass
 class CellProgress:
-    """Progress of one cell of a run.
-
-    Attributes:
-        videos: number of videos processed.
-        total: sum of the scores of single videos, whose mean is the value of the cell.
-        counted: number of videos with a score.
-    """
+    """Progress of one cell of a run."""
 
     videos: int = 0
-    total: float = 0.0
-    counted: int = 0
+    total: float = 0.0  # sum of the scores of single videos, whose mean is the value of the cell
+    counted: int = 0  # number of videos with a score
 
     @property
     def value(self) -> float | None:
@@ -31,23 +29,14 @@ class CellProgress:
 
 @dataclass(frozen=True)
 class ProgressUpdate:
-    """Progress of a run after a video, or a portion of one where results are stored by portions.
+    """Progress of a run after a video, or a portion of one where results are stored by portions."""
 
-    Attributes:
-        done: items processed in this session.
-        total: items to process in this session.
-        failed: number that could not be used.
-        cells: progress by cell name, including earlier sessions.
-        unit: name of the items.
-        limit: bottleneck so far.
-    """
-
-    done: int
-    total: int
-    failed: int
-    cells: Mapping[str, CellProgress]
+    done: int  # items processed in this session
+    total: int  # items to process in this session
+    failed: int  # number that could not be used
+    cells: Mapping[str, CellProgress]  # progress by cell name, including earlier sessions
     unit: str = "videos"
-    limit: str | None = None
+    limit: str | None = None  # bottleneck so far
 
 
 Watch = Callable[[ProgressUpdate], None]
@@ -77,3 +66,60 @@ class ProgressTracker:
         """Call the callback with the current progress."""
         if self._watch is not None:
             self._watch(ProgressUpdate(done, total, self.failed, self._cells, self.unit, limit))
+
+
+Limit = Literal["decoding", "corrupting", "model", "disk"]
+BUSY = 0.5  # share of the main process's time on disk above which the disk is the bottleneck
+
+
+@dataclass
+class WorkTimer:
+    """Time spent so far in a run."""
+
+    workers: int
+    apart: bool  # whether the model runs in a process of its own
+    spent: StageTimes = StageTimes()  # noqa: RUF009
+    videos: int = 0
+    disk: float = 0.0
+    begun: float = field(default_factory=time.perf_counter)
+
+    def add(self, spent: StageTimes) -> None:
+        """Add the time of one more video."""
+        self.spent += spent
+        self.videos += 1
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Count the time in this context as disk time."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.disk += time.perf_counter() - begin
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds since the start."""
+        return time.perf_counter() - self.begun
+
+    @property
+    def limit(self) -> Limit | None:
+        """Bottleneck of the run; None before the first video."""
+        limit = self.spent.limit(waited_for=self.apart)
+        return "disk" if limit is not None and self.disk > BUSY * self.seconds else limit
+
+    def to_event(self) -> WorkDone | None:
+        """Return the event for the journal; None before the first video."""
+        if self.limit is None:
+            return None
+        return WorkDone(
+            self.videos,
+            self.workers,
+            seconds=round(self.seconds, 3),
+            decoding=round(self.spent.decoding, 3),
+            corrupting=round(self.spent.corrupting, 3),
+            model=round(self.spent.model, 3),
+            disk=round(self.disk, 3),
+            limit=self.limit,
+            apart=self.apart,
+        )

@@ -12,33 +12,36 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from jostle.core.environment import library_versions
 from jostle.core.notebook import data_frame, format_percent, html_table
-from jostle.core.versions import library_versions
+from jostle.core.types.segments import Segments
 from jostle.datasets.dataset import Dataset
 from jostle.errors import DataError, JostleError, ResourceError, SourceChanged
-from jostle.evaluation.inference.jobs import JobEngine, Predictor, VideoJob, VideoResult, WorkerFactory
+from jostle.evaluation.inference.detection import ByDetector, DetectorGroup, MultiDetectorResult
+from jostle.evaluation.inference.jobs import JobEngine, JobResult, Predictor, VideoJob, VideoResult, WorkerFactory
 from jostle.evaluation.recipes.recipe import CLEAN, Cell, Recipe
-from jostle.evaluation.run_folder.events import (
+from jostle.evaluation.run_folder.folder import RunFolder
+from jostle.evaluation.run_folder.journal import (
     CellWritten,
+    DamagedFrames,
     Event,
-    StruckFrames,
+    Journal,
     VideoFailed,
     VideoKept,
     VideoList,
     event_to_dict,
+    read_events,
 )
-from jostle.evaluation.run_folder.folder import RunFolder
-from jostle.evaluation.run_folder.journal import Journal, read_events
 from jostle.evaluation.run_folder.metadata import FORMAT, About, Content, RunOrigin, format_model
-from jostle.evaluation.runner.plugin_parts import find_plugins
-from jostle.evaluation.runner.progress import ProgressTracker, Watch
-from jostle.evaluation.runner.scores import summarize_scores
+from jostle.evaluation.run_folder.scores import summarize_scores
+from jostle.evaluation.runner.plugins import find_plugins
+from jostle.evaluation.runner.progress import ProgressTracker, Watch, WorkTimer
 from jostle.evaluation.runner.state import (
     RESULTS,
     Plan,
@@ -49,16 +52,15 @@ from jostle.evaluation.runner.state import (
     results_file,
     to_ranges,
     usable_videos,
+    write_results,
 )
-from jostle.evaluation.runner.timing import WorkTimer
-from jostle.evaluation.runner.video_results import write_results
 from jostle.evaluation.tasks.task import Task, make_task
-from jostle.features.result import Cost
+from jostle.features.engine import Cost
 from jostle.features.windows import ReleasedBug, Rule
 from jostle.io.files.atomic import write_text
-from jostle.io.files.fingerprint import file_fingerprint, source_state
 from jostle.io.files.lock import FolderLock
 from jostle.io.files.video_ids import file_name_for, refuse_collisions
+from jostle.io.video.source import file_fingerprint, source_state
 from jostle.parallel.workers import map_unordered
 
 Progress = Callable[[int, int], None]
@@ -112,28 +114,9 @@ class Run:
 
 @dataclass(frozen=True)
 class BenchmarkModel:
-    """Model of a benchmark run, with what identifies it.
+    """Model of a benchmark run, with what identifies it; see `RunOrigin` for the other fields."""
 
-    Attributes:
-        load: predictor factory, called once per process.
-        model: its name.
-        weights: fingerprint of its weights; None if unknown.
-        weights_from: source of that fingerprint.
-        extractor: name of a detector's feature extractor.
-        extractor_weights: fingerprint of the extractor's weights.
-        rule: rule for feature windows; None without features.
-        reproduce_bugs: of the THUMOS14-C extractors, which are repeated.
-        input_config: how frames become the input of a recogniser, as plain values.
-        device: device that it runs on.
-        precision: floating-point precision.
-        compiled: whether its networks go through torch.compile.
-        requested: names or import paths that the caller gave for it and its extractor.
-        apart: whether the model runs in processes of its own, which workers call.
-        mend: name of the inspector that finds corrupted frames; None without mending.
-        mend_weights: fingerprint of the inspector.
-    """
-
-    load: Callable[[], Predictor[Any]]
+    load: Callable[[], Predictor[Any]]  # predictor factory, called once per process
     model: str
     weights: str | None = None
     weights_from: str = "nothing"
@@ -141,12 +124,12 @@ class BenchmarkModel:
     extractor_weights: str | None = None
     rule: Rule | None = None
     reproduce_bugs: tuple[ReleasedBug, ...] = ()
-    input_config: dict[str, Any] | None = None
+    input_config: dict[str, Any] | None = None  # how frames become the input of a recogniser, as plain values
     device: str = "cpu"
     precision: str = "float32"
     compiled: bool = False
-    requested: tuple[str, ...] = ()
-    apart: bool = False
+    requested: tuple[str, ...] = ()  # names or import paths that the caller gave for it and its extractor
+    apart: bool = False  # whether the model runs in processes of its own, which workers call
     mend: str | None = None
     mend_weights: str | None = None
 
@@ -169,11 +152,8 @@ def run_benchmark(
 
     Args:
         cells: cells to run; results of other cells in the folder are kept, and scored with them.
-        jobs: number of parallel workers.
-        engine: distributes the videos over workers.
         retry_failed: process videos again that could not be used.
         progress: called with the videos done and in all, or portions of videos where results are stored by portions.
-        watch: called with the progress of cells.
 
     Raises:
         SourceChanged: if the folder holds a run of something else.
@@ -251,30 +231,20 @@ def plan_benchmark(
 
 def _origin(task: Task[Any], model: BenchmarkModel, seed: int) -> RunOrigin:
     recipe, data = task.recipe, task.data
+    shared = {field.name for field in fields(RunOrigin)} & {field.name for field in fields(BenchmarkModel)}
     return RunOrigin(
-        recipe.name,
-        recipe.fingerprint,
-        Content.of(recipe.content()),
-        model.model,
-        model.weights,
-        model.weights_from,
-        model.extractor,
-        model.extractor_weights,
-        model.rule,
-        model.reproduce_bugs,
-        model.input_config,
-        model.device,
-        seed,
-        data.name,
-        data.subset,
-        task.fingerprint,
-        tuple(data.missing),
+        benchmark=recipe.name,
+        fingerprint=recipe.fingerprint,
+        content=Content.of(recipe.content()),
+        shown=model.input_config,
+        seed=seed,
+        dataset=data.name,
+        subset=data.subset,
+        truth=task.fingerprint,
+        missing=tuple(data.missing),
         recipe=recipe.base or recipe.name,
         parts=find_plugins(recipe, data.name, model.requested),
-        precision=model.precision,
-        compiled=model.compiled,
-        mend=model.mend,
-        mend_weights=model.mend_weights,
+        **{name: getattr(model, name) for name in shared},
     )
 
 
@@ -317,7 +287,7 @@ def _store_results(
     if result.mended is not None:
         before = state.videos.get((job.name, job.portion))
         earlier = {} if before is None or before.mended is None else before.mended
-        new = {cell: StruckFrames.of(one.damaged, left=one.left) for cell, one in result.mended.items()}
+        new = {cell: DamagedFrames.of(one.damaged, left=one.left) for cell, one in result.mended.items()}
         mended = {cell: one for cell, one in (earlier | new).items() if cell in outputs}
     note(
         VideoKept(
@@ -393,3 +363,80 @@ def _write_diagnosis(folder: RunFolder, plan: Plan, task: Task[Any], names: list
 def _chunks(cells: Sequence[Cell], size: int) -> Iterator[Sequence[Cell]]:
     for lo in range(0, len(cells), size):
         yield cells[lo : lo + size]
+
+
+def run_together(
+    recipe: Recipe,
+    data: Dataset,
+    models: Mapping[str, BenchmarkModel],
+    load: Callable[[], DetectorGroup],
+    folders: Mapping[str, Path],
+    *,
+    cells: Sequence[Cell],
+    seed: int = 0,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Run]:
+    """Run a benchmark on detectors that share an extractor: one run folder each, every video processed once.
+
+    The folders are the same as if each detector had run alone. Segments of the other detectors are kept in memory,
+    which is little.
+
+    Args:
+        models: benchmark model of each detector, by its name in `load`.
+        load: factory of the detectors, called once per process.
+        folders: run folders, by the same names.
+        progress: called with the videos done and in all in the first folder; the others then follow at once.
+    """
+    shared = _SharedResults(load)
+    return {
+        name: run_benchmark(
+            recipe,
+            data,
+            model,
+            folders[name],
+            cells=cells,
+            seed=seed,
+            jobs=jobs,
+            engine=shared.engine_for(name),
+            progress=progress if number == 0 else None,
+        )
+        for number, (name, model) in enumerate(models.items())
+    }
+
+
+class _SharedResults:
+    """Engines of several runs that share their results."""
+
+    def __init__(self, load: Callable[[], DetectorGroup]) -> None:
+        self._factory = WorkerFactory(load)
+        self._results: dict[tuple[str, tuple[Cell, ...]], JobResult[ByDetector]] = {}
+
+    def engine_for(self, model: str) -> JobEngine:
+        """Return the engine of one detector's run."""
+
+        def engine(
+            start: Callable[[], Callable[[Any], Any]],
+            items: Sequence[Any],
+            jobs: int,
+            /,
+            *,
+            lost: Callable[[Any, ResourceError], Any] | None = None,
+        ) -> Generator[tuple[Any, Any], None, None]:
+            left = [job for job in items if (job.name, job.cells) not in self._results]
+            for job in items:
+                if (job.name, job.cells) in self._results:
+                    yield job, _select_detector(self._results[job.name, job.cells], model)
+            with closing(map_unordered(self._factory, left, jobs, lost=lost)) as results:
+                for job, result in results:
+                    self._results[job.name, job.cells] = result
+                    yield job, _select_detector(result, model)
+
+        return engine
+
+
+def _select_detector(result: JobResult[ByDetector], model: str) -> JobResult[Segments]:
+    if isinstance(result, JostleError):
+        return result
+    assert isinstance(result, MultiDetectorResult)
+    return result.of(model)

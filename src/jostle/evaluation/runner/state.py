@@ -1,24 +1,59 @@
-"""State of a run folder, and the work that is left to do."""
+"""State of a run folder: results stored per video, and the work that is left to do."""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jostle.errors import JostleError, SourceChanged
+import numpy as np
+import numpy.typing as npt
+
+from jostle.errors import DataError, JostleError, SourceChanged
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.recipes.recipe import CLEAN, Cell
-from jostle.evaluation.run_folder.events import CellWritten, Event, VideoFailed, VideoKept, VideoList
 from jostle.evaluation.run_folder.folder import RunFolder
-from jostle.evaluation.runner.video_results import read_results
+from jostle.evaluation.run_folder.journal import CellWritten, Event, VideoFailed, VideoKept, VideoList
 from jostle.evaluation.tasks.task import Task
-from jostle.io.files.fingerprint import file_fingerprint, source_state
+from jostle.io.files.arrays import read_npz
+from jostle.io.files.atomic import write_bytes
 from jostle.io.files.video_ids import file_name_for, quote_name
 from jostle.io.video.probe import probe
-from jostle.io.video.source import fingerprint_of
+from jostle.io.video.source import file_fingerprint, fingerprint_of, source_state
+
+_META = "about"
+Array = npt.NDArray[Any]
+
+
+def write_results(path: Path, arrays: Mapping[str, Array], classes: Sequence[str] = ()) -> str:
+    """Write one array per cell and the class names they index; return the checksum of the file."""
+    columns: dict[str, Any] = {f"cell{number}": array for number, array in enumerate(arrays.values())}
+    columns[_META] = np.frombuffer(json.dumps({"cells": list(arrays), "classes": list(classes)}).encode(), np.uint8)
+    packed = io.BytesIO()
+    np.savez(packed, **columns)
+    data = packed.getvalue()
+    write_bytes(path, [data])
+    return hashlib.sha256(data).hexdigest()
+
+
+def read_results(path: Path, sha256: str) -> tuple[dict[str, Array], list[str]] | None:
+    """Return the array of each cell and the classes, or None if the file is missing or changed."""
+    if not path.is_file():  # reading a pipe might never end
+        return None
+    try:
+        if hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+            return None
+        columns = read_npz(path)
+        about = json.loads(columns[_META].tobytes())
+        return {name: columns[f"cell{number}"] for number, name in enumerate(about["cells"])}, about["classes"]
+    except (OSError, DataError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
 
 RESULTS = ".npz"  # suffix of the results of one video
 FEW = 2000  # videos up to which stored results are read again for the progress display
@@ -26,18 +61,14 @@ FEW = 2000  # videos up to which stored results are read again for the progress 
 
 @dataclass
 class State:
-    """State that the journal records; later lines override earlier ones.
+    """State that the journal records; later lines override earlier ones."""
 
-    Attributes:
-        videos: the last event of each video, or portion of one, that was processed.
-        failed: the last event of each video that could not be used.
-        written: events of the predictions of each cell, by the checksum of the file.
-        lists: lists of videos by key, as most cells have the same.
-    """
-
+    # The last event of each video, or portion of one, that was processed.
     videos: dict[tuple[str, int | None], VideoKept] = field(default_factory=dict)
-    failed: dict[str, VideoFailed] = field(default_factory=dict)
+    failed: dict[str, VideoFailed] = field(default_factory=dict)  # the last event of each video that could not be used
+    # Events of the predictions of each cell, by the checksum of the file.
     written: dict[str, dict[str, CellWritten]] = field(default_factory=dict)
+    # Lists of videos by key, as most cells have the same.
     lists: dict[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod

@@ -12,28 +12,20 @@ from jostle.evaluation.run_folder.folder import RunFolder
 from jostle.evaluation.run_folder.journal import read_events
 from jostle.evaluation.runner.state import State
 from jostle.evaluation.tasks.task import tasks
-from jostle.io.files.fingerprint import file_fingerprint
 from jostle.io.files.video_ids import join_names
+from jostle.io.video.source import file_fingerprint
 
 
 @dataclass(frozen=True)
 class RunCheck:
-    """Result of checking a run folder.
-
-    Attributes:
-        cells: cells with unchanged predictions.
-        videos: number of videos in every one of them.
-        of: number of annotated videos.
-        altered: files that changed since the run wrote them, or cannot be read.
-        lacking: what the run has not processed, or could not use.
-    """
+    """Result of checking a run folder."""
 
     folder: Path
-    cells: tuple[str, ...]
-    videos: int
-    of: int
-    altered: tuple[str, ...]
-    lacking: tuple[str, ...]
+    cells: tuple[str, ...]  # cells with unchanged predictions
+    videos: int  # number of videos in every one of them
+    of: int  # number of annotated videos
+    altered: tuple[str, ...]  # files that changed since the run wrote them, or cannot be read
+    lacking: tuple[str, ...]  # what the run has not processed, or could not use
 
     @property
     def summary(self) -> str:
@@ -42,14 +34,8 @@ class RunCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as a JSON-serializable dictionary."""
-        return {"format": 1} | {
-            "folder": str(self.folder),
-            "cells": list(self.cells),
-            "videos": self.videos,
-            "of": self.of,
-            "altered": list(self.altered),
-            "lacking": list(self.lacking),
-        }
+        lists = {"cells": list(self.cells), "altered": list(self.altered), "lacking": list(self.lacking)}
+        return {"format": 1, **vars(self), "folder": str(self.folder), **lists}
 
 
 def check_run(path: Path) -> RunCheck:

@@ -1,1 +1,1 @@
-"""Task types of a benchmark, one per file: ground truth, predictions, storage and scoring."""
+"""Task types of a benchmark: ground truth, predictions, storage and scoring."""

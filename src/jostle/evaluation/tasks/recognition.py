@@ -13,15 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jostle.core.types.columns import Flags, Indices
-from jostle.core.types.segments import Segments
 from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.class_matching import Scores
 from jostle.errors import BadValue
 from jostle.evaluation.inference.jobs import VideoJob
 from jostle.evaluation.recipes.recipe import Cell
-from jostle.evaluation.tasks.action_spans import action_pairs, known_actions
 from jostle.evaluation.tasks.score_tables import read_table, write_table
-from jostle.evaluation.tasks.task import Array, MetricValue, Task, task
+from jostle.evaluation.tasks.task import Array, MetricValue, Task, action_pairs, task
 from jostle.io.files.atomic import write_text
 from jostle.metrics.accuracy import clopper_pearson, within_top_k
 from jostle.metrics.metric import compute_custom_metric, metrics
@@ -55,10 +53,6 @@ class RecognitionTask(Task[Scores]):
         return f"sha256:{hashlib.sha256(repr((labels.classes, rows)).encode()).hexdigest()}"
 
     @cached_property
-    def _actions(self) -> dict[str, Segments]:
-        return known_actions(self.data)
-
-    @cached_property
     def _classes_of(self) -> dict[str, list[int]]:
         classes: dict[str, list[int]] = defaultdict(list)
         for v, k in zip(self.labels.video.tolist(), self.labels.label.tolist(), strict=True):
@@ -68,14 +62,14 @@ class RecognitionTask(Task[Scores]):
     def write_truth(self, path: Path) -> None:
         classes = self.labels.classes
         videos = {name: [classes[k] for k in self._classes_of.get(name, [])] for name in self.videos}
-        actions = action_pairs(self._actions, self.videos)
+        actions = action_pairs(self.actions, self.videos)
         content = {"format": 1, "classes": list(classes), "videos": videos, "actions": actions}
         write_text(path, [json.dumps(content, indent=1), "\n"])
 
     def make_job(
         self, name: str, path: Path, cells: tuple[Cell, ...], seed: int, portion: int | None = None
     ) -> VideoJob:
-        return VideoJob(name, path, cells, seed, self._actions.get(name), fps=self.data.rate_of(name))
+        return VideoJob(name, path, cells, seed, self.actions.get(name), fps=self.data.rate_of(name))
 
     def pack(self, outputs: Mapping[str, Scores]) -> tuple[dict[str, Array], list[str]]:
         return dict(outputs), []  # the classes are the data set's, whose fingerprint the run records

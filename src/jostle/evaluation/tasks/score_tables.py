@@ -33,11 +33,7 @@ def write_table(path: Path, what: str, names: Sequence[str], scores: Scores, cla
 
 
 def read_table(path: Path, what: str) -> tuple[list[str], Scores]:
-    """Read names and their rows of scores.
-
-    Raises:
-        DataError: if the file is damaged or something else.
-    """
+    """Read names and their rows of scores."""
     try:
         names, scores = read_named_rows(read_npz(path), what, "scores", path)
         if scores.dtype != np.float32:

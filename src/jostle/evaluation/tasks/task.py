@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
 from jostle.core.registry import Registry
+from jostle.core.types.segments import Segments
+from jostle.core.types.truth import Truth
 from jostle.datasets.dataset import Dataset, datasets
 from jostle.evaluation.inference.jobs import Output, VideoJob
 from jostle.evaluation.recipes.recipe import Cell, Recipe
@@ -21,15 +25,10 @@ Kind = TypeVar("Kind", bound="Task[Any]")
 
 @dataclass(frozen=True)
 class MetricValue:
-    """Metric value of a cell.
+    """Metric value of a cell."""
 
-    Attributes:
-        value: value of the benchmark's metric, a fraction.
-        more: further values for scores.json.
-    """
-
-    value: float
-    more: dict[str, Any] = field(default_factory=dict)
+    value: float  # value of the benchmark's metric, a fraction
+    more: dict[str, Any] = field(default_factory=dict)  # further values for scores.json
 
 
 class Task(ABC, Generic[Output]):
@@ -63,6 +62,11 @@ class Task(ABC, Generic[Output]):
         if used is not None and every is not None:
             coverage |= {"classes": used, "of_classes": max(every, 0 if kind is None else kind.classes)}
         return coverage
+
+    @cached_property
+    def actions(self) -> dict[str, Segments]:
+        """Actions of each video that the data set annotates besides its labels, for placements."""
+        return known_actions(self.data)
 
     def uses_video(self, name: str) -> bool:
         """Whether the task uses a video."""
@@ -119,6 +123,29 @@ class Task(ABC, Generic[Output]):
     def video_score(self, name: str, output: Output) -> float | None:
         """Return the score of one video whose mean over videos is the value of a cell; None if there is none."""
         return None
+
+
+ActionPairs = dict[str, list[list[float]]]
+
+
+def known_actions(data: Dataset) -> dict[str, Segments]:
+    """Return the actions of each video that the data set annotates besides its labels.
+
+    A video without any counts as one action from beginning to end.
+    """
+    truth = next((part for part in data.annotations if isinstance(part, Truth)), None)
+    return {} if truth is None else truth.actions
+
+
+def action_pairs(actions: Mapping[str, Segments], videos: Iterable[str]) -> ActionPairs:
+    """Return starts and ends in seconds by video, JSON-serializable, for those of `videos` with known actions."""
+    known = ((name, actions[name]) for name in videos if name in actions)
+    return {name: np.stack([segments.start, segments.end], 1).tolist() for name, segments in known}
+
+
+def segments_from_pairs(places: Mapping[str, Iterable[Sequence[float]]]) -> dict[str, Segments]:
+    """Invert `action_pairs`, without the labels, which placements do not need."""
+    return {name: Segments.from_pairs(pairs) for name, pairs in places.items()}
 
 
 tasks: Registry[type[Task[Any]]] = Registry("task", "jostle.evaluation.tasks")

@@ -28,21 +28,8 @@ from jostle.io.files.format import (
     recognise_format,
 )
 from jostle.io.files.source import Source
-from jostle.io.files.truth_table import TruthOptions, check_subset, variant_of
+from jostle.io.files.truth_table import TruthOptions, check_subset
 from jostle.io.files.video_ids import normalize_id, quote_name
-
-__all__ = [
-    "Conversion",
-    "convert",
-    "read_predictions",
-    "read_truth",
-    "read_video_labels",
-    "segments_of",
-    "variant_of",
-    "write_predictions",
-    "write_truth",
-    "write_video_labels",
-]
 
 PathLike = str | os.PathLike[str]
 
@@ -164,23 +151,14 @@ def write_video_labels(labels: VideoLabels, path: PathLike, *, format: str | Non
 
 @dataclass(frozen=True)
 class Conversion:
-    """Summary of what a conversion did.
+    """Summary of what a conversion did."""
 
-    Attributes:
-        kind: "truth", "predictions" or "labels".
-        source_format: the format read.
-        target_format: the format written.
-        rows: how many were written.
-        left_out: what reading dropped or clipped, and how often.
-        lost: what the target format cannot represent.
-    """
-
-    kind: Kind
-    source_format: str
-    target_format: str
-    rows: int
-    left_out: Mapping[str, int]
-    lost: tuple[str, ...]
+    kind: Kind  # "truth", "predictions" or "labels"
+    source_format: str  # the format read
+    target_format: str  # the format written
+    rows: int  # how many were written
+    left_out: Mapping[str, int]  # what reading dropped or clipped, and how often
+    lost: tuple[str, ...]  # what the target format cannot represent
 
     def __str__(self) -> str:
         summary = f"{self.rows} rows of {KIND_NAMES[self.kind]}, {self.source_format} to {self.target_format}"

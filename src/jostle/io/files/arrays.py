@@ -213,16 +213,14 @@ def _orient(file: Path, values: Features, channels: int | None) -> Features:
         return values
     if values.shape == (channels, channels):
         raise DataError(
-            f"{file}: {values.shape} may be (T, C) or (C, T); check it, then read it without channels",
-            fault="F50",
+            f"{file}: {values.shape} may be (T, C) or (C, T); check it, then read it without channels", fault="F50"
         )
     if values.shape[1] == channels:
         return values
     if values.shape[0] == channels:
         return np.ascontiguousarray(values.T)
     raise DataError(
-        f"{file}: expected (T, {channels}), found {values.shape}; these are not the features of this model",
-        fault="F50",
+        f"{file}: expected (T, {channels}), found {values.shape}; these are not the features of this model", fault="F50"
     )
 
 

@@ -30,11 +30,7 @@ def write_bytes(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def write_folder(path: Path, files: dict[str, str]) -> None:
-    """Write a folder of text files atomically.
-
-    Raises:
-        DataError: if the target is not empty.
-    """
+    """Write a folder of text files atomically; raises DataError if the target is not empty."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise DataError(f"{path}: is not empty; name a new or an empty folder")
     with _temporary_path(path) as temporary:

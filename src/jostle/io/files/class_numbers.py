@@ -69,11 +69,7 @@ def name_official_classes(predictions: Predictions) -> Predictions:
 
 
 def class_numbers(predictions: Predictions, known: dict[str, int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the number of each class, for formats without names.
-
-    Raises:
-        BadValue: if a class has none.
-    """
+    """Return the number of each class, for formats without names; raises BadValue if a class has none."""
     if predictions.numbered:
         return np.array([int(number) for number in predictions.classes], np.int64)
     missing = [name for name in predictions.classes if name not in known]

@@ -76,11 +76,7 @@ KIND_NAMES: dict[Kind, str] = {
     "predictions": "predictions",
     "labels": "labels of whole videos",
 }
-_REQUESTED: dict[Kind, str] = {
-    "truth": "the annotations",
-    "predictions": "the predictions",
-    "labels": "the labels",
-}
+_REQUESTED: dict[Kind, str] = {"truth": "the annotations", "predictions": "the predictions", "labels": "the labels"}
 
 
 @dataclass(frozen=True)

@@ -69,11 +69,7 @@ def ids_of(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def read_ids(path: str | Path) -> frozenset[str]:
-    """Read video ids in normal form: a JSON list, or one id per line.
-
-    Raises:
-        DataError: if the file is neither.
-    """
+    """Read video ids in normal form: a JSON list, or one id per line. Raises DataError if the file is neither."""
     text = read_text(path)
     if text.lstrip()[:1] not in ("[", "{"):
         return frozenset(normalize_id(line.strip()) for line in text.splitlines() if line.strip())

@@ -160,19 +160,14 @@ def build_predictions(
     if numbers and len(numbers) < len(labels):
         name = next(label for label in labels if isinstance(label, str))
         raise DataError(
-            f"{path}: some labels are numbers ({numbers[0]}) and some are names ({name!r}); use one kind",
-            fault="F45",
+            f"{path}: some labels are numbers ({numbers[0]}) and some are names ({name!r}); use one kind", fault="F45"
         )
     blank = [label for label in labels if isinstance(label, str) and not label.strip()]
     negative = [number for number in numbers if number < 0]
     if blank or negative:
         raise DataError(f"{path}: {(blank or negative)[0]!r} is not a label; name the class", fault="F45")
     return Predictions(
-        videos=tuple(videos),
-        classes=tuple(map(str, labels)),
-        numbered=bool(numbers),
-        left_out=left_out,
-        **arrays,
+        videos=tuple(videos), classes=tuple(map(str, labels)), numbered=bool(numbers), left_out=left_out, **arrays
     )
 
 

@@ -50,16 +50,11 @@ _NO_SEGMENT = "not a segment, dropped"
 
 @dataclass(frozen=True)
 class TruthOptions:
-    """Options for reading ground truth.
+    """Options for reading ground truth."""
 
-    Attributes:
-        subset: only videos of this subset, whatever the case of its letters.
-        fix: drop or clip what cannot be used, and count it, instead of refusing the file.
-        only: the one video whose instances are read; others are listed without instances, and not checked.
-    """
-
-    subset: str | None = None
-    fix: bool = False
+    subset: str | None = None  # only videos of this subset, whatever the case of its letters
+    fix: bool = False  # drop or clip what cannot be used, and count it, instead of refusing the file
+    # The one video whose instances are read; others are listed without instances, and not checked
     only: str | None = None
 
 
@@ -356,6 +351,5 @@ def check_subset(path: str | os.PathLike[str], counts: Counter[str], subset: str
     if subset.casefold() not in map(str.casefold, counts):
         present = ", ".join(f"{name or '(none)'} ({count})" for name, count in sorted(counts.items()))
         raise DataError(
-            f"{path}: no video is in subset {subset!r}; name one of those present: {present or 'none'}",
-            fault="F29",
+            f"{path}: no video is in subset {subset!r}; name one of those present: {present or 'none'}", fault="F29"
         )

@@ -52,11 +52,6 @@ def normalize_id(video_id: str) -> str:
     return unicodedata.normalize("NFC", video_id)
 
 
-def same_id(a: str, b: str) -> bool:
-    """Return whether two ids name the same video: equal under NFC, and case-sensitive."""
-    return normalize_id(a) == normalize_id(b)
-
-
 def id_of(path: str | os.PathLike[str]) -> str:
     """Return the id of a video file: its stem, the same in every locale.
 
@@ -98,7 +93,8 @@ def file_name_for(video_id: str, suffix: str) -> str:
     if stem == original and ends_safely and len(stem.encode()) <= max_bytes:
         return stem + suffix
     mark = "~" + hashlib.blake2b(original.encode("utf-8", "surrogatepass"), digest_size=_HASH_DIGITS // 2).hexdigest()
-    return _truncate(stem, max_bytes - len(mark)) + mark + suffix
+    # Cut between characters.
+    return stem.encode()[: max_bytes - len(mark)].decode("utf-8", "ignore") + mark + suffix
 
 
 def collisions(names: Iterable[str]) -> list[tuple[str, ...]]:
@@ -152,8 +148,3 @@ def _is_plain(character: str) -> bool:
         return character.isalnum() or character in _PLAIN_PUNCTUATION
     category = unicodedata.category(character)
     return category[0] in _PLAIN_CATEGORIES or category == "So"
-
-
-def _truncate(stem: str, max_bytes: int) -> str:
-    """Truncate `stem` to `max_bytes` bytes without splitting a character."""
-    return stem.encode()[:max_bytes].decode("utf-8", "ignore")

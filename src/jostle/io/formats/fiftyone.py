@@ -21,7 +21,7 @@ from jostle.io.files.source import Source
 from jostle.io.files.text import describe
 from jostle.io.files.truth_table import TruthOptions, TruthTable
 from jostle.io.files.video_ids import quote_name
-from jostle.io.formats.activitynet_results import group_by_video
+from jostle.io.formats.activitynet import group_by_video
 
 
 def recognise(source: Source, kind: Kind | None) -> FormatMatch | None:

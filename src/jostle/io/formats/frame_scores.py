@@ -31,11 +31,7 @@ def read_frame_scores(path: str | Path) -> dict[str, npt.NDArray[Any] | int]:
 
 
 def read_frame_sets(path: str | Path) -> dict[str, list[str]]:
-    """Read the neighbours of each anchor: `{anchor: [frames]}`.
-
-    Raises:
-        DataError: if the file holds something else.
-    """
+    """Read the neighbours of each anchor: `{anchor: [frames]}`. Raises DataError if the file holds something else."""
     content = read_json(path)
     for anchor, frames in content.items():
         if not isinstance(frames, list) or not all(isinstance(frame, str) for frame in frames):
@@ -44,11 +40,7 @@ def read_frame_sets(path: str | Path) -> dict[str, list[str]]:
 
 
 def read_frame_labels(path: str | Path) -> dict[str, list[int] | int]:
-    """Read the classes of each frame: `{frame: [class numbers]}`.
-
-    Raises:
-        DataError: if the file holds something else.
-    """
+    """Read the classes of each frame: `{frame: [class numbers]}`. Raises DataError if the file holds something else."""
     content = read_json(path)
     for frame, labels in content.items():
         numbers = labels if isinstance(labels, list) else [labels]

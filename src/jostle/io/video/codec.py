@@ -1,4 +1,4 @@
-"""Codecs in memory: frames are encoded, packets may be damaged, and exactly as many frames come out."""
+"""Codecs in memory: frames or the packets of a file are damaged on the way, and exactly as many frames come out."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import av
 import numpy as np
+from av.bitstream import BitStreamFilterContext
 from av.codec.context import Flags
 from av.packet import Packet
 from av.stream import Stream
@@ -19,9 +20,13 @@ from av.video.frame import VideoFrame
 from jostle.core.types.clip import Frame
 from jostle.errors import BadValue, MediaError
 from jostle.io.video.colour import FromRgb, ToRgb
+from jostle.io.video.decode import Reader
 from jostle.io.video.encoders import coding_rate, min_width, require_encoder, set_up
-from jostle.io.video.ffmpeg import set_up_decoder
-from jostle.io.video.validation import Limits
+from jostle.io.video.ffmpeg import decode_packet, open_input, picture_stream, set_up_decoder
+from jostle.io.video.validation import Limits, PathLike, check_file
+
+if TYPE_CHECKING:
+    from jostle.io.video.packet_store import StreamCache
 
 Damage = Callable[[bytes, int], bytes | Iterable[bytes] | None]
 Coded = tuple[int, bytes]  # (number of the frame that the packet shows, payload)
@@ -148,7 +153,7 @@ def decode_packets(
 
 def _pictures(context: VideoCodecContext, packet: Packet[Stream] | None) -> list[VideoFrame]:
     try:
-        return context.decode(packet)
+        return decode_packet(context, packet)
     except (av.FFmpegError, ValueError, RuntimeError):
         return []
 
@@ -190,29 +195,13 @@ def fill_missing_frames(
             yield still
 
 
-class StreamStore(Protocol):
-    """Cache of the coded streams of one clip; see `packet_store`."""
-
-    def read(self, codec: Codec, fps: Fraction) -> Any:
-        """Return a stream with `size`, `count` and `packets`, or None."""
-
-    def keep(
-        self,
-        packets: Iterator[Coded],
-        codec: Codec,
-        fps: Fraction,
-        facts: Callable[[], tuple[tuple[int, int], int]],
-    ) -> Iterator[Coded]:
-        """Yield the same packets while storing them."""
-
-
 def transcode(
     frames: Iterable[Frame],
     codec: Codec,
     *,
     fps: Fraction,
     damage: Damage | None = None,
-    streams: StreamStore | None = None,
+    streams: StreamCache | None = None,
 ) -> Iterator[Frame]:
     """Encode, damage and decode frames; yields as many frames as went in, in the same order.
 
@@ -258,3 +247,72 @@ def _decode_all(
     convert = ToRgb(FromRgb(codec.pixel_format, narrowest=min_width(codec.encoder)).size(*size), 0)
     pictures = decode_packets(packets, new_decoder(codec.decoder), size=size, convert=convert)
     yield from fill_missing_frames(pictures, count=count, size=size)
+
+
+_START_CODES = {"h264": "h264_mp4toannexb", "hevc": "hevc_mp4toannexb"}
+
+
+@dataclass(frozen=True)
+class CodedStream:
+    """The coded video stream of a file."""
+
+    codec: str  # FFmpeg's name of the decoder
+    extradata: bytes | None  # decoder configuration, or None if it is in the packets
+    decoder: VideoCodecContext  # single-threaded decoder with the container's stream parameters
+    packets: Iterator[Coded]  # (stored timestamp, payload) in coding order; packets without a timestamp are left out
+
+
+def source_packets(path: PathLike, *, as_stored: bool = False, limits: Limits | None = None) -> CodedStream:
+    """Return the packets of a file's video stream.
+
+    H.264 and HEVC from mp4 and Matroska are converted to start codes with headers in the stream, as they are sent
+    over networks, so that bit errors hit what they would hit there.
+
+    Args:
+        as_stored: keep the packets as in the container, with lengths in place of start codes, as FFmpeg's bitstream
+            filters see them when a stream is copied.
+    """
+    limits = limits or Limits()
+    name, _ = check_file(path)
+    with open_input(name, limits) as container:
+        decoder = picture_stream(container, name, limits).codec_context
+    decoder.thread_count = 1
+    decoder.flags |= Flags.output_corrupt
+    # avcC and hvcC boxes begin with a 1; a stream with start codes begins with zeros.
+    boxed = not as_stored and decoder.name in _START_CODES and (decoder.extradata or b"")[:1] == b"\x01"
+    if boxed:
+        decoder.extradata = None
+    packets = _source_packets(name, limits, _START_CODES[decoder.name] if boxed else None)
+    return CodedStream(decoder.name, decoder.extradata, decoder, packets)
+
+
+def _source_packets(path: str, limits: Limits, filter_name: str | None) -> Iterator[Coded]:
+    with open_input(path, limits) as container:
+        stream = picture_stream(container, path, limits)
+        rewrite = BitStreamFilterContext(filter_name, stream) if filter_name else None
+        try:
+            for packet in container.demux(stream):
+                if packet.size == 0:
+                    continue
+                for part in rewrite.filter(packet) if rewrite else [packet]:
+                    if part.pts is not None:
+                        yield part.pts, bytes(part)
+        except av.FFmpegError:
+            return  # the container is too damaged to go on; earlier packets still count
+
+
+def decode_source(path: PathLike, damage: Damage | None = None, *, as_stored: bool = False) -> Iterator[Frame]:
+    """Decode a file after damaging its packets; yields as many frames as `Reader`, in the same order.
+
+    A frame that does not decode is replaced by the last good one.
+    """
+    with Reader(path) as reader:
+        number_of = {stamp: number for number, stamp in enumerate(reader.stamps) if stamp is not None}
+        facts, count, size = reader.facts, len(reader), reader.size
+    stored = size[::-1] if facts.rotation in (90, 270) else size
+    coded = source_packets(path, as_stored=as_stored)
+    pictures = decode_packets(
+        damage_packets(coded.packets, damage), coded.decoder, convert=ToRgb(stored, facts.rotation)
+    )
+    numbered = ((number_of[stamp], frame) for stamp, frame in pictures if stamp in number_of)
+    yield from fill_missing_frames(numbered, count=lambda: count, size=size)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from jostle.core.types.clip import Frame, check_rate
 from jostle.errors import BadValue, MediaError, ResourceError
+from jostle.io.files.atomic import replace_and_sync
 from jostle.io.video.validation import PathLike, printable_name
 
 if TYPE_CHECKING:
-    from jostle.io.video.sink import Sink
+    from jostle.io.video.video_file import Sink
 
 CodecName = Literal["h264", "h265", "ffv1", "images"]
 
@@ -89,7 +90,7 @@ class Writer:
         temporary = self.path.parent / f".{self.path.name[:80]}.part-{os.getpid()}-{next(_counter)}"
         self._sink: Sink | None
         if self.codec == "images":
-            from jostle.io.video.sink import ImageFolder
+            from jostle.io.video.video_file import ImageFolder
 
             self._sink = ImageFolder(temporary, fps=self.fps, time_base=self.time_base, names=names)
         else:
@@ -143,8 +144,7 @@ class Writer:
         sink = self._sink
         try:
             sink.finish()
-            os.replace(sink.temporary, self.path)
-            _sync(self.path.parent)
+            replace_and_sync(sink.temporary, self.path)
         except BaseException as error:
             self.discard()
             raise self._to_user_error(error) from error
@@ -187,11 +187,3 @@ def _check_target(path: Path, *, folder: bool) -> None:
             raise MediaError(f"{path}: is not empty; name a new or an empty folder")
     elif path.is_dir():
         raise MediaError(f"{path}: is a folder; name a file, or ask for images")
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -7,8 +7,8 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING
 
-from jostle.errors import EncoderMissing, MediaError
-from jostle.io.video.probe import has_pyav
+from jostle.errors import EncoderMissing
+from jostle.io.video.probe import require_pyav
 
 if TYPE_CHECKING:
     from av.video.codeccontext import VideoCodecContext
@@ -28,25 +28,21 @@ def encoders() -> dict[str, bool]:
 
 
 def _has_encoder(name: str) -> bool:
-    if not has_pyav():
-        return False
-    import av
-
     try:
+        import av
+
         av.Codec(name, "w")
-    except ValueError:
+    except (ImportError, ValueError):
         return False
     return True
 
 
 def require_encoder(name: str) -> None:
     """Raise an error before any work is done if an encoder is missing."""
-    if not has_pyav():
-        raise MediaError(f"writing video with {name} needs PyAV, which is not installed: pip install av", fault="F16")
+    require_pyav(f"writing video with {name}")
     if not _has_encoder(name):
         raise EncoderMissing(
-            f"the installed FFmpeg has no encoder {name}; install PyAV from its wheels, which carry it",
-            fault="F16",
+            f"the installed FFmpeg has no encoder {name}; install PyAV from its wheels, which carry it", fault="F16"
         )
 
 

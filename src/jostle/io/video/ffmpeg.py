@@ -6,17 +6,20 @@ transform, and FFmpeg uses whichever is fastest on the processor.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import av
 from av.container import InputContainer
 from av.stream import Disposition
 
+from jostle.core.watchdog import native_call
 from jostle.errors import MediaError
 from jostle.io.video.validation import Limits, check_kind, printable_name
 
 if TYPE_CHECKING:
+    from av.packet import Packet
     from av.video.codeccontext import VideoCodecContext
+    from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
 _XVID_TAGS = ("XVID", "XVIX", "RMP4", "ZMP4", "SIPP")
@@ -31,6 +34,12 @@ def set_up_decoder(context: VideoCodecContext, limits: Limits) -> None:
     """
     transform = "xvid" if _is_xvid(context) else "simple"
     context.options = {"max_pixels": str(limits.max_pixels), "idct": transform}
+
+
+def decode_packet(context: VideoCodecContext, packet: Packet[Any] | None) -> list[VideoFrame]:
+    """Return the pictures that a packet completes; None flushes the decoder. A hang ends a worker process."""
+    with native_call():
+        return context.decode(packet)
 
 
 def _is_xvid(context: VideoCodecContext) -> bool:
@@ -67,11 +76,7 @@ def open_input(path: str, limits: Limits) -> InputContainer:
     try:
         # Old AVI files may have titles in unknown encodings, which are replaced.
         return av.open(
-            f"file:{path}",
-            "r",
-            options=options,
-            metadata_errors="replace",
-            timeout=(limits.max_open_s, None),
+            f"file:{path}", "r", options=options, metadata_errors="replace", timeout=(limits.max_open_s, None)
         )
     except av.error.ExitError as error:
         raise MediaError(

@@ -14,9 +14,10 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from jostle.core.types.clip import Frame
+from jostle.core.watchdog import native_call
 from jostle.errors import MediaError
 from jostle.io.video.colour import ToRgb
-from jostle.io.video.ffmpeg import open_input, picture_stream
+from jostle.io.video.ffmpeg import decode_packet, open_input, picture_stream
 from jostle.io.video.probe import VideoFacts, facts_of
 from jostle.io.video.timestamps import DecodeScan, IndexMismatch
 from jostle.io.video.validation import Limits, missing_tail, printable_name
@@ -314,14 +315,15 @@ def _decode(
     packets = container.demux(stream)
     while True:
         try:
-            packet: Packet[VideoStream] | None = next(packets)
+            with native_call():
+                packet: Packet[VideoStream] | None = next(packets)
         except (StopIteration, av.FFmpegError, OSError):
             packet = None  # the end, or the container is too damaged to go on
         is_last = packet is None or (packet.size == 0 and packet.pts is None and packet.dts is None)
         if packet is not None and not is_last and note_packet:
             note_packet(packet)
         try:
-            yield from context.decode(None if is_last else packet)
+            yield from decode_packet(context, None if is_last else packet)
         except EOFError:
             pass
         except (av.FFmpegError, ValueError, RuntimeError):

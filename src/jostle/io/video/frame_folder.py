@@ -28,21 +28,13 @@ _SPARSE = 2  # with fewer than one in this many numbers present, numbers define 
 
 @dataclass(frozen=True)
 class Series:
-    """The frames among the files of a folder.
+    """The frames among the files of a folder."""
 
-    Attributes:
-        names: file names in display order.
-        numbers: the number in each name; empty if names have no single one.
-        places: position of each image on an even clock from 0; missing numbers leave gaps.
-        missing: positions without an image.
-        notes: remarks on omitted and missing images.
-    """
-
-    names: tuple[str, ...]
-    numbers: tuple[int, ...]
-    places: tuple[int, ...]
-    missing: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
+    names: tuple[str, ...]  # file names in display order
+    numbers: tuple[int, ...]  # the number in each name; empty if names have no single one
+    places: tuple[int, ...]  # position of each image on an even clock from 0; missing numbers leave gaps
+    missing: tuple[int, ...] = ()  # positions without an image
+    notes: tuple[str, ...] = ()  # remarks on omitted and missing images
 
 
 def is_image_name(name: str) -> bool:
@@ -184,19 +176,12 @@ _HEADER_BYTES = 1 << 20  # thumbnails and colour profiles
 
 @dataclass(frozen=True)
 class Clock:
-    """Times of the images of a folder.
+    """Times of the images of a folder."""
 
-    Attributes:
-        fps: the nominal rate.
-        time_base: seconds in a tick.
-        ticks: of each image in order; None if they follow from their positions.
-        notes: remarks for the user.
-    """
-
-    fps: Fraction
-    time_base: Fraction
-    ticks: tuple[int, ...] | None = None
-    notes: tuple[str, ...] = ()
+    fps: Fraction  # the nominal rate
+    time_base: Fraction  # seconds in a tick
+    ticks: tuple[int, ...] | None = None  # of each image in order; None if they follow from their positions
+    notes: tuple[str, ...] = ()  # remarks for the user
 
 
 class FrameFolder:

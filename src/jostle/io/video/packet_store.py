@@ -30,26 +30,15 @@ _counter = itertools.count()
 
 @dataclass(frozen=True)
 class Stream:
-    """A coded stream read from the cache.
+    """A coded stream read from the cache."""
 
-    Attributes:
-        size: (height, width) of the frames that went in.
-        count: how many they were.
-        packets: in coding order.
-    """
-
-    size: tuple[int, int]
-    count: int
-    packets: Iterator[Coded]
+    size: tuple[int, int]  # (height, width) of the frames that went in
+    count: int  # how many they were
+    packets: Iterator[Coded]  # in coding order
 
 
 class PacketStore:
-    """Folder of coded streams with a quota; the least recently used streams are removed first.
-
-    Args:
-        folder: created when the first stream is stored.
-        quota: bytes.
-    """
+    """Folder of coded streams with a quota in bytes; the least recently used streams are removed first."""
 
     def __init__(self, folder: Path, quota: int) -> None:
         self._folder, self._quota = folder, quota
@@ -127,15 +116,10 @@ class PacketStore:
 
 @dataclass(frozen=True)
 class StreamCache:
-    """Coded streams of one video in a `PacketStore`.
+    """Coded streams of one video in a `PacketStore`."""
 
-    Attributes:
-        store: folder of the streams.
-        fingerprint: returns the fingerprint of the video.
-    """
-
-    store: PacketStore
-    fingerprint: Callable[[], str]
+    store: PacketStore  # folder of the streams
+    fingerprint: Callable[[], str]  # returns the fingerprint of the video
 
     @cached_property
     def _source(self) -> str:
@@ -146,11 +130,7 @@ class StreamCache:
         return self.store.read(self._key(codec, fps))
 
     def keep(
-        self,
-        packets: Iterator[Coded],
-        codec: Codec,
-        fps: Fraction,
-        facts: Callable[[], tuple[tuple[int, int], int]],
+        self, packets: Iterator[Coded], codec: Codec, fps: Fraction, facts: Callable[[], tuple[tuple[int, int], int]]
     ) -> Iterator[Coded]:
         """Yield the packets of a codec while storing them."""
         return self.store.keep(self._key(codec, fps), packets, facts)

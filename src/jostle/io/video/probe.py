@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from jostle.errors import MediaError
-from jostle.io.video.validation import Limits, PathLike, check_file, check_kind, printable_name
+from jostle.io.video.validation import Limits, PathLike, check_file, printable_name
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -39,7 +39,7 @@ class VideoFacts:
         bit_rate: bits a second of the whole file, or None.
         audio_codec: name of the first audio stream's codec, or None without sound.
         video_streams: number of streams with moving pictures.
-        decoder: which library decodes it, "pyav" or "opencv"; "images" for images.
+        decoder: which library decodes it, "pyav"; "images" for images.
         warnings: what a reader should know before trusting the pixels or the times.
     """
 
@@ -61,7 +61,7 @@ class VideoFacts:
     bit_rate: int | None
     audio_codec: str | None
     video_streams: int
-    decoder: Literal["pyav", "opencv", "images"]
+    decoder: Literal["pyav", "images"]
     warnings: tuple[str, ...]
 
 
@@ -85,11 +85,7 @@ def probe(path: PathLike, *, limits: Limits | None = None, fps: Fraction | None 
 
         return ImageFrames(FrameFolder(path, limits), limits=limits, fps=fps).facts
     name, identity = check_file(path)
-    if not has_pyav():
-        from jostle.io.video.opencv import probe_opencv
-
-        check_kind(name)
-        return probe_opencv(name, limits)
+    require_pyav("reading video")
     from jostle.io.video.ffmpeg import open_input, picture_stream
 
     with open_input(name, limits) as container:
@@ -97,13 +93,12 @@ def probe(path: PathLike, *, limits: Limits | None = None, fps: Fraction | None 
         return facts_of(container, stream, name, identity.size)
 
 
-def has_pyav() -> bool:
-    """Return whether PyAV is installed; without it OpenCV reads videos, and none can be written."""
+def require_pyav(action: str) -> None:
+    """Raise an error that names the action if PyAV, through which all video is read and written, is missing."""
     try:
         import av  # noqa: F401
     except ImportError:
-        return False
-    return True
+        raise MediaError(f"{action} needs PyAV, which is not installed: pip install av", fault="F16") from None
 
 
 def facts_of(container: InputContainer, stream: VideoStream, path: str, size: int) -> VideoFacts:
@@ -164,10 +159,12 @@ def facts_of(container: InputContainer, stream: VideoStream, path: str, size: in
 def _first_frame(container: InputContainer, stream: VideoStream, path: str) -> VideoFrame | None:
     import av
 
+    from jostle.io.video.ffmpeg import decode_packet
+
     try:
         for count, packet in enumerate(container.demux(stream)):
             try:
-                frames = stream.codec_context.decode(packet)
+                frames = decode_packet(stream.codec_context, packet)
             except (av.FFmpegError, ValueError, RuntimeError):
                 frames = []
             if frames:

@@ -1,4 +1,4 @@
-"""Frame sources: opens a video file or a folder of images with the right decoder."""
+"""Frame sources: opening a video file or a folder of images with the right decoder, and fingerprints of both."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Protocol
 
+from jostle.core.random import key_for
 from jostle.core.types.clip import Frame
-from jostle.errors import MediaError
+from jostle.errors import DataError, MediaError
 from jostle.io.video.frame_folder import FrameFolder
-from jostle.io.video.probe import VideoFacts, has_pyav
+from jostle.io.video.probe import VideoFacts, require_pyav
 from jostle.io.video.timestamps import DecodeScan
 from jostle.io.video.validation import Identity, Limits, PathLike, check_file
 
 
 class FrameSource(Protocol):
-    """A decoder of one video: FFmpeg, OpenCV where PyAV is missing, or images."""
+    """A decoder of one video: FFmpeg, or images."""
 
     facts: VideoFacts
 
@@ -75,11 +77,7 @@ def open_source(
     fps: Fraction | None,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[str, Identity, FrameSource]:
-    """Open a video; return its absolute path, identity and decoder.
-
-    Args:
-        fps: frame rate of images without `times.json`.
-    """
+    """Open a video, of images without `times.json` at a rate; return its absolute path, identity and decoder."""
     if is_images(path):
         from jostle.io.video.images import ImageFrames
 
@@ -87,10 +85,37 @@ def open_source(
         pictures = ImageFrames(folder, limits=limits, fps=fps, threads=threads, progress=progress)
         return folder.path, folder.identity, pictures
     name, identity = check_file(path)
-    if has_pyav():
-        from jostle.io.video.ffmpeg_frames import FfmpegFrames
+    require_pyav("reading video")
+    from jostle.io.video.ffmpeg_frames import FfmpegFrames
 
-        return name, identity, FfmpegFrames(name, identity.size, limits=limits, threads=threads)
-    from jostle.io.video.opencv import OpencvFrames
+    return name, identity, FfmpegFrames(name, identity.size, limits=limits, threads=threads)
 
-    return name, identity, OpencvFrames(name, limits=limits)
+
+def source_state(path: Path, fps: Fraction | None = None) -> tuple[int, int]:
+    """Return size and modification time in nanoseconds, which identify one state of a video.
+
+    For a folder of images the second number is a hash of all names, sizes and times, and of the given frame rate.
+
+    Raises:
+        MediaError: if the file does not exist or the folder is empty.
+    """
+    _, identity = identity_of(path)
+    if fps is None or not is_images(path):
+        return identity.size, identity.mtime_ns
+    return identity.size, key_for(identity.mtime_ns, "fps", str(fps)) >> 1
+
+
+def file_fingerprint(path: Path) -> str:
+    """Return the checksum of a file, prefixed with `sha256:`."""
+    digest = sha256_of_file(path)
+    if digest is None:
+        raise DataError(f"{path}: cannot be read; check the path and its permissions")
+    return f"sha256:{digest}"
+
+
+def sha256_of_file(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

@@ -28,29 +28,21 @@ class DecodeScan:
     """Result of one decoding pass over a file.
 
     Frames are numbered in the order in which the decoder shows them.
-
-    Attributes:
-        stamps: timestamp of every frame in ticks as stored, None where there is none.
-        sums: checksum of every decoded frame, to verify frames reached by seeking; of a predicted scan, of the frames
-            decoded so far.
-        entries: (frame, tick) of keyframes at which decoding may start, in order.
-        lost: stored ticks of coded pictures that did not come out.
-        flagged: frames that the decoder marked as damaged.
-        errors: number of packets the decoder refused.
-        expected: number of frames that should have come out, by the file's own account.
-        single_thread: whether decoding must stay on one thread to be repeatable, as in a damaged stream.
-        notes: further remarks for the user.
     """
 
+    # Timestamp of every frame in ticks as stored, None where there is none
     stamps: list[int | None] = field(default_factory=list)
+    # Checksum of every decoded frame, to verify frames reached by seeking; of a predicted scan, of the frames decoded
+    # so far
     sums: list[int] = field(default_factory=list)
+    # (frame, tick) of keyframes at which decoding may start, in order
     entries: list[tuple[int, int]] = field(default_factory=list)
-    lost: list[int] = field(default_factory=list)
-    flagged: list[int] = field(default_factory=list)
-    errors: int = 0
-    expected: int = 0
-    single_thread: bool = False
-    notes: list[str] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)  # stored ticks of coded pictures that did not come out
+    flagged: list[int] = field(default_factory=list)  # frames that the decoder marked as damaged
+    errors: int = 0  # number of packets the decoder refused
+    expected: int = 0  # number of frames that should have come out, by the file's own account
+    single_thread: bool = False  # whether decoding must stay on one thread to be repeatable, as in a damaged stream
+    notes: list[str] = field(default_factory=list)  # further remarks for the user
 
     @property
     def complete(self) -> bool:

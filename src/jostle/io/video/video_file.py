@@ -1,14 +1,18 @@
-"""A video file under construction: encoder, container and copied sound."""
+"""Frame sinks: video files (encoder, container and copied sound) and image folders under construction."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
-from collections.abc import Iterator
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
 import av
+import cv2
 from av.audio.stream import AudioStream
 from av.container import InputContainer, OutputContainer
 from av.packet import Packet
@@ -19,8 +23,81 @@ from jostle.errors import BadValue, MediaError
 from jostle.io.video.colour import FromRgb
 from jostle.io.video.encoders import min_width, require_encoder, set_up
 from jostle.io.video.ffmpeg import open_input, picture_stream
-from jostle.io.video.sink import ENCODER_THREADS, Sink
 from jostle.io.video.validation import Limits, PathLike, check_file, printable_name
+
+# The thread count affects x264's output, so it is fixed.
+ENCODER_THREADS = 4
+
+
+class Sink(ABC):
+    """Destination of frames, at a temporary path until it is complete."""
+
+    def __init__(self, temporary: Path) -> None:
+        self.temporary = temporary
+        self.warnings: list[str] = []
+        self.has_sound = False
+
+    @abstractmethod
+    def write(self, frame: Frame, tick: int) -> None:
+        """Write one frame at a tick."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Flush everything, so that the temporary path is complete and on disk."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove everything that was written."""
+
+
+JPEG_QUALITY = 95
+_JPEG = [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444]
+
+
+class ImageFolder(Sink):
+    """Sink that writes images, `00000.png` and so on or given names, and `times.json`.
+
+    `times.json` holds the rate and the time base as fractions, and the tick of every image.
+
+    Args:
+        names: file names of the images; .jpg and .jpeg are written as JPEG, others as PNG.
+    """
+
+    def __init__(
+        self, temporary: Path, *, fps: Fraction, time_base: Fraction, names: Sequence[str] | None = None
+    ) -> None:
+        super().__init__(temporary)
+        self._names = names
+        self._fps = fps
+        self._time_base = time_base
+        self._ticks: list[int] = []
+        temporary.mkdir()
+
+    def write(self, frame: Frame, tick: int) -> None:
+        """Write one frame as an image."""
+        number = len(self._ticks)
+        name = f"{number:05d}.png" if self._names is None else self._names[number]
+        jpeg = name.lower().endswith((".jpg", ".jpeg"))
+        done, data = cv2.imencode(".jpg" if jpeg else ".png", frame[..., ::-1], _JPEG if jpeg else [])
+        assert done, "both formats store any 8-bit RGB image"
+        self._write(name, data.tobytes())
+        self._ticks.append(tick)
+
+    def finish(self) -> None:
+        """Write the times of all images."""
+        times = {"fps": str(self._fps), "time_base": str(self._time_base), "ticks": self._ticks}
+        self._write("times.json", json.dumps(times, indent=1).encode())
+
+    def _write(self, name: str, data: bytes) -> None:
+        with open(self.temporary / name, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def discard(self) -> None:
+        """Remove the folder with all images."""
+        shutil.rmtree(self.temporary, ignore_errors=True)
+
 
 _MUXERS = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "matroska", ".avi": "avi"}
 _CODECS = {"h264": "libx264", "h265": "libx265", "ffv1": "ffv1"}
@@ -72,7 +149,8 @@ class VideoFile(Sink):
         muxer = _MUXERS[suffix]
         options = {}
         if muxer in ("mp4", "mov"):
-            options["movie_timescale"] = str(_timescale(time_base))
+            # As fine as the pictures' own, so that the first frame is not rounded.
+            options["movie_timescale"] = str(max(1000, min(time_base.denominator, 2**31 - 1)))
             if faststart:
                 options["movflags"] = "+faststart"
         self._container: OutputContainer | None = av.open(
@@ -211,8 +289,3 @@ def _options(codec: str, quality: float | None, gop: int) -> dict[str, str]:
     if codec == "h264":
         return {**settings, "qp": str(min(round(factor) + _QUANTISER_ABOVE_RATE_FACTOR, 51))}
     return {**settings, "crf": f"{factor:g}"}
-
-
-def _timescale(time_base: Fraction) -> int:
-    """Return a movie timescale as fine as the pictures' own, so that the first frame is not rounded."""
-    return max(1000, min(time_base.denominator, 2**31 - 1))

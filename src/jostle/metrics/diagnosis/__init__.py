@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from jostle.metrics.diagnosis.change import Change, compare_diagnoses
-from jostle.metrics.diagnosis.detad_bugs import MENDED_FAULTS, MendedFault
-from jostle.metrics.diagnosis.diagnosis import Diagnosis, diagnose
+from jostle.metrics.diagnosis.comparison import Change, compare_diagnoses
+from jostle.metrics.diagnosis.diagnosis import MENDED_FAULTS, Diagnosis, MendedFault, diagnose
 from jostle.metrics.diagnosis.style import Buckets, Style, styles
 
 __all__ = [

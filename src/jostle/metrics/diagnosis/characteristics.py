@@ -20,19 +20,12 @@ NO_LENGTH = "without length"
 
 @dataclass(frozen=True, eq=False)
 class Characteristic:
-    """One characteristic of all counted instances.
+    """One characteristic of all counted instances."""
 
-    Attributes:
-        buckets: how it is sorted.
-        values: (I,) float64, NaN where missing.
-        bucket: (I,) int8 into the labels, -1 for none.
-        computed: whether it was computed, as the file lacks it.
-    """
-
-    buckets: Buckets
-    values: Floats
-    bucket: npt.NDArray[np.int8]
-    computed: bool
+    buckets: Buckets  # how it is sorted
+    values: Floats  # (I,) float64, NaN where missing
+    bucket: npt.NDArray[np.int8]  # (I,) int8 into the labels, -1 for none
+    computed: bool  # whether it was computed, as the file lacks it
 
     @property
     def name(self) -> str:
@@ -55,21 +48,13 @@ class Characteristic:
 
 @dataclass(frozen=True, eq=False)
 class Instances:
-    """Instances that a diagnosis counts, with their characteristics.
+    """Instances that a diagnosis counts, with their characteristics."""
 
-    Attributes:
-        truth: only these, with all videos and classes.
-        rows: (I,) int64, their rows in the original truth.
-        characteristics: by name, in the order of the style.
-        classes: number of classes with an instance before any was dropped.
-        dropped: instances that do not count, by reason.
-    """
-
-    truth: Truth
-    rows: Ints
-    characteristics: Mapping[str, Characteristic]
-    classes: int
-    dropped: dict[str, int]
+    truth: Truth  # only these, with all videos and classes
+    rows: Ints  # (I,) int64, their rows in the original truth
+    characteristics: Mapping[str, Characteristic]  # by name, in the order of the style
+    classes: int  # number of classes with an instance before any was dropped
+    dropped: dict[str, int]  # instances that do not count, by reason
 
 
 def prepare(truth: Truth, style: Style) -> Instances:

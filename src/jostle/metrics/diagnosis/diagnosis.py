@@ -1,4 +1,4 @@
-"""Diagnosis of a detector with DETAD: precision, false positives, sensitivity and false negatives."""
+"""Diagnosis with DETAD: precision, false positives, sensitivity, false negatives; and the bugs of its program."""
 
 from __future__ import annotations
 
@@ -15,11 +15,16 @@ from jostle.metrics.alignment import align, pluralize
 from jostle.metrics.diagnosis.characteristics import Instances, annotated_segments, prepare
 from jostle.metrics.diagnosis.false_negatives import FalseNegatives, count_misses
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, FalsePositives, choose_best, sort_errors
-from jostle.metrics.diagnosis.ranks import mean_of_table, reverse_ties
 from jostle.metrics.diagnosis.sensitivity import Sensitivity, measure_sensitivity
 from jostle.metrics.diagnosis.style import Style, styles
 from jostle.metrics.matching import Matches, match
-from jostle.metrics.mean_ap import average_precision_table, instance_ranks, mean_over_classes
+from jostle.metrics.mean_ap import (
+    average_precision_table,
+    instance_ranks,
+    mean_of_table,
+    mean_over_classes,
+    reverse_ties,
+)
 from jostle.metrics.protocol import protocols
 
 FORMAT = 1
@@ -27,17 +32,11 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class Precision:
-    """Average precision of some predictions, plain and normalised.
+    """Average precision of some predictions, plain and normalised."""
 
-    Attributes:
-        count: how many predictions there are.
-        ap: (C, T); NaN for a class without an instance, as in `ap_n`.
-        ap_n: (C, T) with DETAD's normalised precision.
-    """
-
-    count: int
-    ap: Floats
-    ap_n: Floats
+    count: int  # how many predictions there are
+    ap: Floats  # (C, T); NaN for a class without an instance, as in `ap_n`
+    ap_n: Floats  # (C, T) with DETAD's normalised precision
 
     @property
     def map(self) -> Floats:
@@ -60,37 +59,21 @@ class Precision:
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """DETAD diagnosis of a detector.
+    """DETAD diagnosis of a detector."""
 
-    Attributes:
-        style: name of the style.
-        tious: (T,) thresholds.
-        annotators: how many annotations of each instance were used.
-        normaliser: N, the mean number of instances of a class.
-        classes: names of the classes that the tables have a row for.
-        precision: of all predictions.
-        top_10g: of the ten times as many best predictions of each class as it has instances.
-        false_positives: among the top-10G.
-        sensitivity: to the characteristics of instances.
-        false_negatives: the instances that are missed.
-        instances: those that count, with their characteristics; columns of `missed` are in their order.
-        facts: of the truth and the predictions, by JSON key.
-        remarks: messages for the user.
-    """
-
-    style: str
-    tious: Floats
-    annotators: int
-    normaliser: float
-    classes: tuple[str, ...]
-    precision: Precision
-    top_10g: Precision
-    false_positives: FalsePositives
-    sensitivity: Sensitivity
-    false_negatives: FalseNegatives
-    instances: Instances
-    facts: dict[str, dict[str, Any]]
-    remarks: tuple[str, ...]
+    style: str  # name of the style
+    tious: Floats  # (T,) thresholds
+    annotators: int  # how many annotations of each instance were used
+    normaliser: float  # N, the mean number of instances of a class
+    classes: tuple[str, ...]  # names of the classes that the tables have a row for
+    precision: Precision  # of all predictions
+    top_10g: Precision  # of the ten times as many best predictions of each class as it has instances
+    false_positives: FalsePositives  # among the top-10G
+    sensitivity: Sensitivity  # to the characteristics of instances
+    false_negatives: FalseNegatives  # the instances that are missed
+    instances: Instances  # those that count, with their characteristics; columns of `missed` are in their order
+    facts: dict[str, dict[str, Any]]  # of the truth and the predictions, by JSON key
+    remarks: tuple[str, ...]  # messages for the user
 
     def to_frame(self) -> Any:
         """Return a pandas data frame with the profile of false positives, a row for each split.
@@ -266,3 +249,57 @@ def _remarks(truth: Truth, instances: Instances, positives: Ints) -> tuple[str, 
                 f"{characteristic.without} instances are in no bucket of {name}: it is missing or outside the edges"
             )
     return tuple(remarks)
+
+
+@dataclass(frozen=True)
+class MendedFault:
+    """A bug of the public program that is fixed here."""
+
+    number: int  # in the list of known bugs; 0 for an intended difference that is not in it
+    original: str  # what the public program does
+    ours: str  # what is done here
+
+
+MENDED_FAULTS = (
+    MendedFault(
+        1,
+        "In a video without ground truth only the first unmatched prediction is called background; the following are "
+        "compared with the instances of the video before it, or the program stops.",
+        "Every unmatched prediction in such a video is background.",
+    ),
+    MendedFault(
+        2,
+        "Sensitivity stops at a class without a prediction, and an empty bucket makes the smallest and largest value "
+        "depend on the order of the buckets.",
+        "Such a class counts 0; an empty bucket has no value and is left out of smallest and largest.",
+    ),
+    MendedFault(
+        3,
+        "A class whose instances were all dropped turns every mean into NaN, but counts 0 among the top-10G.",
+        "Such a class is left out of every mean; the normaliser still counts it among the classes.",
+    ),
+    MendedFault(
+        4, "A prediction of no length, or one that ends before it starts, can match an instance.", "It matches nothing."
+    ),
+    MendedFault(
+        7,
+        "A characteristic that is missing, or outside all buckets, stops the analysis of false negatives.",
+        "The instance is in no bucket of that characteristic; how many there are is reported.",
+    ),
+    MendedFault(
+        8,
+        "Ground truth that spells `num_instances`, as the THUMOS14 validation file does, is refused; so is any file "
+        "without coverage, length or number of instances.",
+        "Both spellings are understood, and what can be computed is computed.",
+    ),
+    MendedFault(
+        9,
+        "Tied scores are sorted by an unstable sort, so results move with the versions installed.",
+        "Every sort is stable: the later of two rows is matched first, as the public program means it.",
+    ),
+    MendedFault(
+        0,
+        "A prediction of a class that the ground truth lacks stops the program.",
+        "It is left out and counted, unless most are such.",
+    ),
+)

@@ -10,9 +10,8 @@ import numpy as np
 
 from jostle.core.types.columns import Flags, Floats, Ints
 from jostle.metrics.diagnosis.characteristics import Characteristic
-from jostle.metrics.diagnosis.ranks import mean_of_table, precise_enough
 from jostle.metrics.matching import NONE, Matches
-from jostle.metrics.mean_ap import average_precision_table, instance_ranks
+from jostle.metrics.mean_ap import average_precision_table, instance_ranks, mean_of_table, precise_enough
 
 MIN_PRECISION = 0.05  # a match at a normalised precision of at most this does not count
 
@@ -21,25 +20,16 @@ Rates = dict[str, float | None]
 
 @dataclass(frozen=True, eq=False)
 class FalseNegatives:
-    """Shares of instances that are missed, means over thresholds.
+    """Shares of instances that are missed, means over thresholds."""
 
-    Attributes:
-        overall: of all instances.
-        buckets: of those in each bucket, by characteristic; None for a bucket without an instance.
-        share: what part of all instances is in each bucket.
-        pairs: as `buckets`, for two characteristics together (`coverage,length`: `XS,S`); only those that occur.
-        pair_share: what part of all instances that is.
-        missed: (T, I) whether an instance is missed at a threshold.
-        average_map_n: average mAP_N without the matches below the minimum precision.
-    """
-
-    overall: float
-    buckets: Mapping[str, Rates]
-    share: Mapping[str, Mapping[str, float]]
+    overall: float  # of all instances
+    buckets: Mapping[str, Rates]  # of those in each bucket, by characteristic; None for a bucket without an instance
+    share: Mapping[str, Mapping[str, float]]  # what part of all instances is in each bucket
+    # As `buckets`, for two characteristics together (`coverage,length`: `XS,S`); only those that occur.
     pairs: Mapping[str, Mapping[str, float]]
-    pair_share: Mapping[str, Mapping[str, float]]
-    missed: Flags
-    average_map_n: float
+    pair_share: Mapping[str, Mapping[str, float]]  # what part of all instances that is
+    missed: Flags  # (T, I) whether an instance is missed at a threshold
+    average_map_n: float  # average mAP_N without the matches below the minimum precision
 
 
 def count_misses(
@@ -51,7 +41,6 @@ def count_misses(
     precision is at most 0.05. The rate of a bucket is the mean over thresholds of missed / instances.
 
     Args:
-        matches: of all predictions.
         positives: (C,) instances of each class.
     """
     ranks = instance_ranks(matches)

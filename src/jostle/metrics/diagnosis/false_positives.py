@@ -13,9 +13,8 @@ from jostle.core.kernels import kernel, read_only
 from jostle.core.types.columns import Flags, Floats, Indices, Ints
 from jostle.core.types.truth import Truth
 from jostle.metrics.alignment import Aligned
-from jostle.metrics.diagnosis.ranks import mean_of_table
 from jostle.metrics.matching import NONE, Matches, Ranking, Segmentation, tiou
-from jostle.metrics.mean_ap import average_precision_table, instance_ranks
+from jostle.metrics.mean_ap import average_precision_table, instance_ranks, mean_of_table
 
 ERROR_KINDS = ("true_positive", "double_detection", "wrong_label", "localization", "confusion", "background")
 ERRORS = ERROR_KINDS[1:]
@@ -25,15 +24,10 @@ MIN_OVERLAP = 0.1  # a prediction with less overlap is background
 
 @dataclass(frozen=True, eq=False)
 class TopPredictions:
-    """The top-10G: the ten times as many best predictions of each class as it has instances.
+    """The top-10G: the ten times as many best predictions of each class as it has instances."""
 
-    Attributes:
-        aligned: these predictions, class by class, the surest first, ties in file order; `rows` are given.
-        split: (n,) int8 from 1: the first G of a class are in split 1, the next G in split 2, .. 10.
-    """
-
-    aligned: Aligned
-    split: npt.NDArray[np.int8]
+    aligned: Aligned  # these predictions, class by class, the surest first, ties in file order; `rows` are given
+    split: npt.NDArray[np.int8]  # (n,) int8 from 1: the first G of a class are in split 1, the next G in split 2, .. 10
 
     @property
     def rows(self) -> Ints:
@@ -44,33 +38,19 @@ class TopPredictions:
 
 @dataclass(frozen=True, eq=False)
 class FalsePositives:
-    """Kinds of error among the top-10G.
+    """Kinds of error among the top-10G."""
 
-    Attributes:
-        rows: (n,) int64, rows of the predictions that were given: class by class, the surest first.
-        split: (n,) int8, 1 to 10.
-        kind: (T, n) int8 into `ERROR_KINDS`.
-        matched: (T, n) int32, the row of the instance in the truth that was given, or -1.
-        nearest: (n,) int32, the row of the instance of any class that overlaps most, or -1 if none overlaps.
-        nearest_tiou: (n,) float64, by how much.
-        counts: (T, 6) predictions of each kind.
-        split_counts: (10, 6) the same in each split, means over thresholds.
-        split_sizes: (10,) predictions in each split.
-        impact: by error, what average mAP_N gains if all of that kind vanish.
-        ap_after_removal: by error, (C, T) AP_N without that kind; NaN for a class without an instance.
-    """
-
-    rows: Ints
-    split: npt.NDArray[np.int8]
-    kind: npt.NDArray[np.int8]
-    matched: Indices
-    nearest: Indices
-    nearest_tiou: Floats
-    counts: Ints
-    split_counts: Floats
-    split_sizes: Ints
-    impact: dict[str, float]
-    ap_after_removal: dict[str, Floats]
+    rows: Ints  # (n,) int64, rows of the predictions that were given: class by class, the surest first
+    split: npt.NDArray[np.int8]  # (n,) int8, 1 to 10
+    kind: npt.NDArray[np.int8]  # (T, n) int8 into `ERROR_KINDS`
+    matched: Indices  # (T, n) int32, the row of the instance in the truth that was given, or -1
+    nearest: Indices  # (n,) int32, the row of the instance of any class that overlaps most, or -1 if none overlaps
+    nearest_tiou: Floats  # (n,) float64, by how much
+    counts: Ints  # (T, 6) predictions of each kind
+    split_counts: Floats  # (10, 6) the same in each split, means over thresholds
+    split_sizes: Ints  # (10,) predictions in each split
+    impact: dict[str, float]  # by error, what average mAP_N gains if all of that kind vanish
+    ap_after_removal: dict[str, Floats]  # by error, (C, T) AP_N without that kind; NaN for a class without an instance
 
     @property
     def totals(self) -> dict[str, float]:
@@ -92,7 +72,7 @@ def choose_best(aligned: Aligned, ranking: Ranking, file_order: Ints, *, instanc
     """Choose the top-10G of ranked predictions.
 
     Args:
-        file_order: places with ties in file order, see `ranks.reverse_ties`; at the limit the earlier row stays.
+        file_order: places with ties in file order, see `mean_ap.reverse_ties`; at the limit the earlier row stays.
         instances: (C,) how many each class has, G.
     """
     # Reversing runs of ties twice changes nothing, so `file_order` is its own inverse.
@@ -129,11 +109,7 @@ def sort_errors(
     """Determine the kind of each top-10G prediction at each threshold, and the impact of each kind.
 
     Args:
-        matches: of the top-10G.
-        truth: the instances that count.
-        segments: theirs, one or several each.
         rows: (I,) where they stand in the truth that was given.
-        positives: (C,) instances of each class.
     """
     near, overlap = nearest_instances(best.aligned, truth, segments)
     same = np.append(truth.label, NONE)[near] == best.aligned.label
@@ -236,15 +212,7 @@ def _count_by_split(kind: npt.NDArray[np.int8], split: npt.NDArray[np.int8]) -> 
 
 @kernel
 def _find_nearest(
-    video: Any,
-    start: Any,
-    end: Any,
-    edges: Any,
-    instance: Any,
-    true_start: Any,
-    true_end: Any,
-    near: Any,
-    overlap: Any,
+    video: Any, start: Any, end: Any, edges: Any, instance: Any, true_start: Any, true_end: Any, near: Any, overlap: Any
 ) -> None:
     for row in range(len(video)):
         for j in range(edges[video[row]], edges[video[row] + 1]):

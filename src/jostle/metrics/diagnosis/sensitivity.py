@@ -9,24 +9,19 @@ import numpy as np
 
 from jostle.core.types.columns import Flags, Ints
 from jostle.metrics.diagnosis.characteristics import Characteristic
-from jostle.metrics.diagnosis.ranks import mean_of_table
 from jostle.metrics.matching import NONE, Matches
-from jostle.metrics.mean_ap import average_precision_table, instance_ranks
+from jostle.metrics.mean_ap import average_precision_table, instance_ranks, mean_of_table
 
 _MIXED = -2  # matched to instances of different buckets at different thresholds
 
 
 @dataclass(frozen=True)
 class Extent:
-    """The smallest and the largest value over the buckets that hold an instance.
-
-    Attributes:
-        relative_min: `min` divided by the base; None where the base is 0.
-    """
+    """The smallest and the largest value over the buckets that hold an instance."""
 
     min: float
     max: float
-    relative_min: float | None
+    relative_min: float | None  # `min` divided by the base; None where the base is 0
     relative_max: float | None
 
     @property
@@ -41,14 +36,10 @@ class Extent:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Average mAP_N of the instances of each bucket.
+    """Average mAP_N of the instances of each bucket."""
 
-    Attributes:
-        base: average mAP_N of all instances.
-        buckets: by characteristic and bucket; None for a bucket without an instance.
-    """
-
-    base: float
+    base: float  # average mAP_N of all instances
+    # By characteristic and bucket; None for a bucket without an instance.
     buckets: Mapping[str, Mapping[str, float | None]]
 
     @property
@@ -79,9 +70,7 @@ def measure_sensitivity(
     are removed, the rest is ranked, and AP_N computed with the instances in b as positives. False alarms stay.
 
     Args:
-        matches: of all predictions.
-        file_order: places with ties in file order, see `ranks.reverse_ties`.
-        classes: number of classes in the ground truth.
+        file_order: places with ties in file order, see `mean_ap.reverse_ties`.
     """
     matched = _MatchedPredictions(matches, file_order)
     values = {}

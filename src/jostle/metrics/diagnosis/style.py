@@ -20,18 +20,14 @@ NO_BUCKET = -1
 class Buckets:
     """Buckets of one characteristic of instances.
 
-    Attributes:
-        characteristic: DETAD's name of it.
-        edges: rising; bucket i holds what lies above `edges[i]` and not above `edges[i + 1]`, the first also what
-            equals `edges[0]`.
-        labels: one a bucket.
-
     >>> lengths = Buckets("length", (0, 3, 6), ("short", "long"))
     >>> lengths.sort(np.array([0, 3, 3.5, 7, np.nan])).tolist()
     [0, 0, 1, -1, -1]
     """
 
-    characteristic: str
+    characteristic: str  # DETAD's name of it
+    # Rising; bucket i holds what lies above `edges[i]` and not above `edges[i + 1]`, the first also what equals
+    # `edges[0]`.
     edges: tuple[float, ...]
     labels: tuple[str, ...]
 
@@ -52,19 +48,13 @@ class Buckets:
 
 @dataclass(frozen=True)
 class Style:
-    """Settings for diagnosing a dataset.
+    """Settings for diagnosing a dataset."""
 
-    Attributes:
-        name: value of `--style`.
-        tious: thresholds of temporal overlap.
-        buckets: of the characteristics that are analysed where the ground truth has them.
-        instances: what `num-instances` counts where the file does not say: those of the `same class` in the video,
-            as the paper has it, or `all` of the video, as the THUMOS14 file does.
-    """
-
-    name: str
-    tious: tuple[float, ...]
-    buckets: tuple[Buckets, ...]
+    name: str  # value of `--style`
+    tious: tuple[float, ...]  # thresholds of temporal overlap
+    buckets: tuple[Buckets, ...]  # of the characteristics that are analysed where the ground truth has them
+    # What `num-instances` counts where the file does not say: those of the `same class` in the video, as the paper has
+    # it, or `all` of the video, as the THUMOS14 file does.
     instances: Literal["same class", "all"]
     summary: str = ""
 

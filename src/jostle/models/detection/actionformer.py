@@ -13,15 +13,12 @@ from torch import Tensor, nn
 from jostle.errors import BadValue
 from jostle.models.detection.blocks.attention import ConvAttention
 from jostle.models.detection.blocks.convolution import ChannelNorm, pointwise
-from jostle.models.detection.blocks.heads import ClassTower, OffsetTower
-from jostle.models.detection.blocks.levels import Level, Row, masked_levels, padded_length
-from jostle.models.detection.blocks.pyramid import Embedding, Neck, Points, drop_path, halve
+from jostle.models.detection.blocks.levels import Level, padded_length
+from jostle.models.detection.blocks.pyramid import ClassTower, Embedding, Neck, OffsetTower, drop_path, halve
 from jostle.models.detection.config import PointConfig
-from jostle.models.detection.detector import detector
-from jostle.models.detection.outputs import Outputs
-from jostle.models.detection.point_detector import PointDetector
+from jostle.models.detection.detector import detector_variants
+from jostle.models.detection.feature_detector import PointDetector
 
-KERNEL = 3  # of embedding and heads, in every published configuration
 STEM = 2  # blocks before the first halving
 
 
@@ -97,15 +94,7 @@ class TransformerPyramid(Embedding):
     """Embedding, blocks on the finest level, and one halving block for each further level."""
 
     def __init__(self, config: ActionFormerConfig) -> None:
-        super().__init__(
-            config.input_dim,
-            config.dim,
-            KERNEL,
-            layers=config.embedding_layers,
-            eps=config.eps,
-            clear=config.opentad,
-            table=config.max_length if config.positions else 0,
-        )
+        super().__init__(config, table=config.max_length if config.positions else 0)
         first, *rest = config.windows
         self.stem = nn.ModuleList(TransformerBlock(config, stride=1, window=first) for _ in range(STEM))
         self.branch = nn.ModuleList(TransformerBlock(config, stride=2, window=window) for window in rest)
@@ -125,92 +114,52 @@ class ActionFormer(PointDetector[ActionFormerConfig]):
 
     def __init__(self, config: ActionFormerConfig) -> None:
         super().__init__(config)
-        width, eps, clear = config.head_width, config.eps, config.opentad
         self.backbone = TransformerPyramid(config)
-        self.neck = Neck([ChannelNorm(config.dim, eps) for _ in range(config.levels)])
-        self.cls_head = ClassTower(config.dim, width, config.classes, KERNEL, prior=config.prior, eps=eps, clear=clear)
-        self.reg_head = OffsetTower(config.dim, width, 2, KERNEL, levels=config.levels, eps=eps, clear=clear)
+        self.neck = Neck([ChannelNorm(config.dim, config.eps) for _ in range(config.levels)])
+        self.cls_head, self.reg_head = ClassTower(config, config.prior), OffsetTower(config, 2)
 
     def padded(self, length: int) -> int:
         """Return the length that the original pads to."""
         return padded_length(length, at_least=self.config.max_length, multiple=self.config.multiple)
 
-    def forward(self, features: Tensor, lengths: Tensor) -> Outputs:
-        config, length = self.config, features.shape[-1]
-        levels = masked_levels(lengths, length, self.padded(length), levels=config.levels)
-        pyramid = self.neck(self.backbone(features, levels), levels)
-        row = Row.of(levels, gap=KERNEL // 2)
-        x = row.join(pyramid)  # (B, D, S)
-        return Outputs(
-            points=Points.of([level.points for level in levels], config.level_ranges, features.device),
-            mask=row.points(row.valid)[..., 0],  # (B, N)
-            logits=row.points(self.cls_head(x, row)),  # (B, N, K)
-            offsets=row.points(self.reg_head(x, row)),  # (B, N, 2)
-            padded=tuple(level.padded for level in levels),
-        )
 
+_ANET_TSP = ActionFormerConfig(
+    input_dim=512, dim=256, classes=1, max_length=192, window=(7, 7, 7, 7, 7, -1), positions=True, label_smoothing=0.1,
+    loss_weight=2.0, normaliser=200.0, resize=True, min_duration=0.001, sigma=0.75, max_segments=100, multiclass=False,
+    vote_threshold=0.9,
+)  # fmt: skip
 
-@detector(ActionFormer)
-def actionformer() -> ActionFormerConfig:
-    """ActionFormer with settings of your own, from those for THUMOS14."""
-    return ActionFormerConfig()
-
-
-@detector(ActionFormer)
-def actionformer_thumos_i3d() -> ActionFormerConfig:
-    """ActionFormer for THUMOS14 on two-stream I3D features, as published."""
-    return ActionFormerConfig()
-
-
-@detector(ActionFormer)
-def actionformer_thumos_i3d_rgb() -> ActionFormerConfig:
-    """ActionFormer for THUMOS14 on the RGB half of I3D, as in the temporal robustness benchmark."""
-    return ActionFormerConfig(input_dim=1024)
-
-
-@detector(ActionFormer)
-def actionformer_thumos_videomae() -> ActionFormerConfig:
-    """ActionFormer for THUMOS14 on VideoMAEv2-g features, as in the temporal robustness benchmark."""
-    return ActionFormerConfig(input_dim=1408)
-
-
-@detector(ActionFormer)
-def actionformer_anet_tsp() -> ActionFormerConfig:
-    """ActionFormer for ActivityNet on TSP features, as published: class-agnostic, videos stretched to 192 steps."""
-    return ActionFormerConfig(
-        input_dim=512,
-        dim=256,
-        classes=1,
-        max_length=192,
-        window=(7, 7, 7, 7, 7, -1),
-        positions=True,
-        label_smoothing=0.1,
-        loss_weight=2.0,
-        normaliser=200.0,
-        resize=True,
-        min_duration=0.001,
-        sigma=0.75,
-        max_segments=100,
-        multiclass=False,
-        vote_threshold=0.9,
-    )
-
-
-@detector(ActionFormer)
-def actionformer_anet_i3d() -> ActionFormerConfig:
-    """ActionFormer for ActivityNet on two-stream I3D features, as published."""
-    return replace(actionformer_anet_tsp(), input_dim=2048)
-
-
-@detector(ActionFormer)
-def actionformer_multithumos_i3d() -> ActionFormerConfig:
-    """ActionFormer for MultiTHUMOS on RGB I3D features; jostle's own, after TemporalMaxer's for that set."""
-    return ActionFormerConfig(input_dim=1024, classes=65, top_candidates=3000, max_segments=300)
-
-
-@detector(ActionFormer)
-def actionformer_puppets() -> ActionFormerConfig:
-    """ActionFormer in a small size for short videos of puppets; jostle's own."""
-    return ActionFormerConfig(
-        input_dim=128, dim=128, classes=16, max_length=640, levels=5, window=9, heads=4, normaliser=50.0
-    )
+VARIANTS = {
+    "actionformer": ("ActionFormer with settings of your own, from those for THUMOS14.", ActionFormerConfig()),
+    "actionformer_thumos_i3d": (
+        "ActionFormer for THUMOS14 on two-stream I3D features, as published.",
+        ActionFormerConfig(),
+    ),
+    "actionformer_thumos_i3d_rgb": (
+        "ActionFormer for THUMOS14 on the RGB half of I3D, as in the temporal robustness benchmark.",
+        ActionFormerConfig(input_dim=1024),
+    ),
+    "actionformer_thumos_videomae": (
+        "ActionFormer for THUMOS14 on VideoMAEv2-g features, as in the temporal robustness benchmark.",
+        ActionFormerConfig(input_dim=1408),
+    ),
+    "actionformer_anet_tsp": (
+        "ActionFormer for ActivityNet on TSP features, as published: class-agnostic, videos stretched to 192 steps.",
+        _ANET_TSP,
+    ),
+    "actionformer_anet_i3d": (
+        "ActionFormer for ActivityNet on two-stream I3D features, as published.",
+        replace(_ANET_TSP, input_dim=2048),
+    ),
+    "actionformer_multithumos_i3d": (
+        "ActionFormer for MultiTHUMOS on RGB I3D features; jostle's own, after TemporalMaxer's for that set.",
+        ActionFormerConfig(input_dim=1024, classes=65, top_candidates=3000, max_segments=300),
+    ),
+    "actionformer_puppets": (
+        "ActionFormer in a small size for short videos of puppets; jostle's own.",
+        ActionFormerConfig(
+            input_dim=128, dim=128, classes=16, max_length=640, levels=5, window=9, heads=4, normaliser=50.0
+        ),
+    ),
+}
+detector_variants(ActionFormer, VARIANTS)

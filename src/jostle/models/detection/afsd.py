@@ -8,6 +8,7 @@ are.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,7 @@ from torch import Tensor, nn
 
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue
-from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.blocks.boundaries import pool_levels
-from jostle.models.detection.blocks.coarse_to_fine import (
+from jostle.models.detection.blocks.afsd import (
     Form,
     Refinement,
     answers,
@@ -29,15 +28,16 @@ from jostle.models.detection.blocks.coarse_to_fine import (
     quality_loss,
     side_loss,
     softmax_focal,
+    triplet_loss,
 )
+from jostle.models.detection.blocks.assignment import Actions, iou
+from jostle.models.detection.blocks.boundaries import pool_levels
 from jostle.models.detection.blocks.convolution import GROUPS, LearnedScaleVector, SameConv, WholeFrame, normed, same
-from jostle.models.detection.blocks.losses import iou
-from jostle.models.detection.blocks.triplet import triplet_loss
 from jostle.models.detection.blocks.trunks import Trunk
-from jostle.models.detection.detector import detector, need_above_zero
+from jostle.models.detection.detector import detector_variants, need_above_zero
 from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, join_candidates
 from jostle.models.detection.nms import soft_nms, soft_nms_until_one
-from jostle.models.detection.outputs import Candidates, Losses
+from jostle.models.detection.outputs import Candidates, Losses, likely_candidates
 
 ASIDE = 0.1  # weight of what is learned on the finest level beside the frames
 
@@ -78,8 +78,7 @@ class AfsdConfig(FrameConfig):
             )
         if self.crop % 32:
             raise BadValue(f"AFSD: crop is a multiple of 32, not {self.crop}")
-        if not 0 < self.backbone_width <= 1:
-            raise BadValue(f"AFSD: backbone_width is above 0 and at most 1, not {self.backbone_width}")
+        self._need_shares("AFSD", "backbone_width")
 
     @property
     def finest(self) -> int:
@@ -94,27 +93,16 @@ class AfsdConfig(FrameConfig):
 
 @dataclass(frozen=True)
 class AfsdOutputs:
-    """Raw outputs at the points of all levels, one level after the other.
+    """Raw outputs at the points of all levels, one level after the other."""
 
-    Attributes:
-        offsets: (B, N, 2) distances to start and end, in frames.
-        logits: (B, N, K + 1) of the coarse segments, background first.
-        shifts: (B, N, 2) how far to move each end, in half lengths.
-        refined_logits: (B, N, K + 1) of the refined segments.
-        quality: (B, N) logit of how well the refined segment fits.
-        frame_sides: (B, D, T) what starts and ends are pooled from, frame by frame: half of the channels each.
-        offset_sides: (B, 2 D, t) the same of the finest level, for distances.
-        logit_sides: (B, 2 D, t) and for classes.
-    """
-
-    offsets: Tensor
-    logits: Tensor
-    shifts: Tensor
-    refined_logits: Tensor
-    quality: Tensor
-    frame_sides: Tensor
-    offset_sides: Tensor
-    logit_sides: Tensor
+    offsets: Tensor  # (B, N, 2) distances to start and end, in frames
+    logits: Tensor  # (B, N, K + 1) of the coarse segments, background first
+    shifts: Tensor  # (B, N, 2) how far to move each end, in half lengths
+    refined_logits: Tensor  # (B, N, K + 1) of the refined segments
+    quality: Tensor  # (B, N) logit of how well the refined segment fits
+    frame_sides: Tensor  # (B, D, T) what starts and ends are pooled from, frame by frame: half of the channels each
+    offset_sides: Tensor  # (B, 2 D, t) the same of the finest level, for distances
+    logit_sides: Tensor  # (B, 2 D, t) and for classes
 
     @property
     def refined(self) -> Tensor:
@@ -268,7 +256,7 @@ class AFSD(FrameDetector[AfsdConfig]):
         """Compute the self-supervised triplet loss of clips with background moved into an action.
 
         Args:
-            segments: (B, 3, 2) of `jostle.models.detection.blocks.triplet.Cut`, in frames.
+            segments: (B, 3, 2) of `jostle.models.detection.blocks.afsd.Cut`, in frames.
         """
         faults = self.config.reproduce_bugs
         loss = triplet_loss(outputs.frame_sides, segments, reproduce_bugs=faults)
@@ -303,12 +291,7 @@ class AFSD(FrameDetector[AfsdConfig]):
             segments, outputs = (one * other).sqrt(), outputs.averaged(flow)
         likely = 0.5 * (outputs.logits.softmax(-1) + outputs.refined_logits.softmax(-1))[..., 1:]
         likely = likely * outputs.quality.sigmoid()[..., None]
-        decoded = []
-        for i in range(len(segments)):
-            point, label = (likely[i] > config.min_probability).nonzero(as_tuple=True)
-            row = (segments[i, point], likely[i, point, label], label)
-            decoded.append(Candidates(*(column.cpu().numpy() for column in row)))
-        return decoded
+        return likely_candidates(segments, likely, config.min_probability)
 
     def detect(
         self,
@@ -339,11 +322,7 @@ class AFSD(FrameDetector[AfsdConfig]):
         if len(video) != len(other):
             raise BadValue(f"AFSD: {len(video)} frames have the flow of {len(other)}")
         indices, rate = self.sample_indices(len(video), float(fps))
-        both = zip(
-            self.outputs_of(video[indices]),
-            flow_detector.outputs_of(other[indices]),
-            strict=True,
-        )
+        both = zip(self.outputs_of(video[indices]), flow_detector.outputs_of(other[indices]), strict=True)
         candidates = join_candidates([(first, self.decode(one, two)[0]) for (first, one), (_, two) in both])
         return self.to_seconds(candidates, rate, duration, video_scores)
 
@@ -351,50 +330,23 @@ class AFSD(FrameDetector[AfsdConfig]):
         """Apply soft-NMS within each class."""
         config = self.config
         suppress = soft_nms_until_one if config.reproduce_bugs else soft_nms
-        return Candidates(
-            *suppress(
-                candidates.segments,
-                candidates.scores,
-                candidates.labels,
-                sigma=config.sigma,
-                min_score=config.min_score,
-                max_segments=config.max_segments,
-            )
-        )
+        ways: dict[str, Any] = {"sigma": config.sigma, "min_score": config.min_score}
+        return Candidates(*suppress(*candidates.columns, max_segments=config.max_segments, **ways))
 
 
-@detector(AFSD)
-def afsd() -> AfsdConfig:
-    """AFSD with settings of your own, from those for THUMOS14."""
-    return AfsdConfig()
+_PUPPETS = AfsdConfig(
+    dim=128, classes=16, max_length=128, fps=8.0, levels=5, frame_size=112, crop=96, clip_stride=64,
+    backbone_width=0.25, fixed_norms=False,
+)  # fmt: skip
+_ANET = AfsdConfig(
+    classes=1, max_length=768, fps=None, clip_stride=768, form="activitynet", loss_weight=1.0, min_probability=1e-9,
+    sigma=0.85, min_score=1e-9,
+)  # fmt: skip
 
-
-@detector(AFSD)
-def afsd_thumos() -> AfsdConfig:
-    """AFSD for THUMOS14, as published: RGB frames, ten a second, in clips of 256."""
-    return AfsdConfig()
-
-
-@detector(AFSD)
-def afsd_anet() -> AfsdConfig:
-    """AFSD for ActivityNet, as published: RGB frames, a video in a clip of 768; class-agnostic."""
-    return AfsdConfig(
-        classes=1,
-        max_length=768,
-        fps=None,
-        clip_stride=768,
-        form="activitynet",
-        loss_weight=1.0,
-        min_probability=1e-9,
-        sigma=0.85,
-        min_score=1e-9,
-    )
-
-
-@detector(AFSD)
-def afsd_puppets() -> AfsdConfig:
-    """AFSD in a small size for videos of puppets; jostle's own."""
-    return AfsdConfig(
-        dim=128, classes=16, max_length=128, fps=8.0, levels=5, frame_size=112, crop=96, clip_stride=64,
-        backbone_width=0.25, fixed_norms=False,
-    )  # fmt: skip
+VARIANTS = {
+    "afsd": ("AFSD with settings of your own, from those for THUMOS14.", AfsdConfig()),
+    "afsd_thumos": ("AFSD for THUMOS14, as published: RGB frames, ten a second, in clips of 256.", AfsdConfig()),
+    "afsd_anet": ("AFSD for ActivityNet, as published: RGB frames, a video in a clip of 768; class-agnostic.", _ANET),
+    "afsd_puppets": ("AFSD in a small size for videos of puppets; jostle's own.", _PUPPETS),
+}
+detector_variants(AFSD, VARIANTS)

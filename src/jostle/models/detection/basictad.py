@@ -18,28 +18,31 @@ from torch import Tensor, nn
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.blocks.basictad_heads import AnchorTowers, DeformablePointTowers, NormedPointTowers
-from jostle.models.detection.blocks.basictad_losses import anchor_losses, sigmoid_losses, softmax_losses
-from jostle.models.detection.blocks.centred_anchors import decode_segments, make_anchors
-from jostle.models.detection.blocks.centred_anchors import match_anchors as answering_anchors
-from jostle.models.detection.blocks.convolution import GROUPS
-from jostle.models.detection.blocks.stride_points import (
+from jostle.models.detection.blocks.basictad import (
+    AnchorTowers,
+    DeformablePointTowers,
     Halvings,
+    NormedPointTowers,
     PointAnswers,
     TopDown,
+    anchor_losses,
+    decode_segments,
     level_ranges,
+    make_anchors,
     max_pooled,
     point_answers,
+    sigmoid_losses,
+    softmax_losses,
     without_implied,
 )
+from jostle.models.detection.blocks.basictad import match_anchors as answering_anchors
+from jostle.models.detection.blocks.convolution import GROUPS
 from jostle.models.detection.blocks.trunks import SlowTrunk
-from jostle.models.detection.detector import detector
-from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, join_candidates
-from jostle.models.detection.frame_sampling import evenly_spaced_clips, imagenet_normalise, resample_indices
+from jostle.models.detection.detector import detector_variants
+from jostle.models.detection.frame_detector import FrameConfig, ResampledFrameDetector, join_candidates
 from jostle.models.detection.nms import hard_nms, weighted_nms
-from jostle.models.detection.outputs import Candidates, Losses
+from jostle.models.detection.outputs import Candidates, Losses, likely_candidates
 from jostle.models.input_spec import resized
-from jostle.models.preprocessing.crop import centre_crop
 
 LAST_THRESHOLD = 0.3  # IoU of the last suppression of points with softmax
 DIVING = (4, 7)  # THUMOS14's cliff diving, which is annotated as diving besides
@@ -101,10 +104,7 @@ class BasicTadConfig(FrameConfig):
             raise BadValue(f"BasicTAD: clip_stride {self.clip_stride} leaves out frames between clips")
         if self.form == "sigmoid_points" and self.dim % GROUPS:
             raise BadValue(f"BasicTAD: dim {self.dim} does not divide into the {GROUPS} groups of its norms")
-        if not 0 < self.backbone_width <= 1:
-            raise BadValue(f"BasicTAD: backbone_width is above 0 and at most 1, not {self.backbone_width}")
-        if not 0 < self.threshold <= 1:
-            raise BadValue(f"BasicTAD: threshold is above 0 and at most 1, not {self.threshold}")
+        self._need_shares("BasicTAD", "backbone_width", "threshold")
         if self.implied is not None and not all(0 <= number < self.classes for number in self.implied):
             raise BadValue(f"BasicTAD: implied is two numbers of its {self.classes} classes, not {self.implied}")
 
@@ -116,18 +116,13 @@ class BasicTadConfig(FrameConfig):
 
 @dataclass(frozen=True)
 class BasicTadOutputs:
-    """Raw outputs of all levels, one level after the other: of anchors, or of points.
+    """Raw outputs of all levels, one level after the other: of anchors, or of points."""
 
-    Attributes:
-        logits: (B, N, K), of points with softmax (B, N, 1 + K), background first.
-        places: (B, N, 2) codes beside the anchors, or distances from the points to start and end, in strides.
-    """
-
-    logits: Tensor
-    places: Tensor
+    logits: Tensor  # (B, N, K), of points with softmax (B, N, 1 + K), background first
+    places: Tensor  # (B, N, 2) codes beside the anchors, or distances from the points to start and end, in strides
 
 
-class BasicTAD(FrameDetector[BasicTadConfig]):
+class BasicTAD(ResampledFrameDetector[BasicTadConfig]):
     """BasicTAD detector, for clips of a fixed length, trained end to end from pixels."""
 
     anchors: Tensor
@@ -138,7 +133,7 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
     def __init__(self, config: BasicTadConfig) -> None:
         super().__init__(config)
         self.backbone = SlowTrunk(config.backbone_width, config.finest, fixed_norms=config.fixed_norms)
-        width, dim = SlowTrunk.channels(config.backbone_width), config.dim
+        width, dim = self.backbone.out, config.dim
         self.neck = nn.ModuleList()
         if config.form == "anchors":
             self.neck.append(Halvings(width, config.neck_dim, config.levels))
@@ -192,28 +187,11 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
         """Return the raw outputs of clips whose frames were encoded one by one."""
         return BasicTadOutputs(*self.head(self.levels_of(encodings)))
 
-    def sample_indices(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
-        """Return the indices of the frames to process and their rate, resampled as by FFmpeg."""
-        own = self.config.fps
-        return super().sample_indices(count, fps) if own is None else (resample_indices(count, fps, own), own)
-
     def shrunk(self, frames: Tensor) -> Tensor:
         """Return (T, 3, h, w) values from 0 to 255: frames whose short side is brought to a length."""
         height, width = frames.shape[-2:]
         scale = self.config.frame_size / min(height, width)
         return resized(frames, (int(height * scale + 0.5), int(width * scale + 0.5)), antialias=False)
-
-    def pictures(self, frames: Tensor) -> Tensor:
-        """Return (T, 3, crop, crop) values from 0 to 255: the middle of what frames are shrunk to."""
-        return centre_crop(self.shrunk(frames), self.config.crop)
-
-    def scaled(self, pictures: Tensor) -> Tensor:
-        """Return (3, T, crop, crop) with the mean colour of ImageNet at 0."""
-        return imagenet_normalise(pictures)
-
-    def clips(self, count: int) -> list[int]:
-        """Return the first frames of evenly spaced clips; the last may be short."""
-        return evenly_spaced_clips(count, self.config.max_length, self.config.clip_stride)
 
     def answers(self, actions: Actions) -> PointAnswers:
         """Return the targets of points for actions in frames of the clip."""
@@ -275,12 +253,7 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
         segments = self.output_segments(outputs).clamp(0, config.max_length)
         softmax = config.form == "softmax_points"
         likely = outputs.logits.softmax(-1)[..., 1:] if softmax else outputs.logits.sigmoid()
-        decoded = []
-        for i in range(len(segments)):
-            row, label = (likely[i] > config.min_probability).nonzero(as_tuple=True)
-            row_values = (segments[i, row], likely[i, row, label], label)
-            decoded.append(Candidates(*(column.cpu().numpy() for column in row_values)))
-        return decoded
+        return likely_candidates(segments, likely, config.min_probability)
 
     def merge_clips(self, parts: Sequence[tuple[int, Candidates]], count: int) -> Candidates:
         """Merge the candidates of all clips; with softmax, each clip is suppressed first."""
@@ -300,19 +273,19 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
         """Suppress overlapping segments within a class; with points, add implied classes."""
         config = self.config
         if config.form == "softmax_points":
-            survivors = hard_nms(*_columns(candidates), threshold=config.threshold, max_segments=config.max_segments)
+            survivors = hard_nms(*candidates.columns, threshold=config.threshold, max_segments=config.max_segments)
             every = self._implied(Candidates(*survivors))
             most = max(len(every), 1)
-            return Candidates(*hard_nms(*_columns(every), threshold=LAST_THRESHOLD, max_segments=most))
+            return Candidates(*hard_nms(*every.columns, threshold=LAST_THRESHOLD, max_segments=most))
         merged = self._merged(candidates)
         if config.form == "anchors":
-            return _first(merged, config.max_segments)
+            return merged.take(slice(config.max_segments))
         every = self._implied(merged)
         if config.reproduce_bugs and config.implied is not None:
             # The program counts after each candidate, and looks for the limit itself: a pair may step over it.
             after = np.cumsum(np.where(merged.labels == config.implied[0], 2, 1))
-            return every if config.max_segments not in after else _first(every, config.max_segments)
-        return _first(every, config.max_segments)
+            return every if config.max_segments not in after else every.take(slice(config.max_segments))
+        return every.take(slice(config.max_segments))
 
     def to_seconds(
         self, candidates: Candidates, rate: float, duration: float, video_scores: npt.ArrayLike | None = None
@@ -326,7 +299,7 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
         return replace(segments[valid], start=start[valid], end=end[valid])
 
     def _merged(self, candidates: Candidates) -> Candidates:
-        return Candidates(*weighted_nms(*_columns(candidates), threshold=self.config.threshold))
+        return Candidates(*weighted_nms(*candidates.columns, threshold=self.config.threshold))
 
     def _implied(self, candidates: Candidates) -> Candidates:
         """Append to each segment of a class a copy with the implied class."""
@@ -339,67 +312,33 @@ class BasicTAD(FrameDetector[BasicTadConfig]):
         return Candidates(candidates.segments[row], candidates.scores[row], labels)
 
 
-def _columns(candidates: Candidates) -> tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]:
-    return candidates.segments, candidates.scores, candidates.labels
+_THUMOS_AFS3 = BasicTadConfig(
+    dim=2048, max_length=96, fps=3.0, frame_size=128, crop=128, clip_stride=72, form="sigmoid_points", finest=1,
+    threshold=0.4, implied=DIVING,
+)  # fmt: skip
+_PUPPETS = BasicTadConfig(
+    dim=64, classes=16, max_length=96, max_segments=200, frame_size=112, crop=96, clip_stride=72, neck_dim=128,
+    backbone_width=0.25, fixed_norms=False,
+)  # fmt: skip
 
-
-def _first(candidates: Candidates, most: int) -> Candidates:
-    return Candidates(candidates.segments[:most], candidates.scores[:most], candidates.labels[:most])
-
-
-@detector(BasicTAD)
-def basictad() -> BasicTadConfig:
-    """BasicTAD with settings of your own, from those for THUMOS14 with anchors."""
-    return BasicTadConfig()
-
-
-@detector(BasicTAD)
-def basictad_thumos_ab3() -> BasicTadConfig:
-    """BasicTAD for THUMOS14 with anchors, as published: three frames a second, in clips of 96."""
-    return BasicTadConfig(max_length=96, fps=3.0, frame_size=128, crop=128, clip_stride=72, finest=1)
-
-
-@detector(BasicTAD)
-def basictad_thumos_ab6() -> BasicTadConfig:
-    """BasicTAD for THUMOS14 with anchors, as published: six frames a second, in clips of 192."""
-    return BasicTadConfig()
-
-
-@detector(BasicTAD)
-def basictad_thumos_afs3() -> BasicTadConfig:
-    """BasicTAD for THUMOS14 without anchors, as published: three frames a second, in clips of 96."""
-    return BasicTadConfig(
-        dim=2048,
-        max_length=96,
-        fps=3.0,
-        frame_size=128,
-        crop=128,
-        clip_stride=72,
-        form="sigmoid_points",
-        finest=1,
-        threshold=0.4,
-        implied=DIVING,
-    )
-
-
-@detector(BasicTAD)
-def basictad_thumos_afm6() -> BasicTadConfig:
-    """BasicTAD for THUMOS14 without anchors, as published: six frames a second, in clips of 192, with softmax."""
-    return BasicTadConfig(dim=2048, max_segments=200, form="softmax_points", threshold=0.6, implied=DIVING)
-
-
-@detector(BasicTAD)
-def basictad_puppets() -> BasicTadConfig:
-    """BasicTAD in a small size for videos of puppets; jostle's own."""
-    return BasicTadConfig(
-        dim=64,
-        classes=16,
-        max_length=96,
-        max_segments=200,
-        frame_size=112,
-        crop=96,
-        clip_stride=72,
-        neck_dim=128,
-        backbone_width=0.25,
-        fixed_norms=False,
-    )
+VARIANTS = {
+    "basictad": ("BasicTAD with settings of your own, from those for THUMOS14 with anchors.", BasicTadConfig()),
+    "basictad_thumos_ab3": (
+        "BasicTAD for THUMOS14 with anchors, as published: three frames a second, in clips of 96.",
+        BasicTadConfig(max_length=96, fps=3.0, frame_size=128, crop=128, clip_stride=72, finest=1),
+    ),
+    "basictad_thumos_ab6": (
+        "BasicTAD for THUMOS14 with anchors, as published: six frames a second, in clips of 192.",
+        BasicTadConfig(),
+    ),
+    "basictad_thumos_afs3": (
+        "BasicTAD for THUMOS14 without anchors, as published: three frames a second, in clips of 96.",
+        _THUMOS_AFS3,
+    ),
+    "basictad_thumos_afm6": (
+        "BasicTAD for THUMOS14 without anchors, as published: six frames a second, in clips of 192, with softmax.",
+        BasicTadConfig(dim=2048, max_segments=200, form="softmax_points", threshold=0.6, implied=DIVING),
+    ),
+    "basictad_puppets": ("BasicTAD in a small size for videos of puppets; jostle's own.", _PUPPETS),
+}
+detector_variants(BasicTAD, VARIANTS)

@@ -58,6 +58,11 @@ class DetectorConfig:
                 upto = f" to {_MOST[name]}" if name in _MOST else ""
                 raise BadValue(f"{type(self).__name__}: {name} must be a whole number from 1{upto}, not {value!r}")
 
+    def _need_shares(self, model: str, *names: str) -> None:
+        for name in names:
+            if not 0 < getattr(self, name) <= 1:
+                raise BadValue(f"{model}: {name} is above 0 and at most 1, not {getattr(self, name)}")
+
     def _need_one_of(self, name: str, *allowed: Any) -> None:
         value = getattr(self, name)
         if value not in allowed:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -25,9 +27,51 @@ from jostle.errors import BadValue, CheckpointError
 from jostle.models.checkpoints import read_weights
 from jostle.models.detection.blocks.assignment import Actions
 from jostle.models.detection.config import DetectorConfig
-from jostle.models.detection.decoding import with_video_scores
-from jostle.models.detection.opentad import is_opentad, opentad_names
-from jostle.models.detection.outputs import Candidates, Losses
+from jostle.models.detection.outputs import Candidates, Losses, with_video_scores
+
+_RENAMED = (
+    (r"^projection\.embed\.(\d+)\.conv\.", r"backbone.embd.\1.conv."),
+    (r"^projection\.embed\.(\d+)\.norm\.", r"backbone.embd_norm.\1."),
+    (r"^projection\.", r"backbone."),
+    (r"^rpn_head\.scale\.", r"reg_head.scale."),
+    (r"^rpn_head\.reg_head\.", r"reg_head.offset_head.conv."),
+    (r"^rpn_head\.reg_convs\.(\d+)\.conv\.", r"reg_head.head.\1.conv."),
+    (r"^rpn_head\.reg_convs\.(\d+)\.norm\.", r"reg_head.norm.\1."),
+    (r"^rpn_head\.cls_(start|end)_head\.", r"\1_head.cls_head.conv."),
+    (r"^rpn_head\.cls_(start|end)_convs\.(\d+)\.conv\.", r"\1_head.head.\2.conv."),
+    (r"^rpn_head\.cls_(start|end)_convs\.(\d+)\.norm\.", r"\1_head.norm.\2."),
+    (r"^rpn_head\.cls_head\.", r"cls_head.cls_head.conv."),
+    (r"^rpn_head\.cls_convs\.(\d+)\.conv\.", r"cls_head.head.\1.conv."),
+    (r"^rpn_head\.cls_convs\.(\d+)\.norm\.", r"cls_head.norm.\1."),
+    (r"^rpn_head\.loss_normalizer$", r"loss_normalizer"),
+)
+_CHANNEL_NORM = re.compile(r"(^|\.)(ln\d?|\w+_norm|\w*norms?\.\d+|\w+_norm\.\d+)\.(weight|bias)$")
+
+
+def is_opentad(weights: Mapping[str, Tensor]) -> bool:
+    """Whether the names are OpenTAD's."""
+    return any(name.startswith(("rpn_head.", "projection.")) for name in weights)
+
+
+def opentad_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Rename OpenTAD's weights, and reshape channel norms to (1, C, 1), as in the originals.
+
+    >>> import torch
+    >>> {k: tuple(v.shape) for k, v in opentad_names({"projection.embed.0.norm.bias": torch.zeros(4)}).items()}
+    {'backbone.embd_norm.0.bias': (1, 4, 1)}
+    """
+    tensors = {}
+    for name, tensor in weights.items():
+        for pattern, ours in _RENAMED:
+            renamed, hits = re.subn(pattern, ours, name)
+            if hits:
+                name = renamed
+                break
+        if tensor.ndim == 1 and _CHANNEL_NORM.search(name):
+            tensor = tensor.view(1, -1, 1)
+        tensors[name] = tensor
+    return tensors
+
 
 C = TypeVar("C", bound=DetectorConfig)
 
@@ -119,18 +163,12 @@ def need_above_zero(**facts: float) -> None:
 
 @dataclass(frozen=True)
 class Variant:
-    """Named variant of a detector.
-
-    Attributes:
-        model: the network.
-        config: makes the settings.
-        summary: what it is for, in a sentence.
-    """
+    """Named variant of a detector."""
 
     name: str
-    model: type[Detector[Any]]
-    config: Callable[[], DetectorConfig]
-    summary: str
+    model: type[Detector[Any]]  # the network
+    config: Callable[[], DetectorConfig]  # makes the settings
+    summary: str  # what it is for, in a sentence
 
 
 detectors: Registry[Variant] = Registry("detector", "jostle.models.detection")
@@ -145,6 +183,12 @@ def detector(model: type[Detector[C]]) -> Callable[[Callable[[], C]], Callable[[
         return function
 
     return register
+
+
+def detector_variants(model: type[Detector[C]], variants: Mapping[str, tuple[str, C]]) -> None:
+    """Register variants of `model` under their names: what each is for, in a sentence, and its settings."""
+    for name, (summary, config) in variants.items():
+        detectors.add(name, Variant(name, model, partial(dataclasses.replace, config), summary))
 
 
 def load_detector(name: str, *, weights: str | os.PathLike[str] | None = None, **config: Any) -> Detector[Any]:

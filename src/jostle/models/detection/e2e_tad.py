@@ -13,24 +13,26 @@ from itertools import pairwise
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from jostle.errors import BadValue
 from jostle.models.detection.blocks.assignment import Actions
-from jostle.models.detection.blocks.deformable_transformer import DeformableTransformer, DetectorMlp
-from jostle.models.detection.blocks.roi_align import roi_align
-from jostle.models.detection.blocks.set_prediction import actionness_loss, assign_queries, ends, layer_losses
-from jostle.models.detection.blocks.shift_trunk import ShiftTrunk
-from jostle.models.detection.blocks.slowfast_trunk import ALPHA, FUSED, SlowFastTrunk
-from jostle.models.detection.detector import detector
-from jostle.models.detection.frame_detector import FrameConfig, FrameDetector, join_candidates
-from jostle.models.detection.frame_sampling import evenly_spaced_clips, imagenet_normalise, resample_indices
+from jostle.models.detection.blocks.e2e_tad import (
+    DeformableTransformer,
+    DetectorMlp,
+    actionness_loss,
+    assign_queries,
+    ends,
+    layer_losses,
+    roi_align,
+)
+from jostle.models.detection.blocks.trunks import ALPHA, FUSED, ShiftTrunk, SlowFastTrunk
+from jostle.models.detection.detector import detector_variants
+from jostle.models.detection.frame_detector import FrameConfig, ResampledFrameDetector, join_candidates
 from jostle.models.detection.nms import overlap_nms
 from jostle.models.detection.outputs import Candidates, Losses
-from jostle.models.preprocessing.crop import centre_crop
-from jostle.models.preprocessing.resize import resize_by_factor
+from jostle.models.preprocessing.geometry import OddMargin, resize_by_factor
 
 GROUPS = 32  # of the norm before the transformer
 PARTS = 16  # parts of a segment that its actionness is computed from
@@ -100,10 +102,7 @@ class E2eTadConfig(FrameConfig):
             raise BadValue(f"E2E-TAD: SlowFast needs a max_length that is a multiple of {ALPHA}, not {self.max_length}")
         if self.clip_stride > self.max_length:
             raise BadValue(f"E2E-TAD: clip_stride {self.clip_stride} leaves out frames between clips")
-        if not 0 < self.backbone_width <= 1:
-            raise BadValue(f"E2E-TAD: backbone_width is above 0 and at most 1, not {self.backbone_width}")
-        if not 0 < self.threshold <= 1:
-            raise BadValue(f"E2E-TAD: threshold is above 0 and at most 1, not {self.threshold}")
+        self._need_shares("E2E-TAD", "backbone_width", "threshold")
         if not 0 <= self.dropout < 1:
             raise BadValue(f"E2E-TAD: dropout is from 0 and below 1, not {self.dropout}")
 
@@ -115,23 +114,18 @@ class E2eTadConfig(FrameConfig):
 
 @dataclass(frozen=True)
 class E2eTadOutputs:
-    """Raw outputs of the queries after every layer of the decoder.
+    """Raw outputs of the queries after every layer of the decoder."""
 
-    Attributes:
-        logits: (B, layers, Q, K).
-        segments: (B, layers, Q, 2) centre and width, as shares of the clip.
-        actionness: (B, Q) probability that the last segment is an action.
-    """
-
-    logits: Tensor
-    segments: Tensor
-    actionness: Tensor
+    logits: Tensor  # (B, layers, Q, K)
+    segments: Tensor  # (B, layers, Q, 2) centre and width, as shares of the clip
+    actionness: Tensor  # (B, Q) probability that the last segment is an action
 
 
-class E2ETAD(FrameDetector[E2eTadConfig]):
+class E2ETAD(ResampledFrameDetector[E2eTadConfig]):
     """E2E-TAD detector, for clips of a fixed length, trained end to end from pixels."""
 
     filler: ClassVar[float | None] = 128.0
+    odd_margin: ClassVar[OddMargin] = "even"
 
     def __init__(self, config: E2eTadConfig) -> None:
         super().__init__(config)
@@ -147,14 +141,12 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
         self.class_embed = nn.ModuleList(nn.Linear(dim, config.classes) for _ in range(config.decoder_layers))
         self.segment_embed = nn.ModuleList(DetectorMlp(dim, 2) for _ in range(config.decoder_layers))
         self.query_embed = nn.Embedding(config.queries, 2 * dim)
+        trunk: SlowFastTrunk | ShiftTrunk
         if config.backbone == "slowfast":
-            trunk: SlowFastTrunk | ShiftTrunk = SlowFastTrunk(width, fixed_norms=config.fixed_norms)
-            channels = SlowFastTrunk.channels(width)
+            trunk = SlowFastTrunk(width, fixed_norms=config.fixed_norms)
         else:
-            layers: Literal[18, 50] = 18 if config.backbone == "tsm18" else 50
-            trunk = ShiftTrunk(layers, width, fixed_norms=config.fixed_norms)
-            channels = ShiftTrunk.channels(layers, width)
-        self.input_proj = nn.ModuleList([nn.Sequential(nn.Conv1d(channels, dim, 1), nn.GroupNorm(GROUPS, dim))])
+            trunk = ShiftTrunk(18 if config.backbone == "tsm18" else 50, width, fixed_norms=config.fixed_norms)
+        self.input_proj = nn.ModuleList([nn.Sequential(nn.Conv1d(trunk.out, dim, 1), nn.GroupNorm(GROUPS, dim))])
         self.backbone = nn.ModuleDict({"backbone": trunk})
         self.actionness_pred = nn.Sequential(
             nn.Linear(PARTS * dim, dim), nn.ReLU(), nn.Linear(dim, dim), nn.ReLU(), nn.Linear(dim, 1), nn.Sigmoid()
@@ -209,13 +201,13 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
     def see(self, pictures: Tensor) -> Tensor:
         """Return (N, ...): TSM's stem sees each frame by itself; SlowFast mixes them from its first layer on."""
         trunk = self.backbone["backbone"]
-        return trunk.see(pictures) if isinstance(trunk, ShiftTrunk) else pictures
+        return trunk.stem(pictures) if isinstance(trunk, ShiftTrunk) else pictures
 
     @property
     def layers(self) -> int:
         """Number of blocks of TSM that mix neighbouring frames; 0 for SlowFast, which reaches further."""
         trunk = self.backbone["backbone"]
-        return trunk.layers if isinstance(trunk, ShiftTrunk) else 0
+        return len(trunk.near) if isinstance(trunk, ShiftTrunk) else 0
 
     def layer(self, number: int, near: Tensor) -> Tensor:
         """Return (N, c, h, w) of (N, 3, C, H, W)."""
@@ -243,26 +235,9 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
         wider = segments.detach() * segments.new_tensor([1.0, AROUND])
         return (ends(wider) * steps).clamp(0, steps).nan_to_num(0.0)  # if numbers are lost, the memory's are
 
-    def sample_indices(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
-        """Return the indices of the frames to process and their rate, resampled as by FFmpeg."""
-        own = self.config.fps
-        return super().sample_indices(count, fps) if own is None else (resample_indices(count, fps, own), own)
-
     def shrunk(self, frames: Tensor) -> Tensor:
         """Return (T, 3, h, w) values from 0 to 255: frames whose short side is brought to a length."""
         return resize_by_factor(frames, self.config.frame_size / min(frames.shape[-2:]))
-
-    def pictures(self, frames: Tensor) -> Tensor:
-        """Return (T, 3, crop, crop) values from 0 to 255: the middle of what frames are shrunk to."""
-        return centre_crop(self.shrunk(frames), self.config.crop, "even")
-
-    def scaled(self, pictures: Tensor) -> Tensor:
-        """Return (3, T, crop, crop) with the mean colour of ImageNet at 0."""
-        return imagenet_normalise(pictures)
-
-    def clips(self, count: int) -> list[int]:
-        """Return the first frames of evenly spaced clips; the last may be short."""
-        return evenly_spaced_clips(count, self.config.max_length, self.config.clip_stride)
 
     def output_segments(self, outputs: E2eTadOutputs) -> Tensor:
         """Return (B, Q, 2) the segments of the queries after the last layer, in frames of the clip."""
@@ -289,11 +264,7 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
         predictions = outputs.logits, outputs.segments
         terms = layer_losses(*predictions, assign_queries(*predictions, shares), shares, self.counted)
         aware = actionness_loss(
-            outputs.actionness,
-            outputs.segments[:, -1],
-            shares,
-            self.counted,
-            reproduce_bugs=self.config.reproduce_bugs,
+            outputs.actionness, outputs.segments[:, -1], shares, self.counted, reproduce_bugs=self.config.reproduce_bugs
         )
         names = ("classification", "regression", "iou")
         total = WEIGHTS["actionness"] * aware
@@ -313,8 +284,7 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
             score, pair = likely[i].flatten().sort(descending=True, stable=True)
             above = (score > config.min_probability)[: config.top_candidates]
             score, pair = score[: len(above)][above], pair[: len(above)][above]
-            row = (segments[i, pair // config.classes], score, pair % config.classes)
-            decoded.append(Candidates(*(column.cpu().numpy() for column in row)))
+            decoded.append(Candidates.of(segments[i, pair // config.classes], score, pair % config.classes))
         return decoded
 
     def merge_clips(self, parts: Sequence[tuple[int, Candidates]], count: int) -> Candidates:
@@ -322,68 +292,44 @@ class E2ETAD(FrameDetector[E2eTadConfig]):
         candidates, length = join_candidates(parts), self.config.max_length
         firsts = [first for first, _ in parts]
         overlaps = [(later, first + length) for first, later in pairwise(firsts)]
-        return _taken(
-            candidates,
-            overlap_nms(
-                candidates.segments,
-                candidates.scores,
-                candidates.labels,
-                overlaps,
-                threshold=self.config.threshold,
-                reproduce_bugs=self.config.reproduce_bugs,
-            ),
+        config = self.config
+        return candidates.take(
+            overlap_nms(*candidates.columns, overlaps, threshold=config.threshold, reproduce_bugs=config.reproduce_bugs)
         )
 
     def suppress(self, candidates: Candidates) -> Candidates:
         """Return all candidates by falling score: set predictions need no suppression."""
-        return _taken(candidates, np.argsort(-candidates.scores, kind="stable")[: self.config.max_segments])
+        return candidates.take(np.argsort(-candidates.scores, kind="stable")[: self.config.max_segments])
 
 
-def _taken(candidates: Candidates, rows: npt.NDArray[np.int64]) -> Candidates:
-    return Candidates(candidates.segments[rows], candidates.scores[rows], candidates.labels[rows])
+_PUPPETS = E2eTadConfig(
+    dim=64, classes=16, max_length=96, fps=6.0, frame_size=112, crop=96, clip_stride=72, max_segments=200,
+    backbone="tsm18", backbone_width=0.25, fixed_norms=False,  # nobody has learned them before
+    encoder_layers=2, decoder_layers=3, mlp_dim=128, queries=24,
+)  # fmt: skip
 
-
-@detector(E2ETAD)
-def e2e_tad() -> E2eTadConfig:
-    """E2E-TAD with settings of your own, from those for THUMOS14 with SlowFast."""
-    return E2eTadConfig()
-
-
-@detector(E2ETAD)
-def e2e_tad_thumos_slowfast() -> E2eTadConfig:
-    """E2E-TAD for THUMOS14 with SlowFast, as published: ten frames a second, in clips of 256."""
-    return E2eTadConfig()
-
-
-@detector(E2ETAD)
-def e2e_tad_thumos_tsm18() -> E2eTadConfig:
-    """E2E-TAD for THUMOS14 with TSM of 18 layers: 96 frames of the same 25.6 seconds; the rate is jostle's own."""
-    return E2eTadConfig(backbone="tsm18", max_length=96, fps=3.75, clip_stride=72)
-
-
-@detector(E2ETAD)
-def e2e_tad_thumos_tsm50() -> E2eTadConfig:
-    """E2E-TAD for THUMOS14 with TSM of 50 layers: 96 frames of the same 25.6 seconds; the rate is jostle's own."""
-    return E2eTadConfig(backbone="tsm50", max_length=96, fps=3.75, clip_stride=72)
-
-
-@detector(E2ETAD)
-def e2e_tad_anet_slowfast() -> E2eTadConfig:
-    """E2E-TAD for ActivityNet with SlowFast, as far as it is published: a video in a clip of 384 frames."""
-    return E2eTadConfig(classes=200, max_length=384, fps=None, clip_stride=384)
-
-
-@detector(E2ETAD)
-def e2e_tad_anet_tsm50() -> E2eTadConfig:
-    """E2E-TAD for ActivityNet with TSM of 50 layers, as far as it is published: a video in a clip of 96 frames."""
-    return E2eTadConfig(classes=200, max_length=96, fps=None, clip_stride=96, backbone="tsm50")
-
-
-@detector(E2ETAD)
-def e2e_tad_puppets() -> E2eTadConfig:
-    """E2E-TAD in a small size for videos of puppets; jostle's own."""
-    return E2eTadConfig(
-        dim=64, classes=16, max_length=96, fps=6.0, frame_size=112, crop=96, clip_stride=72, max_segments=200,
-        backbone="tsm18", backbone_width=0.25, fixed_norms=False,  # nobody has learned them before
-        encoder_layers=2, decoder_layers=3, mlp_dim=128, queries=24,
-    )  # fmt: skip
+VARIANTS = {
+    "e2e_tad": ("E2E-TAD with settings of your own, from those for THUMOS14 with SlowFast.", E2eTadConfig()),
+    "e2e_tad_thumos_slowfast": (
+        "E2E-TAD for THUMOS14 with SlowFast, as published: ten frames a second, in clips of 256.",
+        E2eTadConfig(),
+    ),
+    "e2e_tad_thumos_tsm18": (
+        "E2E-TAD for THUMOS14 with TSM of 18 layers: 96 frames of the same 25.6 seconds; the rate is jostle's own.",
+        E2eTadConfig(backbone="tsm18", max_length=96, fps=3.75, clip_stride=72),
+    ),
+    "e2e_tad_thumos_tsm50": (
+        "E2E-TAD for THUMOS14 with TSM of 50 layers: 96 frames of the same 25.6 seconds; the rate is jostle's own.",
+        E2eTadConfig(backbone="tsm50", max_length=96, fps=3.75, clip_stride=72),
+    ),
+    "e2e_tad_anet_slowfast": (
+        "E2E-TAD for ActivityNet with SlowFast, as far as it is published: a video in a clip of 384 frames.",
+        E2eTadConfig(classes=200, max_length=384, fps=None, clip_stride=384),
+    ),
+    "e2e_tad_anet_tsm50": (
+        "E2E-TAD for ActivityNet with TSM of 50 layers, as far as it is published: a video in a clip of 96 frames.",
+        E2eTadConfig(classes=200, max_length=96, fps=None, clip_stride=96, backbone="tsm50"),
+    ),
+    "e2e_tad_puppets": ("E2E-TAD in a small size for videos of puppets; jostle's own.", _PUPPETS),
+}
+detector_variants(E2ETAD, VARIANTS)

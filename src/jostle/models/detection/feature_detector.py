@@ -1,8 +1,8 @@
-"""Base of feature detectors; long videos are processed window by window."""
+"""Bases of feature detectors, which process long videos window by window, and of those with points on a pyramid."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar, final
 
 import numpy as np
@@ -14,12 +14,13 @@ from torch import Tensor
 from jostle.core.cuda import launch_turn, network_stream, wait_for_networks
 from jostle.core.types.segments import Segments
 from jostle.errors import BadValue, DataError
-from jostle.models.detection.blocks.assignment import Actions, Targets
-from jostle.models.detection.config import DetectorConfig
-from jostle.models.detection.decoding import in_seconds
+from jostle.models.detection.blocks.assignment import Actions, Targets, assign, distance_iou, focal
+from jostle.models.detection.blocks.levels import Row, masked_levels
+from jostle.models.detection.blocks.pyramid import KERNEL, ClassTower, Embedding, Neck, OffsetTower, Points
+from jostle.models.detection.config import DetectorConfig, PointConfig
 from jostle.models.detection.detector import Detector, need_above_zero
-from jostle.models.detection.outputs import Candidates, Outputs
-from jostle.models.precision import inference_mode
+from jostle.models.detection.outputs import Candidates, Losses, Outputs, find_candidates, in_seconds, suppress
+from jostle.models.devices import inference_mode
 
 C = TypeVar("C", bound=DetectorConfig)
 Array = npt.NDArray[Any]
@@ -124,15 +125,8 @@ class FeatureDetector(Detector[C]):
             for first, count in self.windows(len(videos[0])):
                 parts = self.decode(self._outputs([rows[first : first + count] for rows in videos]))
                 for own, part in zip(candidates, parts, strict=False):  # not of what fills up the batch
-                    own.append(Candidates(part.segments + np.float32(first), part.scores, part.labels))
-        return [
-            Candidates(
-                np.concatenate([part.segments for part in own]),
-                np.concatenate([part.scores for part in own]),
-                np.concatenate([part.labels for part in own]),
-            )
-            for own in candidates
-        ]
+                    own.append(part.moved(first))
+        return [Candidates.join(own) for own in candidates]
 
     def detect(
         self,
@@ -255,3 +249,101 @@ def _pad_rows(x: Tensor, length: int) -> Array:
     padded = np.zeros((length, *x.shape[1:]), np.bool_ if x.dtype == torch.bool else np.float32)
     padded[: len(x)] = x if x.dtype == torch.bool else x.float()
     return padded
+
+
+P = TypeVar("P", bound=PointConfig)
+BUCKET = 384  # steps that compiled sequences are rounded up to
+MOMENTUM = 0.9  # of the running number of positives
+
+
+class PointDetector(FeatureDetector[P]):
+    """Base of detectors that predict classes and boundary distances at every point.
+
+    Their author makes the backbone, the neck and the heads, and writes `padded`; where they differ also `forward`,
+    `assign`, `loss` and `offsets_at`.
+    """
+
+    known_from_opentad: ClassVar[bool] = True
+    loss_normalizer: Tensor
+    backbone: Embedding
+    neck: Neck
+    cls_head: ClassTower
+    reg_head: OffsetTower
+
+    def __init__(self, config: P) -> None:
+        super().__init__(config)
+        # State that the originals keep outside of their checkpoints.
+        self.register_buffer("loss_normalizer", torch.tensor(config.normaliser), persistent=False)
+        self._fast: Callable[..., Outputs] | None = None
+
+    def padded(self, length: int) -> int:
+        """Return the length that the original pads `length` steps to."""
+        raise NotImplementedError
+
+    def forward(self, features: Tensor, lengths: Tensor) -> Outputs:
+        """Return the raw outputs of backbone, neck and the two towers, which see all levels in one row."""
+        config, length = self.config, features.shape[-1]
+        levels = masked_levels(lengths, length, self.padded(length), levels=config.levels)
+        pyramid = self.neck(self.backbone(features, levels), levels)
+        row = Row.of(levels, gap=KERNEL // 2)
+        x = row.join(pyramid)  # (B, D, S)
+        return Outputs(
+            points=Points.of([level.points for level in levels], config.level_ranges, features.device),
+            mask=row.points(row.valid)[..., 0],  # (B, N)
+            logits=row.points(self.cls_head(x, row)),  # (B, N, K)
+            offsets=row.points(self.reg_head(x, row)),  # (B, N, 2)
+            padded=tuple(level.padded for level in levels),
+        )
+
+    def assign(self, outputs: Outputs, actions: Actions, *, radius: float | None) -> Targets:
+        """Return the targets of the points; `radius` in strides around centres, None for whole actions."""
+        return assign(outputs.points, actions, outputs.mask, classes=self.config.classes, radius=radius)
+
+    def loss(self, outputs: Outputs, actions: Actions) -> Losses:
+        """Compute focal and distance-IoU losses, over the running number of positives.
+
+        In training mode the number moves on by this batch, before it is used.
+        """
+        targets = self.assign(outputs, actions, radius=self.config.centre_radius)
+        normaliser = self.normaliser(targets.positive.sum())
+        classes = self.smoothed(targets.classes)
+        each = focal(outputs.logits.float(), classes) * outputs.mask[..., None]
+        apart = distance_iou(outputs.offsets.float(), targets.offsets)
+        regression = torch.where(targets.positive, apart, 0.0).sum() / normaliser
+        return self.losses(each.sum() / normaliser, regression, targets)
+
+    def decode(self, outputs: Outputs) -> list[Candidates]:
+        """Decode the candidates of each video, before suppression."""
+        return find_candidates(outputs, self.config, self.offsets_at)
+
+    def normaliser(self, positives: Tensor) -> Tensor:
+        """Return the running number of positives with this batch in it."""
+        count = self.counted(positives).clamp(min=1).to(self.loss_normalizer)
+        moved = MOMENTUM * self.loss_normalizer + (1 - MOMENTUM) * count
+        if self.training:
+            self.loss_normalizer.copy_(moved.detach())
+        return moved
+
+    def smoothed(self, classes: Tensor) -> Tensor:
+        """Apply label smoothing to class targets."""
+        share = self.config.label_smoothing
+        return classes * (1 - share) + share / (classes.shape[-1] + 1)
+
+    def losses(self, classification: Tensor, regression: Tensor, targets: Targets) -> Losses:
+        """Return the parts and their weighted sum."""
+        total = classification + self.config.loss_weight * regression
+        return Losses(total, classification, regression, targets.positive.sum())
+
+    def suppress(self, candidates: Candidates, *, seconds_a_step: float) -> Candidates:
+        """Apply soft-NMS, and voting for class-agnostic suppression."""
+        return suppress(candidates, self.config)
+
+    def compiled_for(self, features: Tensor) -> tuple[Any, Tensor]:
+        """Return the compiled network if settings and GPU allow it, with features padded to a few lengths."""
+        if not (self.config.compiled and features.is_cuda):
+            return self.forward, features
+        # A few lengths instead of any, so that few graphs are compiled. Never beyond the padding: it has a say.
+        length = features.shape[-1]
+        padded_length = min(-(-length // BUCKET) * BUCKET, self.padded(length))
+        self._fast = self._fast or torch.compile(self.forward, dynamic=False)
+        return self._fast, F.pad(features, (0, padded_length - length))

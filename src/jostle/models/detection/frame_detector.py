@@ -19,7 +19,45 @@ from jostle.models.detection.config import DetectorConfig
 from jostle.models.detection.detector import Detector, need_above_zero
 from jostle.models.detection.outputs import Candidates, Losses
 from jostle.models.input_spec import resized
-from jostle.models.preprocessing.crop import centre_crop
+from jostle.models.preprocessing.geometry import OddMargin, centre_crop
+
+
+def resample_indices(count: int, fps: float, own: float) -> npt.NDArray[np.int64]:
+    """Return which of `count` frames are used at the rate `own`, as FFmpeg resamples.
+
+    Each moment shows the last frame that is nearer to it than to the next moment; where the video has fewer frames they
+    are repeated.
+
+    >>> resample_indices(15, 25.0, 5.0).tolist()
+    [2, 7, 12]
+    """
+    moments = np.arange(max(int(np.floor(count * own / fps + 0.5)), 1))
+    indices = np.ceil((moments + 0.5) * (fps / own) - 1e-9).astype(np.int64) - 1
+    clipped: npt.NDArray[np.int64] = np.clip(indices, 0, count - 1)
+    return clipped
+
+
+def evenly_spaced_clips(count: int, length: int, stride: int) -> list[int]:
+    """Return the first frames of evenly spaced clips; the last may be short.
+
+    >>> evenly_spaced_clips(300, 256, 192)
+    [0, 192]
+    """
+    return list(range(0, max(count - length + stride - 1, 0) // stride * stride + 1, stride))
+
+
+MEAN, STD = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)  # of red, green and blue
+
+
+def imagenet_normalise(pictures: Tensor) -> Tensor:
+    """Return (3, T, H, W) with the mean colour of ImageNet at 0, from values of 0 to 255.
+
+    >>> imagenet_normalise(torch.full((3, 1, 1, 1), 128.0)).flatten().round(decimals=3).tolist()
+    [0.07400000095367432, 0.20499999821186066, 0.4259999990463257]
+    """
+    mean, std = (torch.tensor(x, device=pictures.device)[:, None, None, None] for x in (MEAN, STD))
+    return (pictures - mean) / std
+
 
 Frames = npt.NDArray[np.uint8]
 
@@ -345,10 +383,29 @@ class FrameDetector(Detector[C]):
         )
 
 
+class ResampledFrameDetector(FrameDetector[C]):
+    """Base of frame detectors that resample as FFmpeg does, space clips evenly, and scale colours as for ImageNet."""
+
+    odd_margin: ClassVar[OddMargin] = "smaller"  # position of the crop in an odd margin
+
+    def sample_indices(self, count: int, fps: float) -> tuple[npt.NDArray[np.int64], float]:
+        """Return the indices of the frames to process and their rate, resampled as by FFmpeg."""
+        own = self.config.fps
+        return super().sample_indices(count, fps) if own is None else (resample_indices(count, fps, own), own)
+
+    def pictures(self, frames: Tensor) -> Tensor:
+        """Return (T, 3, crop, crop) values from 0 to 255: the middle of what frames are shrunk to."""
+        return centre_crop(self.shrunk(frames), self.config.crop, self.odd_margin)
+
+    def scaled(self, pictures: Tensor) -> Tensor:
+        """Return (3, T, crop, crop) with the mean colour of ImageNet at 0."""
+        return imagenet_normalise(pictures)
+
+    def clips(self, count: int) -> list[int]:
+        """Return the first frames of evenly spaced clips; the last may be short."""
+        return evenly_spaced_clips(count, self.config.max_length, self.config.clip_stride)
+
+
 def join_candidates(parts: Sequence[tuple[int, Candidates]]) -> Candidates:
     """Return the candidates of clips that begin at these frames, on the frames of the video."""
-    return Candidates(
-        np.concatenate([part.segments + np.float32(first) for first, part in parts]),
-        np.concatenate([part.scores for _, part in parts]),
-        np.concatenate([part.labels for _, part in parts]),
-    )
+    return Candidates.join([part.moved(first) for first, part in parts])

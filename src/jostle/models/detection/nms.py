@@ -105,36 +105,14 @@ def soft_nms_until_one(
     return segments[rows], scores[rows], labels[rows]
 
 
-def hard_nms(
-    segments: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    *,
-    threshold: float,
-    max_segments: int,
-    min_score: float = 0.0,
-    multiclass: bool = True,
-) -> Detections:
-    """Apply hard NMS at an IoU of `threshold`; return segments, scores and labels by falling score.
-
-    Args:
-        threshold: least IoU at which the weaker of two candidates goes.
-        min_score: candidates at or below it are not considered; 0 considers all.
-        multiclass: candidates compete with those of their own class; otherwise all with all.
+def hard_nms(segments: npt.ArrayLike, scores: npt.ArrayLike, labels: npt.ArrayLike, **ways: Any) -> Detections:
+    """Apply hard NMS with the settings of `hard_nms_rows`; return segments, scores and labels by falling score.
 
     >>> hard_nms([[0, 4], [0, 5], [8, 9]], [0.9, 0.8, 0.3], [0, 0, 0], threshold=0.5, max_segments=9)[1].round(1)
     array([0.9, 0.3], dtype=float32)
     """
     segments, scores, labels, _, _ = columns(segments, scores, labels)
-    rows = hard_nms_rows(
-        segments,
-        scores,
-        labels,
-        threshold=threshold,
-        max_segments=max_segments,
-        min_score=min_score,
-        multiclass=multiclass,
-    )
+    rows = hard_nms_rows(segments, scores, labels, **ways)
     return segments[rows], scores[rows], labels[rows]
 
 
@@ -148,7 +126,13 @@ def hard_nms_rows(
     min_score: float = 0.0,
     multiclass: bool = True,
 ) -> Labels:
-    """Return the rows that `hard_nms` keeps, by falling score."""
+    """Return the rows that remain after hard NMS, by falling score.
+
+    Args:
+        threshold: least IoU at which the weaker of two candidates goes.
+        min_score: candidates at or below it are not considered; 0 considers all.
+        multiclass: candidates compete with those of their own class; otherwise all with all.
+    """
     segments, scores, labels, start, end = columns(segments, scores, labels)
     groups = labels if multiclass else np.zeros_like(labels)
     falling = np.argsort(-scores, kind="stable")
@@ -173,7 +157,7 @@ def vote(
         kept: (m, 2) survivors of suppression.
         segments: (n, 2) candidates from before suppression, of any class.
         scores: (n,) their scores, from before suppression.
-        threshold: least IoU of a candidate that has a voice.
+        threshold: least IoU of a candidate that votes.
         weight: `score*iou` (ActionFormer, TemporalMaxer) or `score` (TriDet, OpenTAD).
 
     A kept segment for which nobody votes, such as one of no length, stays as it is.
@@ -184,14 +168,14 @@ def vote(
     if weight not in ("score*iou", "score"):
         raise BadValue(f"segment voting: no weight is called {weight!r}; use 'score*iou' or 'score'")
     candidates = np.ascontiguousarray(segments, np.float32).reshape(-1, 2)
-    voices = np.ascontiguousarray(scores, np.float32)
-    if len(voices) != len(candidates):
-        raise BadValue(f"segment voting: {len(candidates)} segments have {len(voices)} scores")
+    weights = np.ascontiguousarray(scores, np.float32)
+    if len(weights) != len(candidates):
+        raise BadValue(f"segment voting: {len(candidates)} segments have {len(weights)} scores")
     elected: Reals = _elect(
         np.ascontiguousarray(kept, np.float32).reshape(-1, 2),
         np.ascontiguousarray(candidates[:, 0]),
         np.ascontiguousarray(candidates[:, 1]),
-        voices,
+        weights,
         np.float32(threshold),
         weight == "score*iou",
     )
@@ -332,10 +316,10 @@ def _elect(kept: Any, start: Any, end: Any, score: Any, threshold: Any, by_iou: 
                 continue
             iou = inter / ((b - a) + (end[j] - start[j]) - inter)
             if iou >= threshold:
-                voice = score[j] * iou if by_iou else score[j]
-                total += voice
-                left += voice * start[j]
-                right += voice * end[j]
+                vote_weight = score[j] * iou if by_iou else score[j]
+                total += vote_weight
+                left += vote_weight * start[j]
+                right += vote_weight * end[j]
         if total > 0:
             made[i, 0], made[i, 1] = left / total, right / total
     return made
@@ -396,10 +380,10 @@ def _weighted(start: Any, end: Any, score: Any, label: Any, order: Any, threshol
             iou = inter / (length + (end[other] - start[other]) - inter)
             if iou >= threshold:
                 gone[j] = True
-                voice = np.float64(score[other]) * iou
-                total += voice
-                a += voice * start[other]
-                b += voice * end[other]
+                vote_weight = np.float64(score[other]) * iou
+                total += vote_weight
+                a += vote_weight * start[other]
+                b += vote_weight * end[other]
         left[found], right[found], best[found] = start[row], end[row], row
         if total > 0:
             left[found], right[found] = a / total, b / total

@@ -14,15 +14,13 @@ from torch import Tensor, nn
 from jostle.errors import BadValue
 from jostle.models.detection.blocks.assignment import Actions, Targets, assign_by_cost
 from jostle.models.detection.blocks.convolution import ChannelNorm, SequenceGroupNorm
-from jostle.models.detection.blocks.heads import ClassTower, OffsetTower
-from jostle.models.detection.blocks.levels import Level, Row, masked_levels, padded_length
-from jostle.models.detection.blocks.pyramid import Embedding, Neck, Points, halve
+from jostle.models.detection.blocks.levels import Level, padded_length
+from jostle.models.detection.blocks.pyramid import ClassTower, Embedding, Neck, OffsetTower, halve
 from jostle.models.detection.config import PointConfig
-from jostle.models.detection.detector import detector
+from jostle.models.detection.detector import detector_variants
+from jostle.models.detection.feature_detector import PointDetector
 from jostle.models.detection.outputs import Outputs
-from jostle.models.detection.point_detector import PointDetector
 
-KERNEL = 3  # of embedding and heads, in every published configuration
 GROUPS = 4  # of the group norm in the neck
 
 
@@ -48,16 +46,6 @@ class TemporalMaxerConfig(PointConfig):
 class MaxPyramid(Embedding):
     """Embedding, and a max-pooling for each further level."""
 
-    def __init__(self, config: TemporalMaxerConfig) -> None:
-        super().__init__(
-            config.input_dim,
-            config.dim,
-            KERNEL,
-            layers=config.embedding_layers,
-            eps=config.eps,
-            clear=config.opentad,
-        )
-
     def forward(self, features: Tensor, levels: tuple[Level, ...]) -> list[Tensor]:
         pyramid = [self.embed(features, levels[0])]
         for level in levels[1:]:
@@ -70,36 +58,20 @@ class TemporalMaxer(PointDetector[TemporalMaxerConfig]):
 
     def __init__(self, config: TemporalMaxerConfig) -> None:
         super().__init__(config)
-        width, eps, clear = config.head_width, config.eps, config.opentad
         self.backbone = MaxPyramid(config)
         norm: nn.Module
         if config.neck == "group":
             norm = SequenceGroupNorm(GROUPS, config.dim, affine=False)
         else:
-            norm = ChannelNorm(config.dim, eps)
+            norm = ChannelNorm(config.dim, config.eps)
         self.neck = Neck([norm] * config.levels)
-        self.cls_head = ClassTower(config.dim, width, config.classes, KERNEL, prior=config.prior, eps=eps, clear=clear)
-        self.reg_head = OffsetTower(config.dim, width, 2, KERNEL, levels=config.levels, eps=eps, clear=clear)
+        self.cls_head, self.reg_head = ClassTower(config, config.prior), OffsetTower(config, 2)
 
     def padded(self, length: int) -> int:
         """Return the length that the original pads to; OpenTAD's version does not pad at test."""
         if self.config.opentad and not self.training:
             return length
         return padded_length(length, at_least=self.config.max_length, multiple=2 ** (self.config.levels - 1))
-
-    def forward(self, features: Tensor, lengths: Tensor) -> Outputs:
-        config, length = self.config, features.shape[-1]
-        levels = masked_levels(lengths, length, self.padded(length), levels=config.levels)
-        pyramid = self.neck(self.backbone(features, levels), levels)
-        row = Row.of(levels, gap=KERNEL // 2)
-        x = row.join(pyramid)  # (B, D, S)
-        return Outputs(
-            points=Points.of([level.points for level in levels], config.level_ranges, features.device),
-            mask=row.points(row.valid)[..., 0],  # (B, N)
-            logits=row.points(self.cls_head(x, row)),  # (B, N, K)
-            offsets=row.points(self.reg_head(x, row)),  # (B, N, 2)
-            padded=tuple(level.padded for level in levels),
-        )
 
     def assign(self, outputs: Outputs, actions: Actions, *, radius: float | None) -> Targets:
         """Assign targets by prediction cost: the closest of the actions around each point."""
@@ -113,65 +85,42 @@ class TemporalMaxer(PointDetector[TemporalMaxerConfig]):
         )
 
 
-@detector(TemporalMaxer)
-def temporalmaxer() -> TemporalMaxerConfig:
-    """TemporalMaxer with settings of your own, from those for THUMOS14."""
-    return TemporalMaxerConfig()
+_ANET_TSP = TemporalMaxerConfig(
+    input_dim=512, dim=256, classes=1, max_length=192, label_smoothing=0.1, loss_weight=2.0, normaliser=200.0,
+    resize=True, min_duration=0.001, sigma=0.75, max_segments=100, multiclass=False, vote_threshold=0.9,
+)  # fmt: skip
 
-
-@detector(TemporalMaxer)
-def temporalmaxer_thumos_i3d() -> TemporalMaxerConfig:
-    """TemporalMaxer for THUMOS14 on two-stream I3D features, as published."""
-    return TemporalMaxerConfig()
-
-
-@detector(TemporalMaxer)
-def temporalmaxer_thumos_i3d_rgb() -> TemporalMaxerConfig:
-    """TemporalMaxer for THUMOS14 on the RGB half of I3D, as in the temporal robustness benchmark."""
-    return TemporalMaxerConfig(input_dim=1024)
-
-
-@detector(TemporalMaxer)
-def temporalmaxer_thumos_videomae() -> TemporalMaxerConfig:
-    """TemporalMaxer for THUMOS14 on VideoMAEv2-g features; jostle's own, the I3D settings with another input."""
-    return TemporalMaxerConfig(input_dim=1408)
-
-
-@detector(TemporalMaxer)
-def temporalmaxer_anet_tsp() -> TemporalMaxerConfig:
-    """TemporalMaxer for ActivityNet on TSP features; jostle's own, after ActionFormer's for that set."""
-    return TemporalMaxerConfig(
-        input_dim=512,
-        dim=256,
-        classes=1,
-        max_length=192,
-        label_smoothing=0.1,
-        loss_weight=2.0,
-        normaliser=200.0,
-        resize=True,
-        min_duration=0.001,
-        sigma=0.75,
-        max_segments=100,
-        multiclass=False,
-        vote_threshold=0.9,
-    )
-
-
-@detector(TemporalMaxer)
-def temporalmaxer_anet_i3d() -> TemporalMaxerConfig:
-    """TemporalMaxer for ActivityNet on two-stream I3D features; jostle's own, after ActionFormer's for that set."""
-    return replace(temporalmaxer_anet_tsp(), input_dim=2048)
-
-
-@detector(TemporalMaxer)
-def temporalmaxer_multithumos_i3d() -> TemporalMaxerConfig:
-    """TemporalMaxer for MultiTHUMOS on RGB I3D features, as published."""
-    return TemporalMaxerConfig(
-        input_dim=1024, classes=65, embedding_layers=3, neck="channel", top_candidates=3000, max_segments=300
-    )
-
-
-@detector(TemporalMaxer)
-def temporalmaxer_puppets() -> TemporalMaxerConfig:
-    """TemporalMaxer in a small size for short videos of puppets; jostle's own."""
-    return TemporalMaxerConfig(input_dim=128, dim=128, classes=16, max_length=640, levels=5, normaliser=50.0)
+VARIANTS = {
+    "temporalmaxer": ("TemporalMaxer with settings of your own, from those for THUMOS14.", TemporalMaxerConfig()),
+    "temporalmaxer_thumos_i3d": (
+        "TemporalMaxer for THUMOS14 on two-stream I3D features, as published.",
+        TemporalMaxerConfig(),
+    ),
+    "temporalmaxer_thumos_i3d_rgb": (
+        "TemporalMaxer for THUMOS14 on the RGB half of I3D, as in the temporal robustness benchmark.",
+        TemporalMaxerConfig(input_dim=1024),
+    ),
+    "temporalmaxer_thumos_videomae": (
+        "TemporalMaxer for THUMOS14 on VideoMAEv2-g features; jostle's own, the I3D settings with another input.",
+        TemporalMaxerConfig(input_dim=1408),
+    ),
+    "temporalmaxer_anet_tsp": (
+        "TemporalMaxer for ActivityNet on TSP features; jostle's own, after ActionFormer's for that set.",
+        _ANET_TSP,
+    ),
+    "temporalmaxer_anet_i3d": (
+        "TemporalMaxer for ActivityNet on two-stream I3D features; jostle's own, after ActionFormer's for that set.",
+        replace(_ANET_TSP, input_dim=2048),
+    ),
+    "temporalmaxer_multithumos_i3d": (
+        "TemporalMaxer for MultiTHUMOS on RGB I3D features, as published.",
+        TemporalMaxerConfig(
+            input_dim=1024, classes=65, embedding_layers=3, neck="channel", top_candidates=3000, max_segments=300
+        ),
+    ),
+    "temporalmaxer_puppets": (
+        "TemporalMaxer in a small size for short videos of puppets; jostle's own.",
+        TemporalMaxerConfig(input_dim=128, dim=128, classes=16, max_length=640, levels=5, normaliser=50.0),
+    ),
+}
+detector_variants(TemporalMaxer, VARIANTS)

@@ -14,19 +14,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from jostle.errors import BadValue
-from jostle.models.detection.blocks.assignment import Actions
+from jostle.models.detection.blocks.assignment import Actions, distance_iou, focal, iou
+from jostle.models.detection.blocks.attention import GROUPS, SGPBlock, reach_of
 from jostle.models.detection.blocks.convolution import ChannelNorm
-from jostle.models.detection.blocks.heads import ClassTower, OffsetTower
 from jostle.models.detection.blocks.levels import Level, Row, padded_length, reaching_levels
-from jostle.models.detection.blocks.losses import distance_iou, focal, iou
-from jostle.models.detection.blocks.pyramid import Embedding, Neck, Points
-from jostle.models.detection.blocks.sgp import GROUPS, SGPBlock, reach_of
+from jostle.models.detection.blocks.pyramid import KERNEL, ClassTower, Embedding, Neck, OffsetTower, Points
 from jostle.models.detection.config import PointConfig
-from jostle.models.detection.detector import detector
+from jostle.models.detection.detector import detector_variants
+from jostle.models.detection.feature_detector import PointDetector
 from jostle.models.detection.outputs import Losses, Outputs
-from jostle.models.detection.point_detector import PointDetector
 
-KERNEL = 3  # of embedding and heads, in every published configuration
 STEM = 2  # blocks before the first halving; their window is always 1
 
 
@@ -74,32 +71,18 @@ class TriDetConfig(PointConfig):
 
 @dataclass(frozen=True)
 class TridentOutputs(Outputs):
-    """Raw outputs of the Trident head.
+    """Raw outputs of the Trident head."""
 
-    Attributes:
-        starts: (B, K, S) logits that a class starts at a column; every level has `bins` zeros before and after it.
-        ends: (B, K, S) logits that it ends there.
-        places: (N,) where the reach of each point begins in these rows: `bins` columns before its own.
-    """
-
-    starts: Tensor
-    ends: Tensor
-    places: Tensor
+    starts: Tensor  # (B, K, S) logits that a class starts at a column; every level has `bins` zeros before and after it
+    ends: Tensor  # (B, K, S) logits that it ends there
+    places: Tensor  # (N,) where the reach of each point begins in these rows: `bins` columns before its own
 
 
 class SGPPyramid(Embedding):
     """Embedding, SGP blocks on the finest level, and one halving block for each further level."""
 
     def __init__(self, config: TriDetConfig) -> None:
-        super().__init__(
-            config.input_dim,
-            config.dim,
-            KERNEL,
-            layers=config.embedding_layers,
-            eps=config.eps,
-            clear=config.opentad,
-            table=config.max_length if config.positions else 0,
-        )
+        super().__init__(config, table=config.max_length if config.positions else 0)
         self.noise = config.input_noise
 
         def block(window: int, *, halves: bool, drop: float) -> SGPBlock:
@@ -139,19 +122,12 @@ class TriDet(PointDetector[TriDetConfig]):
 
     def __init__(self, config: TriDetConfig) -> None:
         super().__init__(config)
-        width, eps, clear = config.head_width, config.eps, config.opentad
-
-        def tower(prior: float) -> ClassTower:
-            return ClassTower(config.dim, width, config.classes, KERNEL, prior=prior, eps=eps, clear=clear)
-
+        prior = 0.0 if config.opentad else config.prior
         self.backbone = SGPPyramid(config)
-        self.neck = Neck([ChannelNorm(config.dim, eps) for _ in range(config.levels)])
-        self.cls_head = tower(config.prior)
-        self.start_head = tower(0.0 if clear else config.prior)
-        self.end_head = tower(0.0 if clear else config.prior)
-        self.reg_head = OffsetTower(
-            config.dim, width, 2 * (config.bins + 1), KERNEL, levels=config.levels, eps=eps, clear=clear
-        )
+        self.neck = Neck([ChannelNorm(config.dim, config.eps) for _ in range(config.levels)])
+        self.cls_head = ClassTower(config, config.prior)
+        self.start_head, self.end_head = ClassTower(config, prior), ClassTower(config, prior)
+        self.reg_head = OffsetTower(config, 2 * (config.bins + 1))
 
     def padded(self, length: int) -> int:
         """Return the length that the original pads to."""
@@ -229,73 +205,38 @@ class TriDet(PointDetector[TriDetConfig]):
         return self.losses(classification / normaliser, regression / normaliser, targets)
 
 
-@detector(TriDet)
-def tridet() -> TriDetConfig:
-    """TriDet with settings of your own, from those for THUMOS14."""
-    return TriDetConfig()
+_ANET_TSP = TriDetConfig(
+    input_dim=512, dim=256, head_dim=512, classes=1, max_length=768, sgp_window=15, sgp_k=1.3, mlp_dim=2048, bins=12,
+    iou_power=1.0, positions=True, depthwise_spread=0.2, input_noise=0.5, label_smoothing=0.1, normaliser=400.0,
+    min_duration=0.1, sigma=0.7, max_segments=200, multiclass=False, vote_threshold=0.95, vote_weight="score",
+)  # fmt: skip
+_PUPPETS = TriDetConfig(
+    input_dim=128, dim=128, classes=16, max_length=640, levels=5, mlp_dim=192, max_segments=200, normaliser=50.0,
+)  # fmt: skip
 
-
-@detector(TriDet)
-def tridet_thumos_i3d() -> TriDetConfig:
-    """TriDet for THUMOS14 on two-stream I3D features, as published."""
-    return TriDetConfig()
-
-
-@detector(TriDet)
-def tridet_thumos_i3d_rgb() -> TriDetConfig:
-    """TriDet for THUMOS14 on the RGB half of I3D, as in the temporal robustness benchmark."""
-    return TriDetConfig(input_dim=1024)
-
-
-@detector(TriDet)
-def tridet_thumos_videomae() -> TriDetConfig:
-    """TriDet for THUMOS14 on VideoMAEv2-g features, as in the temporal robustness benchmark."""
-    return TriDetConfig(input_dim=1408)
-
-
-@detector(TriDet)
-def tridet_anet_tsp() -> TriDetConfig:
-    """TriDet for ActivityNet on TSP features, as published: class-agnostic, padded to 768 steps."""
-    return TriDetConfig(
-        input_dim=512,
-        dim=256,
-        head_dim=512,
-        classes=1,
-        max_length=768,
-        sgp_window=15,
-        sgp_k=1.3,
-        mlp_dim=2048,
-        bins=12,
-        iou_power=1.0,
-        positions=True,
-        depthwise_spread=0.2,
-        input_noise=0.5,
-        label_smoothing=0.1,
-        normaliser=400.0,
-        min_duration=0.1,
-        sigma=0.7,
-        max_segments=200,
-        multiclass=False,
-        vote_threshold=0.95,
-        vote_weight="score",
-    )
-
-
-@detector(TriDet)
-def tridet_anet_i3d() -> TriDetConfig:
-    """TriDet for ActivityNet on two-stream I3D features; jostle's own, the TSP settings with another input."""
-    return replace(tridet_anet_tsp(), input_dim=2048)
-
-
-@detector(TriDet)
-def tridet_multithumos_i3d() -> TriDetConfig:
-    """TriDet for MultiTHUMOS on RGB I3D features; jostle's own, after TemporalMaxer's for that set."""
-    return TriDetConfig(input_dim=1024, classes=65, top_candidates=3000)
-
-
-@detector(TriDet)
-def tridet_puppets() -> TriDetConfig:
-    """TriDet in a small size for short videos of puppets; jostle's own."""
-    return TriDetConfig(
-        input_dim=128, dim=128, classes=16, max_length=640, levels=5, mlp_dim=192, max_segments=200, normaliser=50.0
-    )
+VARIANTS = {
+    "tridet": ("TriDet with settings of your own, from those for THUMOS14.", TriDetConfig()),
+    "tridet_thumos_i3d": ("TriDet for THUMOS14 on two-stream I3D features, as published.", TriDetConfig()),
+    "tridet_thumos_i3d_rgb": (
+        "TriDet for THUMOS14 on the RGB half of I3D, as in the temporal robustness benchmark.",
+        TriDetConfig(input_dim=1024),
+    ),
+    "tridet_thumos_videomae": (
+        "TriDet for THUMOS14 on VideoMAEv2-g features, as in the temporal robustness benchmark.",
+        TriDetConfig(input_dim=1408),
+    ),
+    "tridet_anet_tsp": (
+        "TriDet for ActivityNet on TSP features, as published: class-agnostic, padded to 768 steps.",
+        _ANET_TSP,
+    ),
+    "tridet_anet_i3d": (
+        "TriDet for ActivityNet on two-stream I3D features; jostle's own, the TSP settings with another input.",
+        replace(_ANET_TSP, input_dim=2048),
+    ),
+    "tridet_multithumos_i3d": (
+        "TriDet for MultiTHUMOS on RGB I3D features; jostle's own, after TemporalMaxer's for that set.",
+        TriDetConfig(input_dim=1024, classes=65, top_candidates=3000),
+    ),
+    "tridet_puppets": ("TriDet in a small size for short videos of puppets; jostle's own.", _PUPPETS),
+}
+detector_variants(TriDet, VARIANTS)

@@ -16,13 +16,19 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from jostle.errors import BadValue
-from jostle.models.detection.blocks.anchors import GROUPS, AnchorHead, anchor_points, decode_boxes, make_anchors
-from jostle.models.detection.blocks.assignment import Actions, Targets, match
+from jostle.models.detection.blocks.assignment import Actions, Targets, focal, generalised_iou, match, mean_of_both
 from jostle.models.detection.blocks.boundaries import BoundaryCurve, EndShift, curve_targets, heights
-from jostle.models.detection.blocks.graph import GraphBlock, Stitching
-from jostle.models.detection.blocks.losses import focal, generalised_iou, mean_of_both
+from jostle.models.detection.blocks.vsgn import (
+    GROUPS,
+    AnchorHead,
+    GraphBlock,
+    Stitching,
+    anchor_points,
+    decode_boxes,
+    make_anchors,
+)
 from jostle.models.detection.config import DetectorConfig
-from jostle.models.detection.detector import detector
+from jostle.models.detection.detector import detector_variants
 from jostle.models.detection.feature_detector import FeatureDetector
 from jostle.models.detection.nms import hard_nms, soft_nms
 from jostle.models.detection.outputs import Candidates, Losses, Outputs
@@ -108,19 +114,12 @@ class VsgnConfig(DetectorConfig):
 
 @dataclass(frozen=True)
 class VsgnOutputs(Outputs):
-    """Raw outputs at the anchors, the finest level first; `logits` begin with the background unless class-agnostic.
+    """Raw outputs at the anchors, the finest level first; `logits` begin with the background unless class-agnostic."""
 
-    Attributes:
-        boxes: (B, N, 2) start and end on the grid of the window.
-        adjusted: (B, N, 2) the same with their ends moved.
-        curves: (B, 3, T) probabilities that an action goes on, starts, ends.
-        stitching: where the videos and their copies are.
-    """
-
-    boxes: Tensor
-    adjusted: Tensor
-    curves: Tensor
-    stitching: Stitching
+    boxes: Tensor  # (B, N, 2) start and end on the grid of the window
+    adjusted: Tensor  # (B, N, 2) the same with their ends moved
+    curves: Tensor  # (B, 3, T) probabilities that an action goes on, starts, ends
+    stitching: Stitching  # where the videos and their copies are
 
 
 def _conv(inputs: int, dim: int, *, stride: int = 1) -> nn.Sequential:
@@ -314,7 +313,7 @@ class VSGN(FeatureDetector[VsgnConfig]):
         if config.reproduce_bugs:
             positive, most = np.arange(len(scores)), min(most, len(scores) - 1)
         if not len(positive) or not most:
-            return Candidates(candidates.segments[:0], candidates.scores[:0], candidates.labels[:0])
+            return candidates.take(slice(0))
         return Candidates(
             *soft_nms(
                 candidates.segments[positive],
@@ -333,46 +332,26 @@ def _chosen(segments: Tensor, action: Tensor) -> Tensor:
     return segments.gather(1, action[..., None].expand(-1, -1, 2))
 
 
-@detector(VSGN)
-def vsgn() -> VsgnConfig:
-    """VSGN with settings of your own, from those for THUMOS14."""
-    return VsgnConfig()
+_ANET_I3D = VsgnConfig(
+    classes=1, min_probability=0.0, sigma=0.85, max_segments=100, neighbours=10, anchors=(8.0, 20.0),
+    long_videos="shrink", match_threshold=0.6, curve_weight=1.0, end_epsilon=1e-6, window_threshold=None,
+    max_duration=None,
+)  # fmt: skip
+_PUPPETS = VsgnConfig(
+    input_dim=128, dim=128, classes=16, max_length=640, levels=4, neighbours=8, gap=16, anchors=(1.5, 2.5, 4.0),
+)  # fmt: skip
 
-
-@detector(VSGN)
-def vsgn_thumos_tsn() -> VsgnConfig:
-    """VSGN for THUMOS14 on two-stream TSN features of every frame, as published."""
-    return VsgnConfig()
-
-
-@detector(VSGN)
-def vsgn_anet_i3d() -> VsgnConfig:
-    """VSGN for ActivityNet on two-stream features, about five a second, as published: class-agnostic."""
-    return VsgnConfig(
-        classes=1,
-        min_probability=0.0,
-        sigma=0.85,
-        max_segments=100,
-        neighbours=10,
-        anchors=(8.0, 20.0),
-        long_videos="shrink",
-        match_threshold=0.6,
-        curve_weight=1.0,
-        end_epsilon=1e-6,
-        window_threshold=None,
-        max_duration=None,
-    )
-
-
-@detector(VSGN)
-def vsgn_anet_tsp() -> VsgnConfig:
-    """VSGN for ActivityNet on TSP features; jostle's own, the published settings with another input."""
-    return replace(vsgn_anet_i3d(), input_dim=512)
-
-
-@detector(VSGN)
-def vsgn_puppets() -> VsgnConfig:
-    """VSGN in a small size for short videos of puppets; jostle's own."""
-    return VsgnConfig(
-        input_dim=128, dim=128, classes=16, max_length=640, levels=4, neighbours=8, gap=16, anchors=(1.5, 2.5, 4.0)
-    )
+VARIANTS = {
+    "vsgn": ("VSGN with settings of your own, from those for THUMOS14.", VsgnConfig()),
+    "vsgn_thumos_tsn": ("VSGN for THUMOS14 on two-stream TSN features of every frame, as published.", VsgnConfig()),
+    "vsgn_anet_i3d": (
+        "VSGN for ActivityNet on two-stream features, about five a second, as published: class-agnostic.",
+        _ANET_I3D,
+    ),
+    "vsgn_anet_tsp": (
+        "VSGN for ActivityNet on TSP features; jostle's own, the published settings with another input.",
+        replace(_ANET_I3D, input_dim=512),
+    ),
+    "vsgn_puppets": ("VSGN in a small size for short videos of puppets; jostle's own.", _PUPPETS),
+}
+detector_variants(VSGN, VARIANTS)

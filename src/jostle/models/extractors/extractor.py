@@ -1,8 +1,9 @@
-"""Feature extractors: a network and its `InputSpec`, called on raw frames."""
+"""Feature extractors: a network and its `InputSpec`, called on raw frames; a recogniser's last layer is one too."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, Protocol, cast
@@ -15,10 +16,10 @@ from torch import Tensor, nn
 from jostle.core.cuda import iter_batches, launch_turn, network_stream, prefetch_one, to_device, to_host_async
 from jostle.core.registry import Registry
 from jostle.errors import BadValue, CheckpointError
+from jostle.models.devices import inference_mode
 from jostle.models.extractors.flow import Flow, flow_between
 from jostle.models.input_spec import Frames, InputSpec
-from jostle.models.precision import inference_mode
-from jostle.models.recognition.recogniser import changed, load_weights
+from jostle.models.recognition.recogniser import Recogniser, changed, load_weights
 from jostle.models.weights.shipped.sources import fetch_hint, source_of
 
 # Work goes through a network in batches of one size, filled up where it is less: libraries choose their kernels by the
@@ -32,17 +33,10 @@ Sees = Literal["frames", "flow", "both"]
 
 
 class WindowNetwork(Protocol):
-    """Protocol of networks that process a whole window."""
-
-    def features(self, clips: Tensor) -> Tensor:
-        """Return (B, C) from prepared crops (B, ...), their axes as the `InputSpec` says."""
-
-
-class FlowNetwork(Protocol):
-    """Protocol of networks that process optical flow, with or without frames."""
+    """Protocol of networks that process a whole window: frames, optical flow, or both."""
 
     def features(self, *clips: Tensor) -> Tensor:
-        """Return (B, C) from prepared crops: of frames, where it sees them, and of flow (B, 2, T, H, W)."""
+        """Return (B, C) from prepared crops: of frames, with axes as the `InputSpec` says, and flow (B, 2, T, H, W)."""
 
 
 class FrameNetwork(Protocol):
@@ -57,31 +51,21 @@ class FrameNetwork(Protocol):
 
 @dataclass(frozen=True)
 class ExtractorKind:
-    """Registry entry of an extractor: builder, input spec and source of its weights.
-
-    Attributes:
-        dim: length of a feature vector.
-        frame_dim: length of a frame encoding; None for networks that process whole windows.
-        least_frames: shortest clip that the network accepts.
-        source: source of the public weights, as the end of an error message.
-        most_frames: longest clip that it accepts; None for any.
-        picks: frames of a clip that the network uses; None for all.
-        translate: renames public weights to the names of the network; None where they are the same.
-        sees: input of the network: frames, optical flow, or both.
-        streams: for a network in several parts, the public file of each, by the prefix of its tensors.
-    """
+    """Registry entry of an extractor: builder, input spec and source of its weights."""
 
     name: str
     build: Callable[[], nn.Module]
     spec: InputSpec
-    dim: int
-    least_frames: int
-    source: str
-    frame_dim: int | None = None
-    most_frames: int | None = None
-    picks: tuple[int, ...] | None = None
+    dim: int  # length of a feature vector
+    least_frames: int  # shortest clip that the network accepts
+    source: str  # source of the public weights, as the end of an error message
+    frame_dim: int | None = None  # length of a frame encoding; None for networks that process whole windows
+    most_frames: int | None = None  # longest clip that it accepts; None for any
+    picks: tuple[int, ...] | None = None  # frames of a clip that the network uses; None for all
+    # renames public weights to the names of the network; None where they are the same
     translate: Callable[[Tensors, nn.Module], Tensors] | None = None
-    sees: Sees = "frames"
+    sees: Sees = "frames"  # input of the network: frames, optical flow, or both
+    # for a network in several parts, the public file of each, by the prefix of its tensors
     streams: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -122,21 +106,10 @@ def extractor(
     streams: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[[], nn.Module]], Callable[[], nn.Module]]:
     """Register a function that builds the network of an extractor; see `ExtractorKind`."""
+    optional: dict[str, Any] = {"frame_dim": frame_dim, "most_frames": most_frames, "translate": translate}
 
     def register(build: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
-        kind = ExtractorKind(
-            name,
-            build,
-            spec,
-            dim,
-            least_frames,
-            source,
-            frame_dim,
-            most_frames=most_frames,
-            translate=translate,
-            sees=sees,
-            streams=streams or {},
-        )
+        kind = ExtractorKind(name, build, spec, dim, least_frames, source, sees=sees, streams=streams or {}, **optional)
         extractors.add(name, kind)
         return build
 
@@ -198,38 +171,27 @@ class Extractor:
         if self.frame_dim is not None:
             count, length = clips.shape[:2]
             return self.join(self.see(clips.reshape(-1, *clips.shape[2:])).reshape(count, length, self.frame_dim))
+        if self.kind.picks is not None:
+            clips = clips[:, self.kind.picks]
+        flows: Iterable[Flow | None] = itertools.repeat(None)
         if self.sees_flow:
-            return self._with_flow(clips, self._own_flow(clips) if flow is None else np.asarray(flow))
+            flows = self._own_flow(clips) if flow is None else np.asarray(flow)
         network = cast(WindowNetwork, self.network)
         features = np.empty((len(clips), self.dim), np.float32)
 
-        def begun(clip: Frames) -> Callable[[], Tensor]:
+        def begun(clip: Frames, moved: Flow | None) -> Callable[[], Tensor]:
             with launch_turn(self.device):
-                crops = self.spec.prepare(to_device(np.ascontiguousarray(clip), self.device))
-                with network_stream(crops):
-                    return to_host_async(network.features(crops).mean(0).float())
-
-        # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
-        every = map(begun, clips if self.kind.picks is None else clips[:, self.kind.picks])
-        with inference_mode():
-            for i, finish in enumerate(prefetch_one(every)):
-                features[i] = finish().numpy()
-        return features
-
-    def _with_flow(self, clips: Frames, flow: Flow) -> Features:
-        network = cast(FlowNetwork, self.network)
-        features = np.empty((len(clips), self.dim), np.float32)
-
-        def begun(clip: Frames, moved: Flow) -> Callable[[], Tensor]:
-            with launch_turn(self.device):
-                crops = [self.spec.prepare_flow(to_device(moved, self.device))]
-                if self.kind.sees == "both":
-                    crops.insert(0, self.spec.prepare(to_device(clip, self.device)))
+                crops = []
+                if self.kind.sees != "flow":
+                    crops.append(self.spec.prepare(to_device(np.ascontiguousarray(clip), self.device)))
+                if moved is not None:
+                    crops.append(self.spec.prepare_flow(to_device(moved, self.device)))
                 with network_stream(*crops):
                     return to_host_async(network.features(*crops).mean(0).float())
 
+        # One clip at a time: its crops fill a batch, and memory does not grow with the number of clips.
         with inference_mode():
-            for i, finish in enumerate(prefetch_one(map(begun, clips, flow))):
+            for i, finish in enumerate(prefetch_one(map(begun, clips, flows))):
                 features[i] = finish().numpy()
         return features
 
@@ -345,3 +307,71 @@ def build_with_weights(kind: ExtractorKind, weights: Tensors) -> nn.Module:
         raise CheckpointError(f"{kind.name}: the weights belong to another network: {error}", fault="F54") from None
     load_weights(kind.name, network, tensors, assign=True)
     return network.float()
+
+
+def as_extractor(recogniser: Recogniser) -> Extractor:
+    """Return an extractor with the recogniser's network and input spec; a window spans one clip.
+
+    Raises:
+        BadValue: if it is no module, or does not say which layer is the last.
+    """
+    network, spec, name = recogniser.network, recogniser.spec, recogniser.name
+    if not isinstance(network, nn.Module) or spec is None or not recogniser.head:
+        raise BadValue(
+            f"{name} cannot make features: it has to be a torch.nn.Module with an InputSpec, and to name the layer "
+            "that makes scores of features: Recogniser(network, spec, head=...)"
+        )
+    inner = Penultimate(network, recogniser.head, name)
+    span = spec.frames * spec.step
+    kind = ExtractorKind(
+        name,
+        build=partial(Penultimate, network, recogniser.head, name),
+        spec=replace(spec, frames=span, step=1, spread="step", clips=None, starts="ends"),
+        dim=inner.dim,
+        least_frames=span,
+        source="",
+        most_frames=span,
+        picks=None if spec.step == 1 else spec.picks,
+    )
+    return Extractor(kind, inner)
+
+
+class Penultimate(nn.Module):
+    """Network whose features are the input of one of its layers.
+
+    Args:
+        network: what gives scores.
+        head: name of the layer, linear or a convolution of single places.
+
+    Attributes:
+        dim: length of a feature.
+    """
+
+    def __init__(self, network: nn.Module, head: str, name: str) -> None:
+        super().__init__()
+        try:
+            layer = network.get_submodule(head)
+        except AttributeError:
+            raise BadValue(f"{name}: its network has no layer {head!r}; name the one that makes the scores") from None
+        if isinstance(layer, nn.Linear):
+            self.dim = layer.in_features
+        elif isinstance(layer, nn.Conv3d) and layer.kernel_size == (1, 1, 1) and layer.groups == 1:
+            self.dim = layer.in_channels
+        else:
+            raise BadValue(f"{name}: {head!r} is a {type(layer).__name__}, not a linear layer or 1x1x1 convolution")
+        self.network, self.name, self.head = network, name, head
+        self._seen: Tensor | None = None
+        layer.register_forward_pre_hook(self._look)
+
+    def _look(self, layer: nn.Module, inputs: tuple[Any, ...]) -> None:
+        self._seen = inputs[0]
+
+    def features(self, clips: Tensor) -> Tensor:
+        """Return (B, dim) features of prepared clips, averaged over positions for convolutional layers."""
+        self._seen = None
+        self.network(clips)
+        features, self._seen = self._seen, None
+        if features is None or len(features) != len(clips) or features.ndim < 2 or features.shape[1] != self.dim:
+            description = "nothing" if features is None else f"{tuple(features.shape)}"
+            raise BadValue(f"{self.name}: {self.head} was given {description}, not ({len(clips)}, {self.dim}) features")
+        return features.flatten(2).mean(2) if features.ndim > 2 else features

@@ -15,7 +15,7 @@ import torch
 
 from jostle.core.kernels import kernel
 from jostle.models.input_spec import Frames
-from jostle.models.preprocessing.resize import pillow_resize
+from jostle.models.preprocessing.geometry import pillow_resize
 
 Plane = npt.NDArray[np.float32]
 

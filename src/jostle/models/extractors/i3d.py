@@ -7,7 +7,7 @@ parameters are those of the public PyTorch weights, which were converted from Te
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,16 +15,9 @@ from torch.nn import functional as F
 
 from jostle.models.extractors.extractor import extractor
 from jostle.models.input_spec import InputSpec
-from jostle.models.recognition.recogniser import (
-    Changes,
-    Recogniser,
-    Weights,
-    changed,
-    recogniser,
-    with_weights,
-)
-
-Triple = tuple[int, int, int]
+from jostle.models.networks import video_inception
+from jostle.models.networks.layers import ONE, Triple
+from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
 
 
 @dataclass(frozen=True)
@@ -53,18 +46,8 @@ class I3dOutputs(NamedTuple):
     logits: Tensor  # (B, classes, T')
 
 
-# Output channels of an Inception block: 1x1 | 1x1 -> 3x3 | 1x1 -> 3x3 | pool -> 1x1
-MIXED: dict[str, tuple[int, int, int, int, int, int]] = {
-    "Mixed_3b": (64, 96, 128, 16, 32, 32),
-    "Mixed_3c": (128, 128, 192, 32, 96, 64),
-    "Mixed_4b": (192, 96, 208, 16, 48, 64),
-    "Mixed_4c": (160, 112, 224, 24, 64, 64),
-    "Mixed_4d": (128, 128, 256, 24, 64, 64),
-    "Mixed_4e": (112, 144, 288, 32, 64, 64),
-    "Mixed_4f": (256, 160, 320, 32, 128, 128),
-    "Mixed_5b": (256, 160, 320, 32, 128, 128),
-    "Mixed_5c": (384, 192, 384, 48, 128, 128),
-}
+# Output channels of the branches of each block, under the names of the public weights.
+MIXED = {f"Mixed_{name[-2]}{chr(ord(name[-1]) + 1)}": widths for name, widths in video_inception.MIXED.items()}
 
 
 def same_padding(size: torch.Size, kernel: Triple, stride: Triple) -> list[int]:
@@ -91,9 +74,7 @@ def padded(x: Tensor, kernel: Triple, stride: Triple) -> Tensor:
 class I3DUnit(nn.Module):
     """Convolution, batch norm, ReLU; or the convolution alone, with a bias."""
 
-    def __init__(
-        self, channels: int, out: int, kernel: Triple, stride: Triple = (1, 1, 1), *, bare: bool = False
-    ) -> None:
+    def __init__(self, channels: int, out: int, kernel: Triple, stride: Triple = ONE, *, bare: bool = False) -> None:
         super().__init__()
         self.conv3d = nn.Conv3d(channels, out, kernel, stride, bias=bare)
         self.bn = None if bare else nn.BatchNorm3d(out, eps=1e-3)
@@ -118,15 +99,15 @@ class PaddedMaxPool(nn.Module):
 class I3DMixed(nn.Module):
     """Inception block: four branches side by side. `b0` ... `b3b` are the names of the public weights."""
 
-    def __init__(self, channels: int, out: tuple[int, int, int, int, int, int]) -> None:
+    def __init__(self, channels: int, out: video_inception.Widths) -> None:
         super().__init__()
-        self.b0 = I3DUnit(channels, out[0], (1, 1, 1))
-        self.b1a = I3DUnit(channels, out[1], (1, 1, 1))
+        self.b0 = I3DUnit(channels, out[0], ONE)
+        self.b1a = I3DUnit(channels, out[1], ONE)
         self.b1b = I3DUnit(out[1], out[2], (3, 3, 3))
-        self.b2a = I3DUnit(channels, out[3], (1, 1, 1))
+        self.b2a = I3DUnit(channels, out[3], ONE)
         self.b2b = I3DUnit(out[3], out[4], (3, 3, 3))
-        self.b3a = PaddedMaxPool((3, 3, 3), (1, 1, 1))
-        self.b3b = I3DUnit(channels, out[5], (1, 1, 1))
+        self.b3a = PaddedMaxPool((3, 3, 3), ONE)
+        self.b3b = I3DUnit(channels, out[5], ONE)
         self.channels = out[0] + out[2] + out[4] + out[5]
 
     def forward(self, x: Tensor) -> Tensor:
@@ -142,12 +123,12 @@ class InceptionI3d(nn.Module):
         narrowed = config.narrowed
         last = sum(narrowed(MIXED["Mixed_5c"][branch]) for branch in (0, 2, 4, 5))
         if config.classes:
-            self.logits = I3DUnit(last, config.classes, (1, 1, 1), bare=True)  # first in the public key order
+            self.logits = I3DUnit(last, config.classes, ONE, bare=True)  # first in the public key order
         first, channels = narrowed(64), narrowed(192)
         stages: list[tuple[str, nn.Module]] = [
             ("Conv3d_1a_7x7", I3DUnit(config.channels, first, (7, 7, 7), (2, 2, 2))),  # (B, 64, T/2, H/2, W/2)
             ("MaxPool3d_2a_3x3", PaddedMaxPool((1, 3, 3), (1, 2, 2))),
-            ("Conv3d_2b_1x1", I3DUnit(first, first, (1, 1, 1))),
+            ("Conv3d_2b_1x1", I3DUnit(first, first, ONE)),
             ("Conv3d_2c_3x3", I3DUnit(first, channels, (3, 3, 3))),
             ("MaxPool3d_3a_3x3", PaddedMaxPool((1, 3, 3), (1, 2, 2))),  # (B, 192, T/2, H/8, W/8)
         ]
@@ -232,25 +213,18 @@ def i3d_flow() -> InceptionI3d:
 
 
 _STREAMS = {"rgb": RGB, "flow": FLOW}
+_TWO_STREAM: dict[str, Any] = {
+    "dim": 2048, "least_frames": 9, "source": _BOTH_SOURCE, "sees": "both", "streams": _STREAMS
+}  # fmt: skip
 
 
-@extractor(
-    "i3d_two_stream", spec=TEN_CROP, dim=2048, least_frames=9, source=_BOTH_SOURCE, sees="both", streams=_STREAMS
-)
+@extractor("i3d_two_stream", spec=TEN_CROP, **_TWO_STREAM)
 def i3d_two_stream() -> TwoStreamI3d:
     """Frames and flow side by side, as the public 2048-channel features of THUMOS14: ten crops."""
     return TwoStreamI3d()
 
 
-@extractor(
-    "i3d_two_stream_centre",
-    spec=replace(CENTRE_CROP, stride=4),
-    dim=2048,
-    least_frames=9,
-    source=_BOTH_SOURCE,
-    sees="both",
-    streams=_STREAMS,
-)
+@extractor("i3d_two_stream_centre", spec=replace(CENTRE_CROP, stride=4), **_TWO_STREAM)
 def i3d_two_stream_centre() -> TwoStreamI3d:
     """The same two networks on the centre crop, a tenth of the work."""
     return TwoStreamI3d()

@@ -18,7 +18,7 @@ SPEC = InputSpec(
 )
 FRAME_DIM = 160
 DIM = 128
-SOURCE = "made by python -m studies.puppets weights, and installed with jostle"
+SOURCE = "made by python -m studies.detection weights, and installed with jostle"
 STEP = 4  # frames that the head takes together first
 
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.core.plugins import import_object, is_import_path, missing_plugins_hint
 from jostle.errors import BadValue, UnknownName
+from jostle.models.loading.models import NamedRecogniser, load_recogniser
 from jostle.models.loading.names import need_torch
-from jostle.models.loading.recogniser import load_recogniser
-from jostle.models.loading.user_model import NamedRecogniser
 from jostle.models.weights.resolve import weights_path
 from jostle.models.weights.shipped import shipped_names, weights_file
 from jostle.models.weights.shipped.sources import is_fetched
@@ -40,8 +39,8 @@ def load_extractor(
         MissingExtra: if the library that the network comes from is not installed.
     """
     need_torch("extractors")
+    from jostle.models.extractors.extractor import as_extractor
     from jostle.models.extractors.extractor import load_extractor as load
-    from jostle.models.extractors.penultimate import as_extractor
 
     if is_import_path(name):
         return ExtractorSpec(name, weights).get(device, **changes)
@@ -53,15 +52,11 @@ def load_extractor(
 
 @dataclass(frozen=True)
 class ExtractorSpec:
-    """Picklable specification of an extractor, which loads it in any process.
+    """Picklable specification of an extractor, which loads it in any process."""
 
-    Attributes:
-        extractor: a name, `package.module:attribute`, or an object: an extractor, or a recogniser that names its head.
-        weights: weights of a named extractor.
-    """
-
+    # a name, `package.module:attribute`, or an object: an extractor, or a recogniser that names its head
     extractor: Any
-    weights: str | Path | None = None
+    weights: str | Path | None = None  # weights of a named extractor
 
     def __post_init__(self) -> None:
         if self.weights is not None and not self._by_name:
@@ -79,8 +74,7 @@ class ExtractorSpec:
         """Load the extractor on a device, with fields of its spec replaced."""
         if self._by_name:
             return load_extractor(self.extractor, weights=self.weights, device=device, **changes)
-        from jostle.models.extractors.extractor import Extractor
-        from jostle.models.extractors.penultimate import as_extractor
+        from jostle.models.extractors.extractor import Extractor, as_extractor
         from jostle.models.recognition.recogniser import Recogniser, changed
 
         model = import_object(self.extractor, "--extractor") if isinstance(self.extractor, str) else self.extractor
@@ -102,10 +96,10 @@ class ExtractorSpec:
 
     def fingerprint(self) -> str | None:
         """Return the fingerprint of the weights, or None. Damaged files fail when they are loaded."""
-        from jostle.io.files.fingerprint import file_fingerprint
+        from jostle.io.video.source import file_fingerprint
 
         if not self._by_name:
-            from jostle.models.fingerprint import tensors_fingerprint
+            from jostle.models.checkpoints import tensors_fingerprint
 
             return tensors_fingerprint(self.get())
         if _is_model(self.extractor):

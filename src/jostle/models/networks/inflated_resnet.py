@@ -8,16 +8,12 @@ weights name tensors as torchvision's ResNets do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.networks.frame_convolution import Triple, convolution
-from jostle.models.networks.pooled_head import DROPPED
-
-DEPTHS = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
-ONE: Triple = (1, 1, 1)
+from jostle.models.networks.frame_resnet import DEPTHS, Layers
+from jostle.models.networks.layers import DROPPED, ONE, Triple, convolution
 
 
 @dataclass(frozen=True)
@@ -32,76 +28,56 @@ class InflatedConfig:
         width: channels of the stem.
     """
 
-    layers: Literal[18, 50] = 50
+    layers: Layers = 50
     split: bool = False
     time_stride: bool = False
     classes: int = 400
     width: int = 64
 
 
-class InflatedBasicBlock(nn.Module):
-    """Residual block of two 3x3x3 convolutions."""
+class InflatedBlock(nn.Module):
+    """Residual block of two 3x3x3 convolutions, or a bottleneck with one between two of 1x1x1.
 
-    expansion = 1
+    Factorised, a 3x3x3 convolution `conv1` is one over space; `conv1_t` follows it over time.
+    """
 
-    def __init__(self, channels: int, width: int, stride: Triple, *, split: bool) -> None:
+    def __init__(self, channels: int, width: int, stride: Triple, *, bottleneck: bool, split: bool) -> None:
         super().__init__()
-        add_convolution(self, "1", channels, width, stride, split=split)
-        add_convolution(self, "2", width, width, ONE, split=split)
-        self.downsample = projection(channels, width, stride)
+        self.out, self.last = (4 * width, 3) if bottleneck else (width, 2)
+        if bottleneck:
+            self.conv1, self.bn1 = convolution(channels, width, ONE), nn.BatchNorm3d(width)
+            self._add(2, width, width, stride, split=split)
+            self.conv3, self.bn3 = convolution(width, self.out, ONE), nn.BatchNorm3d(self.out)
+        else:
+            self._add(1, channels, width, stride, split=split)
+            self._add(2, width, width, ONE, split=split)
+        self.downsample: nn.Module = nn.Identity()
+        if channels != self.out or stride != ONE:
+            self.downsample = nn.Sequential(convolution(channels, self.out, ONE, stride), nn.BatchNorm3d(self.out))
+
+    def _add(self, number: int, channels: int, out: int, stride: Triple, *, split: bool) -> None:
+        """Add a 3x3x3 convolution and its norm."""
+        size, first = ((1, 3, 3), (1, *stride[1:])) if split else ((3, 3, 3), stride)
+        self.add_module(f"conv{number}", convolution(channels, out, size, first))
+        self.add_module(f"bn{number}", nn.BatchNorm3d(out))
+        if split:
+            self.add_module(f"conv{number}_t", convolution(out, out, (3, 1, 1), (stride[0], 1, 1)))
+            self.add_module(f"bn{number}_t", nn.BatchNorm3d(out))
+
+    def _apply_convolution(self, number: int, x: Tensor) -> Tensor:
+        """Apply a convolution, including its last norm."""
+        parts = dict(self.named_children())
+        output: Tensor = parts[f"bn{number}"](parts[f"conv{number}"](x))
+        if f"conv{number}_t" in parts:
+            output = parts[f"bn{number}_t"](parts[f"conv{number}_t"](F.relu(output, inplace=True)))
+        return output
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a tensor of shape (B, width, T/stride, H/stride, W/stride)."""
-        around = x if self.downsample is None else self.downsample(x)
-        x = F.relu(apply_convolution(self, "1", x), inplace=True)
-        return F.relu(around + apply_convolution(self, "2", x), inplace=True)
-
-
-class InflatedBottleneck(nn.Module):
-    """Residual bottleneck with a 3x3x3 convolution."""
-
-    expansion = 4
-
-    def __init__(self, channels: int, width: int, stride: Triple, *, split: bool) -> None:
-        super().__init__()
-        out = self.expansion * width
-        self.conv1, self.bn1 = convolution(channels, width, ONE), nn.BatchNorm3d(width)
-        add_convolution(self, "2", width, width, stride, split=split)
-        self.conv3, self.bn3 = convolution(width, out, ONE), nn.BatchNorm3d(out)
-        self.downsample = projection(channels, out, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return a tensor of shape (B, 4 * width, T/stride, H/stride, W/stride)."""
-        around = x if self.downsample is None else self.downsample(x)
-        x = F.relu(self.bn1(self.conv1(x)), inplace=True)
-        x = F.relu(apply_convolution(self, "2", x), inplace=True)
-        return F.relu(around + self.bn3(self.conv3(x)), inplace=True)
-
-
-def add_convolution(block: nn.Module, number: str, channels: int, out: int, stride: Triple, *, split: bool) -> None:
-    """Add a 3x3x3 convolution to a block as `conv1` and `bn1`; factorised, also `conv1_t` and `bn1_t`."""
-    first = convolution(channels, out, (1, 3, 3), (1, *stride[1:])) if split else None
-    block.add_module(f"conv{number}", first or convolution(channels, out, (3, 3, 3), stride))
-    block.add_module(f"bn{number}", nn.BatchNorm3d(out))
-    if split:
-        block.add_module(f"conv{number}_t", convolution(out, out, (3, 1, 1), (stride[0], 1, 1)))
-        block.add_module(f"bn{number}_t", nn.BatchNorm3d(out))
-
-
-def apply_convolution(block: nn.Module, number: str, x: Tensor) -> Tensor:
-    """Apply the convolution of `add_convolution`, including its last norm."""
-    parts = dict(block.named_children())
-    output: Tensor = parts[f"bn{number}"](parts[f"conv{number}"](x))
-    if f"conv{number}_t" in parts:
-        output = parts[f"bn{number}_t"](parts[f"conv{number}_t"](F.relu(output, inplace=True)))
-    return output
-
-
-def projection(channels: int, out: int, stride: Triple) -> nn.Sequential | None:
-    """Return the projection of a residual connection; None where shapes agree."""
-    if channels == out and stride == ONE:
-        return None
-    return nn.Sequential(convolution(channels, out, ONE, stride), nn.BatchNorm3d(out))
+        """Return a tensor of shape (B, out, T/stride, H/stride, W/stride)."""
+        around = self.downsample(x)
+        for number in range(1, self.last):
+            x = F.relu(self._apply_convolution(number, x), inplace=True)
+        return F.relu(around + self._apply_convolution(self.last, x), inplace=True)
 
 
 class InflatedResNet(nn.Module):
@@ -110,17 +86,18 @@ class InflatedResNet(nn.Module):
     def __init__(self, config: InflatedConfig = InflatedConfig()) -> None:  # noqa: B008
         super().__init__()
         self.config = config
-        block = InflatedBasicBlock if config.layers == 18 else InflatedBottleneck
         self.conv1, self.bn1 = convolution(3, config.width, (3, 7, 7), (1, 2, 2)), nn.BatchNorm3d(config.width)
         self.maxpool = nn.MaxPool3d((1, 3, 3), (1, 2, 2), (0, 1, 1))
         channels = config.width
         for number, depth in enumerate(DEPTHS[config.layers]):
             width = config.width * 2**number
             stride = ONE if number == 0 else (2 if config.time_stride else 1, 2, 2)
-            first = block(channels, width, stride, split=config.split)
-            channels = block.expansion * width
-            rest = (block(channels, width, ONE, split=config.split) for _ in range(depth - 1))
-            self.add_module(f"layer{number + 1}", nn.Sequential(first, *rest))
+            blocks = []
+            for index in range(depth):
+                way = ONE if index else stride
+                blocks.append(InflatedBlock(channels, width, way, bottleneck=config.layers == 50, split=config.split))
+                channels = blocks[-1].out
+            self.add_module(f"layer{number + 1}", nn.Sequential(*blocks))
         self.drop = nn.Dropout(DROPPED)
         self.fc = nn.Linear(channels, config.classes)
 
@@ -131,11 +108,3 @@ class InflatedResNet(nn.Module):
             x = self.get_submodule(f"layer{number}")(x)
         output: Tensor = self.fc(self.drop(x.mean((2, 3, 4))))
         return output
-
-
-CONFIGS = {
-    "i3d_resnet18": InflatedConfig(18),
-    "i3d_resnet50": InflatedConfig(50),
-    "s3d_resnet18": InflatedConfig(18, split=True),
-    "s3d_resnet50": InflatedConfig(50, split=True),
-}

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.networks.frame_convolution import FrameConvolution, Triple, convolution
-from jostle.models.networks.pooled_head import DROPPED
+from jostle.models.networks.layers import FrameConvolution, Head, Triple, convolution, named
 
 HEAD_DIM = 96  # width of an attention head
 EPSILON = 1e-6  # of every norm
@@ -125,19 +124,6 @@ def _pooled(x: Tensor, places: Triple, pool: FrameConvolution, norm: nn.LayerNor
     return norm(torch.cat([first, rest], dim=2)), (t, h, w)
 
 
-class MViTMlp(nn.Module):
-    """Two linear layers applied to each token."""
-
-    def __init__(self, dim: int, out: int) -> None:
-        super().__init__()
-        self.fc1, self.fc2 = nn.Linear(dim, WIDEN * dim), nn.Linear(WIDEN * dim, out)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return (B, N, out) of (B, N, D)."""
-        output: Tensor = self.fc2(F.gelu(self.fc1(x)))
-        return output
-
-
 class MViTBlock(nn.Module):
     """Attention and MLP; the MLP widens tokens where the next block is wider."""
 
@@ -145,7 +131,7 @@ class MViTBlock(nn.Module):
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(dim, EPSILON), nn.LayerNorm(dim, EPSILON)
         self.attn = PoolingAttention(dim, q_stride, kv_stride)
-        self.mlp = MViTMlp(dim, out)
+        self.mlp = named(fc1=nn.Linear(dim, WIDEN * dim), gelu=nn.GELU(), fc2=nn.Linear(WIDEN * dim, out))
         self.proj = None if dim == out else nn.Linear(dim, out)
         self.halves = q_stride > 1
 
@@ -163,20 +149,6 @@ def _largest(x: Tensor, places: Triple) -> Tensor:
     maps = torch.unflatten(x[:, 1:].transpose(1, 2), 2, places)
     pooled = F.max_pool3d(maps, (1, 3, 3), (1, 2, 2), (0, 1, 1))
     return torch.cat([x[:, :1], pooled.flatten(2).transpose(1, 2)], dim=1)
-
-
-class MViTHead(nn.Module):
-    """Classifier of the class token."""
-
-    def __init__(self, dim: int, classes: int) -> None:
-        super().__init__()
-        self.drop = nn.Dropout(DROPPED)
-        self.proj = nn.Linear(dim, classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return (B, classes) logits of (B, D)."""
-        output: Tensor = self.proj(self.drop(x))
-        return output
 
 
 class Mvit(nn.Module):
@@ -197,7 +169,7 @@ class Mvit(nn.Module):
             dim = out
         self.blocks = nn.ModuleList(blocks)
         self.norm_embed = nn.LayerNorm(dim, EPSILON)
-        self.head = MViTHead(dim, config.classes)
+        self.head = Head(dim, config.classes)
 
     def forward(self, clips: Tensor) -> Tensor:
         """Return (B, classes) logits of (B, 3, T, H, W) clips with the length and size of the position tables."""

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.networks.frame_convolution import Triple, convolution
-from jostle.models.networks.pooled_head import DROPPED, window_means
-from jostle.models.networks.video_resnet import EXPANSION, Times, VideoStage, VideoStem
+from jostle.models.networks.layers import ONE, Head, Triple, convolution, window_means
+from jostle.models.networks.video_resnet import EXPANSION, Times, VideoStem, stem_convolution, video_stage
 
 Pair = tuple[Tensor, Tensor]  # what the slow and the fast path see
 
@@ -24,7 +23,7 @@ class SlowFastConfig:
 
     Attributes:
         alpha: fast frames for each slow one.
-        told_over: kernel of the lateral connections over time.
+        fusion_kernel: kernel of the lateral connections over time.
         windows: of the head, for the slow and the fast path.
         classes: number of classes.
         depths: blocks of each stage.
@@ -33,7 +32,7 @@ class SlowFastConfig:
     """
 
     alpha: int = 4
-    told_over: int = 7
+    fusion_kernel: int = 7
     windows: tuple[Triple, Triple] = ((8, 7, 7), (32, 7, 7))
     classes: int = 400
     depths: tuple[int, ...] = (3, 4, 6, 3)
@@ -83,20 +82,6 @@ class PathwayPool(nn.Module):
         return torch.cat([window_means(x, window) for x, window in zip(both, self.windows, strict=True)], dim=1)
 
 
-class SlowFastHead(nn.Module):
-    """Classifier of the spatial mean."""
-
-    def __init__(self, channels: int, classes: int) -> None:
-        super().__init__()
-        self.drop = nn.Dropout(DROPPED)
-        self.proj = nn.Linear(channels, classes)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return (B, classes) logits of (B, C, t, h, w)."""
-        output: Tensor = self.proj(self.drop(x.mean((2, 3, 4))))
-        return output
-
-
 class SlowFast(nn.Module):
     """SlowFast network; it takes the fast path's frames, and selects the slow path's among them."""
 
@@ -104,21 +89,19 @@ class SlowFast(nn.Module):
         super().__init__()
         self.config = config
         wide, narrow = config.width, config.width // 8
-        stem = PathwayPair(
-            VideoStem(3, wide, 1), VideoStem(3, narrow, 5), LateralFusion(narrow, config.told_over, config.alpha)
-        )
-        blocks: list[nn.Module] = [stem]
+        stems = VideoStem(stem_convolution(wide, 1), wide), VideoStem(stem_convolution(narrow, 5), narrow)
+        blocks: list[nn.Module] = [PathwayPair(*stems, LateralFusion(narrow, config.fusion_kernel, config.alpha))]
         for number, (depth, times) in enumerate(zip(config.depths, config.times, strict=True)):
             out = EXPANSION * config.width * 2**number
-            stride = (1, 1, 1) if number == 0 else (1, 2, 2)
-            slow = VideoStage(wide + 2 * narrow, out, depth, times, stride)
-            fast = VideoStage(narrow, out // 8, depth, (3,), stride)
+            stride = ONE if number == 0 else (1, 2, 2)
+            slow = video_stage(wide + 2 * narrow, out, depth, times, stride)
+            fast = video_stage(narrow, out // 8, depth, (3,), stride)
             wide, narrow = out, out // 8
             last = number == len(config.depths) - 1
             blocks.append(
-                PathwayPair(slow, fast, None if last else LateralFusion(narrow, config.told_over, config.alpha))
+                PathwayPair(slow, fast, None if last else LateralFusion(narrow, config.fusion_kernel, config.alpha))
             )
-        self.blocks = nn.Sequential(*blocks, PathwayPool(config.windows), SlowFastHead(wide + narrow, config.classes))
+        self.blocks = nn.Sequential(*blocks, PathwayPool(config.windows), Head(wide + narrow, config.classes))
 
     def forward(self, clips: Tensor) -> Tensor:
         """Return (B, classes) logits of (B, 3, T, H, W)."""
@@ -139,5 +122,5 @@ def slow_frames(frames: int, alpha: int) -> list[int]:
 
 CONFIGS = {
     "slowfast_r50": SlowFastConfig(),
-    "slowfast_r50_4x16": SlowFastConfig(alpha=8, told_over=5, windows=((4, 7, 7), (32, 7, 7))),
+    "slowfast_r50_4x16": SlowFastConfig(alpha=8, fusion_kernel=5, windows=((4, 7, 7), (32, 7, 7))),
 }

@@ -12,13 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.networks.frame_convolution import Triple, convolution
-from jostle.models.networks.pooled_head import DROPPED
+from jostle.models.networks.layers import DROPPED, ONE, Triple, convolution
 
 EPSILON = 1e-3  # of every norm
-ONE: Triple = (1, 1, 1)
+Widths = tuple[int, int, int, int, int, int]
 # Channels of a block's branches: 1x1x1 | 1x1x1 -> 3x3x3 | 1x1x1 -> 3x3x3 | pool -> 1x1x1
-MIXED: dict[str, tuple[int, int, int, int, int, int]] = {
+MIXED: dict[str, Widths] = {
     "inception3a": (64, 96, 128, 16, 32, 32),
     "inception3b": (128, 128, 192, 32, 96, 64),
     "inception4a": (192, 96, 208, 16, 48, 64),
@@ -67,7 +66,7 @@ class InceptionUnit(nn.Module):
 class InceptionMixed(nn.Module):
     """Inception block of four parallel branches."""
 
-    def __init__(self, channels: int, out: tuple[int, int, int, int, int, int], *, split: bool) -> None:
+    def __init__(self, channels: int, out: Widths, *, split: bool) -> None:
         super().__init__()
         wide: Triple = (3, 3, 3)
         self.branch1 = InceptionUnit(channels, out[0], ONE)
@@ -122,6 +121,3 @@ class VideoInception(nn.Module):
             x = self.get_submodule(name)(x)
         output: Tensor = self.fc(self.drop(x.mean((2, 3, 4))))
         return output
-
-
-CONFIGS = {"i3d_inception": VideoInceptionConfig(), "s3d_inception": VideoInceptionConfig(split=True)}

@@ -7,7 +7,7 @@ CVPR 2018. Tensors are named as in PyTorchVideo, whose weights these are for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
 
@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jostle.models.networks.frame_convolution import Triple, convolution
-from jostle.models.networks.pooled_head import PooledHead
+from jostle.models.networks.layers import ONE, Head, Triple, WindowMeans, convolution, named
 
 Times = tuple[tuple[int, ...], ...]
 EXPANSION = 4  # a block gives four times as many channels as it works with
@@ -49,11 +48,11 @@ class VideoResNetConfig:
 
 
 class VideoStem(nn.Module):
-    """Convolution of stride 2, followed by a pool of stride 2."""
+    """Convolution of stride 2, optionally followed by a pool of stride 2."""
 
-    def __init__(self, channels: int, out: int, time: int, *, pooled: bool = True) -> None:
+    def __init__(self, conv: nn.Module, out: int, *, pooled: bool = True) -> None:
         super().__init__()
-        self.conv = convolution(channels, out, (time, 7, 7), (1, 2, 2))
+        self.conv = conv
         self.norm = nn.BatchNorm3d(out)
         self.pool = nn.MaxPool3d((1, 3, 3), (1, 2, 2), (0, 1, 1)) if pooled else None
 
@@ -63,34 +62,46 @@ class VideoStem(nn.Module):
         return x if self.pool is None else self.pool(x)
 
 
-class VideoFactorisedConvolution(nn.Module):
-    """Convolution over time, norm, ReLU, and convolution over space, of equal width."""
+def stem_convolution(out: int, time: int) -> nn.Module:
+    """Return the 7x7 convolution of a stem that sees so many frames."""
+    return convolution(3, out, (time, 7, 7), (1, 2, 2))
 
-    def __init__(self, channels: int, stride: Triple) -> None:
-        super().__init__()
-        self.conv_t = convolution(channels, channels, (3, 1, 1), (stride[0], 1, 1))
-        self.norm = nn.BatchNorm3d(channels)
-        self.conv_xy = convolution(channels, channels, (1, 3, 3), (1, *stride[1:]))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return a tensor of shape (B, C, T/stride, H/stride, W/stride)."""
-        output: Tensor = self.conv_xy(F.relu(self.norm(self.conv_t(x)), inplace=True))
-        return output
+def factorised_convolution(channels: int, stride: Triple) -> nn.Module:
+    """Return a convolution over time, norm, ReLU, and a convolution over space, of equal width."""
+    return named(
+        conv_t=convolution(channels, channels, (3, 1, 1), (stride[0], 1, 1)),
+        norm=nn.BatchNorm3d(channels),
+        relu=nn.ReLU(inplace=True),
+        conv_xy=convolution(channels, channels, (1, 3, 3), (1, *stride[1:])),
+    )
 
 
 class VideoBottleneck(nn.Module):
-    """Bottleneck block of three convolutions."""
+    """Bottleneck block of three convolutions.
 
-    def __init__(self, channels: int, inner: int, out: int, time: int, stride: Triple, *, split: bool) -> None:
+    Args:
+        time: steps that the first convolution sees.
+        middle: makes the second convolution of so many channels.
+        norm: makes the norm behind it.
+        activation: what follows that.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        inner: int,
+        out: int,
+        time: int,
+        middle: Callable[[int], nn.Module],
+        norm: Callable[[int], nn.Module] = nn.BatchNorm3d,
+        activation: Callable[..., Tensor] = F.relu,
+    ) -> None:
         super().__init__()
-        self.conv_a = convolution(channels, inner, (time, 1, 1))
-        self.norm_a = nn.BatchNorm3d(inner)
-        self.conv_b = (
-            VideoFactorisedConvolution(inner, stride) if split else convolution(inner, inner, (1, 3, 3), stride)
-        )
-        self.norm_b = nn.BatchNorm3d(inner)
-        self.conv_c = convolution(inner, out, (1, 1, 1))
-        self.norm_c = nn.BatchNorm3d(out)
+        self.conv_a, self.norm_a = convolution(channels, inner, (time, 1, 1)), nn.BatchNorm3d(inner)
+        self.conv_b, self.norm_b = middle(inner), norm(inner)
+        self.conv_c, self.norm_c = convolution(inner, out, ONE), nn.BatchNorm3d(out)
+        self.activation = activation
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a tensor of shape (B, out, T/stride, H/stride, W/stride)."""
@@ -99,21 +110,28 @@ class VideoBottleneck(nn.Module):
     def after(self, x: Tensor) -> Tensor:
         """Apply the rest of the block to the output of the first convolution."""
         x = F.relu(self.norm_a(x), inplace=True)
-        x = F.relu(self.norm_b(self.conv_b(x)), inplace=True)
+        x = self.activation(self.norm_b(self.conv_b(x)), inplace=True)
         output: Tensor = self.norm_c(self.conv_c(x))
         return output
 
 
 class VideoResidual(nn.Module):
-    """Residual bottleneck; the first block of a stage projects its input."""
+    """Residual block around a bottleneck; the first of a stage projects its input, with a norm or without."""
 
-    def __init__(self, channels: int, out: int, time: int, stride: Triple, *, first: bool, split: bool) -> None:
+    def __init__(
+        self,
+        channels: int,
+        out: int,
+        stride: Triple,
+        bottleneck: Callable[[], VideoBottleneck],
+        *,
+        first: bool,
+        normed: bool = True,
+    ) -> None:
         super().__init__()
-        if first:
-            self.branch1_conv = convolution(channels, out, (1, 1, 1), stride)
-            self.branch1_norm = nn.BatchNorm3d(out)
-        self.branch2 = VideoBottleneck(channels, out // EXPANSION, out, time, stride, split=split)
-        self.first = first
+        self.branch1_conv = convolution(channels, out, ONE, stride) if first else None
+        self.branch1_norm = nn.BatchNorm3d(out) if first and normed else None
+        self.branch2 = bottleneck()
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a tensor of shape (B, out, T/stride, H/stride, W/stride)."""
@@ -131,30 +149,40 @@ class VideoResidual(nn.Module):
 
     def _around(self, x: Tensor, branch: Tensor) -> Tensor:
         """Add the residual connection to the branch."""
-        around = self.branch1_norm(self.branch1_conv(x)) if self.first else x
+        around = x if self.branch1_conv is None else self.branch1_conv(x)
+        around = around if self.branch1_norm is None else self.branch1_norm(around)
         return F.relu(around + branch, inplace=True)
 
 
 class VideoStage(nn.Module):
     """Sequence of blocks, the first of which may halve the size."""
 
-    def __init__(
-        self, channels: int, out: int, depth: int, times: Sequence[int], stride: Triple, *, split: bool = False
-    ) -> None:
+    def __init__(self, blocks: Iterable[VideoResidual]) -> None:
         super().__init__()
-        self.res_blocks = nn.Sequential(
-            *(
-                VideoResidual(channels, out, time, stride, first=True, split=split)
-                if number == 0
-                else VideoResidual(out, out, time, (1, 1, 1), first=False, split=split)
-                for number, time in enumerate(islice(cycle(times), depth))
-            )
-        )
+        self.res_blocks = nn.Sequential(*blocks)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a tensor of shape (B, out, T/stride, H/stride, W/stride)."""
         output: Tensor = self.res_blocks(x)
         return output
+
+
+def video_stage(
+    channels: int, out: int, depth: int, times: Sequence[int], stride: Triple, *, split: bool = False
+) -> VideoStage:
+    """Return a stage whose blocks see by turns so many steps."""
+
+    def block(number: int, time: int) -> VideoResidual:
+        inputs, way = (out, ONE) if number else (channels, stride)
+
+        def middle(inner: int) -> nn.Module:
+            return factorised_convolution(inner, way) if split else convolution(inner, inner, (1, 3, 3), way)
+
+        return VideoResidual(
+            inputs, out, way, lambda: VideoBottleneck(inputs, out // EXPANSION, out, time, middle), first=number == 0
+        )
+
+    return VideoStage(block(number, time) for number, time in enumerate(islice(cycle(times), depth)))
 
 
 class VideoResNet(nn.Module):
@@ -163,15 +191,17 @@ class VideoResNet(nn.Module):
     def __init__(self, config: VideoResNetConfig) -> None:
         super().__init__()
         self.config = config
-        blocks: list[nn.Module] = [VideoStem(3, config.width, config.stem_time, pooled=not config.split)]
+        blocks: list[nn.Module] = [
+            VideoStem(stem_convolution(config.width, config.stem_time), config.width, pooled=not config.split)
+        ]
         channels = config.width
         for number, (depth, times) in enumerate(zip(config.depths, config.times, strict=True)):
             if number == 1 and config.halves_time:
                 blocks.append(nn.MaxPool3d((2, 1, 1)))
             out = EXPANSION * config.width * 2**number
-            blocks.append(VideoStage(channels, out, depth, times, _stride(number, config.split), split=config.split))
+            blocks.append(video_stage(channels, out, depth, times, _stride(number, config.split), split=config.split))
             channels = out
-        self.blocks = nn.Sequential(*blocks, PooledHead(channels, config.classes, config.window))
+        self.blocks = nn.Sequential(*blocks, Head(channels, config.classes, WindowMeans(config.window)))
 
     def forward(self, clips: Tensor) -> Tensor:
         """Return (B, classes) logits of (B, 3, T, H, W)."""
@@ -183,7 +213,7 @@ def _stride(stage: int, split: bool) -> Triple:
     """Return the stride of a stage's first block."""
     if split:
         return (2 if stage >= 2 else 1, 2, 2)
-    return (1, 1, 1) if stage == 0 else (1, 2, 2)
+    return ONE if stage == 0 else (1, 2, 2)
 
 
 # I3D looks along time in every second block; the first stage is short of that rule.

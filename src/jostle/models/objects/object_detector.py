@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from typing import Any, Literal, Protocol
 
@@ -66,18 +67,12 @@ class ObjectDetector:
 
 @dataclass(frozen=True)
 class ObjectDetectorKind:
-    """Registry entry of an object detector.
-
-    Attributes:
-        load: gives the detector with weights.
-        source: where weights come from, in words.
-        takes: whether weights are a file or a folder.
-    """
+    """Registry entry of an object detector."""
 
     name: str
-    load: Callable[[Weights], ObjectDetector]
-    source: str
-    takes: Literal["file", "folder"] = "file"
+    load: Callable[[Weights], ObjectDetector]  # gives the detector with weights
+    source: str  # where weights come from, in words
+    takes: Literal["file", "folder"] = "file"  # whether weights are a file or a folder
 
     @property
     def summary(self) -> str:
@@ -100,6 +95,18 @@ def object_detector(
     return register
 
 
+def add_object_detector(name: str, summary: str, load: Callable[..., ObjectDetector], **about: Any) -> None:
+    """Register one of several object detectors that share a function, which takes the name first.
+
+    Args:
+        summary: what it is, in a sentence.
+        about: see `object_detector`.
+    """
+    loader = partial(load, name)
+    loader.__doc__ = summary
+    object_detector(name, **about)(loader)
+
+
 def load_object_detector(name: str, *, weights: Weights | None = None, device: str = "cpu") -> ObjectDetector:
     """Load an object detector by name, with the given weights.
 
@@ -116,11 +123,7 @@ def load_object_detector(name: str, *, weights: Weights | None = None, device: s
 
 
 def as_object_detector(thing: Any, name: str) -> Any:
-    """Validate a user's object detector: a callable on frames.
-
-    Raises:
-        BadValue: if it cannot.
-    """
+    """Validate a user's object detector: a callable on frames."""
     if isinstance(thing, nn.Module) and not isinstance(thing, ObjectDetector):
         raise BadValue(
             f"{name}: a torch.nn.Module does not say what its outputs mean; give a callable from frames, (N, H, W, 3) "

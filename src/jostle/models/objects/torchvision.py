@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue, CheckpointError
-from jostle.models.objects.object_detector import ObjectDetector, Weights, object_detector
+from jostle.models.objects.object_detector import ObjectDetector, Weights, add_object_detector
 from jostle.models.recognition.image_classifier import library_module
 from jostle.models.recognition.recogniser import load_weights
 
@@ -36,52 +36,16 @@ BATCHES = "num_batches_tracked"  # tensors that frozen norms do not have
 
 @dataclass(frozen=True)
 class TorchvisionDetectorFamily:
-    """Settings of one torchvision detector.
+    """Settings of one torchvision detector."""
 
-    Attributes:
-        head: name of the bias that has a number for each class, the background among them.
-        shapes: of boxes at a place, each of which has its own numbers there.
-        threshold: name of the setting below which the network drops a box.
-    """
-
-    head: str
-    shapes: int
-    threshold: str
+    head: str  # name of the bias that has a number for each class, the background among them
+    shapes: int  # of boxes at a place, each of which has its own numbers there
+    threshold: str  # name of the setting below which the network drops a box
 
 
 FASTER = TorchvisionDetectorFamily("roi_heads.box_predictor.cls_score.bias", 1, "box_score_thresh")
 RETINA = TorchvisionDetectorFamily("head.classification_head.cls_logits.bias", 9, "score_thresh")
 FCOS = TorchvisionDetectorFamily("head.classification_head.cls_logits.bias", 1, "score_thresh")
-
-
-@object_detector("fasterrcnn_resnet50_fpn", source=SOURCE)
-def fasterrcnn_resnet50_fpn(weights: Weights) -> ObjectDetector:
-    """Faster R-CNN with a ResNet-50 and a feature pyramid."""
-    return _load("fasterrcnn_resnet50_fpn", FASTER, weights, exact=True)
-
-
-@object_detector("fasterrcnn_resnet50_fpn_v2", source=SOURCE)
-def fasterrcnn_resnet50_fpn_v2(weights: Weights) -> ObjectDetector:
-    """Faster R-CNN with a ResNet-50 and a feature pyramid, trained longer and with norms in its heads."""
-    return _load("fasterrcnn_resnet50_fpn_v2", FASTER, weights)
-
-
-@object_detector("fasterrcnn_mobilenet_v3_large_fpn", source=SOURCE)
-def fasterrcnn_mobilenet_v3_large_fpn(weights: Weights) -> ObjectDetector:
-    """Faster R-CNN with a large MobileNet of the third version."""
-    return _load("fasterrcnn_mobilenet_v3_large_fpn", FASTER, weights)
-
-
-@object_detector("retinanet_resnet50_fpn", source=SOURCE)
-def retinanet_resnet50_fpn(weights: Weights) -> ObjectDetector:
-    """RetinaNet with a ResNet-50 and a feature pyramid: anchors in one stage."""
-    return _load("retinanet_resnet50_fpn", RETINA, weights, exact=True)
-
-
-@object_detector("fcos_resnet50_fpn", source=SOURCE)
-def fcos_resnet50_fpn(weights: Weights) -> ObjectDetector:
-    """FCOS with a ResNet-50 and a feature pyramid: no anchors, distances from each place."""
-    return _load("fcos_resnet50_fpn", FCOS, weights)
 
 
 class TorchvisionBoxes:
@@ -101,13 +65,9 @@ def _boxes(boxes: Tensor, labels: Tensor, scores: Tensor) -> Boxes:
     return Boxes(box.cpu().numpy(), label.cpu().numpy(), score.cpu().numpy())
 
 
-def _load(name: str, family: TorchvisionDetectorFamily, weights: Weights, *, exact: bool = False) -> ObjectDetector:
-    """Load a torchvision network with weights.
-
-    Args:
-        exact: frozen norms divide by the very variance. The weights were published before torchvision added a small
-            number to it, and it takes that number back for them.
-    """
+def _load(name: str, weights: Weights) -> ObjectDetector:
+    """Load a torchvision network with weights."""
+    family, exact, _ = DETECTORS[name]
     if not isinstance(weights, Mapping):
         raise BadValue(f"{name}: weights are tensors by name, not {weights!r}; read the file first")
     detection = library_module(name, "torchvision.models.detection", "torchvision")
@@ -138,3 +98,24 @@ def _load(name: str, family: TorchvisionDetectorFamily, weights: Weights, *, exa
 def _with_counts(network: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Convert weights of frozen norms to those of ordinary ones, whose counters do not affect inference."""
     return {key: value for key, value in network.state_dict().items() if key.endswith(BATCHES)} | dict(weights)
+
+
+# The family; whether frozen norms divide by the very variance, as weights were published before torchvision added a
+# small number to it, and it takes that number back for them; and what each is.
+DETECTORS = {
+    "fasterrcnn_resnet50_fpn": (FASTER, True, "Faster R-CNN with a ResNet-50 and a feature pyramid."),
+    "fasterrcnn_resnet50_fpn_v2": (
+        FASTER,
+        False,
+        "Faster R-CNN with a ResNet-50 and a feature pyramid, trained longer and with norms in its heads.",
+    ),
+    "fasterrcnn_mobilenet_v3_large_fpn": (FASTER, False, "Faster R-CNN with a large MobileNet of the third version."),
+    "retinanet_resnet50_fpn": (RETINA, True, "RetinaNet with a ResNet-50 and a feature pyramid: anchors in one stage."),
+    "fcos_resnet50_fpn": (
+        FCOS,
+        False,
+        "FCOS with a ResNet-50 and a feature pyramid: no anchors, distances from each place.",
+    ),
+}
+for _name, (_family, _exact, _summary) in DETECTORS.items():
+    add_object_detector(_name, _summary, _load, source=SOURCE)

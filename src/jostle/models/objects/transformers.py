@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 from jostle.core.types.boxes import Boxes
 from jostle.errors import BadValue, CheckpointError
-from jostle.models.objects.object_detector import ObjectDetector, Weights, object_detector
+from jostle.models.objects.object_detector import ObjectDetector, Weights, add_object_detector
 from jostle.models.transformers_folder import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -41,29 +41,19 @@ UNNAMED = re.compile(r"LABEL_\d+")  # what the library calls a class without a n
 
 @dataclass(frozen=True)
 class ModelType:
-    """One `model_type` of a family.
+    """One `model_type` of a family."""
 
-    Attributes:
-        network: name of its class in transformers.
-        rest: whether the last class is "nothing": then classes compete, and else each is judged alone.
-    """
-
-    network: str
-    rest: bool = False
+    network: str  # name of its class in transformers
+    rest: bool = False  # whether the last class is "nothing": then classes compete, and else each is judged alone
 
 
 @dataclass(frozen=True)
 class TransformersDetectorFamily:
-    """Networks that are loaded under one name.
-
-    Attributes:
-        kin: by `model_type`.
-        defaults: settings without a `preprocessor_config.json`.
-    """
+    """Networks that are loaded under one name."""
 
     name: str
-    kin: Mapping[str, ModelType]
-    defaults: Mapping[str, Any]
+    kin: Mapping[str, ModelType]  # by `model_type`
+    defaults: Mapping[str, Any]  # settings without a `preprocessor_config.json`
 
 
 DETR = TransformersDetectorFamily(
@@ -80,33 +70,17 @@ RT_DETR = TransformersDetectorFamily(
     {"rt_detr": ModelType("RTDetrForObjectDetection"), "rt_detr_v2": ModelType("RTDetrV2ForObjectDetection")},
     {"size": {"height": 640, "width": 640}, "do_normalize": False},
 )
-FAMILIES = (DETR, RT_DETR)
-
-
-@object_detector("detr", source=SOURCE.format("facebook/detr-resnet-50"), takes="folder")
-def detr(weights: Weights) -> ObjectDetector:
-    """DETR, Conditional DETR or Deformable DETR: a transformer that answers queries with boxes."""
-    return _load(DETR, weights)
-
-
-@object_detector("rt_detr", source=SOURCE.format("PekingU/rtdetr_r50vd"), takes="folder")
-def rt_detr(weights: Weights) -> ObjectDetector:
-    """RT-DETR, first or second version: the same in real time, on frames of one size."""
-    return _load(RT_DETR, weights)
+FAMILIES = {family.name: family for family in (DETR, RT_DETR)}
 
 
 @dataclass(frozen=True)
 class ObjectPreprocessing:
-    """Preprocessing of frames for the network.
+    """Preprocessing of frames for the network."""
 
-    Attributes:
-        size: (height, width) whatever the frame's shape, `Edges` that keep it, or None for frames as they are.
-        mode: of interpolation.
-    """
-
+    # (height, width) whatever the frame's shape, `Edges` that keep it, or None for frames as they are
     size: tuple[int, int] | None
     edges: Edges | None
-    mode: str
+    mode: str  # of interpolation
     mean: Triple
     std: Triple
 
@@ -171,13 +145,14 @@ class QueryBoxes:
         return [Boxes(*one) for one in zip(box, label.cpu().numpy(), best.cpu().numpy(), strict=True)]
 
 
-def _load(family: TransformersDetectorFamily, weights: Weights) -> ObjectDetector:
+def _load(name: str, weights: Weights) -> ObjectDetector:
+    family = FAMILIES[name]
     if isinstance(weights, Mapping):
         raise BadValue(f"{family.name}: weights are a folder with config.json and model.safetensors, not tensors")
     folder = Path(weights)
     model_type = str(read_settings(folder / "config.json", family.name).get("model_type"))
     if model_type not in family.kin:
-        other = next((one.name for one in FAMILIES if model_type in one.kin), None)
+        other = next((one.name for one in FAMILIES.values() if model_type in one.kin), None)
         hint = f"; load it as {other!r}" if other else ""
         raise CheckpointError(f"{folder}: holds a {model_type!r}, not a {' or '.join(family.kin)}{hint}", fault="F54")
     kin, file = family.kin[model_type], folder / "preprocessor_config.json"
@@ -193,3 +168,18 @@ def _names(config: Any) -> tuple[str, ...]:
     if all(UNNAMED.fullmatch(name) for name in names):
         return ()
     return tuple("" if name == "N/A" else name for name in names)
+
+
+# What each is, and where public weights are.
+DETECTORS = {
+    "detr": (
+        "DETR, Conditional DETR or Deformable DETR: a transformer that answers queries with boxes.",
+        "facebook/detr-resnet-50",
+    ),
+    "rt_detr": (
+        "RT-DETR, first or second version: the same in real time, on frames of one size.",
+        "PekingU/rtdetr_r50vd",
+    ),
+}
+for _name, (_summary, _repository) in DETECTORS.items():
+    add_object_detector(_name, _summary, _load, source=SOURCE.format(_repository), takes="folder")

@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jostle.core.cuda import device_context
-from jostle.core.triton import EXACT, has_triton
-from jostle.models.preprocessing.crop import Crop
+from jostle.core.triton_support import EXACT, has_triton
+from jostle.models.preprocessing.geometry import Crop
 
 if has_triton():
     from jostle.models.preprocessing.fused_program import prepare

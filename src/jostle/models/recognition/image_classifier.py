@@ -35,11 +35,7 @@ def picture_spec(
     std: Sequence[float],
     **rest: Any,
 ) -> InputSpec:
-    """Return the input spec of an image classifier, with its library's preprocessing.
-
-    Raises:
-        BadValue: if its crops are not square, or it is resized in a way that is not known here.
-    """
+    """Return the input spec of an image classifier, with its library's preprocessing."""
     if len(set(crop)) != 1:
         raise BadValue(f"{name}: crops must be square, not {tuple(crop)}")
     if interpolation not in ("bilinear", "bicubic"):
@@ -69,12 +65,7 @@ def last_layer(network: nn.Module, classes: int) -> str:
 
 
 def library_module(name: str, module: str, extra: str) -> Any:
-    """Import a module of a library that may be missing or incompatible with the installed torch.
-
-    Raises:
-        MissingExtra: if it is not installed.
-        ResourceError: if its compiled half was built for another torch.
-    """
+    """Import a module of a library that may be missing or incompatible with the installed torch."""
     try:
         return importlib.import_module(module)
     except ImportError:

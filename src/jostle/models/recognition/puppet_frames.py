@@ -7,23 +7,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jostle.models.input_spec import InputSpec
-from jostle.models.recognition.recogniser import (
-    Changes,
-    Recogniser,
-    Weights,
-    changed,
-    recogniser,
-    with_weights,
-)
+from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, changed, recogniser, with_weights
 
 SPEC = InputSpec(
-    frames=1,
-    stride=1,
-    resize=(112, 112),
-    size=112,
-    mean=(0.45, 0.45, 0.45),
-    std=(0.25, 0.25, 0.25),
-    layout="TCHW",
+    frames=1, stride=1, resize=(112, 112), size=112, mean=(0.45, 0.45, 0.45), std=(0.25, 0.25, 0.25), layout="TCHW"
 )
 CLASSES = 9
 SOURCE = "clean or robust, which come with jostle, or a file that jostle train wrote"
@@ -67,8 +54,8 @@ class FrameClassifier(nn.Module):
 
     def see(self, frames: Tensor) -> Tensor:
         """Return (N, 64, 14, 14): what is at each place of (N, 1, 3, 112, 112)."""
-        maps: Tensor = self.blocks(self.stem(frames[:, 0].contiguous(memory_format=torch.channels_last)))
-        return maps
+        output: Tensor = self.blocks(self.stem(frames[:, 0].contiguous(memory_format=torch.channels_last)))
+        return output
 
     def classify(self, maps: Tensor) -> Tensor:
         """Return (N, classes) logits of feature maps, weighted by spatial attention."""

@@ -1,27 +1,25 @@
-"""Four small recognisers of puppet actions, one of each family that studies of corruption compare.
+"""Small recognisers of puppet actions, four of them one of each family that studies of corruption compare.
 
 A network of 3D convolutions (after Tran et al., 2015), one that takes space and time in turn (R(2+1)D, Tran et al.,
 2018), one whose channels are filtered apart (X3D, Feichtenhofer, 2020), and a transformer that attends over time and
-over space in turn (TimeSformer, Bertasius et al., 2021). All see 16 frames, spread over a whole clip.
+over space in turn (TimeSformer, Bertasius et al., 2021). All see 16 frames, spread over a whole clip. SlowFast and TAM
+have versions for puppets too; nothing but the sizes differs there, so that what is found out about them on puppets is
+about the same computation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from jostle.models.input_spec import InputSpec
-from jostle.models.recognition.recogniser import (
-    Changes,
-    Recogniser,
-    Weights,
-    changed,
-    recogniser,
-    with_weights,
-)
+from jostle.models.networks.frame_resnet import TamConfig, TamResNet
+from jostle.models.networks.slowfast import SlowFast, SlowFastConfig
+from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, add_recogniser, changed, with_weights
 
 SPEC = InputSpec(
     frames=16, stride=16, resize=(112, 112), size=112, mean=(0.45, 0.45, 0.45), std=(0.25, 0.25, 0.25), step=5
@@ -292,28 +290,28 @@ NETWORKS: dict[str, Callable[[int], PuppetRecogniser]] = {
 
 
 def _load(name: str, weights: Weights, changes: Changes) -> Recogniser:
-    return with_weights(name, NETWORKS[name], changed(name, SPEC, changes), weights, head=HEAD, classes=CLASSES)
+    build, head = (NETWORKS[name], HEAD) if name in NETWORKS else PAPERS[name]
+    return with_weights(name, build, changed(name, SPEC, changes), weights, head=head, classes=CLASSES)
 
 
-@recogniser("puppet_c3d", spec=SPEC, source=SOURCE)
-def puppet_c3d(weights: Weights, changes: Changes) -> Recogniser:
-    """3D convolutions, for clips of puppets."""
-    return _load("puppet_c3d", weights, changes)
-
-
-@recogniser("puppet_r2plus1d", spec=SPEC, source=SOURCE)
-def puppet_r2plus1d(weights: Weights, changes: Changes) -> Recogniser:
-    """Convolutions over space and over time in turn, for clips of puppets."""
-    return _load("puppet_r2plus1d", weights, changes)
-
-
-@recogniser("puppet_x3d", spec=SPEC, source=SOURCE)
-def puppet_x3d(weights: Weights, changes: Changes) -> Recogniser:
-    """Channels filtered apart, as in X3D, for clips of puppets."""
-    return _load("puppet_x3d", weights, changes)
-
-
-@recogniser("puppet_divided", spec=SPEC, source=SOURCE)
-def puppet_divided(weights: Weights, changes: Changes) -> Recogniser:
-    """A transformer that attends over time and over space in turn, for clips of puppets."""
-    return _load("puppet_divided", weights, changes)
+SLOWFAST = SlowFastConfig(windows=((4, 4, 4), (16, 4, 4)), depths=(1, 1, 1, 1), width=16)
+TAM = TamConfig(18, width=16)
+PAPERS: dict[str, tuple[Callable[[int], nn.Module], str]] = {  # and the names of their classifiers' biases
+    "puppet_slowfast": (lambda classes: SlowFast(replace(SLOWFAST, classes=classes)), "blocks.6.proj.bias"),
+    "puppet_tam": (lambda classes: TamResNet(replace(TAM, classes=classes)), "fc.bias"),
+    "puppet_tam_wide": (lambda classes: TamResNet(replace(TAM, classes=classes, width=2 * TAM.width)), "fc.bias"),
+}
+SUMMARIES = {
+    "puppet_c3d": "3D convolutions, for clips of puppets.",
+    "puppet_r2plus1d": "Convolutions over space and over time in turn, for clips of puppets.",
+    "puppet_x3d": "Channels filtered apart, as in X3D, for clips of puppets.",
+    "puppet_divided": "A transformer that attends over time and over space in turn, for clips of puppets.",
+    "puppet_slowfast": (
+        "SlowFast with a quarter of the channels and one block a stage, for clips of puppets; 4 slow frames of 16."
+    ),
+    "puppet_tam": "TAM on a ResNet of 18 layers with a quarter of the channels, for clips of puppets.",
+    "puppet_tam_wide": "The same with half of the channels, four times as many weights: what does capacity buy?",
+}
+for _name, _summary in SUMMARIES.items():
+    _source = SOURCE if _name in NETWORKS else "a file that jostle train wrote"
+    add_recogniser(_name, _summary, _load, spec=SPEC, source=_source)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from os import PathLike
 from typing import Any, Literal
 
@@ -14,11 +16,12 @@ from torch import Tensor, nn
 
 from jostle.core.config import convert_settings
 from jostle.core.cuda import iter_batches, launch_turn, network_stream, prefetch_one, to_device, to_host_async
+from jostle.core.plugins import import_object
 from jostle.core.registry import Registry
 from jostle.core.state_dict import describe_mismatch
 from jostle.errors import BadValue, CheckpointError, DataError
+from jostle.models.devices import inference_mode
 from jostle.models.input_spec import Frames, InputSpec
-from jostle.models.precision import inference_mode
 from jostle.models.weights.shipped.sources import WeightSource, fetch_hint, source_of
 
 # Clips go through a network in batches of one size, filled up where there are fewer: see FRAMES_AT_ONCE of extractors.
@@ -171,27 +174,19 @@ Named = Callable[[str], "RecogniserKind"]
 
 @dataclass(frozen=True)
 class RecogniserKind:
-    """Registry entry of a recogniser.
-
-    Attributes:
-        load: loads the recogniser with given weights, and with fields of its `InputSpec` changed.
-        spec: input spec; None where it comes with the weights.
-        source: source of weights, as the end of an error message.
-        takes: whether weights are a file or a folder.
-        place: source of public weights, if the network's library provides it.
-        named: for a whole library, `timm/NAME`: returns the entry of one of its networks.
-        views: named test-time views: the fields of the spec that each changes.
-        options: settings of the network besides those of the spec, with their defaults.
-    """
+    """Registry entry of a recogniser."""
 
     name: str
-    load: Loader
-    source: str
-    spec: InputSpec | None = None
-    takes: Literal["file", "folder"] = "file"
-    place: WeightSource | None = None
+    load: Loader  # loads the recogniser with given weights, and with fields of its `InputSpec` changed
+    source: str  # source of weights, as the end of an error message
+    spec: InputSpec | None = None  # input spec; None where it comes with the weights
+    takes: Literal["file", "folder"] = "file"  # whether weights are a file or a folder
+    place: WeightSource | None = None  # source of public weights, if the network's library provides it
+    # for a whole library, `timm/NAME`: returns the entry of one of its networks
     named: Callable[[str], RecogniserKind] | None = None
+    # named test-time views: the fields of the spec that each changes
     views: Mapping[str, Changes] = field(default_factory=dict)
+    # settings of the network besides those of the spec, with their defaults
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def fit(self, changes: Changes) -> dict[str, Any]:
@@ -205,11 +200,7 @@ class RecogniserKind:
         return convert_settings(InputSpec, fields, where=f"the input of {self.name}") | beside
 
     def input_spec(self, changes: Changes) -> InputSpec:
-        """Return the spec with its `views` and changed fields, without settings of the network.
-
-        Raises:
-            BadValue: if there are no such views or fields.
-        """
+        """Return the spec with its `views` and changed fields, without settings of the network."""
         assert self.spec is not None  # kinds whose spec comes with the weights have neither views nor options
         fields = {name: value for name, value in changes.items() if name not in ("views", *self.options)}
         if (views := changes.get("views")) is None:
@@ -220,11 +211,7 @@ class RecogniserKind:
         return changed(self.name, replace(self.spec, **self.views[views]), fields)
 
     def settings(self, changes: Changes) -> dict[str, Any]:
-        """Return the settings of the network.
-
-        Raises:
-            BadValue: if one is of another kind than it usually is.
-        """
+        """Return the settings of the network."""
         options = dict(self.options)
         for name in options:
             options[name] = changes.get(name, options[name])
@@ -253,6 +240,18 @@ def recogniser(
         return load
 
     return register
+
+
+def add_recogniser(name: str, summary: str, load: Callable[..., Recogniser], **about: Any) -> None:
+    """Register one of several recognisers that share a function, which takes the name first.
+
+    Args:
+        summary: what it is, in a sentence.
+        about: see `recogniser`.
+    """
+    loader = partial(load, name)
+    loader.__doc__ = summary
+    recogniser(name, **about)(loader)
 
 
 def library(name: str, *, source: str) -> Callable[[Named], Named]:
@@ -358,3 +357,66 @@ def with_weights(
     if weights:
         load_weights(name, network, weights)
     return Recogniser(network, spec, name=name, head=head.removesuffix(".bias"))
+
+
+def load_user_recogniser(
+    place: str, classes: int, changes: Changes, *, option: str, weights: Mapping[str, Tensor] | None = None
+) -> Recogniser:
+    """Load the recogniser of an import path.
+
+    What is there is a `Recogniser` or a `torch.nn.Module`, or a function that makes one; it is given the number of
+    classes, if it takes an argument. A module has what it wants to see as `spec`, or the changes say all of it.
+
+    Args:
+        classes: number of classes.
+        changes: fields of its `InputSpec`.
+        option: that the place was given to, for messages.
+        weights: to put into it.
+
+    Raises:
+        BadValue: if it is no such thing.
+        CheckpointError: F54 if the weights belong to another network.
+    """
+    imported = import_object(place, option)
+    model = (
+        imported
+        if isinstance(imported, nn.Module | Recogniser)
+        else _build_network(imported, classes, f"{option} {place}")
+    )
+    if isinstance(model, Recogniser):
+        network, spec, head = model.network, model.spec, model.head
+    else:
+        network, spec, head = model, getattr(model, "spec", None), ""
+    if not isinstance(network, nn.Module):
+        raise BadValue(f"{option} {place}: a {type(model).__name__} is no torch.nn.Module, nor a Recogniser with one")
+    if weights is not None:
+        load_weights(place, network, weights)
+    spec = changed(place, spec, changes) if isinstance(spec, InputSpec) else _spec_from_changes(place, changes)
+    return Recogniser(network, spec, outputs="logits", name=place, head=head)
+
+
+def _build_network(factory: Any, classes: int, path: str) -> Any:
+    if not callable(factory):
+        raise BadValue(f"{path}: is a {type(factory).__name__}, neither a network nor a function that makes one")
+    model = factory(classes) if _takes_classes(factory) else factory()
+    if not isinstance(model, nn.Module | Recogniser):
+        raise BadValue(f"{path}: made a {type(model).__name__}, not a torch.nn.Module or a Recogniser")
+    return model
+
+
+def _takes_classes(maker: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(maker).bind(1)
+    except TypeError:
+        return False
+    return True
+
+
+def _spec_from_changes(place: str, changes: Changes) -> InputSpec:
+    lacking = [name for name in ("frames", "size") if name not in changes]
+    if lacking:
+        raise BadValue(
+            f"{place}: has no InputSpec as its `spec`, so say what it wants to see: {' and '.join(lacking)} in [input]"
+        )
+    defaults = {"stride": changes["frames"], "resize": changes["size"]}
+    return InputSpec(**{**defaults, **changes})

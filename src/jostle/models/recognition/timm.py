@@ -42,11 +42,7 @@ def timm_model(inner: str) -> RecogniserKind:
 
 
 def settings_of(inner: str) -> Mapping[str, Any]:
-    """Return timm's settings of a model and its weights, the `pretrained_cfg`.
-
-    Raises:
-        UnknownName: if timm has no such model, or no such weights of it.
-    """
+    """Return timm's settings of a model and its weights, the `pretrained_cfg`."""
     timm = library_module(f"timm/{inner}", "timm", "timm")
     architecture, _, tag = inner.partition(".")
     if not timm.is_model(architecture):

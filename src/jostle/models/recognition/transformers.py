@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from jostle.errors import BadValue, CheckpointError
 from jostle.models.input_spec import InputSpec
-from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, changed, recogniser
+from jostle.models.recognition.recogniser import Changes, Recogniser, Weights, add_recogniser, changed
 from jostle.models.transformers_folder import (
     IMAGENET_MEAN,
     IMAGENET_STD,
@@ -35,27 +35,20 @@ HALF: Triple = (0.5, 0.5, 0.5)
 
 @dataclass(frozen=True)
 class TransformersRecogniserFamily:
-    """Settings of one transformers recogniser.
+    """Settings of one transformers recogniser."""
 
-    Attributes:
-        kind: `model_type` of its `config.json`.
-        network, config: names of its classes in transformers.
-        frames, size: names of the settings that hold the length of a clip and the size of a crop.
-        step: frames of the video from one frame of a clip to the next, by default.
-        enlarged: short side that frames are resized to, as a multiple of the crop.
-        argument: of the network, which takes the frames.
-    """
-
-    kind: str
+    kind: str  # `model_type` of its `config.json`
+    # names of its classes in transformers
     network: str
     config: str
+    # names of the settings that hold the length of a clip and the size of a crop
     frames: str
     size: str
-    step: int
-    enlarged: float
+    step: int  # frames of the video from one frame of a clip to the next, by default
+    enlarged: float  # short side that frames are resized to, as a multiple of the crop
     mean: Triple
     std: Triple
-    argument: str = "pixel_values"
+    argument: str = "pixel_values"  # of the network, which takes the frames
 
 
 def _family(
@@ -75,30 +68,6 @@ VIVIT = _family("vivit", "Vivit", "num_frames", "image_size", 2, 256 / 224, mean
 VJEPA2 = _family(
     "vjepa2", "VJEPA2", "frames_per_clip", "crop_size", 4, 256 / 224, argument="pixel_values_videos", **_IMAGENET
 )
-
-
-@recogniser("videomae", source=SOURCE.format("MCG-NJU/videomae-base-finetuned-kinetics"), takes="folder")
-def videomae(weights: Weights, changes: Changes) -> Recogniser:
-    """VideoMAE: a plain transformer over cubes of the video."""
-    return _load(VIDEOMAE, weights, changes)
-
-
-@recogniser("timesformer", source=SOURCE.format("facebook/timesformer-base-finetuned-k400"), takes="folder")
-def timesformer(weights: Weights, changes: Changes) -> Recogniser:
-    """TimeSformer: attention over time and over space in turn."""
-    return _load(TIMESFORMER, weights, changes)
-
-
-@recogniser("vivit", source=SOURCE.format("google/vivit-b-16x2-kinetics400"), takes="folder")
-def vivit(weights: Weights, changes: Changes) -> Recogniser:
-    """ViViT: a transformer over tubes of the video."""
-    return _load(VIVIT, weights, changes)
-
-
-@recogniser("vjepa2", source=SOURCE.format("facebook/vjepa2-vitl-fpc16-256-ssv2"), takes="folder")
-def vjepa2(weights: Weights, changes: Changes) -> Recogniser:
-    """V-JEPA 2 with an attentive classifier."""
-    return _load(VJEPA2, weights, changes)
 
 
 FAMILIES = {family.kind: family for family in (VIDEOMAE, TIMESFORMER, VIVIT, VJEPA2)}
@@ -127,7 +96,8 @@ class Logits(nn.Module):
         return output
 
 
-def _load(family: TransformersRecogniserFamily, weights: Weights, changes: Changes) -> Recogniser:
+def _load(name: str, weights: Weights, changes: Changes) -> Recogniser:
+    family = FAMILIES[name]
     if isinstance(weights, Mapping):
         raise BadValue(f"{family.kind}: weights are a folder with config.json and model.safetensors, not tensors")
     if weights == "random":
@@ -177,3 +147,17 @@ def _resize(resize: Any, size: int, family: TransformersRecogniserFamily) -> int
     if isinstance(resize, Mapping) and "shortest_edge" in resize:
         return int(resize["shortest_edge"])
     return resize if isinstance(resize, int) else int(size * family.enlarged)
+
+
+# What each is, and where public weights are.
+RECOGNISERS = {
+    "videomae": ("VideoMAE: a plain transformer over cubes of the video.", "MCG-NJU/videomae-base-finetuned-kinetics"),
+    "timesformer": (
+        "TimeSformer: attention over time and over space in turn.",
+        "facebook/timesformer-base-finetuned-k400",
+    ),
+    "vivit": ("ViViT: a transformer over tubes of the video.", "google/vivit-b-16x2-kinetics400"),
+    "vjepa2": ("V-JEPA 2 with an attentive classifier.", "facebook/vjepa2-vitl-fpc16-256-ssv2"),
+}
+for _name, (_summary, _repository) in RECOGNISERS.items():
+    add_recogniser(_name, _summary, _load, source=SOURCE.format(_repository), takes="folder")

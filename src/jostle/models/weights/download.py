@@ -37,18 +37,12 @@ _PASSING = (408, 425, 429, 500, 502, 503, 504)
 
 @dataclass(frozen=True)
 class WeightFile:
-    """File on a public server.
+    """File on a public server."""
 
-    Attributes:
-        url: where, by https.
-        through: other hosts that it may be sent on to.
-        mebibytes: its size, where it is known.
-        check: looks at the file before it is given its name, and raises if it is not what was wanted.
-    """
-
-    url: str
-    through: Collection[str] = ()
-    mebibytes: float | None = None
+    url: str  # where, by https
+    through: Collection[str] = ()  # other hosts that it may be sent on to
+    mebibytes: float | None = None  # its size, where it is known
+    # looks at the file before it is given its name, and raises if it is not what was wanted
     check: Callable[[Path], None] = lambda path: None
 
 

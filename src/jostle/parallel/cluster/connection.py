@@ -16,8 +16,7 @@ from typing import Any, Self, TypeVar
 
 from jostle.errors import BadValue, MissingExtra, ResourceError
 from jostle.parallel.cluster.model_actors import RemoteModelClient, start_model_actors
-from jostle.parallel.cluster.pool import ActorPool, iter_results
-from jostle.parallel.cluster.worker_actors import HINT
+from jostle.parallel.cluster.pool import HINT, ActorPool, iter_results
 from jostle.parallel.serialization import dumps
 from jostle.parallel.serving.server import DeviceStreams
 from jostle.parallel.workers import available_cpus
@@ -104,12 +103,8 @@ class Cluster:
 
         Args:
             load: returns the model; called once in each server.
-            streams: how the servers use their device.
             count: number of servers; by default as many as the GPUs allow.
             gpus_each: GPUs of each server, which may be a fraction.
-
-        Raises:
-            ResourceError: if no GPU is free for them.
         """
         servers = count if count is not None else int(self.gpus / gpus_each) if gpus_each else 1
         if servers < 1:

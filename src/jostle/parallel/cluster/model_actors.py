@@ -21,8 +21,7 @@ from typing import Any
 
 from jostle.errors import ResourceError
 from jostle.parallel.cluster import pool
-from jostle.parallel.cluster.pool import death_reason
-from jostle.parallel.cluster.worker_actors import HINT, WorkerActor, node_id, runtime_environment, worker_setup
+from jostle.parallel.cluster.pool import HINT, WorkerActor, death_reason, node_id, runtime_environment, worker_setup
 from jostle.parallel.serialization import dumps, load_reply, loads
 from jostle.parallel.serving import client
 from jostle.parallel.serving.server import Call, DeviceStreams, start_server
@@ -40,17 +39,11 @@ class RemoteModelClient:
     """Client of the model servers on a cluster; picklable, because servers are found by their names.
 
     Servers on the caller's own machine are preferred. Through Ray, a caller has at most `MAX_PENDING` requests.
-
-    Attributes:
-        names: actor names of the servers.
-        node_ids: Ray nodes that they were started on.
-        addresses: socket of each server on its machine; empty for none.
-        key: authentication key of the sockets.
     """
 
-    names: tuple[str, ...]
-    node_ids: tuple[str, ...]
-    addresses: tuple[str, ...]
+    names: tuple[str, ...]  # actor names of the servers
+    node_ids: tuple[str, ...]  # Ray nodes that they were started on
+    addresses: tuple[str, ...]  # socket of each server on its machine; empty for none
     key: bytes = field(repr=False)
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
@@ -178,15 +171,7 @@ def _start_server(load: bytes, streams: DeviceStreams, address: str, key: bytes)
 def start_model_actors(
     ray: Any, load: bytes, streams: DeviceStreams, count: int, gpus_each: float
 ) -> Iterator[RemoteModelClient]:
-    """Serve a model from actors of the cluster until the context ends.
-
-    Args:
-        load: serialized function that returns the model.
-        streams: how the servers use their device.
-
-    Raises:
-        ResourceError: if the cluster has no free GPU for them.
-    """
+    """Serve a model from actors of the cluster until the context ends."""
     key = os.urandom(32)
     pool_id = uuid.uuid4().hex
     names = tuple(f"jostle-{pool_id}-{number}" for number in range(count))

@@ -33,17 +33,11 @@ Future = Callable[[], Any]
 
 @dataclass(frozen=True)
 class ModelClient:
-    """Client of the model servers on this machine; picklable, so that it can be sent to workers.
+    """Client of the model servers on this machine; picklable, so that it can be sent to workers."""
 
-    Attributes:
-        addresses: sockets of the servers.
-        key: authentication key of the servers.
-        timeout_s: time for a server to restart and load the model again.
-    """
-
-    addresses: tuple[str, ...]
+    addresses: tuple[str, ...]  # sockets of the servers
     key: bytes = field(repr=False)
-    timeout_s: float = TIMEOUT_S
+    timeout_s: float = TIMEOUT_S  # time for a server to restart and load the model again
 
     def __call__(self, function: Callable[..., Any], /, *arguments: object) -> Any:
         """Return `function(model, *arguments)`, evaluated in a server.
@@ -86,20 +80,13 @@ def close_session(client: ModelClient) -> None:
 
 @dataclass
 class _PendingRequest:
-    """A request without a reply so far.
-
-    Attributes:
-        segment: shared-memory segment of its arrays, or None.
-        server: index of the server that has it; None for a request that has to be sent again.
-        deaths: servers that died while processing it.
-        cancelled: whether the reply is no longer needed, as when a video turned out to be damaged.
-    """
+    """A request without a reply so far."""
 
     message: tuple[Any, ...]
-    segment: int | None
-    server: int | None = None
-    deaths: int = 0
-    cancelled: bool = False
+    segment: int | None  # shared-memory segment of its arrays, or None
+    server: int | None = None  # index of the server that has it; None for a request that has to be sent again
+    deaths: int = 0  # servers that died while processing it
+    cancelled: bool = False  # whether the reply is no longer needed, as when a video turned out to be damaged
 
 
 class _Reply:

@@ -18,11 +18,10 @@ from multiprocessing.connection import Listener
 from typing import Any
 
 from jostle.errors import ResourceError
-from jostle.parallel.orphans import OrphanSupervisor
 from jostle.parallel.serialization import dump_reply, dumps, load_reply
 from jostle.parallel.serving.client import HINT, ModelClient, close_session
 from jostle.parallel.serving.server import DeviceStreams, start_server
-from jostle.parallel.workers import Worker
+from jostle.parallel.workers import OrphanSupervisor, Worker
 
 GRACE_S = 1.0  # servers have nothing to clean up, and some libraries delay their exit
 RESTARTS = 3  # of a server; memory may be too scarce for the model at the moment
@@ -36,7 +35,6 @@ def serving(
 
     Args:
         load: returns the model; called once in each server process.
-        streams: how the servers use their device.
         environments: environment variables of each server; one server is started for each.
 
     Raises:

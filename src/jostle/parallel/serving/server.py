@@ -61,21 +61,15 @@ class ReplyTarget(Protocol):
 
 @dataclass(frozen=True)
 class ServerRequest:
-    """A request of a worker.
-
-    Attributes:
-        batch_key: equal for requests that may share a batch; None for no batching.
-        count: number of items.
-        max_batch: maximum number of items in a batch.
-    """
+    """A request of a worker."""
 
     target: ReplyTarget
     request_id: int
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    batch_key: bytes | None
+    batch_key: bytes | None  # equal for requests that may share a batch; None for no batching
     count: int
-    max_batch: int
+    max_batch: int  # maximum number of items in a batch
 
     def compute_reply(self, model: object) -> bytes:
         """Call the function, and serialize its result or error."""

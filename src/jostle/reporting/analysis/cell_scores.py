@@ -22,19 +22,12 @@ from jostle.reporting.analysis.record import RunRecord
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """Scores of one cell, overall and broken down.
+    """Scores of one cell, overall and broken down."""
 
-    Attributes:
-        value: by the benchmark's metric; NaN where this metric is none that can be taken video by video.
-        by_class: average precision, or share of right answers, of each class; NaN for a class without an instance.
-        by_video: the value of each video alone, NaN where nothing is annotated in it.
-        drawn: the value in each draw; empty where there are none.
-    """
-
-    value: float
-    by_class: Floats
-    by_video: Floats
-    drawn: Floats
+    value: float  # by the benchmark's metric; NaN where this metric is none that can be taken video by video
+    by_class: Floats  # average precision, or share of right answers, of each class; NaN for a class without an instance
+    by_video: Floats  # the value of each video alone, NaN where nothing is annotated in it
+    drawn: Floats  # the value in each draw; empty where there are none
 
 
 def measured_cell(record: RunRecord, cell: str, videos: Sequence[str], weights: Weights) -> Measure:

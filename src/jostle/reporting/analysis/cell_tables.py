@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS
 from jostle.reporting.analysis.comparison import RunComparison
-from jostle.reporting.analysis.confusion import Confusion
-from jostle.reporting.analysis.drops import Drop
-from jostle.reporting.analysis.error_profile import ErrorProfile
-from jostle.reporting.analysis.offsets import OffsetErrors
-from jostle.reporting.analysis.run_analysis import RunAnalysis
+from jostle.reporting.analysis.error_profile import Confusion, ErrorProfile
+from jostle.reporting.analysis.pm_k import OffsetErrors
+from jostle.reporting.analysis.run_analysis import Drop, RunAnalysis
 from jostle.reporting.analysis.tables import Column, Table, Value
 
 
@@ -43,11 +41,7 @@ def cells_table(surveys: Sequence[RunAnalysis]) -> Table:
 
 
 def drops_table(title: str, what: str, drops: Sequence[Drop], *, worst: bool = False) -> Table:
-    """Classes or videos, the greatest loss first.
-
-    Args:
-        worst: also say under which cell each is worth least.
-    """
+    """Classes or videos, the greatest loss first; `worst` adds the cell under which each is worth least."""
     columns = [Column(what), Column("clean", "percent"), Column("corrupted", "percent"), Column("change", "points")]
     rows: list[tuple[Value, ...]] = [(drop.name, drop.clean, drop.corrupted, -drop.loss) for drop in drops]
     if worst:

@@ -1,8 +1,12 @@
-"""Runs of one benchmark side by side: how far apart they are, with intervals from drawing the same videos for both."""
+"""Runs beside each other and beside chance.
+
+Runs of one benchmark are compared with intervals from drawing the same videos for both. Whether a run is above chance
+level decides whether a verdict is meaningful.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,30 +14,98 @@ import numpy as np
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError, Incomparable
 from jostle.evaluation.recipes.recipe import CLEAN
+from jostle.metrics.accuracy import clopper_pearson
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.resampling import Estimate, estimate
-from jostle.reporting.analysis.run_analysis import Progress, RunAnalysis, processed_videos, survey
-from jostle.reporting.analysis.standing import Standing
+from jostle.reporting.analysis.run_analysis import Estimate, Progress, RunAnalysis, estimate, processed_videos, survey
+
+
+@dataclass(frozen=True)
+class Chance:
+    """Expected score of random guessing."""
+
+    score: float  # the share of right answers, all classes as likely; 0 where no answers are counted
+    answers: int | None  # how many are counted as right or wrong; None where a score is no share of such
+
+    def explains(self, estimate: Estimate) -> bool:
+        """Whether a clean score is compatible with guessing: by an exact test for counts, else by its interval."""
+        if estimate.value is None:
+            return False
+        exact = None if self.answers is None else clopper_pearson(round(estimate.value * self.answers), self.answers)
+        return (exact or estimate.interval or (estimate.value,))[0] <= self.score
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Numbers that a verdict on a run is based on."""
+
+    metric: str  # its name
+    clean: Estimate  # the score on clean video
+    corrupted: float | None  # the mean over the cells that count; None without any
+    relative: float | None  # what is left of the clean score; None where that is 0
+    cells: Mapping[str, float]  # the value of each cell that counts
+    tried: bool  # whether there is any cell but the clean one
+    chance: Chance  # what guesses would score
+
+    @property
+    def guesses(self) -> bool:
+        """Whether the run is at chance level, so that its relative robustness has no meaning."""
+        return self.chance.explains(self.clean)
+
+    @classmethod
+    def of(cls, run: RunAnalysis | RunRecord) -> Standing:
+        """By a survey, which may be of fewer videos than the run; by the run's own scores where there is none yet."""
+        if isinstance(run, RunRecord):
+            scores = run.scores
+            return cls(
+                scores.metric,
+                Estimate(scores.clean, scores.clean_more.interval),
+                scores.mean_corrupted,
+                scores.relative_robustness,
+                {one.cell: one.value for one in scores.cells},
+                len(run.values) > 1,
+                chance_of(run),
+            )
+        return cls(
+            run.record.scores.metric,
+            run.of(CLEAN),
+            run.corrupted().value,
+            run.relative().value,
+            {cell: own for cell in run.counted if (own := run.of(cell).value) is not None},
+            len(run.cells) > 1,
+            chance_of(run),
+        )
+
+
+def chance_of(run: RunAnalysis | RunRecord) -> Chance:
+    """Return the score of guessing with all classes equally likely.
+
+    A guess of pm-k must be right on every frame of a set, so that its share is even smaller than one class in all.
+    """
+    record = run if isinstance(run, RunRecord) else run.record
+    videos = processed_videos(record) if isinstance(run, RunRecord) else run.videos
+    if record.task == "frames":
+        names = set(videos)
+        anchors = sum(anchor.rpartition("/")[0] in names for anchor in record.frames.sets)
+        return Chance(1 / record.table(CLEAN)[1].shape[1], anchors)
+    if record.task == "recognition" and record.about.content.metric == "top_k_accuracy":
+        classes = record.labels.classes if isinstance(run, RunRecord) else run.classes
+        if classes:
+            return Chance((record.about.content.k or 1) / len(classes), len(videos))
+    return Chance(0.0, None)
+
 
 _VERSIONS = "versions of a benchmark"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference of a second run from a first, with its interval.
+    """Difference of a second run from a first, with its interval."""
 
-    Attributes:
-        what: a cell, `mean corrupted` or `relative robustness`.
-        one: the first run's value, as `other` the second's.
-        difference: second less first, with its paired interval.
-        share_below: share of the draws in which the second is below the first; None without draws.
-    """
-
-    what: str
-    one: float | None
+    what: str  # a cell, `mean corrupted` or `relative robustness`
+    one: float | None  # the first run's value, as `other` the second's
     other: float | None
-    difference: Estimate
-    share_below: float | None
+    difference: Estimate  # second less first, with its paired interval
+    share_below: float | None  # share of the draws in which the second is below the first; None without draws
 
     @property
     def clear(self) -> bool:
@@ -61,12 +133,7 @@ class RunComparison:
 
 
 def check_comparable(records: Sequence[RunRecord], *, any_truth: bool = False, any_data: bool = False) -> None:
-    """Raise Incomparable unless all are runs of one benchmark on one ground truth.
-
-    Args:
-        any_truth: let ground truths differ.
-        any_data: let one recipe be on different data.
-    """
+    """Raise Incomparable unless all are runs of one benchmark on one ground truth, or those may differ."""
     first = records[0]
     same = [("recipe", "recipes")] if any_data else [("benchmark", "benchmarks"), ("fingerprint", _VERSIONS)]
     for other in records[1:]:
@@ -87,11 +154,7 @@ def check_comparable(records: Sequence[RunRecord], *, any_truth: bool = False, a
 
 
 def common_videos(records: Sequence[RunRecord]) -> tuple[str, ...]:
-    """Return the videos that every run has processed, in the order of the first.
-
-    Raises:
-        DataError: if there is none.
-    """
+    """Return the videos that every run has processed, in the order of the first; raises DataError if there is none."""
     shared = set.intersection(*(set(processed_videos(record)) for record in records))
     names = tuple(name for name in processed_videos(records[0]) if name in shared)
     if not names:

@@ -1,63 +1,51 @@
-"""Why a detector fails, clean against corrupted: DETAD's kinds of error, what each costs, and who is hit."""
+"""Why a model fails, clean against corrupted.
+
+Of detectors DETAD's kinds of error, what each costs, and who is hit; of recognisers the confusions that are added.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from jostle.core.types.columns import Floats
+from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
-from jostle.reporting.analysis.diagnosis_file import Buckets, CellDiagnosis
-from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.analysis.cell_scores import table_rows
+from jostle.reporting.analysis.record import Buckets, CellDiagnosis, RunRecord
+from jostle.reporting.analysis.run_analysis import Progress, processed_videos
 
 
 @dataclass(frozen=True)
 class ProfileSide:
-    """A diagnosis, or the mean of several.
+    """A diagnosis, or the mean of several."""
 
-    Attributes:
-        shares: what part of the surest predictions (the top-1G: as many as there are actions) is of each kind.
-        totals: of the top-10G, how many predictions are of each kind.
-        impact: what average mAP_N would gain if a kind of error vanished.
-        base: average mAP_N.
-        sensitivity: average mAP_N by bucket; None for an empty one.
-        missed: share of actions that no detection finds.
-        missed_by: the same by bucket.
-    """
-
+    # What part of the surest predictions (the top-1G: as many as there are actions) is of each kind
     shares: Mapping[str, float | None]
-    totals: Mapping[str, float | None]
-    impact: Mapping[str, float | None]
-    base: float | None
-    sensitivity: Buckets
-    missed: float | None
-    missed_by: Buckets
+    totals: Mapping[str, float | None]  # of the top-10G, how many predictions are of each kind
+    impact: Mapping[str, float | None]  # what average mAP_N would gain if a kind of error vanished
+    base: float | None  # average mAP_N
+    sensitivity: Buckets  # average mAP_N by bucket; None for an empty one
+    missed: float | None  # share of actions that no detection finds
+    missed_by: Buckets  # the same by bucket
 
 
 @dataclass(frozen=True)
 class ErrorProfile:
-    """DETAD error profile, clean against corrupted.
+    """DETAD error profile, clean against corrupted."""
 
-    Attributes:
-        style: the thresholds and buckets.
-        tious: thresholds.
-        cells: those that `corrupted` is the mean of.
-        without: cells that have no diagnosis, as nothing was found there.
-    """
-
-    style: str
-    tious: tuple[float, ...]
+    style: str  # the thresholds and buckets
+    tious: tuple[float, ...]  # thresholds
     clean: ProfileSide
     corrupted: ProfileSide | None
-    cells: tuple[str, ...]
-    without: tuple[str, ...]
+    cells: tuple[str, ...]  # those that `corrupted` is the mean of
+    without: tuple[str, ...]  # cells that have no diagnosis, as nothing was found there
 
 
 def error_profile(record: RunRecord, cells: Sequence[str] | None = None) -> ErrorProfile | None:
-    """Return the error profile, clean and averaged over cells, or None if the run has no diagnosis.
-
-    Args:
-        cells: by default those that count.
-    """
+    """Return the profile, clean and averaged over cells (by default those that count); None without a diagnosis."""
     diagnoses = record.diagnosis
     if diagnoses is None:
         return None
@@ -97,3 +85,79 @@ def _buckets(diagnoses: Sequence[Buckets]) -> Buckets:
 def _mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
+
+
+@dataclass(frozen=True)
+class Confused:
+    """One class taken for another."""
+
+    # The classes
+    true: str
+    taken_for: str
+    # The share of the videos of `true` to which this happens
+    clean: float
+    corrupted: float
+    videos: int  # how many videos `true` has
+    worst_cell: str  # the cell in which it happens most
+
+    @property
+    def growth(self) -> float:
+        """Increase of the confusion rate from clean to corrupted."""
+        return self.corrupted - self.clean
+
+
+@dataclass(frozen=True, eq=False)
+class Confusion:
+    """Shares of the videos of each class (rows) by what they are taken for (columns)."""
+
+    classes: tuple[str, ...]
+    clean: Floats  # (C, C); a row without a video is 0
+    corrupted: Floats  # (C, C) mean over the cells
+    # Pairs of different classes, the greatest growth first; those that did not grow are left away
+    grew: tuple[Confused, ...]
+
+
+def confusion_of(
+    record: RunRecord, cells: Sequence[str] | None = None, progress: Progress | None = None
+) -> Confusion | None:
+    """The confusions of a run of recognition; None where there are no cells.
+
+    A video counts by its surest class. One with several true classes is right with any, and else counts for each.
+
+    Args:
+        cells: by default those that count.
+    """
+    selected = [cell for cell in (record.counted if cells is None else cells) if cell in record.cells]
+    if not selected:
+        return None
+    labels = record.labels.of_videos(processed_videos(record))
+    count = np.bincount(labels.label, minlength=len(labels.classes))
+    tables = []
+    for cell in (CLEAN, *selected):
+        guess = table_rows(record, cell, labels.videos).argmax(axis=1)
+        own = np.zeros((len(labels.videos), len(labels.classes)), np.bool_)
+        own[labels.video, labels.label] = True
+        right = own[np.arange(len(guess)), guess]
+        predicted = np.where(right[labels.video], labels.label, guess[labels.video])
+        table = np.zeros((len(labels.classes), len(labels.classes)))
+        np.add.at(table, (labels.label, predicted), 1)
+        tables.append(table / np.maximum(count, 1)[:, None])
+        if progress is not None:
+            progress(len(tables), len(selected) + 1)
+    clean, rates = tables[0], np.stack(tables[1:])
+    growth = rates.mean(axis=0) - clean
+    np.fill_diagonal(growth, 0)
+    pairs = [(i, j) for i, j in zip(*np.nonzero(growth > 0), strict=True)]
+    pairs.sort(key=lambda pair: (-growth[pair], pair))
+    grew = tuple(
+        Confused(
+            labels.classes[i],
+            labels.classes[j],
+            float(clean[i, j]),
+            float(rates[:, i, j].mean()),
+            int(count[i]),
+            selected[int(rates[:, i, j].argmax())],
+        )
+        for i, j in pairs
+    )
+    return Confusion(labels.classes, clean, rates.mean(axis=0), grew)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from jostle.errors import BadValue
-from jostle.metrics.comparison import Comparison
-from jostle.metrics.score import Score
+from jostle.metrics.score import Comparison, Score
 from jostle.reporting.analysis.tables import Column, Table, Value
 
 

@@ -1,14 +1,18 @@
-"""Cells as corruption and severity in plain letters, for places that refuse the rest."""
+"""Names of cells, runs and benchmarks for readers, and the cells of a run as a grid of corruptions and severities."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.evaluation.run_folder.metadata import format_model
 from jostle.metrics.robustness import split_cell
-from jostle.reporting.analysis.record import RunRecord
+
+if TYPE_CHECKING:
+    from jostle.reporting.analysis.record import RunRecord
 
 _REFUSED = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -39,7 +43,7 @@ def benchmark_title(record: RunRecord) -> str:
 
 def run_names(records: Sequence[RunRecord]) -> list[str]:
     """Return short distinct names of runs: the model, or the folder where two share a model."""
-    models = [record.about.said for record in records]
+    models = [record.about.display_name for record in records]
     folders = [_folder(record) for record in records]
     for names in (models, folders):
         if len(set(names)) == len(names):
@@ -51,3 +55,61 @@ def _folder(record: RunRecord) -> str:
     """The folder, and that its run was mended, unless its own name says so."""
     name = record.folder.resolve().name
     return name if "mended" in name else format_model(name, record.about.mend)
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """Scores of one corruption across severities."""
+
+    corruption: str  # the spec without its severity
+    # By severity; under None a cell that has no severity, as a chain of several corruptions
+    cells: dict[int | None, str]
+    counted: bool  # whether the means include it
+
+    @property
+    def name(self) -> str:
+        """The corruption as a reader knows it: without its profile, and with spaces.
+
+        >>> GridRow("thumos14-c/black_frame", {}, True).name
+        'black frame'
+        """
+        return short_name(self.corruption)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Scores of a run as a grid: corruptions down, severities across."""
+
+    rows: tuple[GridRow, ...]  # those that count first, in the benchmark's order
+    severities: tuple[int, ...]  # that any row has, rising; None is not among them
+
+
+def grid_of(cells: Sequence[str], counted: Sequence[str]) -> Grid:
+    """Lay cells out; the clean one is left away.
+
+    >>> made = grid_of(["clean", "fog:1", "fog:2", "rain:1"], ["fog:1", "fog:2"])
+    >>> made.severities, [(row.corruption, row.counted) for row in made.rows]
+    ((1, 2), [('fog', True), ('rain', False)])
+    """
+    known = set(counted)
+    rows: dict[tuple[bool, str], dict[int | None, str]] = {}
+    for cell in cells:
+        if cell != CLEAN:
+            corruption, severity = split_cell(cell)
+            rows.setdefault((cell not in known, corruption), {})[severity] = cell
+    ordered = tuple(
+        GridRow(name, rows[beside, name], not beside) for beside, name in sorted(rows, key=lambda key: key[0])
+    )
+    severities = sorted({severity for row in ordered for severity in row.cells if severity is not None})
+    return Grid(ordered, tuple(severities))
+
+
+def short_name(cell: str) -> str:
+    """A cell or a corruption without profiles, underscores as spaces.
+
+    >>> short_name("thumos14-c/black_frame:1@at:10%x5"), short_name("fog:3+kinetics-c/shot_noise:2")
+    ('black frame:1 at 10%x5', 'fog:3 + shot noise:2')
+    """
+    written, _, place = cell.partition("@")
+    parts = " + ".join(part.rpartition("/")[2].replace("_", " ") for part in written.split("+"))
+    return f"{parts} {place.replace(':', ' ')}" if place else parts

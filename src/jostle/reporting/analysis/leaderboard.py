@@ -9,11 +9,11 @@ from pathlib import Path
 from jostle.errors import BadValue
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.evaluation.run_folder.folder import run_folder
-from jostle.reporting.analysis.grid import short_name
+from jostle.reporting.analysis.labels import short_name
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.run_analysis import survey
 from jostle.reporting.analysis.summary import RunSummary, read_summary, summary_of
-from jostle.reporting.published.standing import PublishedModel, published_models
+from jostle.reporting.published.table import PublishedModel, published_models
 
 REPORTS = ("report.html", "report/report.html", "report/index.html")  # where a run's own page may lie, in its folder
 Progress = Callable[[int, int], None]
@@ -21,33 +21,21 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class LeaderboardEntry:
-    """A row of a board.
+    """A row of a board."""
 
-    Attributes:
-        name: as it is called there; two rows of one table have two names.
-        summary: what it says.
-        origin: where it was taken from, without the folders above: a run folder or a file.
-        sent: whether that is a record that somebody sent, and no run folder.
-        report: its own page, where there is one.
-    """
-
-    name: str
-    summary: RunSummary
-    origin: str
-    sent: bool
-    report: Path | None
+    name: str  # as it is called there; two rows of one table have two names
+    summary: RunSummary  # what it says
+    origin: str  # where it was taken from, without the folders above: a run folder or a file
+    sent: bool  # whether that is a record that somebody sent, and no run folder
+    report: Path | None  # its own page, where there is one
 
 
 @dataclass(frozen=True)
 class LeaderboardGroup:
-    """Runs that were measured alike: one make of the benchmark, one data set, one ground truth.
+    """Runs that were measured alike: one make of the benchmark, one data set, one ground truth."""
 
-    Attributes:
-        said: data set and coverage, in words.
-        entries: the best mean under corruption first; those that lack videos or cells behind the others.
-    """
-
-    said: str
+    scope: str  # data set and coverage, in words
+    # The best mean under corruption first; those that lack videos or cells behind the others
     entries: tuple[LeaderboardEntry, ...]
 
     @property
@@ -58,23 +46,14 @@ class LeaderboardGroup:
 
 @dataclass(frozen=True)
 class Board:
-    """All that there is of one benchmark, and of its recipe on other data.
+    """All that there is of one benchmark, and of its recipe on other data."""
 
-    Attributes:
-        benchmark: its name.
-        title: as papers print it.
-        metric: what the scores are.
-        frames: whether it is of frame classifiers and has no corruptions.
-        groups: what may be compared, the largest first.
-        published: what papers print.
-    """
-
-    benchmark: str
-    title: str
-    metric: str
-    frames: bool
-    groups: tuple[LeaderboardGroup, ...]
-    published: tuple[PublishedModel, ...]
+    benchmark: str  # its name
+    title: str  # as papers print it
+    metric: str  # what the scores are
+    frames: bool  # whether it is of frame classifiers and has no corruptions
+    groups: tuple[LeaderboardGroup, ...]  # what may be compared, the largest first
+    published: tuple[PublishedModel, ...]  # what papers print
 
     @property
     def corruptions(self) -> tuple[str, ...]:
@@ -105,7 +84,10 @@ def boards_of(
         raise BadValue("a board needs at least one run folder or record")
     summaries: dict[str, tuple[RunSummary, Path]] = {}
     for done, source in enumerate(sources, 1):
-        summary = read_summary(source) if _is_record(source) else _surveyed(source, draws, seed)
+        if _is_record(source):
+            summary = read_summary(source)
+        else:
+            summary = summary_of(survey(RunRecord.read(source), draws=draws, seed=seed))
         if summary.checksum in summaries:
             raise BadValue(f"{summaries[summary.checksum][1]} and {source} are the same run; give it once")
         summaries[summary.checksum] = summary, source
@@ -122,17 +104,13 @@ def _is_record(source: Path) -> bool:
     return source.is_file() and run_folder(source) == source
 
 
-def _surveyed(folder: Path, draws: int, seed: int) -> RunSummary:
-    return summary_of(survey(RunRecord.read(folder), draws=draws, seed=seed))
-
-
 def _board(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Board:
     first = held[0][0]
     groups: dict[tuple[str, str, str], list[tuple[RunSummary, Path]]] = {}
     for summary, source in held:
         groups.setdefault((summary.dataset, summary.truth, summary.fingerprint), []).append((summary, source))
     ranked = [_group(benchmark, members) for members in groups.values()]
-    ranked.sort(key=lambda group: (-len(group.entries), group.said))
+    ranked.sort(key=lambda group: (-len(group.entries), group.scope))
     title = benchmarks[benchmark].title if benchmark in benchmarks else benchmark
     frames = first.task == "frames" and not any(summary.cells for summary, _ in held)
     return Board(benchmark, title, first.metric, frames, tuple(ranked), published_models(benchmark))
@@ -158,15 +136,11 @@ def _group(benchmark: str, held: Sequence[tuple[RunSummary, Path]]) -> Leaderboa
 
 def _names(summaries: Sequence[RunSummary], sources: Sequence[Path]) -> list[str]:
     """The model and its features; of several alike also the folder, and a number where even that is the same."""
-    plain = [", ".join(part for part in (one.said, one.extractor) if part) for one in summaries]
+    plain = [", ".join(part for part in (one.display_name, one.extractor) if part) for one in summaries]
     folders = [path.resolve().name.removesuffix(".json").removesuffix(".record") for path in sources]
     longer = [f"{name} ({folder})" for name, folder in zip(plain, folders, strict=True)]
-    names = [_disambiguate(name, more, plain) for name, more in zip(plain, longer, strict=True)]
+    names = [name if plain.count(name) == 1 else more for name, more in zip(plain, longer, strict=True)]
     return [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names, 1)]
-
-
-def _disambiguate(name: str, more: str, names: Sequence[str]) -> str:
-    return name if names.count(name) == 1 else more
 
 
 def _report(source: Path) -> Path | None:

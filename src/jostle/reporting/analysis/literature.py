@@ -9,26 +9,19 @@ from typing import Any
 from jostle.evaluation.recipes.recipe import benchmarks
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.tables import Column, Table
-from jostle.reporting.published.standing import PublishedModel, published_models
+from jostle.reporting.published.table import PublishedModel, published_models
 
 ALWAYS = "Figures are as printed: of other weights, by other programs and decoders; most papers give no intervals."
 
 
 @dataclass(frozen=True)
 class Literature:
-    """Published models of one benchmark.
+    """Published models of one benchmark."""
 
-    Attributes:
-        title: a heading that says that nothing of this was measured here.
-        models: in the papers' order.
-        frames: whether it is a benchmark of frame classifiers, which has no corruptions.
-        remarks: what keeps these figures and those of the runs apart.
-    """
-
-    title: str
-    models: tuple[PublishedModel, ...]
-    frames: bool
-    remarks: tuple[str, ...]
+    title: str  # a heading that says that nothing of this was measured here
+    models: tuple[PublishedModel, ...]  # in the papers' order
+    frames: bool  # whether it is a benchmark of frame classifiers, which has no corruptions
+    remarks: tuple[str, ...]  # what keeps these figures and those of the runs apart
 
     def table(self) -> Table:
         """A row a model, with its source; columns that no paper fills are left out."""

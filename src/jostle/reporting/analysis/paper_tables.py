@@ -1,10 +1,14 @@
-"""Runs in the layouts of three papers: THUMOS14-C, Mini Kinetics-C and UCF101-P."""
+"""Tables of runs in LaTeX, in the layouts of three papers: THUMOS14-C, Mini Kinetics-C and UCF101-P.
+
+Models down, numbers across under one or two lines of headings, the best in bold.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -15,30 +19,146 @@ from jostle.evaluation.recipes.recipe import CLEAN, benchmarks
 from jostle.io.files.atomic import write_text
 from jostle.metrics.robustness import split_cell
 from jostle.reporting.analysis.cell_tables import offsets_table
-from jostle.reporting.analysis.grid import short_name
-from jostle.reporting.analysis.labels import benchmark_title, run_names
-from jostle.reporting.analysis.latex_layout import Layout, NumberColumn, document
-from jostle.reporting.analysis.offsets import offset_errors
-from jostle.reporting.analysis.resampling import Estimate, estimate
-from jostle.reporting.analysis.run_analysis import RunAnalysis
-from jostle.reporting.analysis.standing import Standing
-from jostle.reporting.analysis.tables import latex_escape
+from jostle.reporting.analysis.comparison import Standing
+from jostle.reporting.analysis.labels import benchmark_title, run_names, short_name
+from jostle.reporting.analysis.pm_k import offset_errors
+from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, estimate
+from jostle.reporting.analysis.tables import format_value, latex_escape, latex_row
 from jostle.reporting.published.table import published
+
+WIDE = 15  # columns of numbers side by side; what is beyond goes below
+NARROW = 6  # up to here a table needs no shrinking
+PACKAGES = ("booktabs", "graphicx")
+MISSING = "--"
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """Column of numbers in a LaTeX table."""
+
+    head: str  # its heading
+    values: tuple[Estimate, ...]  # one a row, fractions
+    group: str = ""  # a heading over this column and its neighbours of the same group; empty for none
+    barred: tuple[int, ...] = ()  # rows that are never the best, whatever they have
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A table for a paper."""
+
+    file: str  # its name, without the ending
+    caption: str  # in TeX
+    texts: tuple[str, ...]  # headings of the columns of text
+    rows: tuple[tuple[str, ...], ...]  # texts of each row
+    numbers: tuple[NumberColumn, ...]  # the columns after them; higher is better in each
+    # Headings between the rows, each with the number of the row that it stands above
+    parts: tuple[tuple[str, int], ...] = ()
+
+    def latex(self, *, intervals: bool = False) -> str:
+        """A float with caption and label; numbers are percentages with two digits, before small intervals if wanted."""
+        blocks = [list(block) for block in self._blocks()]
+        wide = max(map(len, blocks))
+        lines: list[str] = []
+        for block in blocks:
+            lines += [r"\midrule" if lines else r"\toprule", *self._heads(block, wide), r"\midrule"]
+            columns = [_headed(number, intervals) for number in block]
+            for i, texts in enumerate(self.rows):
+                lines += self._part(i, len(self.texts) + wide)
+                cells = [*map(latex_escape, texts), *(column[i] for column in columns)]
+                lines.append(latex_row([*cells, *[""] * (wide - len(block))]))
+        form = "l" * len(self.texts) + "r" * wide
+        body = [rf"\begin{{tabular}}{{{form}}}", *lines, r"\bottomrule", r"\end{tabular}"]
+        if wide > NARROW or intervals:
+            body = [r"\resizebox{\linewidth}{!}{%", *body, "}"]
+        star = "*" if wide > NARROW else ""
+        return "\n".join(
+            [
+                rf"% needs \usepackage{{{','.join(PACKAGES)}}}",
+                rf"\begin{{table{star}}}",
+                r"\centering",
+                rf"\caption{{{self.caption}}}",
+                rf"\label{{tab:{self.file}}}",
+                *body,
+                rf"\end{{table{star}}}",
+                "",
+            ]
+        )
+
+    def _part(self, row: int, span: int) -> list[str]:
+        """The heading above a row, if there is one, with a line between it and the part before."""
+        heads = [title for title, at in self.parts if at == row]
+        lines = [rf"\multicolumn{{{span}}}{{l}}{{\textit{{{latex_escape(title)}}}}} \\" for title in heads]
+        return [r"\midrule", *lines] if lines and row else lines
+
+    def _blocks(self) -> Iterator[list[NumberColumn]]:
+        """Columns that stand side by side: groups are kept whole unless one is wider than a page."""
+        block: list[NumberColumn] = []
+        for _, members in groupby(self.numbers, key=lambda number: number.group):
+            columns = list(members)
+            if block and len(block) + len(columns) > WIDE:
+                yield block
+                block = []
+            while len(columns) > WIDE:
+                yield columns[:WIDE]
+                columns = columns[WIDE:]
+            block += columns
+        if block:
+            yield block
+
+    def _heads(self, block: Sequence[NumberColumn], wide: int) -> list[str]:
+        rest = [""] * (wide - len(block))
+        lines = []
+        if any(number.group for number in block):
+            heads, rules = [""] * len(self.texts), []
+            at = len(self.texts) + 1
+            for group, members in groupby(block, key=lambda number: number.group):
+                span = len(list(members))
+                heads.append(rf"\multicolumn{{{span}}}{{c}}{{{latex_escape(group)}}}")
+                if group:
+                    rules.append(rf"\cmidrule(lr){{{at}-{at + span - 1}}}")
+                at += span
+            lines = [latex_row([*heads, *rest]), "".join(rules)]
+        names = [latex_escape(name) for name in (*self.texts, *(number.head for number in block))]
+        return [*lines, latex_row([*names, *rest])]
+
+
+def document(files: Sequence[str]) -> str:
+    """A page that sets every table, to look at them."""
+    return "\n".join(
+        [
+            r"\documentclass{article}",
+            r"\usepackage[T1]{fontenc}",
+            *(rf"\usepackage{{{package}}}" for package in PACKAGES),
+            r"\begin{document}",
+            *(rf"\input{{{file}}}" for file in files),
+            r"\end{document}",
+            "",
+        ]
+    )
+
+
+def _headed(number: NumberColumn, intervals: bool) -> list[str]:
+    """A column in TeX; the best is bold if it is the best of several, as they are printed."""
+    values = number.values
+    texts = [MISSING if one.value is None else format_value(one.value, "percent") for one in values]
+    known = [float(text) for i, text in enumerate(texts) if text != MISSING and i not in number.barred]
+    cells = []
+    for i, (one, text) in enumerate(zip(values, texts, strict=True)):
+        best = len(values) > 1 and text != MISSING and i not in number.barred and float(text) == max(known)
+        ends = rf" {{\scriptsize {format_value(one.interval, 'interval')}}}" if intervals and one.interval else ""
+        cells.append((rf"\textbf{{{text}}}" if best else text) + ends)
+    return cells
+
 
 PREVIEW = "tables"
 
 
 @dataclass(frozen=True)
 class _Numbers:
-    """A run as two arrays; the first row of each is what was measured, the others are draws.
+    """A run as two arrays; the first row of each is what was measured, the others are draws."""
 
-    Attributes:
-        clean: (1 + draws,)
-        cells: (1 + draws, cells), NaN where the run lacks the cell.
-    """
-
-    clean: Floats
-    cells: Floats
+    clean: Floats  # (1 + draws,)
+    cells: Floats  # (1 + draws, cells), NaN where the run lacks the cell
 
     @classmethod
     def of(cls, analysis: RunAnalysis, cells: Sequence[str]) -> _Numbers:
@@ -62,17 +182,11 @@ class _Numbers:
 
 @dataclass(frozen=True)
 class _Book:
-    """Runs of one benchmark, and which of its cells mean what.
+    """Runs of one benchmark, and which of its cells mean what."""
 
-    Attributes:
-        surveys: of the same videos and draws.
-        cells: those that count in any run, in the benchmark's order.
-        groups: the group of each in the recipe.
-    """
-
-    surveys: tuple[RunAnalysis, ...]
-    cells: tuple[str, ...]
-    groups: tuple[str, ...]
+    surveys: tuple[RunAnalysis, ...]  # of the same videos and draws
+    cells: tuple[str, ...]  # those that count in any run, in the benchmark's order
+    groups: tuple[str, ...]  # the group of each in the recipe
 
     @cached_property
     def numbers(self) -> list[_Numbers]:
@@ -111,12 +225,9 @@ class _Book:
         return tuple(i for i, analysis in enumerate(self.surveys) if Standing.of(analysis).guesses)
 
     def column(self, head: str, values: Sequence[Floats], group: str = "", *, left: bool = False) -> NumberColumn:
-        """A column from the (1 + draws,) values of every run.
-
-        Args:
-            left: whether it is about what is left of the clean score.
-        """
-        return NumberColumn(head, tuple(_estimate(value) for value in values), group, self.guessers if left else ())
+        """A column from the (1 + draws,) values of every run; `left` if it is of what is left of the clean score."""
+        estimates = tuple(estimate(float(value[0]), value[1:]) for value in values)
+        return NumberColumn(head, estimates, group, self.guessers if left else ())
 
     @property
     def title(self) -> str:
@@ -274,7 +385,3 @@ def write_paper_tables(surveys: Sequence[RunAnalysis], folder: Path, *, interval
         write_text(folder / f"{name}.tex", [text])
         layout.append(folder / f"{name}.tex")
     return layout
-
-
-def _estimate(values: Floats) -> Estimate:
-    return estimate(float(values[0]), values[1:])

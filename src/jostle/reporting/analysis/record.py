@@ -1,9 +1,10 @@
-"""A finished run, read from its folder: needs neither the data set nor the model."""
+"""A finished run with its diagnosis, read from its folder: needs neither the data set nor the model."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,19 +21,105 @@ from jostle.core.types.video_labels import VideoLabels
 from jostle.datasets.frame_sets import BoxSets, FrameSets
 from jostle.errors import DataError, JostleError, UnknownName
 from jostle.evaluation.recipes.recipe import CLEAN, slugify
-from jostle.evaluation.run_folder.events import Event, VideoFailed, VideoKept, WorkDone
+from jostle.evaluation.run_folder.annotations import BoxedFrames, LabelledFrames, LabelledVideos
 from jostle.evaluation.run_folder.folder import RunFolder, run_folder
-from jostle.evaluation.run_folder.journal import check_regular_file, parse_lines, read_bytes_checked, read_events
+from jostle.evaluation.run_folder.journal import (
+    Event,
+    VideoFailed,
+    VideoKept,
+    WorkDone,
+    check_regular_file,
+    parse_lines,
+    read_bytes_checked,
+    read_events,
+)
 from jostle.evaluation.run_folder.metadata import About, Task
 from jostle.evaluation.run_folder.scores import Scores
-from jostle.evaluation.run_folder.truths import BoxedFrames, LabelledFrames, LabelledVideos
-from jostle.evaluation.tasks.action_spans import segments_from_pairs
 from jostle.evaluation.tasks.score_tables import read_table
+from jostle.evaluation.tasks.task import segments_from_pairs
 from jostle.io.files.annotations import read_predictions, read_truth
-from jostle.io.files.records import parse_record, read_record
+from jostle.io.files.records import Share, ValidationError, parse_record, read_record
 from jostle.io.formats.boxes import read_boxes
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
 from jostle.metrics.protocol import Protocol, protocols
-from jostle.reporting.analysis.diagnosis_file import StoredDiagnosis
+
+Numbers = dict[str, float | None]
+Buckets = Mapping[str, Mapping[str, float | None]]  # by characteristic and bucket
+
+
+@dataclass(frozen=True)
+class StoredFalsePositives:
+    """Predictions by kind: shares in each split of the surest, counts, and what each kind of error costs."""
+
+    profile: tuple[Numbers, ...]
+    totals: Numbers
+    impact: Numbers
+
+    def __post_init__(self) -> None:
+        if not self.profile:
+            raise ValidationError("is empty").under("profile")
+        _refuse_without(ERROR_KINDS, self.profile[0], "profile")
+        _refuse_without(ERROR_KINDS, self.totals, "totals")
+        _refuse_without(ERRORS, self.impact, "impact")
+
+
+@dataclass(frozen=True)
+class CellDiagnosis:
+    """Why a detector fails in one cell; `Diagnosis` says what each number means."""
+
+    false_positives: StoredFalsePositives
+    sensitivity: dict[str, Numbers | float | None]
+    false_negatives: dict[str, dict[str, Numbers | float | None] | float | None]
+
+    def __post_init__(self) -> None:
+        _refuse_without(("base",), self.sensitivity, "sensitivity")
+        _refuse_without(("overall",), self.false_negatives, "false_negatives")
+        for name, value in (("base", self.sensitivity["base"]), ("overall", self.false_negatives["overall"])):
+            if isinstance(value, dict):
+                raise ValidationError(f"has an object under {name!r}, not a number")
+
+    @property
+    def base(self) -> float | None:
+        """Average normalised mAP (mAP_N) of the cell."""
+        value = self.sensitivity["base"]
+        return value if isinstance(value, float) else None
+
+    @property
+    def missed(self) -> float | None:
+        """Share of actions that no detection finds."""
+        value = self.false_negatives["overall"]
+        return value if isinstance(value, float) else None
+
+    @property
+    def by_bucket(self) -> Buckets:
+        """Average mAP_N by characteristic and bucket; None for an empty one."""
+        return {name: value for name, value in self.sensitivity.items() if isinstance(value, dict)}
+
+    @property
+    def missed_by_bucket(self) -> Buckets:
+        """Share of actions missed, by the same buckets."""
+        return {name: _plain_numbers(self.false_negatives.get(name)) for name in self.by_bucket}
+
+
+@dataclass(frozen=True)
+class StoredDiagnosis(CellDiagnosis):
+    """Content of diagnosis.json: the diagnosis of the clean cell, and under `cells` those of the others."""
+
+    style: str
+    tious: tuple[Share, ...]
+    cells: dict[str, CellDiagnosis | None] = field(kw_only=True)  # None for a cell where nothing was found
+
+
+def _refuse_without(keys: Sequence[str], content: Mapping[str, object], under: str) -> None:
+    for name in keys:
+        if name not in content:
+            raise ValidationError("is missing").under(name).under(under)
+
+
+def _plain_numbers(content: object) -> Numbers:
+    inner = content if isinstance(content, dict) else {}
+    return {bucket: value for bucket, value in inner.items() if not isinstance(value, dict)}
+
 
 _SCORES_ANEW = "the same `jostle run` goes on and writes it anew"
 _TRUTH_ANEW = "delete it, and the same `jostle run` writes it anew"
@@ -40,17 +127,11 @@ _TRUTH_ANEW = "delete it, and the same `jostle run` writes it anew"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Content of a run folder; parts are read on first access and cached.
+    """Content of a run folder; parts are read on first access and cached."""
 
-    Attributes:
-        folder: of the run.
-        about: what ran.
-        scores: what its predictions are worth.
-    """
-
-    folder: Path
-    about: About
-    scores: Scores
+    folder: Path  # of the run
+    about: About  # what ran
+    scores: Scores  # what its predictions are worth
 
     @classmethod
     def read(cls, path: str | Path) -> RunRecord:
@@ -86,7 +167,7 @@ class RunRecord:
     @property
     def name(self) -> str:
         """Name of the model, with the folder to distinguish several runs of it."""
-        return f"{self.about.said} ({self.folder.name})"
+        return f"{self.about.display_name} ({self.folder.name})"
 
     @cached_property
     def cells(self) -> tuple[str, ...]:

@@ -75,12 +75,7 @@ def screened(record: RunRecord, video: str, cell: str) -> Iterator[tuple[Footage
 
 
 def corrupted_mask(record: RunRecord, video: str, cell: str, pts: Times, fps: Fraction) -> Mask:
-    """Return a (frames,) mask of the frames of a video that a cell corrupts.
-
-    Args:
-        pts: presentation times in seconds.
-        fps: the nominal rate.
-    """
+    """Return a (frames,) mask of the frames of a video, at `pts` seconds, that a cell corrupts."""
     selected = cell_of(record, cell)
     actions = _actions(record, video, cell)
     timeline = Timeline.of(pts, fps, actions, seed=record.about.seed, video_id=video)

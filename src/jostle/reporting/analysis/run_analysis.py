@@ -1,4 +1,4 @@
-"""One pass over the cells of a run: what each is worth, by class and by video, and how sure that is."""
+"""Analysis of a run: scores by cell, class and video, what corruption costs each, and intervals of all that."""
 
 from __future__ import annotations
 
@@ -11,37 +11,46 @@ import numpy as np
 from jostle.core.types.columns import Floats
 from jostle.errors import DataError
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.metrics.bootstrap import video_weights
+from jostle.metrics.bootstrap import bias_corrected, video_weights
 from jostle.reporting.analysis.cell_scores import classes_of, measured_cell
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.resampling import Estimate, estimate
+
+LEVEL = 0.95
+DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, and where it would lie with other videos."""
+
+    value: float | None  # None where it has no meaning, as a ratio to a clean score of 0
+    interval: tuple[float, float] | None = None  # (low, high), None where it cannot be had
+
+
+def estimate(measured: float | None, drawn: Floats, level: float = LEVEL) -> Estimate:
+    """A number with its interval from what it is in each draw; a draw in which it has no meaning is left out."""
+    if measured is None or not np.isfinite(measured):
+        return Estimate(None)
+    known = drawn[np.isfinite(drawn)]
+    return Estimate(float(measured), bias_corrected(known, float(measured), level) if len(known) > 1 else None)
+
 
 Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
 class RunAnalysis:
-    """Analysis of a run: the scores of every cell, by class and by video.
+    """Analysis of a run: the scores of every cell, by class and by video."""
 
-    Attributes:
-        record: the run.
-        cells: those that have predictions, the clean one first.
-        videos: those that count.
-        classes: the names of `by_class`.
-        value: (cells,) fractions.
-        by_class: (cells, classes); NaN for a class without an instance.
-        by_video: (cells, videos) the value of each video alone; NaN where nothing is annotated.
-        drawn: (draws, cells) values in draws of the videos; the same draws for all cells, and for any other run on the
-            same videos.
-    """
-
-    record: RunRecord
-    cells: tuple[str, ...]
-    videos: tuple[str, ...]
-    classes: tuple[str, ...]
-    value: Floats
-    by_class: Floats
-    by_video: Floats
+    record: RunRecord  # the run
+    cells: tuple[str, ...]  # those that have predictions, the clean one first
+    videos: tuple[str, ...]  # those that count
+    classes: tuple[str, ...]  # the names of `by_class`
+    value: Floats  # (cells,) fractions
+    by_class: Floats  # (cells, classes); NaN for a class without an instance
+    by_video: Floats  # (cells, videos) the value of each video alone; NaN where nothing is annotated
+    # (draws, cells) values in draws of the videos; the same draws for all cells, and for any other run on the same
+    # videos
     drawn: Floats
 
     @cached_property
@@ -124,11 +133,7 @@ def survey(
 
 
 def processed_videos(record: RunRecord) -> tuple[str, ...]:
-    """The videos of the clean cell.
-
-    Raises:
-        DataError: if its predictions are gone.
-    """
+    """The videos of the clean cell; raises DataError if its predictions are gone."""
     if CLEAN not in record.cells:
         raise DataError(
             f"{record.folder}: the predictions on clean video are gone; the same `jostle run` makes them again"
@@ -139,3 +144,44 @@ def processed_videos(record: RunRecord) -> tuple[str, ...]:
     if record.task in ("frames", "objects"):
         return tuple(dict.fromkeys(name.rpartition("/")[0] for name in names))
     return tuple(names)
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Score drop of one class or one video."""
+
+    name: str  # of the class or the video
+    clean: float  # its value on clean video
+    corrupted: float  # the mean over the given cells
+    worst_cell: str  # the cell in which it is worth least
+    worst: float  # its value there
+
+    @property
+    def loss(self) -> float:
+        """Clean less corrupted; negative where corruption helps."""
+        return self.clean - self.corrupted
+
+
+def class_drops(analysis: RunAnalysis, cells: Sequence[str] | None = None) -> list[Drop]:
+    """Every class with an instance, the greatest loss first, as a mean over cells; by default those that count."""
+    return _drops(analysis, analysis.classes, analysis.by_class, cells)
+
+
+def video_drops(analysis: RunAnalysis, cells: Sequence[str] | None = None) -> list[Drop]:
+    """Every video with an annotation, the greatest loss first; values are of each video by itself."""
+    return _drops(analysis, analysis.videos, analysis.by_video, cells)
+
+
+def _drops(analysis: RunAnalysis, names: Sequence[str], table: Floats, cells: Sequence[str] | None) -> list[Drop]:
+    at = analysis.columns(cells)
+    if not at:
+        return []
+    clean, scores = table[analysis.place[CLEAN]], table[at]
+    drops = []
+    for i, name in enumerate(names):
+        if not (np.isfinite(clean[i]) and np.isfinite(scores[:, i]).all()):
+            continue
+        worst = int(np.argmin(scores[:, i]))
+        cell = analysis.cells[at[worst]]
+        drops.append(Drop(name, float(clean[i]), float(scores[:, i].mean()), cell, float(scores[worst, i])))
+    return sorted(drops, key=lambda drop: (-drop.loss, drop.name))

@@ -13,8 +13,7 @@ from jostle.reporting.analysis.comparison import Difference, RunComparison, comp
 from jostle.reporting.analysis.labels import run_names
 from jostle.reporting.analysis.literature import Literature, literature_on
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.resampling import DRAWS, LEVEL
-from jostle.reporting.analysis.run_analysis import Progress, RunAnalysis, processed_videos
+from jostle.reporting.analysis.run_analysis import DRAWS, LEVEL, Progress, RunAnalysis, processed_videos
 from jostle.reporting.analysis.tables import Column, Table
 
 MARK = "*"  # marks a significant difference
@@ -22,29 +21,17 @@ MARK = "*"  # marks a significant difference
 
 @dataclass(frozen=True)
 class RunSide:
-    """One of the two runs.
+    """One of the two runs."""
 
-    Attributes:
-        name: short, and not the other's.
-        folder: where it lies.
-        model: what ran.
-        weights: fingerprint of its weights, None where nothing is known of them.
-        mend: the inspector that found damaged frames, or None if nothing was mended.
-        truth: fingerprint of the ground truth that it was scored by.
-        seed: of its corruptions.
-        cells_alone: cells that the other run lacks, which are not compared.
-        videos: number of processed videos; those that the other run lacks are left out.
-    """
-
-    name: str
-    folder: Path
-    model: str
-    weights: str | None
-    mend: str | None
-    truth: str
-    seed: int
-    cells_alone: tuple[str, ...]
-    videos: int
+    name: str  # short, and not the other's
+    folder: Path  # where it lies
+    model: str  # what ran
+    weights: str | None  # fingerprint of its weights, None where nothing is known of them
+    mend: str | None  # the inspector that found damaged frames, or None if nothing was mended
+    truth: str  # fingerprint of the ground truth that it was scored by
+    seed: int  # of its corruptions
+    cells_alone: tuple[str, ...]  # cells that the other run lacks, which are not compared
+    videos: int  # number of processed videos; those that the other run lacks are left out
 
     def to_dict(self) -> dict[str, Any]:
         """Return the side as plain values for JSON."""
@@ -53,38 +40,24 @@ class RunSide:
 
 @dataclass(frozen=True)
 class RunDiff:
-    """The second of two runs less the first.
+    """The second of two runs less the first."""
 
-    Attributes:
-        benchmark: that both are runs of.
-        metric: that cells are measured by.
-        videos: number of videos common to both, on which scores are computed; on different data, the second's.
-        videos_of: how many there are.
-        classes: that they are of, where that is known.
-        classes_of: how many there are.
-        counted: cells that the means are over.
-        counted_of: how many of the benchmark's cells count.
-        paired: whether both are measured on the same videos; else each on its own.
-        comparison: the differences, with intervals from drawing videos, the same for both if they are paired.
-        draws: how many; 0 where there are no intervals.
-        seed: of the draws.
-        literature: what papers print of the benchmark, which was not measured here; None where they print nothing.
-    """
-
-    benchmark: str
-    metric: str
+    benchmark: str  # that both are runs of
+    metric: str  # that cells are measured by
     first: RunSide
     second: RunSide
-    videos: int
-    videos_of: int
-    classes: int | None
-    classes_of: int | None
-    counted: int
-    counted_of: int
-    paired: bool
+    videos: int  # number of videos common to both, on which scores are computed; on different data, the second's
+    videos_of: int  # how many there are
+    classes: int | None  # that they are of, where that is known
+    classes_of: int | None  # how many there are
+    counted: int  # cells that the means are over
+    counted_of: int  # how many of the benchmark's cells count
+    paired: bool  # whether both are measured on the same videos; else each on its own
+    # the differences, with intervals from drawing videos, the same for both if they are paired
     comparison: RunComparison
-    draws: int
-    seed: int
+    draws: int  # how many; 0 where there are no intervals
+    seed: int  # of the draws
+    # what papers print of the benchmark, which was not measured here; None where they print nothing
     literature: Literature | None
 
     @property

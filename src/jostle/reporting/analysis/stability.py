@@ -39,23 +39,14 @@ class Stability:
 
 @dataclass(frozen=True)
 class Stabilities:
-    """Stability of several frame classifiers on one benchmark.
+    """Stability of several frame classifiers on one benchmark."""
 
-    Attributes:
-        title: of the benchmark.
-        k: the radius in frames.
-        anchors: how many there are.
-        runs: measured here, the best accuracy first.
-        published: as printed.
-        apart: why the published ones are not to be held against the runs.
-    """
-
-    title: str
-    k: int
-    anchors: int
-    runs: tuple[Stability, ...]
-    published: tuple[Stability, ...]
-    apart: tuple[str, ...]
+    title: str  # of the benchmark
+    k: int  # the radius in frames
+    anchors: int  # how many there are
+    runs: tuple[Stability, ...]  # measured here, the best accuracy first
+    published: tuple[Stability, ...]  # as printed
+    apart: tuple[str, ...]  # why the published ones are not to be held against the runs
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stabilities as plain values for JSON."""

@@ -16,12 +16,11 @@ from jostle.evaluation.run_folder.scores import Counted, Coverage
 from jostle.io.files.atomic import write_text
 from jostle.io.files.records import Count, Share, ValidationError, parse_record, read_record
 from jostle.metrics.robustness import split_cell
+from jostle.reporting.analysis.comparison import Standing
 from jostle.reporting.analysis.labels import benchmark_title
-from jostle.reporting.analysis.offsets import offset_errors
+from jostle.reporting.analysis.pm_k import offset_errors
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.run_analysis import RunAnalysis
-from jostle.reporting.analysis.standing import Standing
+from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis
 
 KIND = "jostle run record"
 NEAR = 1e-9  # of means in binary
@@ -30,15 +29,10 @@ _REMEDY = "ask its maker for another, by `jostle board --export RUN`"
 
 @dataclass(frozen=True)
 class Number:
-    """A value with its interval; fractions.
+    """A value with its interval; fractions."""
 
-    Attributes:
-        value: None where it has no meaning.
-        interval: (low, high), None where it cannot be had.
-    """
-
-    value: float | None
-    interval: tuple[float, float] | None = None
+    value: float | None  # None where it has no meaning
+    interval: tuple[float, float] | None = None  # (low, high), None where it cannot be had
 
     @classmethod
     def of(cls, estimate: Estimate) -> Number:
@@ -58,59 +52,39 @@ class CellNumber:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Leaderboard record of a run.
+    """Leaderboard record of a run."""
 
-    Attributes:
-        benchmark, title, fingerprint: of what it is a run.
-        recipe: what the benchmark does; its own name, where the data are its own too.
-        task: what kind of benchmark that is.
-        metric: what the scores are.
-        dataset, subset, truth: on what, and the fingerprint of what is annotated there.
-        model: its name.
-        weights: fingerprint of its weights, or None where nothing is known of them.
-        weights_from: what that is the fingerprint of.
-        extractor, extractor_weights: what made features for a detector; None where nothing did.
-        device, seed: how it ran.
-        versions: of the libraries that decide bits, jostle among them.
-        coverage: on how many videos, of how many.
-        counted: over how many cells the means are, of how many.
-        clean: the score on clean video; of a frame classifier its accuracy on anchors.
-        corrupted: the mean over cells; of a frame classifier without cells, pm-k.
-        relative: what is left of the clean score; None of a frame classifier without cells.
-        guesses: whether it is at chance level on clean video.
-        cells: what each is worth.
-        draws: of the videos, for the intervals.
-        mend: the inspector that found damaged frames, or None if nothing was mended.
-        mend_weights: fingerprint of that.
-    """
-
+    # Of what it is a run
     benchmark: str
     title: str
     fingerprint: str
-    recipe: str
-    task: Task
-    metric: str
+    recipe: str  # what the benchmark does; its own name, where the data are its own too
+    task: Task  # what kind of benchmark that is
+    metric: str  # what the scores are
+    # On what, and the fingerprint of what is annotated there
     dataset: str
     subset: str
     truth: str
-    model: str
-    weights: str | None
-    weights_from: str
+    model: str  # its name
+    weights: str | None  # fingerprint of its weights, or None where nothing is known of them
+    weights_from: str  # what that is the fingerprint of
+    # What made features for a detector; None where nothing did
     extractor: str | None
     extractor_weights: str | None
+    # How it ran
     device: str
     seed: int
-    versions: dict[str, str]
-    coverage: Coverage
-    counted: Counted
-    clean: Number
-    corrupted: Number
-    relative: Number
-    guesses: bool
-    cells: tuple[CellNumber, ...]
-    draws: Count
-    mend: str | None = None
-    mend_weights: str | None = None
+    versions: dict[str, str]  # of the libraries that decide bits, jostle among them
+    coverage: Coverage  # on how many videos, of how many
+    counted: Counted  # over how many cells the means are, of how many
+    clean: Number  # the score on clean video; of a frame classifier its accuracy on anchors
+    corrupted: Number  # the mean over cells; of a frame classifier without cells, pm-k
+    relative: Number  # what is left of the clean score; None of a frame classifier without cells
+    guesses: bool  # whether it is at chance level on clean video
+    cells: tuple[CellNumber, ...]  # what each is worth
+    draws: Count  # of the videos, for the intervals
+    mend: str | None = None  # the inspector that found damaged frames, or None if nothing was mended
+    mend_weights: str | None = None  # fingerprint of that
 
     def __post_init__(self) -> None:
         values = [one.value for one in self.cells if one.counted]
@@ -126,7 +100,7 @@ class RunSummary:
             raise ValidationError(f"is {self.relative.value}, and the others give {left}").under("relative")
 
     @property
-    def said(self) -> str:
+    def display_name(self) -> str:
         """The model as it ran."""
         return format_model(self.model, self.mend)
 
@@ -136,7 +110,7 @@ class RunSummary:
         return self.coverage.videos == self.coverage.of and self.counted.cells == self.counted.of
 
     @property
-    def coverage_said(self) -> str:
+    def coverage_text(self) -> str:
         """On how much it is, in words."""
         cells = f", {self.counted.cells} of {self.counted.of} cells" if self.counted.of else ""
         return f"{self.coverage.videos} of {self.coverage.of} videos{cells}"

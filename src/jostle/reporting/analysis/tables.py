@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from jostle.core.formatting import between, percent, signed
+
 Kind = Literal["text", "count", "percent", "points", "interval"]
 Value = str | int | float | tuple[float, float] | None
 
@@ -88,11 +90,7 @@ class Table:
         return "\n".join(made)
 
     def latex(self, *, bold: Sequence[tuple[int, int]] = ()) -> str:
-        """A `tabular` with the rules of booktabs.
-
-        Args:
-            bold: (row, column) of what is set in bold.
-        """
+        """A `tabular` with the rules of booktabs; `bold` has (row, column) of what is set in bold."""
         form = "".join("l" if column.kind == "text" else "r" for column in self.columns)
         lines = [
             rf"\begin{{tabular}}{{{form}}}",
@@ -128,12 +126,12 @@ def format_value(value: Value, kind: Kind, digits: int = 2) -> str:
     if value is None:
         return NONE
     if isinstance(value, tuple):
-        return f"[{100 * value[0]:z.{digits}f}, {100 * value[1]:z.{digits}f}]"
+        return between(value, digits)
     if isinstance(value, str) or kind == "text":
         return str(value)
     if kind == "count":
         return f"{value:g}"
-    return f"{100 * value:+z.{digits}f}" if kind == "points" else f"{100 * value:z.{digits}f}"
+    return signed(value, digits) if kind == "points" else percent(value, digits)
 
 
 def csv_escape(text: str) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
-from jostle.evaluation.run_folder.events import WorkDone
+from jostle.core import formatting
+from jostle.evaluation.run_folder.journal import WorkDone
 from jostle.evaluation.run_folder.metadata import RunOrigin
 from jostle.metrics.robustness import split_cell
-from jostle.reporting.analysis.comparison import RunComparison
-from jostle.reporting.analysis.grid import short_name
-from jostle.reporting.analysis.offsets import OffsetErrors, offset_errors
+from jostle.reporting.analysis.comparison import RunComparison, Standing
+from jostle.reporting.analysis.labels import short_name
+from jostle.reporting.analysis.pm_k import OffsetErrors, offset_errors
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.run_analysis import RunAnalysis
-from jostle.reporting.analysis.standing import Standing
+from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis
 
 # Lower limit of relative robustness, and its wording.
 WORDS = (
@@ -123,10 +120,9 @@ def describe_mending(mend: str | None, weights: str | None) -> str | None:
 
 def between(estimate: Estimate, digits: int = 1) -> str:
     """Format an interval in brackets, or return the empty string."""
-    ends = estimate.interval
-    return "" if ends is None else f"[{100 * ends[0]:z.{digits}f}, {100 * ends[1]:z.{digits}f}]"
+    return formatting.between(estimate.interval, digits)
 
 
 def percent(value: float | None, digits: int = 1) -> str:
     """Format a fraction as a percentage, or `n/a`."""
-    return "n/a" if value is None or math.isnan(value) else f"{100 * value:z.{digits}f}"
+    return formatting.percent(value, digits)

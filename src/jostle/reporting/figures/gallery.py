@@ -13,26 +13,18 @@ from jostle.errors import MissingExtra
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A corrupted clip on show.
-
-    Attributes:
-        note: remark below the clip.
-    """
+    """A corrupted clip on show."""
 
     name: str
     family: str
     level: str
     summary: str
     clip: Path
-    note: str = ""
+    note: str = ""  # remark below the clip
 
 
 def write_gallery(path: Path, exhibits: Sequence[Exhibit], clean: Path, sheet: Path, *, about: str) -> Path:
-    """Write the page; clips and sheet are inside it, so it can be moved and opened anywhere.
-
-    Args:
-        about: what the clean clip is.
-    """
+    """Write the page about a clean clip; clips and sheet are inside it, so it can be moved and opened anywhere."""
     try:
         import jinja2
     except ImportError:

@@ -42,6 +42,6 @@ def draw_inspection(inspection: Inspection, out: Path, *, title: str) -> Path:
         axes.set_yticks([0, 0.5, 1])
         axes.spines["left"].set_bounds(0, 1)
         axes.set_xlabel("seconds")
-        axes.set_ylabel("struck", y=0.5 / (1 + GAP + above))
+        axes.set_ylabel("damaged", y=0.5 / (1 + GAP + above))
         letter(axes, title)
         return save(figure, out.parent, out.stem, [kind])[0]

@@ -1,17 +1,22 @@
-"""A contact sheet: rows of labelled pictures on one image."""
+"""Contact sheets: rows of labelled pictures on one image, such as one corruption a row and one severity a column."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-from jostle.core.types.clip import Frame
+from jostle.core.types.clip import Clip, Frame
+from jostle.core.types.segments import Segments
+from jostle.corruptions.engine.apply import masks_for
+from jostle.corruptions.engine.placement import Placement, Timeline
+from jostle.corruptions.engine.spec import Spec
+from jostle.corruptions.engine.stages import ClipSource, TimeStage, chain
 from jostle.errors import BadValue, ResourceError
 
 INK, PALE, PAPER, MARK = (32, 34, 40), (120, 124, 132), (255, 255, 255), (224, 86, 36)
@@ -24,12 +29,12 @@ class Picture:
 
     Attributes:
         frame: (H, W, 3) RGB.
-        struck: one boolean a frame, marked by a bar under the picture; empty draws nothing.
+        corrupted: one boolean a frame, marked by a bar under the picture; empty draws nothing.
         curve: for time-level corruptions, the frame displayed at each time, drawn over the picture.
     """
 
     frame: Frame
-    struck: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    corrupted: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     curve: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
@@ -74,13 +79,9 @@ def png_of(image: Frame) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """A contact sheet that was not written anywhere; a notebook shows it.
+    """A contact sheet that was not written anywhere; a notebook shows it."""
 
-    Attributes:
-        image: (H, W, 3) uint8 RGB.
-    """
-
-    image: Frame
+    image: Frame  # (H, W, 3) uint8 RGB
 
     def save(self, path: str | Path) -> Path:
         """Write it as a PNG."""
@@ -109,8 +110,8 @@ def _cell(picture: Picture, width: int, height: int) -> Frame:
     cell = np.array(cv2.resize(picture.frame, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
     if len(picture.curve):
         _draw_curve(cell, picture.curve)
-    if len(picture.struck) and not picture.struck.all():
-        _draw_bar(cell, picture.struck)
+    if len(picture.corrupted) and not picture.corrupted.all():
+        _draw_bar(cell, picture.corrupted)
     return cell
 
 
@@ -141,3 +142,50 @@ def _write(
     while limit and size > 9 and cv2.getTextSize((0, 0), text, (0, 0), font, size, weight)[2] > limit:
         size -= 1
     cv2.putText(image, text, place, colour, font, size, weight=weight)
+
+
+SHEET_FRAMES = 96  # of a file, its middle: enough for the longest time-level corruption to show
+Progress = Callable[[int, int], None]
+
+
+def sheet_rows(
+    clip: Clip,
+    specs: Sequence[Spec],
+    *,
+    seed: int = 0,
+    video_id: str = "",
+    placement: str | Placement | None = None,
+    segments: Segments | None = None,
+    progress: Progress | None = None,
+) -> list[SheetRow]:
+    """One row a spec: the clip's middle frame clean, then at each severity."""
+    middle = len(clip) // 2
+    rows = []
+    for done, spec in enumerate(specs):
+        pictures = [Picture(clip.frames[middle])]
+        for severity in range(1, len(spec.entry.values) + 1):
+            pictures.append(
+                _picture(clip, replace(spec, severity=severity), middle, seed, video_id, placement, segments)
+            )
+        label = f"{spec.profile}/{spec.name}" if spec.profile else spec.name
+        rows.append(SheetRow(label, spec.corruption.family, pictures))
+        if progress:
+            progress(done + 1, len(specs))
+    return rows
+
+
+def _picture(
+    clip: Clip,
+    spec: Spec,
+    middle: int,
+    seed: int,
+    video_id: str,
+    placement: str | Placement | None,
+    segments: Segments | None,
+) -> Picture:
+    timeline = Timeline.of(clip.pts, clip.fps, segments, seed=seed, video_id=video_id)
+    masks = masks_for([spec], placement, timeline)
+    stage = chain(ClipSource(clip), [spec], masks, seed=seed, video_id=video_id)
+    frame = np.array(stage.block(middle, middle + 1)[0])
+    curve = stage.indices if isinstance(stage, TimeStage) else np.zeros(0, np.int64)
+    return Picture(frame, masks[0], curve)

@@ -1,4 +1,4 @@
-"""Charts of scores: the map of cells, curves over severity, and classes before and after."""
+"""Charts of a report: scores by cell, severity and class, kinds of error, pm-k by distance, and timelines."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from jostle.core.types.columns import Floats
+from jostle.metrics.diagnosis.false_positives import ERROR_KINDS, ERRORS
 from jostle.reporting.analysis.comparison import RunComparison
-from jostle.reporting.analysis.drops import Drop
-from jostle.reporting.analysis.grid import Grid, short_name
-from jostle.reporting.analysis.resampling import Estimate
+from jostle.reporting.analysis.error_profile import ProfileSide
+from jostle.reporting.analysis.labels import Grid, short_name
+from jostle.reporting.analysis.pm_k import OffsetErrors
+from jostle.reporting.analysis.run_analysis import Drop, Estimate
 from jostle.reporting.analysis.verdict import percent
+from jostle.reporting.analysis.video_results import AnnotatedAction, Detection, VideoTimeline
 from jostle.reporting.html.svg import Drawing, Scale, cut, run_paint, ticks, width_of
 
 # Shares of the clean score that are lost, at which the colour of a square steps on: the same on every page, so that
@@ -39,17 +42,11 @@ def step_of(relative: float | None) -> str:
 
 @dataclass(frozen=True)
 class Square:
-    """A square of the map.
+    """A square of the map."""
 
-    Attributes:
-        value: its score.
-        relative: what is left of the clean one.
-        address: where its detail is.
-    """
-
-    value: float | None
-    relative: float | None
-    address: str
+    value: float | None  # its score
+    relative: float | None  # what is left of the clean one
+    address: str  # where its detail is
     hint: str
 
 
@@ -84,7 +81,7 @@ def draw_heat_map(grid: Grid, squares: Mapping[str, Square], label: str) -> str:
             drawing.rect(left + c * side + 1, y + 1, side - 2, tall - 2, f"square {step}", square.hint, r=3)
             words = percent(square.value)
             drawing.text(left + (c + 0.5) * side, y + tall / 2 + 4.5, words, f"on on-{step}", "middle")
-            drawing.close("a")
+            drawing.close_link()
     _draw_steps(drawing, left, bottom + 12)
     return drawing.svg()
 
@@ -250,3 +247,211 @@ def _growth_step(growth: float, own: bool) -> str:
     if worse < -STEPS[0]:
         return "above"
     return f"h{sum(worse >= edge for edge in STEPS)}"
+
+
+NAMES = {
+    "true_positive": "right",
+    "double_detection": "double detection",
+    "wrong_label": "wrong label",
+    "localization": "localization",
+    "confusion": "confusion",
+    "background": "background",
+}
+Sides = Sequence[tuple[str, ProfileSide]]  # what each is called
+
+
+def draw_profile(sides: Sides, wide: float = 760) -> str:
+    """Draw the kinds of error among the most confident detections, as many as there are actions."""
+    left = max(width_of(cut(name, 40)) for name, _ in sides) + 14
+    legend, x, y = [], 0.0, 6.0
+    for kind in ERROR_KINDS:
+        needed = 34 + width_of(NAMES[kind], 11)
+        if x + needed > wide:
+            x, y = 0.0, y + 22
+        legend.append((kind, x, y))
+        x += needed
+    tall, top = 34, y + 36
+    drawing = Drawing(wide, top + tall * len(sides), "Kinds of error among the surest detections")
+    for kind, x, y in legend:
+        drawing.rect(x, y, 14, 14, f"kind {kind}", r=2)
+        drawing.text(x + 19, y + 12, NAMES[kind], "small")
+    for i, (name, side) in enumerate(sides):
+        y = top + i * tall
+        drawing.text(left - 8, y + 19, cut(name, 40), "", "end", hint=name)
+        over = Scale(0, 1, left, wide)
+        begin = 0.0
+        for kind in ERROR_KINDS:
+            part = side.shares[kind] or 0.0
+            hint = f"{name}: {NAMES[kind]} {percent(part)} %"
+            drawing.rect(over(begin), y, over(part) - over(0) - 1, tall - 8, f"kind {kind}", hint)
+            if over(part) - over(0) > 34:
+                drawing.text(
+                    (over(begin) + over(begin + part)) / 2, y + 18, percent(part, 0), f"small on-{kind}", "middle"
+                )
+            begin += part
+    return drawing.svg()
+
+
+def draw_impact(sides: Sides) -> str:
+    """Draw the gain of average mAP_N if each kind of error were removed."""
+    groups = {NAMES[kind]: [(name, side.impact[kind]) for name, side in sides] for kind in ERRORS}
+    return _bars(groups, "points of mAP_N gained if the kind vanished", signed=True)
+
+
+def draw_buckets(sides: Sides, characteristic: str, missed: bool) -> str:
+    """By bucket of a characteristic: mAP_N, or the share of actions missed."""
+    first = (sides[0][1].missed_by if missed else sides[0][1].sensitivity)[characteristic]
+    groups = {
+        bucket: [
+            (name, (side.missed_by if missed else side.sensitivity)[characteristic][bucket]) for name, side in sides
+        ]
+        for bucket in first
+        if first[bucket] is not None
+    }
+    title = "share of actions missed, %" if missed else "average mAP_N, %"
+    return _bars(groups, f"{title}, by {characteristic}", wide=420)
+
+
+def _bars(
+    groups: Mapping[str, Sequence[tuple[str, float | None]]], label: str, *, signed: bool = False, wide: float = 760
+) -> str:
+    """Groups of upright bars; the first of each is clean."""
+    many = max((len(bars) for bars in groups.values()), default=1)
+    top, bottom, left = 30, 190, 40.0
+    drawing = Drawing(wide, 236, label)
+    values = [value for bars in groups.values() for _, value in bars if value is not None]
+    over = Scale(min([0.0, *values]), max([0.02, *values]) * 1.08, bottom, top)
+    drawing.text(0, 14, label, "small strong")
+    for tick in ticks(over.low, over.high, 4):
+        drawing.line(left, over(tick), wide, over(tick), "grid")
+        drawing.text(left - 6, over(tick) + 4, f"{100 * tick:g}", "pale small", "end")
+    slot = (wide - left) / max(len(groups), 1)
+    bar = min(34.0, (slot - 14) / many)
+    for g, (group, bars) in enumerate(groups.items()):
+        middle = left + (g + 0.5) * slot
+        drawing.text(middle, bottom + 18, group, "small", "middle")
+        for b, (name, value) in enumerate(bars):
+            if value is None:
+                continue
+            x = middle + (b - len(bars) / 2) * bar
+            y = min(over(value), over(0))
+            words = f"{100 * value:+z.1f}" if signed else percent(value)
+            drawing.rect(x + 1, y, bar - 2, abs(over(value) - over(0)), _paint(b, many), f"{name}: {words}")
+            if bar >= 26:
+                drawing.text(x + bar / 2, y - 4, words, "tiny", "middle")
+    x = left
+    for b, (name, _) in enumerate(next(iter(groups.values()), [])):
+        drawing.rect(x, bottom + 30, 12, 12, _paint(b, many))
+        drawing.text(x + 17, bottom + 40, cut(name, 30), "small")
+        x += 32 + width_of(cut(name, 30), 11)
+    return drawing.svg()
+
+
+def _paint(bar: int, many: int) -> str:
+    """Clean and corrupted in their own colours; with several runs each run in its colour, clean pale."""
+    return f"bar side{bar}" if many <= 2 else f"bar {run_paint(bar // 2)}{'' if bar % 2 else ' soft'}"
+
+
+def draw_offsets(cells: Sequence[tuple[str, OffsetErrors]]) -> str:
+    """Share of wrong frames by their distance from the anchor."""
+    wide, top, bottom, left = 760.0, 40, 240, 44.0
+    drawing = Drawing(wide, 278, "Share of wrong frames by distance from the anchor")
+    k = max((errors.k for _, errors in cells), default=1)
+    values = [share for _, errors in cells for share in errors.error.values()]
+    over, down = Scale(-k, k, left + 10, wide - 14), Scale(0, max([0.05, *values]) * 1.05, bottom, top)
+    for tick in ticks(0, down.high, 5):
+        drawing.line(left, down(tick), wide, down(tick), "grid")
+        drawing.text(left - 6, down(tick) + 4, f"{100 * tick:g}", "pale small", "end")
+    for tick in (tick for tick in ticks(-k, k, 10) if tick.is_integer()):
+        drawing.text(over(tick), bottom + 16, f"{tick:+g}" if tick else "anchor", "pale small", "middle")
+    drawing.text((left + wide) / 2, bottom + 34, "frames from the anchor", "pale small", "middle")
+    x = left
+    for i, (name, errors) in enumerate(cells):
+        drawing.line(x, 12, x + 22, 12, f"line {run_paint(i)}")
+        drawing.dot(x + 11, 12, f"mark {run_paint(i)}", i)
+        drawing.text(x + 28, 16, cut(name, 40), "small")
+        x += 44 + width_of(cut(name, 40), 11)
+        for side in (-1, 1):
+            points = [(over(o), down(share)) for o, share in errors.error.items() if o * side > 0]
+            if len(points) > 1:
+                drawing.path(points, f"line {run_paint(i)}")
+        for offset, share in errors.error.items():
+            drawing.dot(
+                over(offset),
+                down(share),
+                f"mark {run_paint(i)}",
+                i,
+                f"{name}, {offset:+d}: {percent(share)} % wrong",
+                3.2,
+            )
+    return drawing.svg()
+
+
+TIMELINE_WIDE, LEFT, TRACK, GAP = 900.0, 96.0, 20, 12
+Span = tuple[float, float]
+
+
+def draw_timeline(timeline: VideoTimeline, corrupted: Sequence[Span] | None, end_s: float) -> str:
+    """Three bands of tracks over one axis; a wrong detection is open and says what is wrong with it.
+
+    Args:
+        corrupted: stretches in seconds; None where they are not known.
+        end_s: when the video ends.
+    """
+    bands: list[tuple[str, Sequence[AnnotatedAction | Detection]]] = [
+        ("truth", timeline.actions),
+        ("clean", timeline.clean),
+        ("corrupted", timeline.corrupted),
+    ]
+    laid = [(name, parts, _assign_tracks(parts)) for name, parts in bands]
+    tops, y = [], 22.0
+    for _, _, tracks in laid:
+        tops.append(y)
+        y += max([*tracks, 0], default=0) * TRACK + TRACK + GAP
+    end = max(end_s, timeline.end, 1e-3)
+    drawing = Drawing(TIMELINE_WIDE, y + 22, f"{timeline.video}: truth, clean and corrupted detections")
+    over = Scale(0, end, LEFT, TIMELINE_WIDE - 8)
+    for a, b in corrupted or ():
+        drawing.rect(over(a), 18, max(over(b) - over(a), 1.2), y - 18, "struck", f"corrupted, {a:.2f} to {b:.2f} s")
+    for tick in ticks(0, end, 10):
+        drawing.line(over(tick), y, over(tick), y + 4, "axis")
+        drawing.text(over(tick), y + 17, f"{tick:g} s", "pale small", "middle")
+    drawing.line(LEFT, y, TIMELINE_WIDE - 8, y, "axis")
+    for (name, parts, tracks), top in zip(laid, tops, strict=True):
+        drawing.text(LEFT - 10, top + 14, name, "strong small", "end")
+        for part, track in zip(parts, tracks, strict=True):
+            _draw_bar(drawing, part, name, over, top + track * TRACK)
+    return drawing.svg()
+
+
+def _draw_bar(drawing: Drawing, part: AnnotatedAction | Detection, band: str, over: Scale, y: float) -> None:
+    x, wide = over(part.start), max(over(part.end) - over(part.start), 2.0)
+    span = f"{part.start:.2f} to {part.end:.2f} s"
+    if isinstance(part, AnnotatedAction):
+        state = "found before and after" if part.found_clean and part.found_corrupted else (
+            "lost to the corruption" if part.lost else "found only under the corruption" if part.found_corrupted
+            else "missed before and after")  # fmt: skip
+        kind, words, hint = f"action{' gone' if part.lost else ''}", part.label, f"{part.label}, {span}: {state}"
+    else:
+        right = part.kind == "true_positive"
+        kind = f"found {band}" if right else f"wrong {band}"
+        words = part.label if right else f"{part.label}: {NAMES[part.kind]}"
+        hint = f"{part.label}, {span}: {NAMES[part.kind]}, tIoU {part.tiou:.2f}, score {part.score:.2f}"
+    drawing.rect(x, y + 1, wide, TRACK - 3, kind, hint, r=3)
+    room = int((wide - 6) / width_of("x", 10.5))
+    label = words if len(words) <= room else cut(part.label, room)
+    if room >= 3:
+        drawing.text(x + 4, y + 13.5, label, f"small in-{kind.split()[0]}", hint=hint)
+
+
+def _assign_tracks(parts: Sequence[AnnotatedAction | Detection]) -> list[int]:
+    """The track of each, so that none covers another; they come by their beginning."""
+    free: list[float] = []
+    drawing = []
+    for part in parts:
+        track = next((i for i, until in enumerate(free) if until <= part.start), len(free))
+        if track == len(free):
+            free.append(0.0)
+        free[track] = part.end
+        drawing.append(track)
+    return drawing

@@ -9,15 +9,11 @@ from jostle.evaluation.recipes.recipe import CLEAN
 from jostle.evaluation.run_folder.metadata import Content, Step
 from jostle.reporting.analysis.cell_tables import comparison_table, confusion_table, drops_table, errors_table
 from jostle.reporting.analysis.comparison import compared
-from jostle.reporting.analysis.confusion import confusion_of
-from jostle.reporting.analysis.drops import class_drops, video_drops
-from jostle.reporting.analysis.error_profile import ErrorProfile, ProfileSide, error_profile
-from jostle.reporting.analysis.grid import Grid, grid_of, short_name
-from jostle.reporting.analysis.objects import object_findings, objects_table
-from jostle.reporting.analysis.offsets import OffsetErrors, offset_errors
+from jostle.reporting.analysis.error_profile import ErrorProfile, ProfileSide, confusion_of, error_profile
+from jostle.reporting.analysis.labels import Grid, grid_of, short_name
+from jostle.reporting.analysis.pm_k import OffsetErrors, object_findings, objects_table, offset_errors
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.resampling import Estimate
-from jostle.reporting.analysis.run_analysis import RunAnalysis
+from jostle.reporting.analysis.run_analysis import Estimate, RunAnalysis, class_drops, video_drops
 from jostle.reporting.analysis.tables import Table
 from jostle.reporting.analysis.verdict import (
     between,
@@ -28,18 +24,8 @@ from jostle.reporting.analysis.verdict import (
     percent,
     verdict_of,
 )
-from jostle.reporting.html.charts import (
-    MOST_CLASSES,
-    Curve,
-    Square,
-    draw_classes,
-    draw_confusion,
-    draw_curves,
-    draw_differences,
-    draw_heat_map,
-)
-from jostle.reporting.html.contents import Detail, Figure, Figures, Head, Headline, Making, Pair
-from jostle.reporting.html.error_charts import draw_buckets, draw_impact, draw_offsets, draw_profile
+from jostle.reporting.html import charts
+from jostle.reporting.html.contents import Detail, Figure, Figures, Headline, Making, Pair, RunHeader
 
 LISTED = 50  # rows of the longer tables
 HURT = 5  # classes and videos in the detail of a cell
@@ -47,7 +33,7 @@ WIDE, NARROW = 780, 460  # of drawings that stand alone, and beside others
 MOST_CONFUSED = 40  # classes that a matrix can show
 
 
-def head_of(analysis: RunAnalysis, name: str) -> Head:
+def head_of(analysis: RunAnalysis, name: str) -> RunHeader:
     """The verdict on a run and its three numbers."""
     scores = analysis.record.scores
     coverage, counted = scores.coverage, scores.counted
@@ -78,7 +64,7 @@ def head_of(analysis: RunAnalysis, name: str) -> Head:
     if len(analysis.videos) < coverage.videos:
         coverage_text += f"; compared on the {len(analysis.videos)} that all runs have"
     whole = coverage.whole and counted.cells == counted.of
-    return Head(name, verdict_of(analysis, name), numbers, coverage_text, whole)
+    return RunHeader(name, verdict_of(analysis, name), numbers, coverage_text, whole)
 
 
 def map_of(analysis: RunAnalysis, name: str, run: int) -> tuple[Figure | None, list[Detail]]:
@@ -92,9 +78,9 @@ def map_of(analysis: RunAnalysis, name: str, run: int) -> tuple[Figure | None, l
     for cell in cells:
         own, left = analysis.of(cell), analysis.relative([cell]).value
         hint = f"{short_name(cell)}: {percent(own.value)} {between(own)}, {percent(left)} % of clean"
-        squares[cell] = Square(own.value, left, address[cell], hint)
+        squares[cell] = charts.Square(own.value, left, address[cell], hint)
     metric = analysis.record.scores.metric
-    svg = draw_heat_map(grid, squares, f"{metric} of {name} by corruption and severity")
+    svg = charts.draw_heat_map(grid, squares, f"{metric} of {name} by corruption and severity")
     figure = Figure(f"map-{run}", name, svg, f"{metric} in each cell; colour is what is lost of the clean score.")
     details = []
     for i, cell in enumerate(cells):
@@ -117,7 +103,7 @@ def _detail(analysis: RunAnalysis, cell: str, name: str, address: str, ends: tup
     profile = error_profile(record, [cell])
     drawing = None
     if profile is not None and profile.corrupted is not None:
-        svg = draw_profile([("clean", profile.clean), ("here", profile.corrupted)], NARROW)
+        svg = charts.draw_profile([("clean", profile.clean), ("here", profile.corrupted)], NARROW)
         drawing = Figure(f"errors-{address}", "Kinds of error", svg)
     by_class, by_video = class_drops(analysis, [cell])[:HURT], video_drops(analysis, [cell])[:HURT]
     return Detail(
@@ -153,16 +139,16 @@ def curves_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> Figure | 
     if not facets:
         return None
     metric = surveys[0].record.scores.metric
-    svg = draw_curves(facets, names, metric)
+    svg = charts.draw_curves(facets, names, metric)
     return Figure("severity", "", svg, f"{metric}; bands: 95 % bootstrap over videos.")
 
 
-def _curve(run: int, analysis: RunAnalysis, grid: Grid, corruption: str) -> Curve | None:
+def _curve(run: int, analysis: RunAnalysis, grid: Grid, corruption: str) -> charts.Curve | None:
     row = next((row for row in grid.rows if row.corruption == corruption), None)
     if row is None:
         return None
     points = {severity: analysis.of(cell) for severity, cell in row.cells.items() if severity is not None}
-    return Curve(run, {0: analysis.of(CLEAN), **points})
+    return charts.Curve(run, {0: analysis.of(CLEAN), **points})
 
 
 def classes_of(analysis: RunAnalysis, name: str, run: int, alone: bool) -> tuple[Figure, Table] | None:
@@ -171,8 +157,12 @@ def classes_of(analysis: RunAnalysis, name: str, run: int, alone: bool) -> tuple
     if not drops:
         return None
     metric = "AP" if analysis.record.task == "detection" else "accuracy"
-    note = "" if len(drops) <= MOST_CLASSES else f"The {MOST_CLASSES} of {len(drops)} classes that lose most."
-    figure = Figure(f"classes-{run}", name, draw_classes(drops, metric, WIDE if alone else NARROW), note)
+    note = (
+        ""
+        if len(drops) <= charts.MOST_CLASSES
+        else f"The {charts.MOST_CLASSES} of {len(drops)} classes that lose most."
+    )
+    figure = Figure(f"classes-{run}", name, charts.draw_classes(drops, metric, WIDE if alone else NARROW), note)
     return figure, drops_table(f"Classes, {name}", "class", drops, worst=True)
 
 
@@ -187,8 +177,8 @@ def errors_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> tuple[lis
     by_run = {name: _sides(profile, "" if alone else f"{name}, ") for name, profile in runs_with}
     every = [side for sides in by_run.values() for side in sides]
     drawn = [
-        Figure("profile", "What the surest detections are", draw_profile(every)),
-        Figure("impact", "What each kind of error costs", draw_impact(every)),
+        Figure("profile", "What the surest detections are", charts.draw_profile(every)),
+        Figure("impact", "What each kind of error costs", charts.draw_impact(every)),
     ]
     tables = []
     for run, (name, profile) in enumerate(runs_with):
@@ -197,7 +187,7 @@ def errors_of(surveys: Sequence[RunAnalysis], names: Sequence[str]) -> tuple[lis
             if sum(value is not None for value in buckets.values()) < 2:
                 continue  # one bucket is the whole
             for missed, kind in ((False, "sensitivity"), (True, "missed")):
-                svg = draw_buckets(by_run[name], characteristic, missed)
+                svg = charts.draw_buckets(by_run[name], characteristic, missed)
                 title = f"{'Missed' if missed else 'Sensitivity'} by {characteristic}{of}"
                 drawn.append(Figure(f"{kind}-{characteristic}-{run}", title, svg))
         table = errors_table(profile)
@@ -216,7 +206,7 @@ def pair_of(one: RunAnalysis, other: RunAnalysis, names: tuple[str, str], run: i
     """A run against the first."""
     comparison = compared(one, other)
     note = "Points with paired 95 % intervals; an open mark: 0 lies inside."
-    figure = Figure(f"differences-{run}", "", draw_differences(comparison, *names), note)
+    figure = Figure(f"differences-{run}", "", charts.draw_differences(comparison, *names), note)
     title = f"{names[1]} against {names[0]}"
     return Pair(title, comparison_verdict(comparison, *names), figure, comparison_table(comparison, *names))
 
@@ -233,7 +223,7 @@ def confusions_of(analysis: RunAnalysis, name: str, run: int) -> tuple[Figure | 
     if len(confusion.classes) > MOST_CONFUSED:
         return None, table
     growth = confusion.corrupted - confusion.clean
-    svg = draw_confusion(confusion.classes, growth, f"What {name} takes for what, corrupted less clean")
+    svg = charts.draw_confusion(confusion.classes, growth, f"What {name} takes for what, corrupted less clean")
     note = "Rows are true classes, columns what they are taken for; dark: worse under corruption, blue: better."
     return Figure(f"confusion-{run}", name, svg, note), table
 
@@ -252,7 +242,7 @@ def offsets_of(
         worst = min(runs_with[1:], key=lambda pair: pair[1].pm_k)[1]
         clean = [("clean", clean[0][1]), (short_name(worst.cell), worst)]
     return Figure(
-        "offsets", "", draw_offsets(clean), "A frame is wrong if its best class is none of its labels."
+        "offsets", "", charts.draw_offsets(clean), "A frame is wrong if its best class is none of its labels."
     ), runs_with
 
 

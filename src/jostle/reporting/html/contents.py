@@ -5,28 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from jostle.reporting.analysis.literature import Literature
-from jostle.reporting.analysis.resampling import Estimate
+from jostle.reporting.analysis.run_analysis import Estimate
 from jostle.reporting.analysis.tables import Table
-from jostle.reporting.analysis.timeline import VideoTimeline
 from jostle.reporting.analysis.verdict import between, percent
+from jostle.reporting.analysis.video_results import VideoTimeline
 from jostle.reporting.html.pictures import Strip
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing that can be saved.
+    """A drawing that can be saved."""
 
-    Attributes:
-        name: of the file it is saved to.
-        title: its heading.
-        svg: the drawing.
-        note: how to read it.
-    """
-
-    name: str
-    title: str
-    svg: str
-    note: str = ""
+    name: str  # of the file it is saved to
+    title: str  # its heading
+    svg: str  # the drawing
+    note: str = ""  # how to read it
 
 
 @dataclass(frozen=True)
@@ -56,46 +49,31 @@ class Headline:
 
 @dataclass(frozen=True)
 class Detail:
-    """A square of the map, opened.
+    """A square of the map, opened."""
 
-    Attributes:
-        address: its anchor in the page.
-        facts: (what, value) pairs.
-        steps: what is done to a video, a sentence each.
-        drawing: clean against this cell, where there is a diagnosis; else empty.
-        classes, videos: who is hurt most here.
-        before, after: addresses of its neighbours; empty at the ends.
-        back: the address of the map.
-    """
-
-    address: str
+    address: str  # its anchor in the page
     title: str
-    facts: tuple[tuple[str, str], ...]
-    steps: tuple[str, ...]
-    drawing: Figure | None
+    facts: tuple[tuple[str, str], ...]  # (what, value) pairs
+    steps: tuple[str, ...]  # what is done to a video, a sentence each
+    drawing: Figure | None  # clean against this cell, where there is a diagnosis; else empty
+    # Who is hurt most here
     classes: Table | None
     videos: Table | None
+    # Addresses of its neighbours; empty at the ends
     before: str
     after: str
-    back: str
+    back: str  # the address of the map
 
 
 @dataclass(frozen=True)
-class Head:
-    """A run at the top of the page.
+class RunHeader:
+    """A run at the top of the page."""
 
-    Attributes:
-        name: as it is called in this page.
-        numbers: clean, corrupted, and what is left.
-        coverage: how many videos and cells they are over.
-        complete: whether that is all there are.
-    """
-
-    name: str
+    name: str  # as it is called in this page
     verdict: str
-    numbers: tuple[Headline, ...]
-    coverage: str
-    complete: bool
+    numbers: tuple[Headline, ...]  # clean, corrupted, and what is left
+    coverage: str  # how many videos and cells they are over
+    complete: bool  # whether that is all there are
 
 
 @dataclass(frozen=True)
@@ -109,28 +87,18 @@ class Taken:
 
 @dataclass(frozen=True)
 class Worst:
-    """A video that is hit hard.
+    """A video that is hit hard."""
 
-    Attributes:
-        name: of the video.
-        run: whose.
-        cell: the corruption that hurts it most.
-        clean, corrupted: its own score, before and after.
-        drawing: the timeline of detections, for detection.
-        found: the same as data.
-        taken: what a recogniser took it for, for recognition.
-        strip: pictures; None where there are none, and `why` says why.
-    """
-
-    name: str
-    run: str
-    cell: str
+    name: str  # of the video
+    run: str  # whose
+    cell: str  # the corruption that hurts it most
+    # Its own score, before and after
     clean: float
     corrupted: float
-    drawing: Figure | None
-    found: VideoTimeline | None
-    taken: Taken | None
-    strip: Strip | None
+    drawing: Figure | None  # the timeline of detections, for detection
+    found: VideoTimeline | None  # the same as data
+    taken: Taken | None  # what a recogniser took it for, for recognition
+    strip: Strip | None  # pictures; None where there are none, and `why` says why
     why: str
 
 
@@ -146,16 +114,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Making:
-    """Facts on how a run was obtained.
-
-    Attributes:
-        facts: (what, value) pairs.
-        failures: (video, why) of what could not be used.
-    """
+    """Facts on how a run was obtained."""
 
     run: str
-    facts: tuple[tuple[str, str], ...]
-    failures: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, str], ...]  # (what, value) pairs
+    failures: tuple[tuple[str, str], ...]  # (video, why) of what could not be used
 
 
 @dataclass(frozen=True)
@@ -166,7 +129,7 @@ class Page:
     task: str
     benchmark: str
     metric: str
-    heads: tuple[Head, ...]
+    heads: tuple[RunHeader, ...]
     summary: str
     maps: Figures
     details: tuple[Detail, ...]

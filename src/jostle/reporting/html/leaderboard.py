@@ -18,13 +18,13 @@ from jostle.reporting.analysis.leaderboard import (
     label_corruptions,
 )
 from jostle.reporting.analysis.literature import ALWAYS
-from jostle.reporting.analysis.resampling import DRAWS
-from jostle.reporting.analysis.resampling import Estimate as Estimated
+from jostle.reporting.analysis.run_analysis import DRAWS
+from jostle.reporting.analysis.run_analysis import Estimate as Estimated
 from jostle.reporting.analysis.summary import Number, RunSummary, write_summary
 from jostle.reporting.analysis.verdict import between, describe_mending, percent
 from jostle.reporting.html.charts import step_of
 from jostle.reporting.html.templates import dressed, templates
-from jostle.reporting.published.standing import PublishedModel
+from jostle.reporting.published.table import PublishedModel
 
 Progress = Callable[[int, int], None]
 INDEX = "index.html"
@@ -33,43 +33,26 @@ RECORDS, REPORTS = "records", "reports"
 
 @dataclass(frozen=True)
 class RankedFigure:
-    """A number in a table.
+    """A number in a table."""
 
-    Attributes:
-        text: its text.
-        beside: its interval.
-        order: what it is sorted by; empty where there is none, which comes last.
-        kind: the class that colours it.
-    """
-
-    text: str
-    beside: str = ""
-    order: str = ""
-    kind: str = ""
+    text: str  # its text
+    beside: str = ""  # its interval
+    order: str = ""  # what it is sorted by; empty where there is none, which comes last
+    kind: str = ""  # the class that colours it
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row of a table.
+    """A row of a table."""
 
-    Attributes:
-        name: of the model.
-        partial: what it lacks; empty where it is whole.
-        guesses: whether it is at chance level, so that relative robustness is left out.
-        figures: the three numbers.
-        corruptions: what is left under each corruption, in the order of the heads.
-        source: of a published row, whose it is.
-        facts: (what, value) of how a run was made; none of a published row.
-        record, report: links; empty where there is none.
-    """
-
-    name: str
-    partial: str
-    guesses: bool
-    figures: tuple[RankedFigure, ...]
-    corruptions: tuple[RankedFigure, ...]
-    source: str
-    facts: tuple[tuple[str, str], ...]
+    name: str  # of the model
+    partial: str  # what it lacks; empty where it is whole
+    guesses: bool  # whether it is at chance level, so that relative robustness is left out
+    figures: tuple[RankedFigure, ...]  # the three numbers
+    corruptions: tuple[RankedFigure, ...]  # what is left under each corruption, in the order of the heads
+    source: str  # of a published row, whose it is
+    facts: tuple[tuple[str, str], ...]  # (what, value) of how a run was made; none of a published row
+    # Links; empty where there is none
     record: str = ""
     report: str = ""
 
@@ -124,7 +107,7 @@ def _ranking(board: Board, group: LeaderboardGroup, number: int, heads: tuple[st
     columns = [i for i, head in enumerate(heads) if head]
     rows = tuple(_only(line, columns) for line in lines)
     return RankingTable(
-        f"group-{number}", group.said, tuple(heads[i] for i in columns), tuple(label for _, label in corruptions), rows
+        f"group-{number}", group.scope, tuple(heads[i] for i in columns), tuple(label for _, label in corruptions), rows
     )
 
 
@@ -147,7 +130,7 @@ def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> 
         ("weights", f"{own.weights or 'unknown'} ({own.weights_from})"),
         *([("mended", mended)] if (mended := describe_mending(own.mend, own.mend_weights)) else []),
         *([("extractor", f"{own.extractor}, {own.extractor_weights or 'unknown'}")] if own.extractor else []),
-        ("on", own.coverage_said),
+        ("on", own.coverage_text),
         ("ground truth", own.truth),
         ("made with", ", ".join(f"{key} {value}" for key, value in own.versions.items())),
         ("device and seed", f"{own.device}, {own.seed}"),
@@ -157,7 +140,7 @@ def _line(entry: LeaderboardEntry, corruptions: Sequence[str], files: Files) -> 
     ]
     return Line(
         entry.name,
-        "" if own.whole else own.coverage_said,
+        "" if own.whole else own.coverage_text,
         own.guesses,
         (_figure(own.clean), _figure(own.corrupted), _figure(Number(None) if own.guesses else own.relative)),
         tuple(_cell(left.get(name), None if own.guesses else clean) for name in corruptions),

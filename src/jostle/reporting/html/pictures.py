@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from jostle.core.types.clip import Frame
 from jostle.errors import MediaError
-from jostle.features.frames import SlidingFrames
+from jostle.features.caches import SlidingFrames
 from jostle.io.video.encode import Writer
 from jostle.reporting.analysis.record import RunRecord
 from jostle.reporting.analysis.replay import corrupted_mask, screened, spans_of
@@ -28,38 +28,25 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True)
 class Shot:
-    """One moment of a video.
-
-    Attributes:
-        clean, corrupted: the frame before and after, as data addresses.
-        struck: whether the corruption touches it.
-    """
+    """One moment of a video."""
 
     time_s: float
+    # The frame before and after, as data addresses
     clean: str
     corrupted: str
-    struck: bool
+    affected: bool  # whether the corruption touches it
 
 
 @dataclass(frozen=True)
 class Strip:
-    """A video under a corruption, in pictures.
+    """A video under a corruption, in pictures."""
 
-    Attributes:
-        shots: moments of a stretch, in order.
-        as_shown: whether those frames were the model's input, where not all were.
-        struck: what the corruption touches, as stretches in seconds.
-        end_s: when the video ends.
-        clip: a few seconds of clean beside corrupted, as a data address; empty where none could be made.
-        size: (height, width) of a picture.
-    """
-
-    shots: tuple[Shot, ...]
-    as_shown: bool
-    struck: tuple[Span, ...]
-    end_s: float
-    clip: str
-    size: tuple[int, int]
+    shots: tuple[Shot, ...]  # moments of a stretch, in order
+    exact_input: bool  # whether those frames were the model's input, where not all were
+    affected: tuple[Span, ...]  # what the corruption touches, as stretches in seconds
+    end_s: float  # when the video ends
+    clip: str  # a few seconds of clean beside corrupted, as a data address; empty where none could be made
+    size: tuple[int, int]  # (height, width) of a picture
 
     @property
     def weight(self) -> int:
@@ -93,17 +80,14 @@ def strip_of(record: RunRecord, video: str, cell: str, stretch: Span | None = No
         shots = tuple(
             Shot(float(pts[t]), _jpeg(pairs[t][0]), _jpeg(pairs[t][1]), bool(mask[t])) for t in chosen.tolist()
         )
-        as_shown = inputs is not None and bool(np.isin(chosen, inputs).all())
+        exact_input = inputs is not None and bool(np.isin(chosen, inputs).all())
         size = pairs[int(chosen[0])][0].shape[:2]
         film = _film([pairs[t] for t in clip.tolist()], float(fps))
-        return Strip(shots, as_shown, tuple(spans_of(mask, pts, fps)), footage.end_s, film, (size[0], size[1]))
+        return Strip(shots, exact_input, tuple(spans_of(mask, pts, fps)), footage.end_s, film, (size[0], size[1]))
 
 
 def _chosen(
-    pts: npt.NDArray[np.float64],
-    mask: npt.NDArray[np.bool_],
-    stretch: Span,
-    inputs: npt.NDArray[np.int64] | None,
+    pts: npt.NDArray[np.float64], mask: npt.NDArray[np.bool_], stretch: Span, inputs: npt.NDArray[np.int64] | None
 ) -> npt.NDArray[np.int64]:
     """Choose frames evenly over a stretch, moving some onto corrupted frames that lie between."""
     lo = int(np.searchsorted(pts, stretch[0]))

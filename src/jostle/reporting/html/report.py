@@ -9,28 +9,13 @@ from jostle.errors import BadValue
 from jostle.io.files.atomic import write_text
 from jostle.reporting.analysis.cell_tables import cells_table, drops_table, offsets_table
 from jostle.reporting.analysis.comparison import surveys_of
-from jostle.reporting.analysis.drops import video_drops
 from jostle.reporting.analysis.labels import benchmark_title, run_names
 from jostle.reporting.analysis.literature import literature_on
 from jostle.reporting.analysis.paper_tables import write_paper_tables
 from jostle.reporting.analysis.record import RunRecord
-from jostle.reporting.analysis.resampling import DRAWS, LEVEL
-from jostle.reporting.analysis.run_analysis import RunAnalysis
+from jostle.reporting.analysis.run_analysis import DRAWS, LEVEL, RunAnalysis, video_drops
 from jostle.reporting.analysis.tables import Table
-from jostle.reporting.html.composition import (
-    LISTED,
-    classes_of,
-    confusions_of,
-    curves_of,
-    errors_of,
-    figures,
-    head_of,
-    making_of,
-    map_of,
-    objects_of,
-    offsets_of,
-    pair_of,
-)
+from jostle.reporting.html import composition
 from jostle.reporting.html.contents import Page
 from jostle.reporting.html.templates import dressed, templates
 from jostle.reporting.html.worst_videos import Album, remark_on, worst_of
@@ -55,20 +40,20 @@ def surveyed(
     return analyses, lambda done, _: report_cell(cells + done, 0)
 
 
-def compose(surveys: Sequence[RunAnalysis], progress: Progress | None = None) -> Page:
-    """A page about runs of one benchmark.
-
-    Args:
-        progress: called with (videos pictured, videos in all).
-    """
-    records = [analysis.record for analysis in surveys]
+def compose(analyses: Sequence[RunAnalysis], progress: Progress | None = None) -> Page:
+    """A page about runs of one benchmark; `progress` is called with (videos pictured, videos in all)."""
+    records = [analysis.record for analysis in analyses]
     names = run_names(records)
-    runs = list(zip(range(len(surveys)), surveys, names, strict=True))
-    maps = [map_of(analysis, name, i) for i, analysis, name in runs]
-    classes = [made for made in (classes_of(analysis, name, i, len(runs) == 1) for i, analysis, name in runs) if made]
-    errors, error_tables = errors_of(surveys, names)
-    confusions = [made for made in (confusions_of(analysis, name, i) for i, analysis, name in runs) if made]
-    offsets = offsets_of(surveys, names)
+    runs = list(zip(range(len(analyses)), analyses, names, strict=True))
+    maps = [composition.map_of(analysis, name, i) for i, analysis, name in runs]
+    classes = [
+        made
+        for made in (composition.classes_of(analysis, name, i, len(runs) == 1) for i, analysis, name in runs)
+        if made
+    ]
+    errors, error_tables = composition.errors_of(analyses, names)
+    confusions = [made for made in (composition.confusions_of(analysis, name, i) for i, analysis, name in runs) if made]
+    offsets = composition.offsets_of(analyses, names)
     album, count = Album(), WORST.get(len(runs), WORST_OF_MANY)
     pictured = 0
 
@@ -79,53 +64,53 @@ def compose(surveys: Sequence[RunAnalysis], progress: Progress | None = None) ->
             progress(pictured, count * len(runs))
 
     worst = [one for i, analysis, name in runs for one in worst_of(analysis, name, i, count, album, advance)]
-    pairs = [pair_of(surveys[0], analysis, (names[0], name), i) for i, analysis, name in runs[1:]]
+    pairs = [composition.pair_of(analyses[0], analysis, (names[0], name), i) for i, analysis, name in runs[1:]]
     metric = str(records[0].scores.metric)
     return Page(
         title=f"{benchmark_title(records[0])}: {', '.join(names)}",
         task=records[0].task,
         benchmark=benchmark_title(records[0]),
         metric=metric,
-        heads=tuple(head_of(analysis, name) for _, analysis, name in runs),
+        heads=tuple(composition.head_of(analysis, name) for _, analysis, name in runs),
         summary=" ".join(pair.verdict for pair in pairs),
-        maps=figures([figure for figure, _ in maps]),
+        maps=composition.figures([figure for figure, _ in maps]),
         details=tuple(detail for _, details in maps for detail in details),
-        cells=cells_table(surveys),
-        curves=curves_of(surveys, names),
-        classes=figures([figure for figure, _ in classes]),
+        cells=cells_table(analyses),
+        curves=composition.curves_of(analyses, names),
+        classes=composition.figures([figure for figure, _ in classes]),
         class_tables=tuple(table for _, table in classes),
-        errors=figures(errors),
+        errors=composition.figures(errors),
         error_tables=tuple(error_tables),
         worst=tuple(worst),
         worst_note=remark_on(album, worst),
         video_tables=tuple(_videos(analysis, name) for _, analysis, name in runs if analysis.counted),
         pairs=tuple(pairs),
-        confusions=figures([figure for figure, _ in confusions]),
+        confusions=composition.figures([figure for figure, _ in confusions]),
         confusion_tables=tuple(table for _, table in confusions),
         offsets=offsets and offsets[0],
         offset_table=offsets and offsets_table(offsets[1]),
-        objects=objects_of(surveys, names),
+        objects=composition.objects_of(analyses, names),
         literature=literature_on(records),
-        making=tuple(making_of(analysis.record, name) for _, analysis, name in runs),
-        remarks=_remarks(surveys),
+        making=tuple(composition.making_of(analysis.record, name) for _, analysis, name in runs),
+        remarks=_remarks(analyses),
     )
 
 
 def _videos(analysis: RunAnalysis, name: str) -> Table:
     drops = video_drops(analysis)
-    more = f", the {LISTED} of {len(drops)} that lose most" if len(drops) > LISTED else ""
-    return drops_table(f"Videos, {name}{more}", "video", drops[:LISTED], worst=True)
+    more = f", the {composition.LISTED} of {len(drops)} that lose most" if len(drops) > composition.LISTED else ""
+    return drops_table(f"Videos, {name}{more}", "video", drops[: composition.LISTED], worst=True)
 
 
-def _remarks(surveys: Sequence[RunAnalysis]) -> tuple[str, ...]:
-    draws = max(len(analysis.drawn) for analysis in surveys)
+def _remarks(analyses: Sequence[RunAnalysis]) -> tuple[str, ...]:
+    draws = max(len(analysis.drawn) for analysis in analyses)
     remarks = []
     if draws:
         remarks.append(
             f"Intervals are {100 * LEVEL:g} %, from {draws} draws of the videos, bias-corrected; all cells and all "
             "runs meet the same draws, so that differences are paired."
         )
-    if surveys[0].record.task == "detection":
+    if analyses[0].record.task == "detection":
         remarks.append("The score of a single video is its own mAP over the classes it has.")
     return tuple(remarks)
 
@@ -175,11 +160,11 @@ def write_report(
         raise BadValue("a report needs at least one run folder")
     templates()  # better to fail now than after the work
     records = [RunRecord.read(path) for path in runs]
-    surveys, tell = surveyed(records, draws=draws, seed=seed, progress=progress)
-    page = render(compose(surveys, tell))
+    analyses, callback = surveyed(records, draws=draws, seed=seed, progress=progress)
+    page = render(compose(analyses, callback))
     write_text(out, [page])
     if csv is not None:
-        write_text(csv, [cells_table(surveys).csv()])
+        write_text(csv, [cells_table(analyses).csv()])
     if latex is not None:
-        write_paper_tables(surveys, latex, intervals=latex_intervals)
+        write_paper_tables(analyses, latex, intervals=latex_intervals)
     return out

@@ -32,12 +32,7 @@ class Drawing:
         self._links = False
 
     def shape(self, tag: str, kind: str = "", hint: str = "", **attributes: Number | str) -> None:
-        """Add an element of any kind.
-
-        Args:
-            kind: its class.
-            hint: tooltip.
-        """
+        """Add an element of any kind, with its class and a tooltip."""
         inside = f"<title>{escape(hint)}</title>" if hint else ""
         opened = f"<{tag}{_written(attributes)}{_written({'class': kind}) if kind else ''}"
         self._parts.append(f"{opened}>{inside}</{tag}>" if inside else f"{opened}/>")
@@ -85,17 +80,13 @@ class Drawing:
         self._parts.append(f"<text{_written(attributes)}>{inside}{escape(words)}</text>")
 
     def open_link(self, address: str, label: str) -> None:
-        """Open a link that lasts until `close`."""
+        """Open a link that lasts until `close_link`."""
         self._links = True
         self._parts.append(f'<a href="{escape(address)}" aria-label="{escape(label)}">')
 
-    def open_group(self, kind: str) -> None:
-        """Open a group that lasts until `close`."""
-        self._parts.append(f'<g class="{escape(kind)}">')
-
-    def close(self, tag: str = "g") -> None:
-        """End a group or a link."""
-        self._parts.append(f"</{tag}>")
+    def close_link(self) -> None:
+        """End a link."""
+        self._parts.append("</a>")
 
     def svg(self) -> str:
         """The whole; one that holds links is a group of them, else a picture with a name."""

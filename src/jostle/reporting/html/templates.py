@@ -7,18 +7,14 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from jostle.core.versions import library_versions
+from jostle.core.environment import library_versions
 from jostle.errors import MissingExtra
 
 HERE = Path(__file__).parent
 
 
 def templates() -> Any:
-    """An environment in which everything is escaped.
-
-    Raises:
-        MissingExtra: if Jinja is not installed.
-    """
+    """An environment in which everything is escaped; raises MissingExtra if Jinja is not installed."""
     try:
         import jinja2
     except ImportError:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from jostle.errors import JostleError
-from jostle.reporting.analysis.answers import Answers, answers_of
-from jostle.reporting.analysis.drops import Drop, video_drops
-from jostle.reporting.analysis.run_analysis import RunAnalysis
-from jostle.reporting.analysis.timeline import VideoTimeline, operating_score, timeline_of
+from jostle.reporting.analysis.run_analysis import Drop, RunAnalysis, video_drops
+from jostle.reporting.analysis.video_results import Answers, VideoTimeline, answers_of, operating_score, timeline_of
+from jostle.reporting.html.charts import draw_timeline
 from jostle.reporting.html.contents import Figure, Taken, Worst
 from jostle.reporting.html.pictures import Span, Strip, strip_of
-from jostle.reporting.html.timeline_chart import draw_timeline
 
 BUDGET = 2_800_000  # letters of pictures in a page
 ROOM = 0.25  # margin before and after an action, as a share of it
@@ -70,7 +68,7 @@ def _worst(analysis: RunAnalysis, drop: Drop, name: str, file: str, album: Album
         taken = _taken(answers_of(record, drop.name, drop.worst_cell))
     strip, why = album.strip(analysis, drop, None if timeline is None else _stretch(timeline))
     if timeline is not None:
-        stretches, end = (strip.struck, strip.end_s) if strip is not None else (None, 0.0)
+        stretches, end = (strip.affected, strip.end_s) if strip is not None else (None, 0.0)
         drawing = Figure(file, "", draw_timeline(timeline, stretches, end))
     return Worst(drop.name, name, drop.worst_cell, drop.clean, drop.worst, drawing, timeline, taken, strip, why)
 
@@ -99,7 +97,7 @@ def remark_on(album: Album, worst: Sequence[Worst]) -> str:
             "The most confident detections are drawn, on clean video as many as there are actions. A full bar is right,"
             " an open one wrong; shaded stretches are corrupted."
         )
-    if any(one.strip is not None and one.strip.as_shown for one in worst):
+    if any(one.strip is not None and one.strip.exact_input for one in worst):
         parts.append("Strips consist of frames that the model received.")
     if album.left_out:
         parts.append(f"{album.left_out} clips or strips were left out to keep the page small.")

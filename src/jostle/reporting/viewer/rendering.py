@@ -23,7 +23,7 @@ from jostle.corruptions.engine.stages import ClipSource, PipelineSource, chain
 from jostle.errors import DataError, MediaError
 from jostle.evaluation.inference.footage import Footage
 from jostle.evaluation.recipes.recipe import CLEAN
-from jostle.evaluation.tasks.action_spans import action_pairs
+from jostle.evaluation.tasks.task import action_pairs
 from jostle.io.video.decode import Reader
 from jostle.io.video.encode import Writer
 from jostle.io.video.source import identity_of
@@ -46,27 +46,16 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True)
 class RenderedVideo:
-    """Facts a player needs about a video.
+    """Facts a player needs about a video."""
 
-    Attributes:
-        frames: how many there are.
-        rate: frames a second, as numerator and denominator.
-        times: presentation times in seconds; None if they are evenly spaced.
-        end_s: end of the last frame.
-        size: width and height as they are stored in the file: even, so that every browser plays it.
-        struck: corrupted stretches in seconds, half-open; None for all of it.
-        names: of the frames, where they are images of a folder.
-        original: whether browsers play the file of the data set as it is.
-    """
-
-    frames: int
-    rate: tuple[int, int]
-    times: tuple[float, ...] | None
-    end_s: float
-    size: tuple[int, int]
-    struck: tuple[tuple[float, float], ...] | None
-    names: tuple[str, ...] | None
-    original: bool
+    frames: int  # how many there are
+    rate: tuple[int, int]  # frames a second, as numerator and denominator
+    times: tuple[float, ...] | None  # presentation times in seconds; None if they are evenly spaced
+    end_s: float  # end of the last frame
+    size: tuple[int, int]  # width and height as they are stored in the file: even, so that every browser plays it
+    struck: tuple[tuple[float, float], ...] | None  # corrupted stretches in seconds, half-open; None for all of it
+    names: tuple[str, ...] | None  # of the frames, where they are images of a folder
+    original: bool  # whether browsers play the file of the data set as it is
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as plain values for JSON."""
@@ -75,16 +64,12 @@ class RenderedVideo:
 
 @dataclass(frozen=True)
 class Showing:
-    """A video of a run in a cell.
-
-    Attributes:
-        path: of the source.
-    """
+    """A video of a run in a cell."""
 
     record: RunRecord
     video: str
     cell: str
-    path: Path
+    path: Path  # of the source
 
     @property
     def key(self) -> str:
@@ -119,20 +104,16 @@ class Showing:
             film = replace(film, names=opened.names)
             if clean and _plays(opened):
                 return replace(film, original=True)
-            _write(source, out, film, progress, check, _ticks(opened))
+            _write(source, out, film, progress, check, ([int(tick) for tick in opened.ticks], opened.time_base))
             return film
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """A few seconds from the middle of a video under any corruption.
-
-    Attributes:
-        spec: None for the clean excerpt.
-    """
+    """A few seconds from the middle of a video under any corruption."""
 
     video: str
-    spec: Spec | None
+    spec: Spec | None  # None for the clean excerpt
     seed: int
     path: Path
     fps: Fraction | None = None
@@ -161,11 +142,7 @@ class Excerpt:
 
 
 def _key(path: Path, *parts: Any) -> str:
-    """A hash of what decides the pixels, and of the state of the source.
-
-    Raises:
-        DataError: if the source is gone.
-    """
+    """A hash of what decides the pixels, and of the state of the source; raises DataError if the source is gone."""
     try:
         _, state = identity_of(path)
     except MediaError as error:
@@ -216,11 +193,6 @@ def _plays(reader: Reader) -> bool:
     )
 
 
-def _ticks(opened: Reader) -> tuple[list[int], Fraction]:
-    """Return presentation times in whole clock units."""
-    return [int(tick) for tick in opened.ticks], opened.time_base
-
-
 def _write(
     source: PipelineSource,
     out: Path,
@@ -261,11 +233,7 @@ QUALITY = 90
 
 
 def still(path: Path, number: int) -> bytes:
-    """A frame of a video; a number beyond the last gives the last.
-
-    Raises:
-        MediaError: if it cannot be read.
-    """
+    """A frame of a video; a number beyond the last gives the last. Raises MediaError if it cannot be read."""
     with Reader(path, threads=1) as reader:
         frame = reader.frame(min(number, len(reader) - 1))
     done, data = cv2.imencode(".jpg", np.ascontiguousarray(frame[..., ::-1]), [cv2.IMWRITE_JPEG_QUALITY, QUALITY])

@@ -1,33 +1,40 @@
-"""The addresses of the viewer: pages, their JSON twins, videos in parts, and the few files that pages are made of."""
+"""The viewer's server: its addresses, and its start on the loopback interface with a secret in the address.
+
+There are pages, their JSON twins, videos in parts, and the few files that pages are made of.
+"""
 
 from __future__ import annotations
 
+import errno
+import re
+import secrets
+import signal
+import socket
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
-from starlette.concurrency import run_in_threadpool
+from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
-from jostle.errors import DataError, JostleError
-from jostle.reporting.viewer import run_pages
+from jostle.core.environment import cache_folder
+from jostle.errors import BadValue, DataError, JostleError, MissingExtra, ResourceError
+from jostle.reporting.viewer import pages
 from jostle.reporting.viewer.access import Guard
-from jostle.reporting.viewer.gallery_page import CLEAN_EXCERPT, gallery_page, spec_of
-from jostle.reporting.viewer.ranges import file_response
+from jostle.reporting.viewer.pages import CLEAN_EXCERPT, gallery_page, spec_of, video_page
 from jostle.reporting.viewer.rendering import Excerpt, Showing, still
 from jostle.reporting.viewer.runs import RunCollection, Snapshot, Unfinished
 from jostle.reporting.viewer.store import MediaStore, Work
-from jostle.reporting.viewer.video_page import video_page
 
 KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
 NOT_YET = "not rendered yet; ask for the same address with .json\n"
 Page = Callable[[], dict[str, Any]]
+_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
 
 class NotHere(Exception):
@@ -35,15 +42,7 @@ class NotHere(Exception):
 
 
 def viewer_app(collection: RunCollection, store: MediaStore, *, token: str, port: int, framed: bool = False) -> Guard:
-    """The application, with its guard before it.
-
-    Args:
-        collection: the runs to serve.
-        store: renders videos and keeps them.
-        token: the secret of the printed address.
-        port: that is listened on.
-        framed: whether a notebook on this machine may show it within its page.
-    """
+    """The application with its guard before it; `framed` lets a notebook on this machine show it within its page."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -99,19 +98,19 @@ def _add_pages(app: FastAPI, collection: RunCollection) -> None:
 
         def found(request: Request) -> Page:
             run = _requested_run(collection, request)
-            return partial(run_pages.unfinished_page, run) if isinstance(run, Unfinished) else find(run, request)
+            return partial(pages.unfinished_page, run) if isinstance(run, Unfinished) else find(run, request)
 
         return found
 
     def cell(run: Snapshot, request: Request) -> Page:
-        show = _count(request, "show", run_pages.SHOWN)
-        return partial(run_pages.cell_page, run, _cell(run, request), show=show)
+        show = _count(request, "show", pages.VIDEOS_PER_PAGE)
+        return partial(pages.cell_page, run, _cell(run, request), show=show)
 
     def video(run: Snapshot, request: Request) -> Page:
         return partial(video_page, run, _cell(run, request), _video(run, request), tiou=_share(request, "tiou"))
 
-    page("/", lambda _: partial(run_pages.index_page, collection))
-    page("/runs/{run}", of_run(lambda run, _: partial(run_pages.run_page, run)))
+    page("/", lambda _: partial(pages.index_page, collection))
+    page("/runs/{run}", of_run(lambda run, _: partial(pages.run_page, run)))
     page("/runs/{run}/gallery", of_run(lambda run, _: partial(gallery_page, run)))
     page("/runs/{run}/cells/{cell}", of_run(cell))
     page("/runs/{run}/cells/{cell}/videos/{video}", of_run(video))
@@ -140,11 +139,11 @@ def _add_media(app: FastAPI, collection: RunCollection, store: MediaStore) -> No
             except JostleError as error:
                 return JSONResponse({"format": 1, "state": "failed", "share": 0.0, "film": None, "message": str(error)})
 
-        async def video(request: Request) -> Response:
-            ready = await run_in_threadpool(lambda: store.ready(work(request)))
+        def video(request: Request) -> Response:
+            ready = store.ready(work(request))
             if ready is None or ready.path is None:
                 return Response(NOT_YET, 503, {"retry-after": "1"})
-            return await file_response(ready.path, request.headers, kind="video/mp4", head=request.method == "HEAD")
+            return video_response(ready.path, request)
 
         def frame(request: Request) -> Response:
             ready = store.ready(work(request))
@@ -159,6 +158,27 @@ def _add_media(app: FastAPI, collection: RunCollection, store: MediaStore) -> No
 
     media("/media/{run}/{cell}/{video}", showing)
     media("/excerpts/{run}/{spec}/{video}", excerpt)
+
+
+def video_response(path: Path, request: Request) -> Response:
+    """Return a video or the requested range of it: 200, 206, 304, 404 or 416.
+
+    What is no single range of bytes counts as no range at all, as RFC 9110 allows; Starlette would answer 400.
+    """
+    try:
+        state = path.stat()
+    except OSError:
+        return PlainTextResponse("this file is no longer there", 404)
+    response = FileResponse(path, media_type="video/mp4", stat_result=state)
+    response.headers["cache-control"] = "private, no-cache"
+    tags = request.headers.get("if-none-match", "").split(",")
+    if response.headers["etag"] in [tag.strip().removeprefix("W/") for tag in tags]:
+        kept = {key: value for key, value in response.headers.items() if not key.startswith("content-")}
+        return Response(status_code=304, headers=kept)
+    match = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    if not match or not any(match.groups()) or (all(match.groups()) and int(match[2]) < int(match[1])):
+        request.scope["headers"] = [pair for pair in request.scope["headers"] if pair[0] != b"range"]
+    return response
 
 
 def _add_files(app: FastAPI) -> None:
@@ -223,3 +243,96 @@ def _share(request: Request, name: str) -> float | None:
     except ValueError:
         return None
     return value if 0 < value <= 1 else None
+
+
+HOST = "127.0.0.1"
+
+
+def serve(
+    runs: Iterable[Path],
+    *,
+    port: int = 0,
+    verbose: bool = False,
+    host: str = HOST,
+    framed: bool = False,
+    started: Callable[[str], None],
+) -> None:
+    """Serve runs until the process is stopped.
+
+    Args:
+        runs: run folders.
+        port: to listen on; 0 for any that is free.
+        verbose: whether the server says on stderr what fails.
+        host: the name of this machine in the address, as the page that frames it has it.
+        framed: whether a notebook on this machine may show it within its page.
+        started: called once with the address to open, when it answers.
+
+    Raises:
+        DataError: if a folder is no run.
+        ResourceError: if the port is taken.
+        MissingExtra: if FastAPI or uvicorn is not installed.
+    """
+    try:
+        import uvicorn
+
+        from jostle.reporting.viewer.server import viewer_app
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.startswith("jostle"):
+            raise
+        raise MissingExtra("the viewer", "view") from None
+    from jostle.reporting.viewer.runs import RunCollection
+    from jostle.reporting.viewer.store import MediaStore
+
+    runs_served = RunCollection(runs)
+    if not runs_served.folders:
+        raise BadValue("no run to show; give the folder that `jostle run` wrote")
+    with _listening(port) as listener:
+        bound = listener.getsockname()[1]
+        token = secrets.token_urlsafe(24)
+        app = viewer_app(runs_served, MediaStore(cache_folder() / "viewer"), token=token, port=bound, framed=framed)
+        logging: dict[str, Any] = {} if verbose else {"log_config": None, "log_level": "critical"}
+        config = uvicorn.Config(
+            app,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            timeout_graceful_shutdown=2,
+            **logging,
+        )
+        only = next(iter(runs_served.folders)) if len(runs_served.folders) == 1 else None
+        path = f"/runs/{only}" if only else "/"
+
+        class Server(uvicorn.Server):
+            """Says where it is as soon as it answers; Ctrl-C is how it is ended, and no interruption."""
+
+            @contextmanager
+            def capture_signals(self) -> Iterator[None]:
+                with super().capture_signals():
+                    yield
+                    self._captured_signals = [one for one in self._captured_signals if one != signal.SIGINT]
+
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets)
+                started(f"http://{host}:{bound}{path}?token={token}")
+
+        Server(config).run(sockets=[listener])
+
+
+def _listening(port: int) -> socket.socket:
+    """A socket on the loopback interface; the port of a viewer that has just ended may be used again."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise ResourceError(
+                f"port {port} is taken by another program; leave --port away for one that is free", fault="F85"
+            ) from None
+        if error.errno == errno.EACCES:
+            raise ResourceError(f"port {port} is not for ordinary users; take one above 1023", fault="F85") from None
+        raise
+    return listener

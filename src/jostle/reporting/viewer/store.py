@@ -19,7 +19,7 @@ from jostle.reporting.viewer.rendering import FORMAT, Cancelled, Progress, Rende
 QUOTA = 2 * 2**30  # bytes of rendered video
 AT_ONCE = 2  # videos rendered at a time
 QUEUED = 64  # that may wait for their turn
-LOOKED_AT_S = 120.0  # a video requested more recently is not evicted
+RECENT_S = 120.0  # a video requested more recently is not evicted
 TRY_AGAIN_S = 5.0  # a failed rendering is retried on requests after this time
 UNWATCHED_S = 90.0  # a rendering without requests for so long is cancelled; hidden pages poll once a minute
 ABANDONED_S = 3600.0  # a half-written file so old is of a process that was killed
@@ -37,20 +37,13 @@ class Work(Protocol):
 
 @dataclass
 class RenderState:
-    """Rendering progress of one video.
-
-    Attributes:
-        share: of the work that is done.
-        film: what a player has to know, when it is ready.
-        path: the file to play.
-        message: why it failed.
-    """
+    """Rendering progress of one video."""
 
     name: Literal["waiting", "rendering", "ready", "failed"]
-    share: float = 0.0
-    film: dict[str, Any] | None = None
-    path: Path | None = None
-    message: str = ""
+    share: float = 0.0  # of the work that is done
+    film: dict[str, Any] | None = None  # what a player has to know, when it is ready
+    path: Path | None = None  # the file to play
+    message: str = ""  # why it failed
     since: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,12 +52,7 @@ class RenderState:
 
 
 class MediaStore:
-    """Renders on demand and keeps what was rendered.
-
-    Args:
-        folder: where; it is made when it is needed.
-        quota: bytes that all of it may take.
-    """
+    """Renders on demand and keeps what was rendered, up to a quota in bytes."""
 
     def __init__(self, folder: Path, *, quota: int = QUOTA) -> None:
         self._folder, self._quota = folder, quota
@@ -170,7 +158,7 @@ class MediaStore:
             for _, bytes_of, about, video in sorted(entries, key=lambda one: one[0]):
                 if total <= self._quota:
                     break
-                if now - self._used.get(about.stem, -LOOKED_AT_S) >= LOOKED_AT_S:
+                if now - self._used.get(about.stem, -RECENT_S) >= RECENT_S:
                     for path in (about, video):  # the note first: without it the video does not count as there
                         path.unlink(missing_ok=True)
                     total -= bytes_of
@@ -178,4 +166,4 @@ class MediaStore:
                 with contextlib.suppress(OSError):
                     if time.time() - left.stat().st_mtime > ABANDONED_S:
                         left.unlink()
-            self._used = {key: at for key, at in self._used.items() if now - at < LOOKED_AT_S}
+            self._used = {key: at for key, at in self._used.items() if now - at < RECENT_S}

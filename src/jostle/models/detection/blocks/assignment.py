@@ -1,9 +1,10 @@
-"""Assignment of actions to points."""
+"""Losses of the detectors, and the assignment of actions to points."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,25 +13,99 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from jostle.errors import BadValue
-from jostle.models.detection.blocks.losses import distance_iou, focal
 from jostle.models.detection.blocks.pyramid import Points
+
+TINY = 1e-8  # least denominator
+MILLIONTH = 1e-6  # added to denominators of the distance-IoU of segments
+SLIGHT = 1e-7  # added to denominators of the generalised IoU
+
+
+def focal(logits: Tensor, targets: Tensor, *, alpha: float = 0.25, gamma: float = 2.0) -> Tensor:
+    r"""Compute the elementwise sigmoid focal loss.
+
+    $$ \alpha_t (1 - p_t)^\gamma \cdot (-\ln p_t) $$
+
+    where p_t is the probability of the target and a share between 0 and 1 mixes both cases.
+    """
+    p = logits.sigmoid()
+    entropy = F.binary_cross_entropy_with_logits(logits, targets, reduction="none")
+    p_target = p * targets + (1 - p) * (1 - targets)
+    weight = alpha * targets + (1 - alpha) * (1 - targets)
+    return weight * (1 - p_target) ** gamma * entropy
+
+
+def iou(offsets: Tensor, target: Tensor) -> Tensor:
+    """Compute the IoU of segments given as (left, right) distances from a common point, (..., 2)."""
+    inter = torch.minimum(offsets, target).sum(-1)
+    union = offsets.sum(-1) + target.sum(-1) - inter
+    return inter / union.clamp(min=TINY)
+
+
+def distance_iou(offsets: Tensor, target: Tensor) -> Tensor:
+    r"""Compute the elementwise distance-IoU loss: 1 - IoU plus the normalised squared centre distance.
+
+    >>> distance_iou(torch.tensor([1.0, 1.0]), torch.tensor([1.0, 1.0])).item()
+    0.0
+    """
+    cover = torch.maximum(offsets, target).sum(-1)
+    apart = 0.5 * ((offsets[..., 1] - offsets[..., 0]) - (target[..., 1] - target[..., 0]))
+    return 1 - iou(offsets, target) + (apart / cover.clamp(min=TINY)).square()
+
+
+def centre_distance_iou(segments: Tensor, target: Tensor, *, slack: Literal["square", "cover"] = "square") -> Tensor:
+    """Compute `distance_iou` of segments given by start and end (..., 2), with BasicTAD's slack.
+
+    Args:
+        slack: what a millionth is added to below the squared distance: the `square` of the length that covers both, or
+            that length, the `cover`, itself.
+
+    >>> centre_distance_iou(torch.tensor([0.0, 2.0]), torch.tensor([2.0, 4.0])).item()
+    1.25
+    """
+    start, end = segments[..., 0], segments[..., 1]
+    first, last = target[..., 0], target[..., 1]
+    inter = (torch.minimum(end, last) - torch.maximum(start, first)).clamp(min=0)
+    union = (end - start) + (last - first) - inter
+    cover = torch.maximum(end, last) - torch.minimum(start, first)
+    below = cover.square() + MILLIONTH if slack == "square" else (cover + MILLIONTH).square()
+    apart = (start + end - first - last) / 2
+    return 1 - inter / (union + MILLIONTH) + apart.square() / below
+
+
+def generalised_iou(boxes: Tensor, target: Tensor) -> Tensor:
+    """Compute the elementwise generalised-IoU loss; ends (..., 2) may be in any order.
+
+    >>> generalised_iou(torch.tensor([4.0, 0.0]), torch.tensor([0.0, 4.0])).abs().item() < 1e-6
+    True
+    """
+    start, end = boxes.amin(-1), boxes.amax(-1)
+    first, last = target[..., 0], target[..., 1]
+    inter = (torch.minimum(end, last) - torch.maximum(start, first)).clamp(min=0)
+    union = (end - start) + (last - first) - inter
+    cover = torch.maximum(end, last) - torch.minimum(start, first)
+    return 1 - inter / (union + SLIGHT) + (cover - union) / (cover + SLIGHT)
+
+
+def mean_of_both(each: Tensor, positive: Tensor, counts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the mean over positives and the mean over the others, each 0 where there are none.
+
+    Args:
+        counts: how many of each there are, in all processes that share the batch.
+    """
+    yes, no = (count.clamp(min=1) for count in counts)
+    return torch.where(positive, each, 0.0).sum() / yes, torch.where(positive, 0.0, each).sum() / no
+
 
 SAME_LENGTH = 1e-3  # actions whose lengths differ by less than this share a point
 
 
 @dataclass(frozen=True)
 class Actions:
-    """Actions of a batch of videos on the feature grid, padded to a table.
+    """Actions of a batch of videos on the feature grid, padded to a table."""
 
-    Attributes:
-        segments: (B, M, 2) start and end in grid steps; a start may lie a little before 0.
-        labels: (B, M) class numbers.
-        present: (B, M) whether the row is an action.
-    """
-
-    segments: Tensor
-    labels: Tensor
-    present: Tensor
+    segments: Tensor  # (B, M, 2) start and end in grid steps; a start may lie a little before 0
+    labels: Tensor  # (B, M) class numbers
+    present: Tensor  # (B, M) whether the row is an action
 
     @classmethod
     def of(cls, videos: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]], device: torch.device | str = "cpu") -> Actions:
@@ -55,19 +130,12 @@ class Actions:
 
 @dataclass(frozen=True)
 class Targets:
-    """Training targets of the points.
+    """Training targets of the points."""
 
-    Attributes:
-        classes: (B, N, K) 1 for each class the point answers for.
-        offsets: (B, N, 2) distances to start and end in strides; meaningful at positives.
-        positive: (B, N) points that answer for an action.
-        action: (B, N) the action that `offsets` lead to; the first of the video where a point answers for none.
-    """
-
-    classes: Tensor
-    offsets: Tensor
-    positive: Tensor
-    action: Tensor
+    classes: Tensor  # (B, N, K) 1 for each class the point answers for
+    offsets: Tensor  # (B, N, 2) distances to start and end in strides; meaningful at positives
+    positive: Tensor  # (B, N) points that answer for an action
+    action: Tensor  # (B, N) the action that `offsets` lead to; the first of the video where a point answers for none
 
 
 def assign(points: Points, actions: Actions, mask: Tensor, *, classes: int, radius: float | None) -> Targets:

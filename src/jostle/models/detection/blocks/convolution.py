@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from jostle.models.detection.blocks.levels import Level
+from jostle.models.networks.layers import named
 
 
 class ChannelNorm(nn.Module):
@@ -121,32 +122,16 @@ def pointwise(inputs: int, outputs: int) -> nn.Conv1d:
 GROUPS = 32
 
 
-class BatchNormedConv(nn.Module):
-    """Convolution and batch norm, with parameters `conv` and `bn`."""
-
-    def __init__(self, inputs: int, outputs: int, kernel: int, *, relu: bool) -> None:
-        super().__init__()
-        self.conv = nn.Conv1d(inputs, outputs, kernel, padding=kernel // 2, bias=False)
-        self.bn = nn.BatchNorm1d(outputs)
-        self.relu = nn.ReLU(inplace=True) if relu else nn.Identity()
-
-    def forward(self, x: Tensor) -> Tensor:
-        output: Tensor = self.relu(self.bn(self.conv(x)))
-        return output
+def batch_normed(inputs: int, outputs: int, kernel: int, *, relu: bool) -> nn.Sequential:
+    """Return a convolution `conv` and a batch norm `bn`, optionally followed by ReLU."""
+    conv = nn.Conv1d(inputs, outputs, kernel, padding=kernel // 2, bias=False)
+    return named(conv=conv, bn=nn.BatchNorm1d(outputs), relu=nn.ReLU(inplace=True) if relu else nn.Identity())
 
 
-class GroupNormedConv(nn.Module):
-    """Convolution of kernel 3, group norm and ReLU, with parameters `conv` and `gn`."""
-
-    def __init__(self, inputs: int, outputs: int) -> None:
-        super().__init__()
-        self.conv = nn.Conv1d(inputs, outputs, 3, padding=1, bias=False)
-        self.gn = nn.GroupNorm(GROUPS, outputs)
-        self.relu = nn.ReLU(inplace=True)
-
-    def forward(self, x: Tensor) -> Tensor:
-        output: Tensor = self.relu(self.gn(self.conv(x)))
-        return output
+def group_normed(inputs: int, outputs: int) -> nn.Sequential:
+    """Return a convolution `conv` of kernel 3, a group norm `gn` and ReLU."""
+    conv = nn.Conv1d(inputs, outputs, 3, padding=1, bias=False)
+    return named(conv=conv, gn=nn.GroupNorm(GROUPS, outputs), relu=nn.ReLU(inplace=True))
 
 
 class HalvingConv(nn.Module):

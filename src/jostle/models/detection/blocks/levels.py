@@ -23,24 +23,15 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Level:
-    """Time axis of one pyramid level.
+    """Time axis of one pyramid level."""
 
-    Attributes:
-        stride: grid steps between neighbouring columns.
-        points: columns that are valid in the longest video of the batch.
-        columns: columns that are computed.
-        padded: columns that the original computes.
-        tail: how many of the last columns may differ from the constant padding before them.
-        mask: (B, 1, columns) which columns are valid.
-        seam: where columns of constant padding are put in after the step down to this level, and how many.
-    """
-
-    stride: int
-    points: int
-    columns: int
-    padded: int
-    tail: int
-    mask: Tensor
+    stride: int  # grid steps between neighbouring columns
+    points: int  # columns that are valid in the longest video of the batch
+    columns: int  # columns that are computed
+    padded: int  # columns that the original computes
+    tail: int  # how many of the last columns may differ from the constant padding before them
+    mask: Tensor  # (B, 1, columns) which columns are valid
+    # where columns of constant padding are put in after the step down to this level, and how many
     seam: tuple[int, int] = (0, 0)
 
     @property
@@ -127,20 +118,13 @@ class Row:
     """All levels in one row, so that a shared head runs once.
 
     Between two levels lie columns that stay zero, as the space around a sequence is for a convolution.
-
-    Attributes:
-        levels: the levels, from fine to coarse.
-        widths: columns of each level in the row.
-        gap: columns between two levels.
-        valid: (B, 1, S) columns of the videos.
-        inside: (1, 1, S) columns of the levels, valid or padding; all but the gaps.
     """
 
-    levels: tuple[Level, ...]
-    widths: tuple[int, ...]
-    gap: int
-    valid: Tensor
-    inside: Tensor
+    levels: tuple[Level, ...]  # the levels, from fine to coarse
+    widths: tuple[int, ...]  # columns of each level in the row
+    gap: int  # columns between two levels
+    valid: Tensor  # (B, 1, S) columns of the videos
+    inside: Tensor  # (1, 1, S) columns of the levels, valid or padding; all but the gaps
 
     @classmethod
     def of(cls, levels: tuple[Level, ...], *, gap: int, beyond: int = 1) -> Row:

@@ -1,4 +1,4 @@
-"""Feature pyramids: residual branches with layer scale and stochastic depth, points and embedding."""
+"""Feature pyramids of point detectors: residual branches, points, embedding, neck, and the towers levels share."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from jostle.models.detection.blocks.convolution import ChannelNorm, MaskedConv, SequenceGroupNorm
-from jostle.models.detection.blocks.levels import Level
+from jostle.models.detection.blocks.levels import Level, Row
+
+if TYPE_CHECKING:
+    from jostle.models.detection.config import PointConfig
+
+KERNEL = 3  # of embedding and heads, in every published configuration
 
 
 class ScaledDropPath(nn.Module):
@@ -42,23 +48,14 @@ def drop_path(channels: int, rate: float) -> nn.Module:
 
 @dataclass(frozen=True)
 class Points:
-    """Points of all levels, concatenated.
+    """Points of all levels, concatenated."""
 
-    Attributes:
-        sizes: points of each level.
-        position: (N,) grid position: point i of a level with stride s sits at i s, without a half step.
-        stride: (N,) grid steps between the points of its level.
-        low: (N,) shortest distance to an action's far end that the level is responsible for, in grid steps.
-        high: (N,) longest one.
-        level: (N,) number of the level, from 0.
-    """
-
-    sizes: tuple[int, ...]
-    position: Tensor
-    stride: Tensor
-    low: Tensor
-    high: Tensor
-    level: Tensor
+    sizes: tuple[int, ...]  # points of each level
+    position: Tensor  # (N,) grid position: point i of a level with stride s sits at i s, without a half step
+    stride: Tensor  # (N,) grid steps between the points of its level
+    low: Tensor  # (N,) shortest distance to an action's far end that the level is responsible for, in grid steps
+    high: Tensor  # (N,) longest one
+    level: Tensor  # (N,) number of the level, from 0
 
     @classmethod
     def of(cls, sizes: Sequence[int], ranges: Sequence[tuple[float, float]], device: torch.device) -> Points:
@@ -88,24 +85,23 @@ def default_ranges(levels: int) -> tuple[tuple[float, float], ...]:
 
 
 class Embedding(nn.Module):
-    """Base of the backbones: `layers` times [convolution, norm, ReLU]; subclasses add levels.
+    """Base of the backbones: some times [convolution, norm, ReLU]; subclasses add levels.
+
+    OpenTAD masks once more after the ReLU, where the originals leave ReLU(bias) in the padding.
 
     Args:
-        clear: mask once more after the ReLU (OpenTAD), where the originals leave ReLU(bias) in the padding.
         table: length of the table of positions, 0 for none.
     """
 
     positions: Tensor
 
-    def __init__(
-        self, inputs: int, dim: int, kernel: int, *, layers: int, eps: float, clear: bool, table: int = 0
-    ) -> None:
+    def __init__(self, config: PointConfig, *, table: int = 0) -> None:
         super().__init__()
-        widths = [inputs] + [dim] * layers
-        self.embd = nn.ModuleList(MaskedConv(a, dim, kernel, bias=False) for a in widths[:-1])
-        self.embd_norm = nn.ModuleList(ChannelNorm(dim, eps) for _ in range(layers))
-        self.clear = clear
-        self.register_buffer("positions", sinusoids(table, dim), persistent=False)
+        widths = [config.input_dim] + [config.dim] * config.embedding_layers
+        self.embd = nn.ModuleList(MaskedConv(a, config.dim, KERNEL, bias=False) for a in widths[:-1])
+        self.embd_norm = nn.ModuleList(ChannelNorm(config.dim, config.eps) for _ in range(config.embedding_layers))
+        self.clear = config.opentad
+        self.register_buffer("positions", sinusoids(table, config.dim), persistent=False)
 
     def embed(self, features: Tensor, level: Level) -> Tensor:
         """Return (B, D, columns) of the finest level from features (B, C, T)."""
@@ -155,3 +151,68 @@ class Neck(nn.Module):
         for x, level, norm in zip(pyramid, levels, self.fpn_norms, strict=True):
             outputs.append(norm(x, level) if isinstance(norm, SequenceGroupNorm) else norm(x))
         return outputs
+
+
+class Tower(nn.Module):
+    """Stack of two times [convolution, norm, ReLU].
+
+    OpenTAD masks once more after the ReLU and leaves the last convolution unmasked; the originals do the reverse, so
+    that ReLU(bias) stays in the padding between two layers.
+    """
+
+    def __init__(self, config: PointConfig) -> None:
+        super().__init__()
+        width = config.head_width
+        self.head = nn.ModuleList(MaskedConv(a, width, KERNEL, bias=False) for a in (config.dim, width))
+        self.norm = nn.ModuleList(ChannelNorm(width, config.eps) for _ in range(2))
+        self.clear = config.opentad
+
+    def climb(self, x: Tensor, row: Row) -> Tensor:
+        """Return (B, dim, S) after the layers; the gaps between levels are zero again."""
+        mask = row.valid if self.clear else row.inside
+        for conv, norm in zip(self.head, self.norm, strict=True):
+            x = norm(conv(x, row.valid), reuse=True).mul_(mask).relu_()
+        return x
+
+    def last(self, conv: MaskedConv, x: Tensor, row: Row) -> Tensor:
+        """Return (B, outputs, S) of the last convolution."""
+        return conv(x, row.inside if self.clear else row.valid)  # type: ignore[no-any-return]
+
+
+class ClassTower(Tower):
+    """Tower that predicts class logits at every column.
+
+    Args:
+        prior: probability that the last bias starts with, so that training begins with few detections.
+    """
+
+    def __init__(self, config: PointConfig, prior: float) -> None:
+        super().__init__(config)
+        self.cls_head = MaskedConv(config.head_width, config.classes, KERNEL)
+        if prior > 0:
+            assert self.cls_head.conv.bias is not None
+            nn.init.constant_(self.cls_head.conv.bias, -math.log((1 - prior) / prior))
+
+    def forward(self, x: Tensor, row: Row) -> Tensor:
+        return self.last(self.cls_head, self.climb(x, row), row)  # (B, classes, S)
+
+
+class LearnedScale(nn.Module):
+    """Learned scalar, stored without dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(1.0))
+
+
+class OffsetTower(Tower):
+    """Tower that predicts non-negative values with a scale per level: distances, or TriDet's centre bins."""
+
+    def __init__(self, config: PointConfig, outputs: int) -> None:
+        super().__init__(config)
+        self.scale = nn.ModuleList(LearnedScale() for _ in range(config.levels))
+        self.offset_head = MaskedConv(config.head_width, outputs, KERNEL)
+
+    def forward(self, x: Tensor, row: Row) -> Tensor:
+        scale = row.spread(torch.stack([level.get_parameter("scale") for level in self.scale]))
+        return F.relu(self.last(self.offset_head, self.climb(x, row), row) * scale)  # (B, outputs, S)

@@ -32,11 +32,7 @@ def shipped_names() -> list[str]:
 
 
 def weights_file(name: str) -> Path:
-    """Return the file of bundled weights called `name`.
-
-    Raises:
-        UnknownName: if there is none.
-    """
+    """Return the file of bundled weights called `name`."""
     if name not in shipped_names():
         raise UnknownName("shipped weights", name, shipped_names())
     return FOLDER / f"{name}.safetensors"
@@ -48,11 +44,7 @@ def default_weights(model: str) -> str | None:
 
 
 def trained_weights(model: str, weights: str | Path) -> Path:
-    """Resolve `weights` for a model: `clean` or `robust` for bundled ones, or a path.
-
-    Raises:
-        UnknownName: if no weights come with jostle for this model.
-    """
+    """Resolve `weights` for a model: `clean` or `robust` for bundled ones, or a path."""
     if str(weights) not in TREATMENTS:
         return Path(weights)
     name = f"{model}-{weights}"

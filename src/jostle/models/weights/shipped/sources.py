@@ -23,27 +23,18 @@ FIRST = 8  # digits of a checksum that are enough, as file names of torchvision 
 
 @dataclass(frozen=True)
 class WeightSource:
-    """Source of a network's public weights.
+    """Source of a network's public weights."""
 
-    Attributes:
-        url: of the file, by https; or `hf:ORG/NAME[/file]`, on the Hugging Face hub. Empty where they cannot be
-            fetched without a person.
-        by_hand: how a person gets them, in words.
-        parts: other names of the same registry, whose files are fetched into one folder; the weights are that
-            folder.
-        has: names of some of the tensors that the file must hold; the hub sees to its own.
-        mebibytes: size of the file, where it is published.
-        sha256: checksum, or its first digits, where it is published.
-        through: other hosts that this one sends on to.
-    """
-
+    # of the file, by https; or `hf:ORG/NAME[/file]`, on the Hugging Face hub. Empty where they cannot be fetched
+    # without a person
     url: str = ""
-    by_hand: str = ""
+    by_hand: str = ""  # how a person gets them, in words
+    # other names of the same registry, whose files are fetched into one folder; the weights are that folder
     parts: tuple[str, ...] = ()
-    has: tuple[str, ...] = ()
-    mebibytes: float | None = None
-    sha256: str = ""
-    through: tuple[str, ...] = ()
+    has: tuple[str, ...] = ()  # names of some of the tensors that the file must hold; the hub sees to its own
+    mebibytes: float | None = None  # size of the file, where it is published
+    sha256: str = ""  # checksum, or its first digits, where it is published
+    through: tuple[str, ...] = ()  # other hosts that this one sends on to
 
     def __post_init__(self) -> None:
         if bool(self.url) + bool(self.by_hand) + bool(self.parts) != 1:

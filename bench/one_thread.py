@@ -1,0 +1,6 @@
+"""Limits every thread pool to one thread when imported, which must come before NumPy and Numba are imported."""
+
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ[name] = "1"

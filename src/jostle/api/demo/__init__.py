@@ -1,1 +1,0 @@
-"""The demo: the whole loop on generated films, or every corruption on a video of the user's."""

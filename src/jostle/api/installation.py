@@ -1,0 +1,215 @@
+"""A look at what is installed and working, and a self-test of the promises everything else rests on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from jostle.core.plugins import Plugin
+from jostle.core.plugins import list_plugins as examine_plugins
+from jostle.core.types.clip import Clip
+from jostle.corruptions.engine.apply import corrupted_frames
+from jostle.corruptions.engine.corruption import corruptions
+from jostle.corruptions.engine.spec import Spec, profiles
+from jostle.errors import JostleError
+
+CORE = ("numpy", "opencv-python-headless", "numba", "av", "typer", "rich")
+OPTIONAL = {
+    "torch": "torch",
+    "transformers": "hf",
+    "matplotlib": "report",
+    "jinja2": "report",
+    "fastapi": "view",
+    "ray": "ray",
+}
+NEEDED_ENCODERS = ("libx264", "libx265", "ffv1", "mpeg1video", "mpeg2video", "mpeg4")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One promise and whether it holds here."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Health:
+    """Report of `jostle doctor`."""
+
+    versions: dict[str, str]
+    packages: dict[str, str | None]
+    extras: dict[str, str | None]
+    builds: dict[str, str]
+    encoders: dict[str, bool]
+    devices: dict[str, str]
+    checks: tuple[Check, ...]
+    plugins: tuple[Plugin, ...] = ()
+
+    @property
+    def well(self) -> bool:
+        """Whether every check passed and every core package is installed."""
+        return all(check.passed for check in self.checks) and None not in self.packages.values()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "format": 1,
+            "well": self.well,
+            **vars(self),
+            "checks": [vars(check) for check in self.checks],
+            "plugins": [
+                {
+                    "name": plugin.name,
+                    "modules": list(plugin.modules),
+                    "parts": [f"{part.registry}/{part.name}" for part in plugin.parts],
+                    "failure": plugin.failure or None,
+                }
+                for plugin in self.plugins
+            ],
+        }
+
+    def lines(self) -> list[str]:
+        """Return the report as lines of text."""
+        lines = [f"{name:24} {version}" for name, version in self.versions.items()]
+        lines += [f"{name:24} {version or 'MISSING: pip install jostle'}" for name, version in self.packages.items()]
+        for name, version in self.extras.items():
+            hint = f"not installed (pip install 'jostle[{OPTIONAL[name]}]')"
+            lines.append(f"{name:24} {version or hint}")
+        lines += [f"{name:24} {build}" for name, build in self.builds.items()]
+        lines += [f"encoder {name:16} {'yes' if there else 'no'}" for name, there in self.encoders.items()]
+        lines += [f"{name:24} {device}" for name, device in self.devices.items()]
+        for plugin in self.plugins:
+            parts = ", ".join(part.name for part in plugin.parts) or "no parts"
+            lines.append(f"plugin {plugin.name}: {f'FAILS: {plugin.failure}' if plugin.failure else parts}")
+        lines += [f"{'ok  ' if check.passed else 'FAIL'} {check.name}: {check.detail}" for check in self.checks]
+        return lines
+
+
+def examine() -> Health:
+    """Look at this machine and test it."""
+    encoders = _encoders()
+    plugins = tuple(examine_plugins())
+    return Health(
+        versions={
+            "jostle": _version("jostle") or "not installed",
+            "python": platform.python_version(),
+            "machine": platform.machine(),
+        },
+        packages={name: _version(name) for name in CORE},
+        extras={name: _version(name) for name in OPTIONAL},
+        builds=_builds(),
+        encoders=encoders,
+        devices=_devices(),
+        checks=(
+            _check("encoders", lambda: _complete(encoders)),
+            _check("severity 0 equals clean", _severity_zero),
+            _check("same seed, same bytes", _repeatable),
+            _check("a lossless file returns every pixel", _round_trip),
+        ),
+        plugins=plugins,
+    )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _builds() -> dict[str, str]:
+    import cv2
+
+    builds = {}
+    found = [line.strip() for line in cv2.getBuildInformation().splitlines() if "avcodec:" in line]
+    builds["FFmpeg in OpenCV"] = found[0].split(":", 1)[1].strip() if found else "none"
+    if _version("av"):
+        import av
+
+        builds["FFmpeg in PyAV"] = ", ".join(
+            f"{name} {'.'.join(map(str, number))}" for name, number in sorted(av.library_versions.items())
+        )
+    return builds
+
+
+def _encoders() -> dict[str, bool]:
+    from jostle.io.video.encoders import encoders
+
+    return encoders()
+
+
+def _devices() -> dict[str, str]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    devices = {"cores": str(cores)}
+    # Importing torch takes seconds; it is queried only if it is loaded already.
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        devices["cuda"] = torch.cuda.get_device_name()
+    elif os.path.exists("/dev/nvidia0"):
+        devices["cuda"] = "an NVIDIA device is there"
+    else:
+        devices["cuda"] = "none"
+    return devices
+
+
+def _check(name: str, test: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, test())
+    except (AssertionError, JostleError, OSError) as error:
+        return Check(name, False, str(error))
+
+
+def _complete(encoders: dict[str, bool]) -> str:
+    missing = [name for name in NEEDED_ENCODERS if not encoders.get(name)]
+    assert not missing, f"missing: {', '.join(missing)}; install PyAV's own wheel: pip install av"
+    return "all that the codec corruptions need"
+
+
+def _sample() -> Clip:
+    rng = np.random.default_rng(0)
+    return Clip.at_rate(rng.integers(0, 256, (12, 48, 64, 3), dtype=np.uint8), 24)
+
+
+def _severity_zero() -> str:
+    clip = _sample()
+    specs = [f"{name}:0" for name in corruptions]
+    for table in profiles.values():
+        specs += [f"{table.name}/{name}:0" for name in table.entries]
+    for spec in specs:
+        same = np.array_equal(corrupted_frames(clip, [Spec.parse(spec)]), clip.frames)
+        assert same, f"{spec} changes the clip"
+    return f"{len(specs)} specs"
+
+
+def _repeatable() -> str:
+    clip = _sample()
+    spec = [Spec.parse("gaussian_noise:3")]
+    first, again = (corrupted_frames(clip, spec, seed=1, video_id="a") for _ in range(2))
+    assert np.array_equal(first, again), "two runs differ"
+    assert not np.array_equal(first, corrupted_frames(clip, spec, seed=2, video_id="a")), "the seed does nothing"
+    return "noise repeats, and follows the seed"
+
+
+def _round_trip() -> str:
+    import tempfile
+    from pathlib import Path
+
+    from jostle.io.video.decode import read
+    from jostle.io.video.encode import Writer
+
+    clip = _sample()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "sample.mkv"
+        with Writer(path, size=clip.size, fps=clip.fps, codec="ffv1") as writer:
+            for tick, frame in enumerate(clip.frames):
+                writer.write(frame, tick)
+        assert np.array_equal(read(path).frames, clip.frames), "pixels changed on the way through FFV1"
+    return "FFV1"

@@ -1,0 +1,81 @@
+"""Compilation of the demo's kernels in several processes at once.
+
+Workers that process films need the same kernel at the same moment, so one compiles it while the others wait. Here each
+process calls other kernels on tiny input, which halves the cost of a cold kernel cache on two cores.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from jostle.core.types import Clip, Predictions, Segments, Truth
+from jostle.parallel.workers import map_unordered
+
+
+def compile_demo_kernels(jobs: int) -> None:
+    """Compile the kernels that the demo needs, unless a run before has done so."""
+    from jostle.core.kernels import is_cached
+    from jostle.mending.descriptor_kernels import describe_block
+
+    if jobs > 1 and not is_cached(describe_block):
+        for _ in map_unordered(_start, list(_STEPS), jobs):
+            pass
+
+
+def _start() -> Callable[[str], None]:
+    return _run_step
+
+
+def _run_step(name: str) -> None:
+    _STEPS[name]()
+
+
+def _corrupt() -> None:
+    from jostle.api.demonstration import SHORT
+    from jostle.api.video import corrupt
+
+    clip = Clip.at_rate(np.zeros((4, 112, 112, 3), np.uint8), 24)
+    for spec in SHORT:
+        corrupt(clip, spec, placement="everywhere")
+
+
+def _draw_and_decode() -> None:
+    from jostle.datasets.puppets.film import FPS, SIZE, untrimmed
+    from jostle.io.video.decode import Reader
+    from jostle.io.video.encode import Writer
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "film.mp4"
+        with Writer(path, size=SIZE, fps=FPS) as writer:
+            for tick, frame in enumerate(untrimmed(0, "warm-up", cast=range(150, 160)).draw(0, 2)):
+                writer.write(frame, tick)
+        with Reader(path) as reader:
+            reader.block(0, len(reader))
+
+
+def _inspect() -> None:
+    from jostle.mending.descriptor import describe_frames
+    from jostle.models.detection.nms import soft_nms
+
+    describe_frames(np.zeros((1, 112, 112, 3), np.uint8))
+    soft_nms([[0, 4], [0, 5]], [0.9, 0.8], [0, 0], sigma=0.5, min_score=0.1, max_segments=9)
+
+
+def _score() -> None:
+    from jostle.api.scoring import diagnose, score
+
+    times = np.array([[0.0, 2.0], [5.0, 8.0]])
+    actions = Segments.from_pairs(times)
+    truth = Truth.from_segments({"film": actions})
+    predictions = Predictions.from_segments({"film": replace(actions, score=np.array([0.9, 0.8]))})
+    score(predictions, truth, protocol="thumos14", tious=[0.5], bootstrap=10)
+    diagnose(predictions, truth, style="thumos14")
+
+
+# The longest first, so that all processes end at about the same time.
+_STEPS = {"corrupt": _corrupt, "draw": _draw_and_decode, "inspect": _inspect, "score": _score}

@@ -1,0 +1,33 @@
+"""Numbers as readers see them: fractions as percentages, differences in points, intervals in brackets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """Format a fraction as a percentage, `n/a` where there is none.
+
+    >>> percent(0.61534), percent(None), percent(-1e-9)
+    ('61.53', 'n/a', '0.00')
+    """
+    return "n/a" if value is None or math.isnan(value) else f"{100 * value:z.{digits}f}"
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """Format a difference of fractions in points, with its sign.
+
+    >>> signed(-0.01), signed(-1e-9)
+    ('-1.00', '+0.00')
+    """
+    return "n/a" if value is None else f"{100 * value:+z.{digits}f}"
+
+
+def between(ends: Sequence[float] | None, digits: int = 2) -> str:
+    """Format an interval of fractions as percentages, empty where there is none.
+
+    >>> between((0.1, 0.25)), between(None)
+    ('[10.00, 25.00]', '')
+    """
+    return "" if ends is None else f"[{percent(ends[0], digits)}, {percent(ends[1], digits)}]"

@@ -1,0 +1,88 @@
+"""Options of a run: model, data and execution, by names and files that are checked before anything large is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from jostle.core.plugins import is_import_path
+from jostle.errors import BadValue
+from jostle.mending.loading import MendingOptions
+from jostle.models.loading.names import check_extractor, check_weights
+
+if TYPE_CHECKING:
+    from jostle.evaluation.recipes.recipe import Recipe
+    from jostle.features.windows import ReleasedBug, Rule
+    from jostle.mending.inspector import Inspector
+    from jostle.models.input_spec import InputSpec
+
+ClipsFrom = Literal["model", "benchmark"]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a run as the caller gives them, from the API down to the runner; see `jostle.run` for each."""
+
+    model: Any
+    weights: str | Path | None = None
+    extractor: Any = None
+    extractor_weights: str | Path | None = None
+    rule: Rule = "all"
+    reproduce_bugs: Sequence[ReleasedBug] = ()
+    spec: InputSpec | None = None
+    input: Mapping[str, Any] | None = None
+    clips: ClipsFrom = "model"
+    precision: str = "float32"
+    compiled: bool = False
+    mend: str | Path | Inspector | None = None
+    data: str | Path | None = None
+    dataset: str | None = None
+    subset: str | None = None
+    fps: Fraction | float | None = None
+    cells: Iterable[str] | None = None
+    seed: int = 0
+    retry_failed: bool = False
+    engine: str = "local"
+    jobs: int | None = None
+    model_processes: int | None = None
+    device: str = "auto"
+
+    def check(self) -> None:
+        """Raise if a name, a file or an option is wrong, before data are generated, which takes minutes.
+
+        Raises:
+            UnknownName: if there is no such extractor.
+            CheckpointError: if there are no such weights.
+            BadValue: if the input has no such setting, or mending cannot be combined with other options.
+        """
+        if isinstance(self.extractor, str) and not is_import_path(self.extractor):
+            check_extractor(self.extractor)
+        for name, weights in ((self.model, self.weights), (self.extractor, self.extractor_weights)):
+            if isinstance(name, str):
+                check_weights(name, weights)
+        if self.input:
+            self.changes()
+        if self.mend is not None:
+            MendingOptions(self.mend).check(known=True)
+            if self.reproduce_bugs:
+                raise BadValue("reproduced bugs affect features that mending replaces; leave one of the two out")
+
+    def check_task(self, recipe: Recipe) -> None:
+        """Raise if an option does not fit the task of a benchmark."""
+        if self.mend is not None and recipe.task in ("frames", "objects"):
+            raise BadValue(
+                f"{recipe.name} uses single frames, and mending needs the frames around them; leave --mend out"
+            )
+
+    def changes(self) -> dict[str, Any]:
+        """Return the changes to the model's input, each converted to the type of its setting."""
+        from jostle.core.config import convert_settings
+        from jostle.models.input_spec import InputSpec
+        from jostle.models.recognition.recogniser import find_kind, recognisers
+
+        if isinstance(self.model, str) and (self.model in recognisers or "/" in self.model):
+            return find_kind(self.model).fit(self.input or {})
+        return convert_settings(InputSpec, self.input or {}, where="the model's input")

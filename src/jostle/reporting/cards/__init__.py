@@ -1,1 +1,0 @@
-"""Model cards and data set cards for the Hugging Face hub, written to disk."""

@@ -1,0 +1,66 @@
+"""Which frames a model is shown where it has its own way of choosing them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from jostle.core.random import rng_for
+from jostle.evaluation.recipes.sampling import Sampling, sample_frames, spread_clips
+from jostle.models.input_spec import InputSpec
+
+
+def rows(spec: InputSpec, total: int, sampling: Sampling = Sampling(), fps: int = 30) -> list[list[int]]:  # noqa: B008
+    found: list[list[int]] = sample_frames(sampling, spec, np.arange(total) / fps, Fraction(fps), rng_for(0)).tolist()
+    return found
+
+
+def spec_of(frames: int, step: int, **fields: Any) -> InputSpec:
+    return InputSpec(frames, frames, None, 8, step=step, **({"fps": 30.0, "spread": "span"} | fields))
+
+
+@pytest.mark.parametrize(
+    ("frames", "step", "wanted"),
+    [(8, 8, [0, 9, 18, 27, 36, 45, 54, 63]), (4, 16, [0, 21, 42, 63]), (16, 5, [5.266 * i for i in range(16)])],
+)
+def test_frames_of_a_span_go_from_its_first_to_its_last(frames: int, step: int, wanted: list[float]) -> None:
+    assert rows(spec_of(frames, step), frames * step) == [[int(place + 1e-2) for place in wanted]]
+
+
+def test_a_span_is_longer_where_a_video_has_more_frames_a_second() -> None:
+    assert rows(spec_of(8, 8), 128, fps=60) == [[i * 127 // 7 for i in range(8)]]
+    assert rows(spec_of(4, 3), 10, fps=25) == [[0, 3, 6, 9]]  # 12 frames at 30 are 10 at 25
+    assert rows(spec_of(4, 3, fps=None), 12, fps=25) == [[0, 3, 7, 11]]
+
+
+def test_a_short_video_shows_its_last_frame_again() -> None:
+    assert rows(spec_of(4, 16), 30) == [[0, 21, 29, 29]]
+    assert rows(spec_of(4, 16, clips=3), 30) == [[0, 21, 29, 29]] * 3
+
+
+def test_where_several_clips_begin() -> None:
+    lasts = Fraction(64)
+    assert spread_clips(300, lasts, 8, 10, "parts")[:, 0].tolist() == [int(23.6 * i + 1e-9) for i in range(10)]
+    assert spread_clips(300, lasts, 16, 5, "ends")[:, 0].tolist() == [0, 59, 118, 177, 236]
+    assert spread_clips(300, lasts, 8)[:, 0].tolist() == [118]
+
+
+def test_the_model_says_how_many_clips_or_leaves_it_to_the_benchmark() -> None:
+    own, asked = spec_of(8, 8, clips=10, starts="parts"), Sampling(clips=3)
+    assert len(rows(own, 300, asked)) == 10
+    assert rows(spec_of(8, 8), 300, asked) == spread_clips(300, Fraction(64), 8, 3).tolist()
+    # A distance or a spread of the benchmark holds for who says nothing about clips.
+    assert rows(spec_of(4, 8), 100, Sampling(stride=2)) == [[46, 48, 50, 52]]
+    assert rows(spec_of(4, 8), 100, Sampling(spread="even")) == [[12, 37, 62, 87]]
+    assert rows(spec_of(4, 8, clips=1), 100, Sampling(spread="even")) == spread_clips(100, Fraction(32), 4).tolist()
+
+
+@pytest.mark.parametrize(("spread", "wanted"), [("even", [12, 37, 62, 87]), ("first", [0, 25, 50, 75])])
+def test_a_clip_spread_over_the_whole_video_has_neither_rate_nor_step(spread: str, wanted: list[int]) -> None:
+    for asked in (Sampling(), Sampling(clips=10), Sampling(spread="drawn")):
+        assert rows(spec_of(4, 8, spread=spread), 100, asked) == [wanted]

@@ -1,0 +1,43 @@
+"""Where actions lie, as runs of recognition and of frames keep it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jostle.core.types.segments import Segments
+from jostle.core.types.truth import Truth
+from jostle.core.types.video_labels import VideoLabels
+from jostle.datasets.dataset import Dataset
+from jostle.evaluation.tasks.task import action_pairs, known_actions, segments_from_pairs
+
+LABELS = VideoLabels(("a", "b"), ("jump",), np.arange(2), np.zeros(2))
+PAIRS = st.lists(
+    st.tuples(st.floats(0, 1e6), st.floats(1e-3, 1e6)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=4
+)
+
+
+def test_actions_stand_beside_the_labels_or_are_not_known() -> None:
+    truth = Truth.from_segments({"a": Segments.from_pairs([(1.0, 2.5)])})
+    alone, both = (Dataset("folder", "test", Path("data"), parts, {}) for parts in ((LABELS,), (LABELS, truth)))
+    assert known_actions(alone) == {}
+    assert action_pairs(known_actions(both), LABELS.videos) == {"a": [[1.0, 2.5]]}
+
+
+def test_only_videos_of_the_run_are_kept() -> None:
+    actions = {name: Segments.from_pairs([(0.0, 1.0)]) for name in "abc"}
+    assert list(action_pairs(actions, ["c", "a"])) == ["c", "a"]
+
+
+@given(st.dictionaries(st.text(max_size=5), PAIRS, max_size=4))
+def test_places_come_back_from_json_to_the_last_bit(places: dict[str, list[tuple[float, float]]]) -> None:
+    actions = {name: Segments.from_pairs(pairs) for name, pairs in places.items()}
+    again = segments_from_pairs(json.loads(json.dumps(action_pairs(actions, actions))))
+    assert list(again) == list(actions)
+    for name, own in actions.items():
+        np.testing.assert_array_equal(again[name].start, own.start)
+        np.testing.assert_array_equal(again[name].end, own.end)

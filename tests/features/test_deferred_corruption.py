@@ -1,0 +1,177 @@
+"""Clips that are struck where the model is: the bytes that the cores would have sent, and the same scores."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from helpers.numpy_extractor import TwoParts
+from helpers.small_recognition import SAMPLING, Weigher, write_videos
+from jostle.core.types.segments import Segments
+from jostle.datasets.class_matching import ClassMatch
+from jostle.evaluation.inference import remote
+from jostle.evaluation.inference.footage import open_footage
+from jostle.evaluation.inference.jobs import VideoJob
+from jostle.evaluation.inference.recognition import RecognitionPredictor
+from jostle.evaluation.recipes.recipe import CLEAN_CELL, Cell
+from jostle.features.deferred_corruption import (
+    NO_CORRUPTION,
+    DeferredCorruption,
+    can_corrupt_on_device,
+    corrupt_on_device,
+)
+from jostle.features.engine import VideoFeatures
+from jostle.parallel.serving.client import batching_of
+
+torch = pytest.importorskip("torch")
+
+THREE = ClassMatch("by number", 3)
+# Drawn for each frame, for the clip, moving over its time, placed by an action, and order, which has no form.
+SPECS = ("gaussian_noise:3", "imagenet-c/frost:2", "fog:2", "motion_blur:1", "thumos14-c/overexposure:3", "freeze:3")
+
+
+def cell_of(spec: str, placement: str | None = None) -> Cell:
+    return Cell(spec if placement is None else f"{spec}@{placement}", (spec,), placement, "main", True)
+
+
+CELLS = (CLEAN_CELL, *map(cell_of, SPECS), cell_of("contrast:2", "frames:9-30"))
+
+
+@pytest.fixture(scope="module")
+def order(tmp_path_factory: pytest.TempPathFactory) -> VideoJob:
+    video = write_videos(tmp_path_factory.mktemp("videos"))["a"]
+    return VideoJob("a", video, CELLS, 3, segments=Segments.from_pairs(np.array([[0.2, 1.2]])))
+
+
+@dataclass
+class Striking(Weigher):
+    """Strikes where the model is, as a GPU does by programs: here by the compiled kernels, frame by frame."""
+
+    corrupted: list[str] = field(default_factory=list)
+
+    def can_corrupt(self, spec: str) -> bool:
+        from jostle.corruptions.engine.spec import Spec
+        from jostle.corruptions.gpu.batch import gpu_kernel
+
+        return gpu_kernel(Spec.parse(spec)) is not None
+
+    def submit(self, frames: np.ndarray, deferred: DeferredCorruption = NO_CORRUPTION) -> Any:
+        if deferred.spec:
+            self.corrupted.append(deferred.spec)
+            frames = corrupt_on_device(torch.from_numpy(frames), pickle.loads(pickle.dumps(deferred))).numpy()
+        given = self(frames)
+        return lambda: given
+
+
+@pytest.mark.parametrize("cell", CELLS[1:], ids=lambda cell: cell.name)
+def test_bytes_are_those_of_the_cores(cell: Cell, order: VideoJob) -> None:
+    row = np.array([0, 9, 9, 16, 17, 20, 21, 30, 47])
+    with open_footage(order) as footage:
+        clean = np.concatenate([footage.clean.block(t, t + 1) for t in row.tolist()])
+        wanted = np.concatenate([footage.under(cell).block(t, t + 1) for t in row.tolist()])
+        if not Striking().can_corrupt(cell.specs[0]):
+            pytest.skip("order of frames is the cores' business")
+        made = corrupt_on_device(torch.from_numpy(clean)[None], footage.deferred(cell)(row[None]))
+    assert np.array_equal(made[0].numpy(), wanted)
+    assert not np.array_equal(wanted, clean)
+
+
+class StrikingExtractor(TwoParts):
+    """The same for one that sees each frame by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.corrupted: list[str] = []
+
+    def can_corrupt(self, spec: str) -> bool:
+        return Striking().can_corrupt(spec)
+
+    def submit(self, what: str, *shown: np.ndarray, deferred: DeferredCorruption = NO_CORRUPTION) -> Any:
+        if deferred.spec:
+            self.corrupted.append(deferred.spec)
+            shown = (corrupt_on_device(torch.from_numpy(shown[0]), pickle.loads(pickle.dumps(deferred))).numpy(),)
+        given = self.see(*shown) if what == "see" else self(*shown)
+        return lambda: given
+
+
+@pytest.mark.parametrize("cell", CELLS[1:], ids=lambda cell: cell.name)
+def test_features_are_the_same_wherever_frames_are_struck(cell: Cell, order: VideoJob) -> None:
+    with open_footage(order) as footage:
+        facts = {"seed": order.seed, "video_id": order.name, "segments": order.segments}
+        here = VideoFeatures(footage.clean, TwoParts(), **facts).under(cell.parsed, cell.placement)
+        extractor = StrikingExtractor()
+        there = VideoFeatures(footage.clean, extractor, **facts).under(cell.parsed, cell.placement)
+    assert there.features.tobytes() == here.features.tobytes()
+    assert there.seen is not None
+    assert here.seen is not None
+    assert there.seen.tobytes() == here.seen.tobytes()
+    assert {*extractor.corrupted} == ({cell.specs[0]} if extractor.can_corrupt(cell.specs[0]) else set())
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_scores_are_the_same_wherever_clips_are_struck(batch: int, order: VideoJob) -> None:
+    here = RecognitionPredictor(Weigher(), SAMPLING, THREE, batch)(order)
+    model = Striking()
+    there = RecognitionPredictor(model, SAMPLING, THREE, batch)(order)
+    assert {name: scores.tolist() for name, scores in there.outputs.items()} == {
+        name: scores.tolist() for name, scores in here.outputs.items()
+    }
+    assert {*model.corrupted} == {*SPECS[:-1], "contrast:2"}
+    assert (there.clean.joined, there.cells.joined) == (here.clean.joined, here.cells.joined)
+
+
+def test_a_model_strikes_on_a_gpu_only() -> None:
+    on_gpu, on_cpu = mock.Mock(device=torch.device("cuda")), mock.Mock(device=torch.device("cpu"))
+    with mock.patch("jostle.core.triton_support.can_compile", return_value=True):
+        assert can_corrupt_on_device(on_gpu, "fog:2")
+        assert not can_corrupt_on_device(on_gpu, "glass_blur:2")  # has no form
+        assert not can_corrupt_on_device(on_gpu, "thumos14-c-i3d/motion_blur:2")  # has none with JPEG
+        assert not can_corrupt_on_device(on_cpu, "fog:2")
+        assert not can_corrupt_on_device(Weigher(), "fog:2")
+    with mock.patch("jostle.core.triton_support.can_compile", return_value=False):
+        assert not can_corrupt_on_device(on_gpu, "fog:2")
+
+
+def test_clips_are_looked_at_together_whatever_is_done_to_each() -> None:
+    frames = np.zeros((1, 4, 8, 8, 3), np.uint8)
+    row = np.arange(4)[None]
+    noisy = DeferredCorruption("gaussian_noise:3", 1, "a", numbers=row, times=row / 30, affected=row >= 0)
+    assert batching_of(remote._predict, (frames, noisy), 8) == batching_of(remote._predict, (frames, NO_CORRUPTION), 8)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_recogniser_on_a_gpu_scores_what_it_strikes_as_what_it_is_sent(order: VideoJob) -> None:
+    from jostle.models.recognition.recogniser import load_recogniser
+
+    model = load_recogniser("puppet_c3d", weights="random").to("cuda")
+    look = RecognitionPredictor(model, SAMPLING, ClassMatch("by number", None))
+    with open_footage(order) as footage:
+        row = np.arange(16)
+        clean = footage.clean.block(0, 16)[None].copy()
+        for cell in CELLS[1:-2]:
+            assert can_corrupt_on_device(model, cell.specs[0])
+            struck = footage.under(cell).block(0, 16)[None].copy()
+            parts = [(clean, footage.deferred(cell)(row[None])), (struck, NO_CORRUPTION)]
+            there, here = remote._predict_together(look, parts)
+            assert there.tolist() == here.tolist()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_an_extractor_on_a_gpu_sees_what_it_strikes_as_what_it_is_sent(order: VideoJob) -> None:
+    from jostle.models.loading.extractor import load_extractor
+
+    look = remote.LoadedExtractor(load_extractor("puppet_net", device="cuda"))
+    with open_footage(order) as footage:
+        numbers = np.arange(40)
+        clean = footage.clean.block(0, 40).copy()
+        for cell in CELLS[1:-2]:
+            assert can_corrupt_on_device(look.extractor, cell.specs[0])
+            sent = footage.under(cell).block(0, 40).copy()
+            parts = [(clean, footage.deferred(cell)(numbers)), (sent, NO_CORRUPTION)]
+            there, here = remote._see_together(look, parts)
+            assert there.tobytes() == here.tobytes()

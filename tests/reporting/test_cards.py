@@ -1,0 +1,82 @@
+"""Cards for the hub: their heads are YAML that says what the run says, and strange names stay text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helpers.made_runs import CELLS, made_run
+from jostle.errors import DataError
+from jostle.reporting.analysis.record import RunRecord
+from jostle.reporting.cards import front_matter, write_cards
+
+yaml = pytest.importorskip("yaml")
+STRANGE = 'a: b\n---\n"<script>" # | *no*'
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
+    return RunRecord.read(made_run(tmp_path_factory.mktemp("made") / "run", "recognition", videos=4, model=STRANGE))
+
+
+def parts(path: Path) -> tuple[Any, str]:
+    empty, head, body = path.read_text(encoding="utf-8").split("---\n", 2)
+    assert not empty
+    return yaml.safe_load(head), body
+
+
+def test_the_card_of_the_model(run: RunRecord, tmp_path: Path) -> None:
+    head, body = parts(write_cards(run, tmp_path, "apache-2.0")[0])
+    assert head["license"] == "apache-2.0"
+    assert head["pipeline_tag"] == "video-classification"
+    (model,) = head["model-index"]
+    assert model["name"] == STRANGE
+    told = {result["dataset"]["config"]: result["metrics"] for result in model["results"]}
+    assert list(told) == ["clean", *(f"{cell.split('/')[1].replace(':', '_')}" for cell in CELLS), "corrupted"]
+    assert told["clean"] == [
+        {"type": "top_k_accuracy", "name": "top-1 accuracy", "value": pytest.approx(run.scores.clean)}
+    ]
+    assert [metric["value"] for metric in told["corrupted"]] == [run.scores.mpc, run.scores.rpc]
+    assert "<script>" not in body
+    assert "4 of 4 videos, 4 of 4 corrupted cells" in body
+    assert run.about.fingerprint in body
+
+
+def test_the_card_of_the_predictions(run: RunRecord, tmp_path: Path) -> None:
+    head, body = parts(write_cards(run, tmp_path)[1])
+    assert "license" not in head
+    assert [config["config_name"] for config in head["configs"]][:2] == ["clean", "black_frame_1"]
+    for config in head["configs"]:
+        (file,) = config["data_files"]
+        assert file["split"] == "test"
+        assert (run.folder / file["path"]).is_file()
+    assert "No video is part of this" in body
+    assert "centre:10%" in body
+    assert "<script>" not in body
+
+
+@pytest.mark.fault("F89")
+def test_F89_a_card_that_is_there_is_kept(run: RunRecord, tmp_path: Path) -> None:
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "README.md").write_text("mine")
+    with pytest.raises(DataError, match="is there already"):
+        write_cards(run, tmp_path)
+    assert not (tmp_path / "model").exists()
+    assert (tmp_path / "dataset" / "README.md").read_text() == "mine"
+
+
+leaves = st.text() | st.integers(-9, 9) | st.booleans() | st.floats(allow_nan=False, allow_infinity=False)
+keys = st.sampled_from(["license", "model-index", "pipeline_tag", "tags", "name"])
+maps = st.dictionaries(keys, leaves, min_size=1)
+
+
+@given(st.dictionaries(keys, leaves | maps | st.lists(leaves | maps, min_size=1), min_size=1))
+def test_heads_are_read_back(values: dict[str, Any]) -> None:
+    made = front_matter(values)
+    assert made.startswith("---\n")
+    assert made.endswith("\n---")
+    assert yaml.safe_load(made[4:-4]) == values
