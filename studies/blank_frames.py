@@ -23,7 +23,8 @@ from jostle.corruptions.engine.apply import masks_for
 from jostle.corruptions.engine.placement import Timeline
 from jostle.corruptions.engine.stages import ClipSource, chain, gather, origins
 from jostle.mending.blank_frames import MAX_GAP, find_blank, find_lost
-from jostle.mending.descriptor import Descriptors, describe_frames
+from jostle.mending.descriptor import describe_frames
+from jostle.mending.descriptor_layout import Descriptors
 from jostle.parallel.workers import map_unordered
 from jostle.training.descriptor_bank import read_bank
 from studies.detection import CORRUPTIONS

@@ -23,7 +23,8 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.puppets.film import untrimmed
 from jostle.datasets.puppets.parameters import CASTS
 from jostle.io.video.decode import Reader
-from jostle.mending.descriptor import CHANNELS, COLOUR, DETAIL, LIGHT, Descriptors, describe_frames
+from jostle.mending.descriptor import describe_frames
+from jostle.mending.descriptor_layout import CHANNELS, COLOUR, DETAIL, LIGHT, Descriptors
 from jostle.parallel.workers import map_unordered
 from jostle.training.descriptor_bank import CorruptedFilm, FilmBank, corrupt_film, corrupt_span, picture_corruptions
 from jostle.training.inspection import WHOLE

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -46,9 +48,14 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, (ast.Import, ast.ImportFrom))]
+
+
 def imports_of(path: Path) -> list[str]:
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -69,6 +76,17 @@ def test_imports_go_down() -> None:
             if there != here and LAYER[there] >= LAYER[here]:
                 upward.append(f"{module_of(path)} imports {module}")
     assert upward == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """Also not within functions or for type checking alone."""
+    modules = {module_of(path): path for path in FILES}
+    graph: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        froms = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom) and node.module]
+        imported = {(node.module, f"{node.module}.{alias.name}") for node in froms for alias in node.names}
+        graph[name] = {below if below in modules else above for above, below in imported} & (set(modules) - {name})
+    TopologicalSorter(graph).prepare()  # an error names the modules of a circle
 
 
 def test_torch_stays_where_networks_live() -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from jostle.core.types.clip import Frames
 from jostle.mending.blank_frames import CONTEXT, MAX_GAP, find_blank, find_lost, find_lost_in_video
-from jostle.mending.descriptor import CELLS, CHANNELS, Descriptors, describe_frames
+from jostle.mending.descriptor import describe_frames
+from jostle.mending.descriptor_layout import CELLS, CHANNELS, Descriptors
 
 
 def scene(frames: int, seed: int = 0, speed: int = 1, low: int = 20, high: int = 236) -> Frames:

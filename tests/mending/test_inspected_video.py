@@ -8,7 +8,8 @@ import torch
 
 from jostle.core.types.clip import Frames
 from jostle.mending import inspected_video
-from jostle.mending.descriptor import CELLS, describe_frames
+from jostle.mending.descriptor import describe_frames
+from jostle.mending.descriptor_layout import CELLS
 from jostle.mending.inspected_video import InspectedVideo
 from jostle.mending.inspector import Inspector, InspectorNetworks
 

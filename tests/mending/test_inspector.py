@@ -12,15 +12,8 @@ import torch
 
 from jostle.core.types.clip import Frames
 from jostle.errors import CheckpointError
-from jostle.mending.descriptor import (
-    CELLS,
-    CHANNELS,
-    DETAIL,
-    LIGHT,
-    describe_frame,
-    describe_frames,
-    stream_descriptors,
-)
+from jostle.mending.descriptor import describe_frame, describe_frames, stream_descriptors
+from jostle.mending.descriptor_layout import CELLS, CHANNELS, DETAIL, LIGHT
 from jostle.mending.inspector import AT_ONCE, SIDES, Inspector, InspectorNetworks, build_inspector, reflect
 
 THRESHOLDS = {"both": 0.5, "causal": 0.6}

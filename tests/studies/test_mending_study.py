@@ -23,7 +23,7 @@ from studies.mending_unseen import bank_without
 
 from jostle.corruptions.engine.spec import Spec
 from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS
-from jostle.mending.descriptor import CELLS, CHANNELS
+from jostle.mending.descriptor_layout import CELLS, CHANNELS
 from jostle.training.descriptor_bank import CorruptedFilm, FilmBank, picture_corruptions
 
 KINDS = ("thumos14-c/black_frame:2", "thumos14-c-i3d/black_frame:1", "thumos14-c/mix_spatial:1", "imagenet-c/fog:3")

@@ -1,7 +1,7 @@
 """Compilation of the demo's kernels in several processes at once.
 
 Workers that process films need the same kernel at the same moment, so one compiles it while the others wait. Here each
-process calls other kernels on tiny input, which halves the cost of a cold kernel cache on two cores.
+process calls other kernels on tiny input.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ def _run_step(name: str) -> None:
 
 def _corrupt() -> None:
     from jostle.api.demonstration import SHORT
-    from jostle.api.video import corrupt
+    from jostle.corruptions.engine.apply import corrupted_frames
+    from jostle.corruptions.engine.spec import Spec
 
     clip = Clip.at_rate(np.zeros((4, 112, 112, 3), np.uint8), 24)
     for spec in SHORT:
-        corrupt(clip, spec, placement="everywhere")
+        corrupted_frames(clip, [Spec.parse(spec)], placement="everywhere")
 
 
 def _draw_and_decode() -> None:

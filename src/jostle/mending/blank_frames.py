@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from jostle.mending.descriptor import CELLS, COLOUR, DETAIL, LIGHT, Descriptors
+from jostle.mending.descriptor_layout import CELLS, COLOUR, DETAIL, LIGHT, Descriptors
 
 
 def median(values: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

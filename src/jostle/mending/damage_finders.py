@@ -14,7 +14,7 @@ from jostle.corruptions.engine.stages import MADE, PipelineSource, origins, stre
 from jostle.mending.repair import Mask
 
 if TYPE_CHECKING:
-    from jostle.mending.descriptor import Descriptors
+    from jostle.mending.descriptor_layout import Descriptors
     from jostle.mending.inspected_video import InspectedVideo
     from jostle.mending.inspector import Inspector
 

@@ -1,4 +1,4 @@
-"""Frame descriptors of the inspector: cells, sample points and channels."""
+"""Frame descriptors of the inspector."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from functools import lru_cache
 from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from jostle.core.types.clip import Frame, Frames
+from jostle.mending.descriptor_layout import (
+    CELLS,
+    CHANNELS,
+    FINEST,
+    PATCH,
+    POINTS,
+    TOP,
+    Descriptor,
+    Descriptors,
+    Indices,
+)
 
-CELLS = 12  # along each side
-PATCH = 8  # pixels along each side of the patch at full resolution in a cell
-POINTS = 4  # along each side of a quarter of a cell, spread over it, for the small copy
-LIGHT, COLOUR, DETAIL = slice(0, 4), slice(4, 6), slice(6, 11)  # channels
-CHANNELS = 11
-FINEST = 4  # detail is stored as log(1 + FINEST * v), v in grey levels
-TOP = float(255 / np.log1p(FINEST * 255))
-
-Descriptor = npt.NDArray[np.uint8]  # (CHANNELS, CELLS, CELLS)
-Descriptors = npt.NDArray[np.uint8]  # (T, CHANNELS, CELLS, CELLS)
-Indices = npt.NDArray[np.int64]
 TASK = 8  # frames per task of a thread,
 ARRAY_TASK = 32  # and per task of an array, which is in memory already
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from jostle.core.kernels import inlined, kernel
 from jostle.core.types.clip import Frames
-from jostle.mending.descriptor import CELLS, PATCH, POINTS, Descriptors, Indices
+from jostle.mending.descriptor_layout import CELLS, PATCH, POINTS, Descriptors, Indices
 
 SIDE = 2 * CELLS * POINTS  # points along each side of a frame
 

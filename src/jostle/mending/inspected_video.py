@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from jostle.mending.blank_frames import Mask, find_blank, find_lost_in_video, median
-from jostle.mending.descriptor import CELLS, CHANNELS, Descriptors
+from jostle.mending.descriptor_layout import CELLS, CHANNELS, Descriptors
 from jostle.mending.inspector import (
     BLOCK,
     DIFFERENCE_SCALE,

@@ -22,16 +22,8 @@ from jostle.core.state_dict import describe_mismatch
 from jostle.core.types.clip import Frame
 from jostle.errors import CheckpointError
 from jostle.mending.blank_frames import RecentFrames, median
-from jostle.mending.descriptor import (
-    CELLS,
-    CHANNELS,
-    COLOUR,
-    DETAIL,
-    LIGHT,
-    Descriptors,
-    describe_frame,
-    stream_descriptors,
-)
+from jostle.mending.descriptor import describe_frame, stream_descriptors
+from jostle.mending.descriptor_layout import CELLS, CHANNELS, COLOUR, DETAIL, LIGHT, Descriptors
 from jostle.models.checkpoints import tensors_fingerprint
 from jostle.models.devices import one_thread
 

@@ -26,7 +26,8 @@ from jostle.errors import BadValue, DataError, JostleError
 from jostle.io.files.atomic import write_bytes
 from jostle.io.video.decode import Reader
 from jostle.io.video.source import source_state
-from jostle.mending.descriptor import CELLS, CHANNELS, Descriptors, describe_frames
+from jostle.mending.descriptor import describe_frames
+from jostle.mending.descriptor_layout import CELLS, CHANNELS, Descriptors
 from jostle.parallel.workers import available_cpus, map_unordered
 from jostle.training.inspection_config import InspectionConfig
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from jostle.mending.descriptor import CELLS, DETAIL, FINEST, TOP
+from jostle.mending.descriptor_layout import CELLS, DETAIL, FINEST, TOP
 from jostle.training.descriptor_bank import BankFilm, CorruptedSpan, FilmBank
 
 Rng = np.random.Generator

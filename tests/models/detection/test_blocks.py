@@ -12,7 +12,8 @@ from jostle.models.detection.blocks.assignment import distance_iou, focal, iou
 from jostle.models.detection.blocks.attention import banded_attention, wide_kernel
 from jostle.models.detection.blocks.convolution import ChannelNorm, SequenceGroupNorm
 from jostle.models.detection.blocks.levels import Row, masked_levels, padded_length, reaching_levels
-from jostle.models.detection.blocks.pyramid import Points, ScaledDropPath, default_ranges, drop_path, sinusoids
+from jostle.models.detection.blocks.pyramid import Points, ScaledDropPath, drop_path, sinusoids
+from jostle.models.detection.config import default_ranges
 
 
 def drawn(*shape: int, seed: int = 0) -> torch.Tensor:

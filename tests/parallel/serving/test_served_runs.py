@@ -85,7 +85,7 @@ def test_the_same_folder_as_of_one_process(videos: dict[str, Path], tmp_path: Pa
 
 @PROCESSES
 def test_the_journal_says_what_the_time_went_to(videos: dict[str, Path], tmp_path: Path) -> None:
-    slow = Task(small_recognition.RECIPE, small_recognition.data_of, partial(small_recognition.recognising, 0.1))
+    slow = Task(small_recognition.RECIPE, small_recognition.data_of, partial(small_recognition.recognising, 0.2))
     with serving(slow.look, FakeStreams(), [{}]) as served:
         asked = partial(connect_predictor, served)
         contestant = BenchmarkModel(asked, "weigher", apart=True)
@@ -94,7 +94,7 @@ def test_the_journal_says_what_the_time_went_to(videos: dict[str, Path], tmp_pat
         run_benchmark(slow.recipe, data, contestant, tmp_path / "run", cells=cells, jobs=2, watch=ticks.append)
     (work,) = [event for event in read_events(tmp_path / "run" / "journal.jsonl") if isinstance(event, WorkDone)]
     assert (work.videos, work.workers, work.apart, work.limit) == (4, 2, True, "model")
-    assert work.model > 4 * 6 * 0.1 * 0.5  # clips of four videos, clean and with noise, one after another
+    assert work.model > 4 * 6 * 0.2 * 0.5  # clips of four videos, clean and with noise, one after another
     assert work.decoding > 0
     assert work.corrupting > 0
     assert ticks[-1].limit == "model"

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from jostle.core.random import rng_for
-from jostle.datasets.puppets.rig import Skeleton
+from jostle.datasets.puppets.rig import Appearance, Hair, Hat, Skeleton
 from jostle.datasets.puppets.shapes import Colour, Pile, Points
 
-Hair = Literal["short", "bun", "long", "bald", "curly"]
-Hat = Literal["none", "cap", "beanie", "top", "straw"]
 HAIRS: tuple[Hair, ...] = ("short", "bun", "long", "bald", "curly")
 HATS: tuple[Hat, ...] = ("none", "none", "none", "cap", "beanie", "top", "straw")
 
@@ -24,29 +20,6 @@ SKINS: tuple[Colour, ...] = (
 HAIR_COLOURS: tuple[Colour, ...] = (
     (38, 30, 30), (70, 46, 34), (112, 70, 40), (160, 104, 52), (214, 172, 96), (176, 74, 44), (150, 150, 156),
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Appearance:
-    """Appearance of one member of the cast. Lengths are shares of the whole height."""
-
-    leg: float
-    torso: float
-    head: float
-    arm: float
-    girth: float
-    skin: Colour
-    hair_colour: Colour
-    hair: Hair
-    hat: Hat
-    hat_colour: Colour
-    shirt: Colour
-    sleeves: bool
-    trousers: Colour
-    shorts: bool
-    skirt: bool
-    stripe: Colour | None
-    shoes: Colour
 
 
 def bright(rng: np.random.Generator, low: float = 0.45, high: float = 0.95) -> Colour:

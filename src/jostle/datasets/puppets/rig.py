@@ -1,19 +1,18 @@
-"""The skeleton: a pose in a few numbers, where the joints are when it is taken, and the poses of rest."""
+"""Body and skeleton: lengths and looks, a pose in a few numbers, the joints it gives, and the poses of rest."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from jostle.datasets.puppets.shapes import Points, Reals
+from jostle.datasets.puppets.shapes import Colour, Points, Reals
 
-if TYPE_CHECKING:
-    from jostle.datasets.puppets.figure import Appearance
-
+Hair = Literal["short", "bun", "long", "bald", "curly"]
+Hat = Literal["none", "cap", "beanie", "top", "straw"]
 Pose = npt.NDArray[np.float64]  # (C,) one pose, or (T, C)
 
 
@@ -46,6 +45,29 @@ ARMS = ((Joint.NEAR_ARM, Joint.NEAR_ELBOW), (Joint.FAR_ARM, Joint.FAR_ELBOW))
 FEET = ((Joint.NEAR_FOOT_X, Joint.NEAR_FOOT_Y), (Joint.FAR_FOOT_X, Joint.FAR_FOOT_Y))
 STANCE = 0.11  # a foot's distance from the middle, in legs
 STAND = 0.98  # hip height when standing: knees never quite straight
+
+
+@dataclass(frozen=True)
+class Appearance:
+    """Appearance of one member of the cast. Lengths are shares of the whole height."""
+
+    leg: float
+    torso: float
+    head: float
+    arm: float
+    girth: float
+    skin: Colour
+    hair_colour: Colour
+    hair: Hair
+    hat: Hat
+    hat_colour: Colour
+    shirt: Colour
+    sleeves: bool
+    trousers: Colour
+    shorts: bool
+    skirt: bool
+    stripe: Colour | None
+    shoes: Colour
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,9 @@ from typing import Literal
 import numpy as np
 
 from jostle.datasets.puppets.actions import APPROACH, ARM_LENGTH, REACH, ActionStyle, after
-from jostle.datasets.puppets.figure import Appearance
 from jostle.datasets.puppets.parameters import Difficulty
 from jostle.datasets.puppets.props import BALL
-from jostle.datasets.puppets.rig import EMPTY, SEAT_X, Rest
+from jostle.datasets.puppets.rig import EMPTY, SEAT_X, Appearance, Rest
 
 RATE = 24  # frames a second
 MEDIAN_S, SPREAD = 3.3, 0.72  # of an action's length, log-normal as in THUMOS14

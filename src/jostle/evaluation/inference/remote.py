@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from jostle.core.types.clip import Frames
 from jostle.core.types.segments import Segments
-from jostle.evaluation.recipes.sampling import ClipSpread, Starts
+from jostle.evaluation.recipes.sampling import RemoteInputSpec
 from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption, can_corrupt_on_device, corrupt_inputs
 from jostle.models.extractors.protocol import Features
 
@@ -43,26 +43,6 @@ class RemoteCall(Protocol):
             together: rows of the first argument that `function.together` may process in one call, of this and of
                 similar requests.
         """
-
-
-@dataclass(frozen=True)
-class RemoteInputSpec:
-    """Clip settings of a remote model, as far as decoding and sampling need them."""
-
-    frames: int
-    stride: int = 1
-    step: int = 1
-    fps: float | None = None
-    spread: ClipSpread = "step"
-    clips: int | None = None
-    starts: Starts = "ends"
-
-    @classmethod
-    def of(cls, spec: Any) -> RemoteInputSpec | None:
-        """Copy the fields of a model's spec, if it has one."""
-        if spec is None:
-            return None
-        return cls(**{one.name: getattr(spec, one.name) for one in fields(cls) if hasattr(spec, one.name)})
 
 
 @dataclass(frozen=True)

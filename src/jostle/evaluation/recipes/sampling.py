@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import floor
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,9 @@ from jostle.errors import BadValue
 from jostle.features.windows import resample_frames
 
 if TYPE_CHECKING:
-    from jostle.evaluation.inference.remote import RemoteInputSpec
     from jostle.models.input_spec import InputSpec
 
-    ClipSpec: TypeAlias = InputSpec | RemoteInputSpec
+    ClipSpec: TypeAlias = "InputSpec | RemoteInputSpec"
 
 Indices = npt.NDArray[np.int64]
 Spread = Literal["stride", "even", "drawn"]
@@ -97,6 +96,26 @@ def _draw_indices(total: int, frames: int, rng: np.random.Generator) -> Indices:
 
 ClipSpread = Literal["step", "span", "even", "first"]
 Starts = Literal["ends", "parts"]
+
+
+@dataclass(frozen=True)
+class RemoteInputSpec:
+    """Clip settings of a remote model, as far as decoding and sampling need them."""
+
+    frames: int
+    stride: int = 1
+    step: int = 1
+    fps: float | None = None
+    spread: ClipSpread = "step"
+    clips: int | None = None
+    starts: Starts = "ends"
+
+    @classmethod
+    def of(cls, spec: Any) -> RemoteInputSpec | None:
+        """Copy the fields of a model's spec, if it has one."""
+        if spec is None:
+            return None
+        return cls(**{one.name: getattr(spec, one.name) for one in fields(cls) if hasattr(spec, one.name)})
 
 
 def sample_frames(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import av
 import numpy as np
@@ -24,9 +24,6 @@ from jostle.io.video.decode import Reader
 from jostle.io.video.encoders import coding_rate, min_width, require_encoder, set_up
 from jostle.io.video.ffmpeg import decode_packet, open_input, picture_stream, set_up_decoder
 from jostle.io.video.validation import Limits, PathLike, check_file
-
-if TYPE_CHECKING:
-    from jostle.io.video.packet_store import StreamCache
 
 Damage = Callable[[bytes, int], bytes | Iterable[bytes] | None]
 Coded = tuple[int, bytes]  # (number of the frame that the packet shows, payload)
@@ -195,13 +192,25 @@ def fill_missing_frames(
             yield still
 
 
+class PacketCache(Protocol):
+    """Cache of the undamaged coded streams of one video."""
+
+    def read(self, codec: Codec, fps: Fraction) -> Any:
+        """Return the stored stream: its packets, size and count of frames; None if there is none."""
+
+    def keep(
+        self, packets: Iterator[Coded], codec: Codec, fps: Fraction, facts: Callable[[], tuple[tuple[int, int], int]]
+    ) -> Iterator[Coded]:
+        """Yield the packets, and store them once all have gone through."""
+
+
 def transcode(
     frames: Iterable[Frame],
     codec: Codec,
     *,
     fps: Fraction,
     damage: Damage | None = None,
-    streams: StreamCache | None = None,
+    streams: PacketCache | None = None,
 ) -> Iterator[Frame]:
     """Encode, damage and decode frames; yields as many frames as went in, in the same order.
 

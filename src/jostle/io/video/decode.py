@@ -15,7 +15,7 @@ import numpy as np
 
 from jostle.core.types.clip import Clip, Frame, Frames, Times, check_rate
 from jostle.errors import BadValue, MediaError, SourceChanged
-from jostle.io.video.probe import VideoFacts
+from jostle.io.video.facts import VideoFacts
 from jostle.io.video.source import identity_of, open_source
 from jostle.io.video.timestamps import DecodeScan, Ticks, insert_lost, repair_timestamps, spans
 from jostle.io.video.validation import Identity, Limits, PathLike, printable_name

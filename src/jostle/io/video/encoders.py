@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from jostle.errors import EncoderMissing
-from jostle.io.video.probe import require_pyav
+from jostle.io.video.facts import require_pyav
 
 if TYPE_CHECKING:
     from av.video.codeccontext import VideoCodecContext

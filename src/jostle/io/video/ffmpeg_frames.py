@@ -17,8 +17,8 @@ from jostle.core.types.clip import Frame
 from jostle.core.watchdog import native_call
 from jostle.errors import MediaError
 from jostle.io.video.colour import ToRgb
+from jostle.io.video.facts import VideoFacts, facts_of
 from jostle.io.video.ffmpeg import decode_packet, open_input, picture_stream
-from jostle.io.video.probe import VideoFacts, facts_of
 from jostle.io.video.timestamps import DecodeScan, IndexMismatch
 from jostle.io.video.validation import Limits, missing_tail, printable_name
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from jostle.core.types.clip import Frame
 from jostle.errors import MediaError
+from jostle.io.video.facts import VideoFacts
 from jostle.io.video.frame_folder import FrameFolder
-from jostle.io.video.probe import VideoFacts
 from jostle.io.video.timestamps import DecodeScan
 from jostle.io.video.validation import Limits, printable_name
 

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from jostle.core.random import key_for
 from jostle.core.types.clip import Frame
 from jostle.errors import DataError, MediaError
+from jostle.io.video.facts import VideoFacts, require_pyav
 from jostle.io.video.frame_folder import FrameFolder
-from jostle.io.video.probe import VideoFacts, require_pyav
 from jostle.io.video.timestamps import DecodeScan
 from jostle.io.video.validation import Identity, Limits, PathLike, check_file
 

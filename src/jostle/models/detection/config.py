@@ -5,14 +5,24 @@ Each detector's own class adds to them beside its network.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from jostle.errors import BadValue
-from jostle.models.detection.blocks.pyramid import default_ranges
 
 # Settings may come from a file of weights; what these count is made before a tensor is.
 _MOST = {"levels": 32, "embedding_layers": 32, "encoder_layers": 32, "decoder_layers": 32, "max_length": 1 << 20}
+
+
+def default_ranges(levels: int) -> tuple[tuple[float, float], ...]:
+    """Return the distances each level is responsible for: 0-4, 4-8, 8-16, ..., the last unbounded.
+
+    >>> default_ranges(3)
+    ((0.0, 4.0), (4.0, 8.0), (8.0, 10000.0))
+    """
+    edges = [0.0] + [4.0 * 2**level for level in range(levels - 1)] + [10000.0]
+    return tuple(itertools.pairwise(edges))
 
 
 @dataclass(frozen=True, kw_only=True)

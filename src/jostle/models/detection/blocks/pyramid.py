@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -72,16 +71,6 @@ class Points:
         low, high = (each(side) for side in zip(*ranges, strict=True))
         stride = (2**level).float()
         return cls(tuple(sizes), steps * stride, stride, low, high, level)
-
-
-def default_ranges(levels: int) -> tuple[tuple[float, float], ...]:
-    """Return the distances each level is responsible for: 0-4, 4-8, 8-16, ..., the last unbounded.
-
-    >>> default_ranges(3)
-    ((0.0, 4.0), (4.0, 8.0), (8.0, 10000.0))
-    """
-    edges = [0.0] + [4.0 * 2**level for level in range(levels - 1)] + [10000.0]
-    return tuple(itertools.pairwise(edges))
 
 
 class Embedding(nn.Module):
