@@ -28,7 +28,7 @@ test-processes: .venv/.stamp
 test-parts: .venv-parts/.stamp
 	$(PARTS)/python -m pytest -n $(WORKERS) -rs -m "not peer" -k "browser or tracker or onnx or transformers or videomae or notebook or showing or hub" \
 	  tests/browser tests/reporting/trackers tests/models tests/notebook tests/core/test_notebook.py
-	$(PARTS)/python -m pytest -rs -m "not peer" tests/parallel/cluster tests/api/test_running.py
+	$(PARTS)/python -m pytest -rs -m "not peer" tests/parallel/cluster tests/api/test_running.py::test_a_cluster_gives_the_same
 	PYTHONPATH=.venv-parts/torchvision $(PARTS)/python -m pytest -rs -k "torchvision or timm" tests/models
 
 # The quick tests on every other Python that is found. torch comes along with EXTRAS=dev; it is left out as its ordinary
