@@ -26,12 +26,10 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.corruptions.engine.stages import ClipSource
 from jostle.evaluation.recipes.recipe import Cell, benchmarks
 from jostle.evaluation.recipes.selection import select_cells
-from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, POSITIONS
+from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS
 from jostle.features.engine import VideoFeatures
 from jostle.training.detection_config import TrainingConfig
 from studies.harness import CORES, GridRun, Record, finish, parse_arguments, run_grid, ship_weights
-
-__all__ = ["CORRUPTIONS", "POSITIONS"]
 
 STEPS = ("films", "network", "features", "first", "study", "weights")
 DETECTORS = ("actionformer", "tridet", "temporalmaxer")

@@ -8,7 +8,8 @@ from functools import partial
 
 import numpy as np
 
-from studies.detection import CORRUPTIONS, DETECTORS, POSITIONS, PUPPETS_C, SHARES, TREATMENTS
+from jostle.evaluation.recipes.thumos14_c import CORRUPTIONS, POSITIONS
+from studies.detection import DETECTORS, PUPPETS_C, SHARES, TREATMENTS
 from studies.end_to_end import FEATURES, FRAMES, ON_FEATURES
 from studies.end_to_end import TREATMENTS as WAYS
 from studies.harness import STUDIES, Record, fill_tables, read_records, select_records, spread

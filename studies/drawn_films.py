@@ -29,7 +29,7 @@ JOINTS = ("hip", "neck", "head", "elbows", "hands", "knees", "ankles")
 POINTS = 11  # the pairs counted twice
 
 Span = tuple[float, float, str]
-_shared: dict[str, npt.NDArray[Any]] = {}
+SHARED: dict[str, npt.NDArray[Any]] = {}  # arrays that forked processes fill
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class DrawnClips:
 def draw_shared(
     arrays: dict[str, tuple[tuple[int, ...], Any]], draw: Callable[[int], None], count: int, *, jobs: int, chunk: int
 ) -> dict[str, npt.NDArray[Any]]:
-    """Have processes fill arrays in shared memory, which `draw` finds in `_shared`; return them.
+    """Have processes fill arrays in shared memory, which `draw` finds in `SHARED`; return them.
 
     Args:
         arrays: shape and type of each.
@@ -79,11 +79,11 @@ def draw_shared(
     """
     for name, (shape, dtype) in arrays.items():
         memory = mmap.mmap(-1, int(np.prod(shape)) * np.dtype(dtype).itemsize)
-        _shared[name] = np.frombuffer(memory, dtype).reshape(shape)
+        SHARED[name] = np.frombuffer(memory, dtype).reshape(shape)
     draw(0)  # compiles the kernels before processes are forked
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool:  # forked once the memory is there
         list(pool.map(draw, range(count), chunksize=chunk))
-    return {name: _shared[name] for name in arrays}
+    return {name: SHARED[name] for name in arrays}
 
 
 def joint_positions(film: Film) -> npt.NDArray[np.float64]:
@@ -114,7 +114,7 @@ def draw_films(*, window: int, jobs: int, seed: int = 0, clips: int = CLIPS) -> 
         plans = list(pool.map(partial(_plan_film, seed=seed), range(count), chunksize=32))
     lengths, actions = [length for length, _ in plans], [spans for _, spans in plans]
     total = int(np.sum(lengths))
-    _shared["starts"] = np.cumsum(lengths) - lengths
+    SHARED["starts"] = np.cumsum(lengths) - lengths
     shapes = {
         "frames": ((total, *SIZE, 3), np.uint8),
         "joints": ((total, POINTS, 2), np.float32),
@@ -132,11 +132,11 @@ def _plan_film(number: int, seed: int) -> tuple[int, list[Span]]:
 
 def _draw_film(number: int, seed: int) -> None:
     film = extractor_film(number, seed)
-    start = int(_shared["starts"][number])
+    start = int(SHARED["starts"][number])
     span = slice(start, start + film.frames)
-    _shared["frames"][span] = film.draw(0, film.frames)
-    _shared["joints"][span] = joint_positions(film)
-    _shared["height"][span] = film.stage.parts[0].height * film.scene.lens.zoom
+    SHARED["frames"][span] = film.draw(0, film.frames)
+    SHARED["joints"][span] = joint_positions(film)
+    SHARED["height"][span] = film.stage.parts[0].height * film.scene.lens.zoom
 
 
 def load_films(subset: str, *, window: int, jobs: int, stride: int) -> Films:
@@ -201,8 +201,8 @@ def draw_clips(*, jobs: int, seed: int = 0, clips: int = RECOGNITION_CLIPS) -> D
 def _draw_clip(number: int, seed: int) -> None:
     film = recognition_film(number, seed)
     times = evenly_spaced(film.frames, CLIP_FRAMES)
-    _shared["frames"][number] = np.concatenate([film.draw(int(t), int(t) + 1) for t in times])
-    _shared["joints"][number] = joint_positions(film)[times]
+    SHARED["frames"][number] = np.concatenate([film.draw(int(t), int(t) + 1) for t in times])
+    SHARED["joints"][number] = joint_positions(film)[times]
 
 
 assert VIDEOS["extractor"] <= FILMS

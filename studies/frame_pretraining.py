@@ -28,7 +28,7 @@ from jostle.models.checkpoints import write_weights
 from jostle.models.recognition.puppet_frames import CLASSES, SPEC, FrameClassifier
 from jostle.training.clips import Indices, evenly_spaced
 from studies.backbones import Losses, fit, get_device
-from studies.drawn_films import _shared, draw_shared
+from studies.drawn_films import SHARED, draw_shared
 
 FILMS = 7000
 HOLDING = ("raise", "lower", "pick_up", "put_down")  # actions with any prop
@@ -76,8 +76,8 @@ def _draw(number: int, seed: int, cast: Sequence[int]) -> None:
     quality = rng_for(seed, film.name, "quality").integers(*QUALITY, len(times))
     for i in range(len(times)):
         frame = film.draw(int(times[i]), int(times[i]) + 1)[0]
-        _shared["frames"][number, i] = compress_frame(frame, int(quality[i]))
-        _shared["known"][number, i] = (*place[i], label[i] + 1)  # 0: not drawn
+        SHARED["frames"][number, i] = compress_frame(frame, int(quality[i]))
+        SHARED["known"][number, i] = (*place[i], label[i] + 1)  # 0: not drawn
 
 
 def compress_frame(frame: npt.NDArray[np.uint8], quality: int) -> npt.NDArray[np.uint8]:

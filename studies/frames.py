@@ -69,7 +69,7 @@ class Run:
 
 
 def main() -> None:
-    arguments = parse_arguments(__doc__, STEPS, jobs=CORES, at_once=13, seeds=SEEDS, results=Path)
+    arguments = parse_arguments(__doc__, STEPS, jobs=CORES, at_once=13, seeds=list(SEEDS), results=Path)
     begin = time.monotonic()
     drawn = draw_first(arguments.work, arguments.jobs) if "start" in arguments.steps else None
     preparing = multiprocessing.get_context("spawn").Process(target=prepare, args=(arguments.work, arguments.jobs))

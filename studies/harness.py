@@ -38,26 +38,31 @@ class GridRun:
         return "".join(letter if letter.isalnum() else "-" for letter in " ".join(map(str, astuple(self))))
 
 
-def parse_arguments(doc: str | None, steps: Sequence[str] = (), **options: Any) -> argparse.Namespace:
+def parse_arguments(
+    doc: str | None, steps: Sequence[str] = (), *, folder: bool = True, **options: Any
+) -> argparse.Namespace:
     """Parse the command line of a study: the folder `work`, which is created, some of the steps, and the options.
 
     Args:
-        options: default of each option; a tuple for one that takes several values, a type for one without a default.
+        folder: whether the study has a folder.
+        options: default of each option; a type for one without a default. A tuple takes some of its values, a list any.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", type=Path, help="folder of everything that the study makes")
+    if folder:
+        parser.add_argument("work", type=Path, help="folder of everything that the study makes")
     if steps:
         parser.add_argument("steps", nargs="+", choices=steps)
     for name, default in options.items():
-        flag = "--" + name.replace("_", "-")
-        if isinstance(default, tuple):
-            parser.add_argument(flag, nargs="+", type=type(default[0]), default=default)
-        elif isinstance(default, type):
-            parser.add_argument(flag, type=default)
-        else:
-            parser.add_argument(flag, type=type(default), default=default)
+        settings: dict[str, Any] = {"default": default, "type": type(default), "help": f"default: {default}"}
+        if isinstance(default, type):
+            settings = {"type": default}
+        elif isinstance(default, (tuple, list)):
+            settings |= {"nargs": "+", "type": type(default[0])}
+            settings |= {"choices": default} if isinstance(default, tuple) else {}
+        parser.add_argument("--" + name.replace("_", "-"), **settings)
     arguments = parser.parse_args()
-    arguments.work.mkdir(parents=True, exist_ok=True)
+    if folder:
+        arguments.work.mkdir(parents=True, exist_ok=True)
     return arguments
 
 

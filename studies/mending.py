@@ -90,7 +90,7 @@ def main() -> None:
         groups=EVERY,
         detectors=DETECTORS,
         treatments=TREATMENTS,
-        seeds=SEEDS,
+        seeds=list(SEEDS),
         networks=NETWORKS,
         kinds=tuple(CORRUPTIONS),
         films=int,

@@ -1,6 +1,6 @@
 """Other ways to use the knowledge of which frames were struck, the frames being known: what each leaves of the score.
 
-    python -m studies.mending_ways WORK [--films 4] [--jobs 2]
+    python -m studies.mending_ways [--films 4] [--jobs 2]
 
 The features of a film are made once in every cell, and each way begins from them.
 """
@@ -199,7 +199,7 @@ class _Kept:
 
 
 def main() -> None:
-    arguments = parse_arguments(__doc__, films=4, jobs=1)
+    arguments = parse_arguments(__doc__, folder=False, films=4, jobs=1)
     data = films_of(jostle.load_dataset("puppets", subset="test", jobs=arguments.jobs), arguments.films)
     films = list(data.videos.items())
     actions = data.truth.actions

@@ -107,7 +107,7 @@ class Run(GridRun):
 
 
 def main() -> None:
-    arguments = parse_arguments(__doc__, STEPS, jobs=CORES, at_once=6, clips=15, seeds=SEEDS, results=Path)
+    arguments = parse_arguments(__doc__, STEPS, jobs=CORES, at_once=6, clips=15, seeds=list(SEEDS), results=Path)
     results = arguments.results or arguments.work / "recognition.jsonl"
     begin = time.monotonic()
     starting = _start_all(arguments.work, arguments.jobs) if "start" in arguments.steps else None

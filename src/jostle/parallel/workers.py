@@ -38,14 +38,9 @@ HINT = "use one job"
 NICENESS = 5  # of at most 19
 NATIVE_CALL_LIMIT_S = 300  # of one call of a decoder in a worker
 _CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
-# By exit status of a worker; other deaths are most often for want of memory.
-_HINTS = {
-    **{
-        f"by signal {crash:d}": "native code crashed, perhaps a decoder; check that this video plays"
-        for crash in _CRASHES
-    },
-    f"by signal {signal.SIGALRM:d}": "its decoder hung; check that this video plays",
-}
+# By the signal that ended a worker; other deaths are most often for want of memory.
+_HINTS: dict[int, str] = dict.fromkeys(_CRASHES, "native code crashed, perhaps a decoder; check that this video plays")
+_HINTS[signal.SIGALRM] = "its decoder hung; check that this video plays"
 ORPHAN_GRACE_S = 1.0  # for orphans to remove partial files
 _SHELL = "/bin/sh"  # present on every POSIX system, and starts in a millisecond
 # The last line read is in force. Signals from the terminal are left to the parent.
@@ -220,7 +215,7 @@ class _WorkerPool:
         self._all.remove(worker)
         self._update_supervisor()
         status = worker.exit_status()
-        hint = _HINTS.get(status, "if memory ran out, run again with fewer jobs")
+        hint = _HINTS.get(worker.exit_signal, "if memory ran out, run again with fewer jobs")
         return ResourceError(f"a worker process died {status} at {str(item)[:MAX_ITEM_CHARS]}; {hint}", fault="F63")
 
     def terminate(self) -> None:
@@ -299,6 +294,11 @@ class Worker:
         self.join()
         code = self._process.returncode
         return f"by signal {-code}" if code < 0 else f"with code {code}"
+
+    @property
+    def exit_signal(self) -> int:
+        """Signal that ended the worker, once `exit_status` has waited for it; 0 for none."""
+        return max(-self._process.returncode, 0)
 
 
 def _spawn_error(error: OSError) -> ResourceError:

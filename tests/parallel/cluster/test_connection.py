@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from helpers import small_serving, small_work
 from jostle.errors import BadValue, MissingExtra, ResourceError, SourceChanged
 from jostle.parallel.cluster import model_actors, pool
 from jostle.parallel.cluster.connection import Cluster
+from jostle.parallel.serialization import dump_reply
 from jostle.parallel.workers import map_unordered
 
 LANES = small_serving.FakeStreams()
@@ -188,6 +190,35 @@ def test_who_is_on_the_machine_of_a_model_asks_as_on_one_machine(
         through_ray.clear()
         assert served(small_serving.who) != before  # it is on this machine again
         assert not through_ray
+
+
+@pytest.mark.parametrize("refused", [20, None])
+@pytest.mark.fault("F70")
+def test_restarting_server_is_waited_for(refused: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray refuses requests while a server restarts; that does not count as a death until the time is up."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'jostle[ray]'")
+    requests: list[bytes] = []
+
+    def get(payload: bytes, timeout: float) -> bytes:
+        requests.append(payload)
+        if refused is None or len(requests) <= refused:
+            raise ray.exceptions.ActorUnavailableError("The actor is restarting.", None)
+        return dump_reply(lambda: "answer")
+
+    server = SimpleNamespace(work=SimpleNamespace(remote=lambda payload: payload))
+    monkeypatch.setattr(ray, "get", get)
+    monkeypatch.setattr(model_actors, "_get_actor", lambda name: server)
+    monkeypatch.setattr(model_actors, "node_id", lambda: "here")
+    monkeypatch.setattr(model_actors, "RETRY_S", 0.001)
+    monkeypatch.setattr(pool, "TIMEOUT_S", 0.2 if refused is None else 300.0)
+    remote = model_actors.RemoteModelClient(("one",), ("elsewhere",), ("",), b"")
+    if refused is None:
+        with pytest.raises(ResourceError, match=r"no model server answers: .*restarting"):
+            remote(small_serving.who)
+        assert len(requests) > pool.MAX_DEATHS
+    else:
+        assert remote(small_serving.who) == "answer"
+        assert len(requests) == refused + 1
 
 
 @pytest.mark.slow

@@ -29,6 +29,7 @@ from jostle.parallel.serving.server import Call, DeviceStreams, start_server
 RESTARTS = 3  # of a server, if necessary on another machine
 MAX_PENDING = 2  # Ray requests of a process: while one is computed, the next is prepared
 MAX_CONCURRENCY = 64  # Ray requests that a server accepts
+RETRY_S = 0.5  # between requests to servers that are restarting
 _turn = itertools.count(os.getpid())  # so that processes start with different servers
 _failed_at: dict[str, float] = {}
 _pending: deque[_RayRequest] = deque()
@@ -100,7 +101,7 @@ class RemoteModelClient:
     def _iter_names(self) -> Iterator[str]:
         """Yield servers to try: healthy ones on this node first, then healthy ones elsewhere, then any."""
         here = node_id()
-        for _ in range(pool.MAX_DEATHS * len(self.names)):
+        while True:
             now = time.monotonic()
             healthy = {name for name in self.names if now - _failed_at.get(name, -math.inf) > pool.TIMEOUT_S}
             near = {name for name, node in zip(self.names, self.node_ids, strict=True) if node == here}
@@ -114,6 +115,8 @@ class _RayRequest:
     def __init__(self, remote: RemoteModelClient, payload: bytes) -> None:
         self._payload: bytes | None = payload
         self._names = remote._iter_names()
+        self._deaths_left = pool.MAX_DEATHS * len(remote.names)
+        self._restart_deadline = time.monotonic() + pool.TIMEOUT_S
         self._reply: bytes | ResourceError | None = None
         self._reference: Any = None
         self._send()
@@ -138,20 +141,28 @@ class _RayRequest:
             except ray.exceptions.RayTaskError:
                 raise
             except (ray.exceptions.RayError, ValueError) as error:
-                _failed_at[self._name] = time.monotonic()
-                self._send(death_reason(error))
+                now = time.monotonic()
+                _failed_at[self._name] = now
+                restarting = isinstance(error, ray.exceptions.ActorUnavailableError)
+                if restarting and now < self._restart_deadline:
+                    time.sleep(RETRY_S)  # Ray refuses requests at once meanwhile
+                else:
+                    self._deaths_left -= 1
+                if self._deaths_left:
+                    self._send()
+                else:
+                    reason = death_reason(error)
+                    self._reply = ResourceError(
+                        f"no model server answers: {reason}; see `ray status`, then run again", fault="F70"
+                    )
         self._payload = self._reference = None
 
-    def _send(self, reason: str = "no server was found") -> None:
+    def _send(self) -> None:
         import ray
 
+        self._name = next(self._names)
         try:
-            self._name = next(self._names)
             self._reference = _get_actor(self._name).work.remote(self._payload)
-        except StopIteration:
-            self._reply = ResourceError(
-                f"no model server answers: {reason}; see `ray status`, then run again", fault="F70"
-            )
         except (ray.exceptions.RayError, ValueError) as error:
             self._reference = error
 
