@@ -132,7 +132,9 @@ class Match:
         def plain_after(nms: plain.Suppress) -> Callable[[], tuple[Any, Any, Any]]:
             def work() -> tuple[Any, Any, Any]:
                 with torch.inference_mode():
-                    return plain.suppress(plain.candidates(self.plain, expected, 0), self.plain.sizes.max_segments, nms)
+                    return plain.suppressed(
+                        plain.candidates(self.plain, expected, 0), self.plain.sizes.max_segments, nms
+                    )
 
             return work
 

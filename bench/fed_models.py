@@ -16,8 +16,7 @@ from jostle.corruptions.engine.spec import Spec
 from jostle.datasets.class_matching import ClassMatch
 from jostle.evaluation.inference.detection import FeatureDetectionPredictor
 from jostle.evaluation.inference.recognition import RecognitionPredictor
-from jostle.evaluation.inference.remote import RemoteInputSpec
-from jostle.evaluation.recipes.sampling import Sampling
+from jostle.evaluation.recipes.sampling import RemoteInputSpec, Sampling
 
 if TYPE_CHECKING:
     import torch
@@ -105,27 +104,27 @@ def recogniser(name: str) -> Recogniser:
     return Recogniser(network, spec, name=name)
 
 
-class Blind:
-    """What does not look.
+class FreeModel:
+    """Base of models that cost nothing.
 
     Args:
-        struck_there: whether frames come untouched where a GPU would strike them.
+        on_gpu: whether frames come clean where a GPU would corrupt them.
     """
 
-    def __init__(self, *, struck_there: bool) -> None:
-        self._struck_there = struck_there
+    def __init__(self, *, on_gpu: bool) -> None:
+        self._on_gpu = on_gpu
 
-    def strikes(self, spec: str) -> bool:
+    def can_corrupt(self, spec: str) -> bool:
         from jostle.corruptions.gpu.batch import gpu_kernel
 
-        return self._struck_there and gpu_kernel(Spec.parse(spec)) is not None
+        return self._on_gpu and gpu_kernel(Spec.parse(spec)) is not None
 
 
-class Nothing(Blind):
-    """A recogniser that does not look."""
+class Nothing(FreeModel):
+    """A recogniser that returns zeros."""
 
-    def __init__(self, fed: Fed, *, struck_there: bool) -> None:
-        super().__init__(struck_there=struck_there)
+    def __init__(self, fed: Fed, *, on_gpu: bool) -> None:
+        super().__init__(on_gpu=on_gpu)
         self.name = fed.name
         own = {"spread": "span"} if fed.name in ("slowfast_r50", "x3d_m") else {}
         self.spec = RemoteInputSpec(fed.frames, step=fed.step, **own)  # type: ignore[arg-type]
@@ -134,13 +133,13 @@ class Nothing(Blind):
         return np.zeros((len(clip_frames), 2), np.float32)
 
 
-class NoFeatures(Blind):
-    """An extractor that does not look."""
+class NoFeatures(FreeModel):
+    """An extractor that returns zeros."""
 
     dim, frame_dim = 4, 4
 
-    def __init__(self, spec: Any, *, struck_there: bool) -> None:
-        super().__init__(struck_there=struck_there)
+    def __init__(self, spec: Any, *, on_gpu: bool) -> None:
+        super().__init__(on_gpu=on_gpu)
         self.spec = spec
 
     def __call__(self, clip_frames: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
@@ -168,8 +167,8 @@ def looking(name: str, device: str, precision: str, clips: int = 4) -> Any:
     if kind:
         there = kind == NOTHING["cuda"]
         if fed.task == "detection":
-            return FeatureDetectionPredictor(NoFeatures(_puppet_spec(), struck_there=there), NoDetector())
-        return RecognitionPredictor(Nothing(fed, struck_there=there), Sampling(clips=clips), match)
+            return FeatureDetectionPredictor(NoFeatures(_puppet_spec(), on_gpu=there), NoDetector())
+        return RecognitionPredictor(Nothing(fed, on_gpu=there), Sampling(clips=clips), match)
     from jostle.models.devices import compute_context
 
     guard = partial(compute_context, device, precision)

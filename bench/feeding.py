@@ -221,7 +221,7 @@ class Row:
     model: str
     jobs: int
     alone: float
-    available_cpus: float
+    cores: float
     run: float
     run_whole: float
     load_s: float

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
+from torch import Tensor
 
 import jostle
 from helpers import own_models
 from helpers.numpy_extractor import write_video
 from helpers.own_models import SPEC, Small
 from jostle import api
-from jostle.errors import BadValue, MissingExtra, SourceChanged, UnknownName
+from jostle.api import engines
+from jostle.core import plugins
+from jostle.errors import BadValue, DataError, MissingExtra, SourceChanged, UnknownName
+from jostle.evaluation.run_folder.journal import WorkDone, read_events
 from jostle.models.checkpoints import write_weights
 from jostle.models.extractors.extractor import extractors
 from jostle.models.recognition.recogniser import Recogniser
+from jostle.parallel.workers import available_cpus
 
 RECOGNITION = """
 name = "tiny-p"
@@ -103,11 +111,73 @@ def other_weights() -> Small:
     return made
 
 
+class Locked(Small):
+    """A module that cannot be pickled, and tells which processes called it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock, self.processes = threading.Lock(), set[int]()
+
+    def forward(self, clips: Tensor) -> Tensor:
+        self.processes.add(os.getpid())
+        with self.lock:
+            return super().forward(clips)
+
+
+def content(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "predictions").iterdir()}
+
+
+@pytest.mark.parametrize("mend", [None, "jostle"])
+def test_object_stays_in_this_process(
+    here: Path, tmp_path: Path, mend: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By default other processes decode and corrupt, once the work has taken a while; the bytes are the same."""
+    model = Locked()
+    run(here, tmp_path / "one", model, spec=SPEC, jobs=1, mend=mend)
+    monkeypatch.setattr(engines, "LOCAL_S", 0.0)
+    monkeypatch.setattr(engines, "available_cpus", lambda: 2)
+    with ThreadPoolExecutor(1) as thread:  # `run` may be called from any
+        thread.submit(run, here, tmp_path / "two", model, spec=SPEC, mend=mend).result()
+    assert content(tmp_path / "one") == content(tmp_path / "two")
+    assert model.processes == {os.getpid()}
+    (work,) = [event for event in read_events(tmp_path / "two" / "journal.jsonl") if isinstance(event, WorkDone)]
+    assert (work.workers, work.apart) == (2, True)
+
+
 @pytest.mark.slow
-def test_several_processes_give_the_same(here: Path, tmp_path: Path) -> None:
-    run(here, tmp_path / "one", own_models.Small(), spec=SPEC)
-    run(here, tmp_path / "two", own_models.Small(), spec=SPEC, jobs=2)
-    assert (scores(tmp_path / "one", "gaussian_noise-3") == scores(tmp_path / "two", "gaussian_noise-3")).all()
+def test_copies_of_an_object_give_the_same(here: Path, tmp_path: Path) -> None:
+    run(here, tmp_path / "one", own_models.Small(), spec=SPEC, jobs=1)
+    run(here, tmp_path / "copies", own_models.Small(), spec=SPEC, jobs=2, model_processes=0)
+    assert content(tmp_path / "one") == content(tmp_path / "copies")
+
+
+@pytest.mark.fault("F78")
+def test_object_that_fails_while_others_send_it_frames(here: Path, tmp_path: Path) -> None:
+    """Its exception may be of a class that only this process knows."""
+
+    class OwnError(Exception):
+        pass
+
+    calls: list[int] = []
+
+    def failing(clips: np.ndarray) -> np.ndarray:
+        calls.append(len(clips))
+        if len(calls) > 2:  # the trial has two clips
+            raise OwnError("no such luck")
+        return own_models.colours(clips)
+
+    with pytest.raises(DataError, match=r"none of 3 videos .*the model failed \(.*OwnError: no such luck"):
+        run(here, tmp_path / "run", failing, jobs=2)
+
+
+def test_corruption_of_the_script_itself_keeps_the_run_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "plugins_are_importable", lambda: False)
+    with engines.place_of("local", "cpu", None, many=True, picklable=False) as place:
+        assert (place.jobs, place.model_stays) == (1, False)
+    monkeypatch.undo()
+    monkeypatch.setitem(plugins._parts, ("corruptions", "mine"), "__main__")
+    assert not plugins.plugins_are_importable()
 
 
 @pytest.mark.slow
@@ -123,7 +193,7 @@ def test_a_cluster_gives_the_same(here: Path, tmp_path: Path) -> None:
 
 def test_what_cannot_travel_works_in_one_process(here: Path, tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="cannot be sent to another process"):
-        run(here, tmp_path / "three", lambda clips: own_models.colours(clips), jobs=2)
+        run(here, tmp_path / "three", lambda clips: own_models.colours(clips), jobs=2, model_processes=0)
     assert run(here, tmp_path / "three", lambda clips: own_models.colours(clips)).failures == ()
 
 
@@ -293,7 +363,7 @@ def test_a_plan_says_what_it_may_cost(here: Path, tmp_path: Path) -> None:
     asked = {"model": Small(), "spec": SPEC, "data": here / "clips", "out": tmp_path / "run"}
     found = api.plan(here / "tiny-p.toml", **asked)
     assert (found["videos"], found["looks"], found["frames"]) == (3, 9, 90)
-    assert found["estimate"]["jobs"] == 1
+    assert found["estimate"]["jobs"] == available_cpus()
     assert found["estimate"]["all_s"] == pytest.approx(3 * found["estimate"]["clean_s"])
     assert not (tmp_path / "run").exists()
 

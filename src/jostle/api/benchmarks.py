@@ -153,10 +153,11 @@ def run(
         fps: the rate of folders of images, where neither they nor the annotations say it.
         out: the run folder. Deleting a predictions file there makes the next run do that cell again.
         engine: `local`, processes of this machine, or `ray`, a cluster.
-        jobs: videos at once; by default one a core, and for a model that is no name one. The result does not depend
-            on it. For several, the model has to be picklable.
-        model_processes: processes that hold the model, for those that decode and corrupt to ask; 0 for a model in each
-            of those. By default one a GPU, and none on a CPU. The result does not depend on it.
+        jobs: number of processes that decode and corrupt videos; by default one for each core. The result does not
+            depend on it.
+        model_processes: number of processes that hold the model; 0 for a model in each process that decodes. By default
+            one for each GPU, and none on a CPU. A model that is an object stays in this process, and others send it
+            their frames; it has to be picklable only if this number is given. The result does not depend on it.
         weights: of a name; for what comes with jostle also `clean`, which is the default, or `robust`.
         extractor: makes features for a detector: a name, `package.module:attribute` or the thing itself; by default
             the one that the weights were trained on.
@@ -241,7 +242,7 @@ def plan(benchmark: str | Path, *, out: str | Path, **options: Any) -> dict[str,
         with place.serving(known.benchmark_model.load) as served:
             load = known.benchmark_model.load if served is None else partial(connect_predictor, served)
             first = run_trial(load, work.video_jobs, timed=True, busy_s=getattr(served, "busy_s", None))
-            return estimate_cost(work, first, place.jobs, len(place.processes))
+            return estimate_cost(work, first, place.jobs, 1 if place.model_stays else len(place.processes))
 
 
 @dataclass(frozen=True)
@@ -264,10 +265,15 @@ def _prepare(benchmark: str | Path, options: RunOptions, out: str | Path) -> Ite
     from jostle.evaluation.runner.benchmark_models import build_benchmark_model
 
     parts = (options.model, options.extractor, options.mend)
-    many = all(one is None or isinstance(one, str | Path) for one in parts)  # so that other processes can load them
-    # Inspector and model share one process.
-    processes = 0 if options.mend is not None and options.engine == "local" else options.model_processes
-    with place_of(options.engine, options.device, options.jobs, many=many, model_processes=processes) as place:
+    picklable = all(one is None or isinstance(one, str | Path) for one in parts)
+    with place_of(
+        options.engine,
+        options.device,
+        options.jobs,
+        many=True,
+        model_processes=options.model_processes,
+        picklable=picklable,
+    ) as place:
         loaded = data.load(recipe)
         model = build_benchmark_model(recipe, loaded, options, place.device, here=place.here)
         yield _Known(recipe, loaded, replace(model, device=place.device), chosen), place

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jostle.errors import BadValue
+from jostle.core.plugins import plugins_are_importable
+from jostle.errors import BadValue, ResourceError
 from jostle.parallel.workers import available_cpus, lower_priority, map_unordered
 
 if TYPE_CHECKING:
-    from jostle.evaluation.inference.jobs import JobEngine
+    from jostle.evaluation.inference.jobs import JobEngine, WorkerFactory
     from jostle.evaluation.inference.remote import RemoteCall
     from jostle.evaluation.runner.runner import BenchmarkModel
 
 ENGINES = ("local", "ray")
+LOCAL_S = 2.0  # about the time that workers take to start
 
 
 @dataclass(frozen=True)
 class Engine:
     """Engine that executes the work of a run."""
 
-    engine: JobEngine  # shares it out
+    engine: JobEngine  # distributes it
     device: str  # that networks run on there: `cpu` or `cuda`
-    jobs: int  # videos at once, unless the caller says otherwise
+    jobs: int  # videos at once
     here: bool = True  # whether a model can be tried in this process
     cluster: Any = None  # the cluster, if it is one
-    # Of this machine that hold the model, each with the variables of its environment.
+    # Processes of this machine that hold the model, each with the variables of its environment.
     processes: tuple[dict[str, str], ...] = ()
+    model_stays: bool = False  # whether the model stays in this process, and workers send it their frames
 
     @contextmanager
     def with_models(self, model: BenchmarkModel) -> Iterator[BenchmarkModel]:
         """Yield the model as workers load it: itself, or a client of the processes that serve it."""
+        if self.model_stays:
+            yield replace(model, apart=True)  # `map_around_model` serves it
+            return
         with self.serving(model.load) as served:
             if served is None:
                 yield model
@@ -42,8 +50,11 @@ class Engine:
 
     @contextmanager
     def serving(self, load: Callable[[], Any]) -> Iterator[RemoteCall | None]:
-        """Return a client of the processes that hold the model, or None if every worker loads it."""
-        if self.cluster is not None and self.device != "cpu":
+        """Yield a client of the process that holds the model, or None if every worker loads it."""
+        if self.model_stays:
+            with _serve_here(load(), self.device) as served:
+                yield served
+        elif self.cluster is not None and self.device != "cpu":
             from jostle.core.cuda import CudaStreams
 
             with self.cluster.serving(load, CudaStreams(self.device)) as served:
@@ -60,16 +71,24 @@ class Engine:
 
 @contextmanager
 def place_of(
-    engine: str, device: str, jobs: int | None, *, many: bool, model_processes: int | None = None
+    engine: str,
+    device: str,
+    jobs: int | None,
+    *,
+    many: bool,
+    model_processes: int | None = None,
+    picklable: bool = True,
 ) -> Iterator[Engine]:
-    """The place that an engine's name means.
+    """Yield the engine of a name.
 
     Args:
         device: `auto`, `cpu` or `cuda`.
         jobs: as the caller gave them.
-        many: whether several processes may be used by default.
-        model_processes: that hold the model, for workers to ask; 0 for a model in every worker. By default one a GPU,
-            and on a CPU none.
+        many: whether several processes are used by default.
+        model_processes: number of processes that hold the model; 0 for a model in every worker. By default one for each
+            GPU, and on a CPU none.
+        picklable: whether other processes can load the model; one that is an object of the caller's stays in this
+            process unless `model_processes` is given.
 
     Raises:
         BadValue: if there is no such engine.
@@ -85,7 +104,15 @@ def place_of(
         raise BadValue(f"model_processes must not be below 0, got {model_processes}")
     if engine == "local":
         here = str(device_for(device))
-        many = many or (jobs or 1) > 1
+        if not picklable and model_processes is None:
+            count = jobs or (available_cpus() if many and plugins_are_importable() else 1)
+            if count > 1:
+                local_s = LOCAL_S if jobs is None else 0.0
+                yield Engine(partial(map_around_model, here, local_s), here, count, model_stays=True)
+            else:
+                yield Engine(map_unordered, here, 1)
+            return
+        many = (picklable and many) or (jobs or 1) > 1
         processes = _processes(here, model_processes if many or model_processes else 0)
         default = available_cpus() if many and (here == "cpu" or processes) else 1
         yield Engine(map_unordered, here, jobs or default, not processes, processes=processes)
@@ -97,6 +124,54 @@ def place_of(
     with Cluster(jobs=jobs) as cluster:
         there = device if device != "auto" else "cuda" if cluster.gpus else "cpu"
         yield Engine(cluster.map_unordered, there, jobs or max(cluster.cpus, 1), there == "cpu", cluster)
+
+
+def map_around_model(
+    device: str,
+    local_s: float,
+    start: WorkerFactory[Any],
+    items: Sequence[Any],
+    jobs: int,
+    /,
+    *,
+    lost: Callable[[Any, ResourceError], Any] | None = None,
+) -> Generator[tuple[Any, Any], None, None]:
+    """Process jobs with a model of this process; workers decode and corrupt, and send it their frames.
+
+    Args:
+        local_s: time for which this process works alone first, as short work is done before workers have started.
+    """
+    predict = start.load()
+    attempt, left, begin = start.attempt(predict), deque(items), time.monotonic()
+    while left and (min(len(left), jobs) == 1 or time.monotonic() < begin + local_s):
+        item = left.popleft()
+        yield item, attempt(item)
+    if left:
+        with _serve_here(predict, device) as served:
+            remote = replace(start, load=partial(_remote_predictor, served))
+            yield from map_unordered(remote, list(left), jobs, lost=lost)
+
+
+@contextmanager
+def _serve_here(predictor: Any, device: str) -> Iterator[RemoteCall]:
+    from jostle.core.cuda import CudaStreams
+    from jostle.parallel.serving.processes import serving_here
+
+    parts = [getattr(predictor, name) for name in ("model", "extractor", "detector") if hasattr(predictor, name)]
+    # jostle's own classes launch networks in turns; code of the caller's need not know of threads.
+    known = all(_is_on_gpu(part) and _batches_requests(part) for part in parts)
+    streams = CudaStreams.like_here(device, None if known else 1)
+    guard = getattr(predictor, "guard", nullcontext)
+    with guard(), serving_here(predictor, streams, copy_inputs=not known) as served:
+        yield served
+
+
+def _is_on_gpu(model: Any) -> bool:
+    return getattr(getattr(model, "device", None), "type", "cpu") != "cpu"
+
+
+def _batches_requests(model: Any) -> bool:
+    return any(hasattr(model, method) for method in ("together", "see_together", "detect_together"))
 
 
 def _remote_predictor(served: RemoteCall) -> Any:

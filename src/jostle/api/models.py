@@ -19,7 +19,6 @@ from jostle.mending.loading import MendingOptions
 from jostle.models.loading.extractor import ExtractorSpec
 from jostle.models.loading.models import load_detector, looks_at_frames, name_classes
 from jostle.models.loading.names import need_torch
-from jostle.parallel.workers import available_cpus
 
 if TYPE_CHECKING:
     from jostle.corruptions.engine.spec import Spec
@@ -184,9 +183,10 @@ def detect(
         video_id: of a single video; by default the name of the file without its ending.
         seed: of random draws.
         fps: the rate of images, where neither `times.json` nor the truth says it.
-        jobs: videos at once, each in a process of its own; None for one a core, if detector and extractor are names.
-        model_processes: processes that hold the models, for those that decode and corrupt to ask; 0 for models in each
-            of those. By default one a GPU for names and several videos, and none on a CPU.
+        jobs: videos at once, each in a process of its own; None for one a core.
+        model_processes: number of processes that hold the models; 0 for models in each process that decodes. By default
+            one for each GPU if there are several videos, and none on a CPU. A detector or extractor that is an object
+            stays in this process, unless this number is given.
         device: of names: `auto`, `cpu` or `cuda`.
         mend: replace what damaged frames of video touch by what lies around it: `jostle` for the inspector that comes
             along, weights of your own, or an `Inspector` says which they are. It runs on the detector's device, one
@@ -228,7 +228,7 @@ def detect(
     mending_options = None if mend is None else MendingOptions(mend)
     if mending_options is not None:
         mending_options.check(known=False)
-        jobs, model_processes = 1, 0  # inspector and model share one process
+        jobs, model_processes = 1, 0  # `on_mended` is called in this process
     videos, corrupting = videos_and_corruptions(
         source, spec, placement, segments=segments, truth=known, subset=None, video_id=video_id, seed=seed
     )
@@ -236,9 +236,10 @@ def detect(
     with place_of(
         "local",
         device if names else "cpu",  # things of the caller's are where they are
-        jobs if jobs is not None or names else 1,
-        many=names and len(videos) > 1 and jobs != 1,
+        jobs,
+        many=len(videos) > 1 and jobs != 1,
         model_processes=model_processes,
+        picklable=names,
     ) as place:
         load = partial(spec_of_detector.looking, extractor, extractor_weights, place.device)
         with place.serving(load) as served:
@@ -358,8 +359,9 @@ def extract(
             it is, not mended.
         overwrite: replace features in `out` that were made otherwise, instead of refusing to.
         jobs: videos at once, each in a process of its own; None for one a core.
-        model_processes: processes that hold the extractor, for those that decode and corrupt to ask; 0 for one in each
-            of those. By default one a GPU if there are several jobs, and none on a CPU. Features do not depend on it.
+        model_processes: number of processes that hold the extractor; 0 for one in each process that decodes. By default
+            one for each GPU if there are several jobs, and none on a CPU. An extractor that is an object stays in this
+            process, unless this number is given. Features do not depend on it.
         device: `auto`, `cpu` or `cuda`.
         progress: called with (videos done, videos in all), or for a single video with frames.
 
@@ -370,7 +372,7 @@ def extract(
     from jostle.api.engines import place_of
     from jostle.evaluation.inference.remote import connect_extractor, load_extractor_predictor
     from jostle.features.folder import extract_videos
-    from jostle.models.devices import device_for, one_thread
+    from jostle.models.devices import one_thread
 
     mending = None if mend is None else MendingOptions(mend)
     if mending is not None:
@@ -381,10 +383,8 @@ def extract(
     changes = {} if stride is None else {"stride": stride}
     extractor_spec = ExtractorSpec(extractor, weights)
     named = isinstance(extractor, str)
-    if jobs is None and not named and str(device_for(device)) == "cpu":
-        jobs = available_cpus()  # a thing on a GPU stays where it is
-    many = named and len(videos) > 1 and jobs != 1
-    with place_of("local", device, jobs, many=many, model_processes=model_processes) as place:
+    many = len(videos) > 1 and jobs != 1
+    with place_of("local", device, jobs, many=many, model_processes=model_processes, picklable=named) as place:
         load: Callable[[], FeatureExtractor] = partial(extractor_spec.get, device=place.device, **changes)
         with place.serving(partial(load_extractor_predictor, load, one_thread)) as served:
             if served is not None:

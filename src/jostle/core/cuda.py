@@ -33,11 +33,20 @@ class CudaStreams:
     """How a model server uses its device: one CUDA stream for each thread."""
 
     device: str  # `cpu` or `cuda`
+    threads: int | None = None  # by default as many as keep the device busy
+    grad: bool = True  # whether operations are recorded for gradients, as in the caller's thread
+    index: int | None = None  # current GPU of the caller's thread
+
+    @classmethod
+    def like_here(cls, device: str, threads: int | None) -> CudaStreams:
+        """Return streams whose threads compute as the calling thread does."""
+        index = torch.cuda.current_device() if device == "cuda" else None
+        return cls(device, threads, torch.is_grad_enabled(), index)
 
     @property
     def count(self) -> int:
         """Number of threads that compute concurrently."""
-        return THREAD_COUNTS[self.device]
+        return self.threads or THREAD_COUNTS[self.device]
 
     def initialize(self) -> None:
         """Have the process sleep while it waits for its GPU, instead of spinning on a core.
@@ -55,11 +64,14 @@ class CudaStreams:
     @contextmanager
     def stream(self) -> Iterator[None]:
         """Enter a CUDA stream of the thread's own."""
-        if self.device == "cpu":
-            yield
-            return
-        with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
-            yield
+        with torch.set_grad_enabled(self.grad):
+            if self.device == "cpu":
+                yield
+                return
+            if self.index is not None:
+                torch.cuda.set_device(self.index)
+            with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
+                yield
 
     def pin_memory(self, memory: mmap.mmap) -> Callable[[], None]:
         """Pin memory for direct access by the GPU; returns a function that unpins it.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import importlib.util
 import os
 import sys
 import warnings
@@ -152,6 +153,18 @@ def list_plugins() -> list[Plugin]:
 def plugin_modules() -> list[str]:
     """Return the modules that another process has to import to have the same parts."""
     return sorted({*_parts.values(), *_requested})
+
+
+def plugins_are_importable() -> bool:
+    """Whether other processes have the same parts: none was registered by the script itself or a notebook."""
+    return all(module != "__main__" and _has_spec(module) for module in plugin_modules())
+
+
+def _has_spec(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def inherit_plugins(modules: Iterable[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import pytest
 
 from helpers import small_looks, small_objects, small_recognition, small_run, small_serving, tiny_run
 from helpers.small_serving import FakeStreams
+from jostle.api.engines import map_around_model, place_of
 from jostle.core.cuda import CudaStreams
 from jostle.datasets.dataset import Dataset
 from jostle.datasets.frame_sets import BoxSets
@@ -81,6 +83,24 @@ def test_the_same_folder_as_of_one_process(videos: dict[str, Path], tmp_path: Pa
     with serving(task.look, FakeStreams(2), [{}] * processes) as served:
         fed = run(task, videos, tmp_path / "fed", partial(connect_predictor, served), jobs=2)
     assert fed == known
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in ("objects", "features") else pytest.param(name, marks=PROCESSES) for name in TASKS]
+)
+def test_model_of_this_process_gives_the_same_folder(videos: dict[str, Path], tmp_path: Path, name: str) -> None:
+    """Workers send it their frames; neither the model nor what loads it is pickled."""
+    task, processes = TASKS[name], set()
+
+    def load() -> Any:
+        processes.add(os.getpid())
+        return task.look()
+
+    known = run(task, videos, tmp_path / "one", load)
+    fed = run(task, videos, tmp_path / "fed", load, jobs=2, engine=partial(map_around_model, "cpu", 0.0))
+    assert fed == known
+    assert processes == {os.getpid()}
+    assert not [thread for thread in threading.enumerate() if thread.name.endswith(("(_work)", "(_accept_clients)"))]
 
 
 @PROCESSES
@@ -169,8 +189,6 @@ def test_ctrl_c_ends_them_all_and_the_run_goes_on(tmp_path: Path) -> None:
 
 
 def test_model_processes_that_cannot_be_are_refused() -> None:
-    from jostle.api.engines import place_of
-
     for engine, count, says in (("local", -1, "must not be below 0"), ("ray", 1, "a cluster has one a GPU")):
         with pytest.raises(BadValue, match=says), place_of(engine, "cpu", 1, many=True, model_processes=count):
             pass

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -30,8 +31,9 @@ from helpers.small_serving import (
 )
 from jostle.errors import BadValue, CheckpointError, ResourceError, SourceChanged
 from jostle.parallel.serving import client as client_module
+from jostle.parallel.serving import server as server_module
 from jostle.parallel.serving.client import ModelClient
-from jostle.parallel.serving.processes import serving
+from jostle.parallel.serving.processes import serving, serving_here
 from jostle.parallel.workers import map_unordered
 
 PICTURE = np.full((1, 200, 400, 3), 5, np.uint8)
@@ -52,6 +54,46 @@ def test_answers_come_back_in_any_order(served: ModelClient) -> None:
     answers = [served.submit(add, np.full((1, n, 400, 3), n, np.uint8)) for n in (1, 200, 3, 150)]
     for n, answer in reversed(list(zip((1, 200, 3, 150), answers, strict=True))):
         assert (answer() == n + 1).all()
+
+
+def test_threads_of_this_process_serve_what_cannot_be_pickled() -> None:
+    before = threading.active_count()
+    model = small_serving.adder()
+    model.lock = threading.Lock()  # type: ignore[attr-defined]
+    with serving_here(model, FakeStreams(2), copy_inputs=False) as served:
+        assert (served(add, PICTURE) == 6).all()
+        assert served(who) == os.getpid()
+        with pytest.raises(SourceChanged, match="gone"):
+            served(fail, "gone")
+    deadline = time.monotonic() + 30
+    while threading.active_count() > before:  # the thread of a connection notices that it is closed
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_inputs_that_a_model_keeps(copied: bool) -> None:
+    """Memory is used again for the next request, unless inputs are copied."""
+    kept: list[np.ndarray] = []
+    with serving_here(kept, FakeStreams(), copy_inputs=copied) as served:
+        for value in range(4):
+            served(small_serving.keep, np.full_like(PICTURE, value))
+        assert ([int(one[0, 0, 0, 0]) for one in kept] == [0, 1, 2, 3]) is copied
+        served(small_serving.keep, np.zeros(3, np.uint8))  # small ones come with the request
+        assert kept[-1].flags.writeable is copied
+        kept.clear()  # while the memory is mapped
+
+
+@pytest.mark.fault("F70")
+def test_thread_that_dies_answers_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that waited for it would wait for ever."""
+    monkeypatch.setattr(threading, "excepthook", lambda arguments: None)
+    with serving_here(None, FakeStreams(), copy_inputs=False) as served:
+        monkeypatch.setattr(server_module, "_compute_replies", lambda model, batch: 1 / 0)
+        waiting = [served.submit(who), served.submit(who)]
+        for answer in (*waiting, served.submit(who)):
+            with pytest.raises(ResourceError, match=r"the model server failed \(ZeroDivisionError"):
+                answer()
 
 
 def test_more_questions_than_memory_for_them(served: ModelClient) -> None:
@@ -206,7 +248,7 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell in the background has switched off
 import numpy as np
 from helpers import small_serving
-from jostle.parallel.serving.processes import serving
+from jostle.parallel.serving.processes import serving, serving_here
 with serving(small_serving.adder, small_serving.FakeStreams(), [{{}}, {{}}]) as served:
     answers = [served.submit(small_serving.who_slowly, np.zeros((1, 200, 400, 3), np.uint8)) for _ in range(4)]
     print(*{{answer() for answer in answers}}, flush=True)

@@ -100,7 +100,10 @@ class WorkerFactory(Generic[Output]):
     load: Callable[[], Predictor[Output]]
 
     def __call__(self) -> Callable[[VideoJob], JobResult[Output]]:
-        predict = self.load()
+        return self.attempt(self.load())
+
+    def attempt(self, predict: Predictor[Output]) -> Callable[[VideoJob], JobResult[Output]]:
+        """Return the work function of a predictor that is loaded."""
 
         def attempt(job: VideoJob) -> JobResult[Output]:
             try:

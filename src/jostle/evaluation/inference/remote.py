@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from jostle.core.types.clip import Frames
 from jostle.core.types.segments import Segments
+from jostle.evaluation.inference.feature_detection import check_segments
 from jostle.evaluation.recipes.sampling import RemoteInputSpec
 from jostle.features.deferred_corruption import NO_CORRUPTION, DeferredCorruption, can_corrupt_on_device, corrupt_inputs
 from jostle.models.extractors.protocol import Features
@@ -260,8 +261,7 @@ _join.together = _join_together  # type: ignore[attr-defined]
 
 def _detect(predictor: Any, features: Features, facts: DetectionOptions) -> Segments:
     with predictor.guard():
-        segments: Segments = predictor.detector.detect(features[0], **facts.options)
-        return segments
+        return check_segments(predictor.detector.detect(features[0], **facts.options))
 
 
 def _detect_together(predictor: Any, requests: Sequence[tuple[Features, DetectionOptions]]) -> list[Segments]:
@@ -293,7 +293,7 @@ def _call(predictor: Any, frames: Frames, facts: dict[str, Any]) -> Any:
     from jostle.evaluation.inference.detection import bind_supported_arguments
 
     with predictor.guard():
-        return bind_supported_arguments(predictor.model, facts)(frames)
+        return check_segments(bind_supported_arguments(predictor.model, facts)(frames))
 
 
 @lru_cache(1024)

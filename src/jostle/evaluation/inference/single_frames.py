@@ -91,8 +91,16 @@ class NamedObjectModel:
     name: str
 
     def __call__(self, frames: Frames) -> Sequence[Boxes]:
-        """Return the boxes of each frame."""
-        return self.find(frames)
+        """Return the boxes of each frame.
+
+        Raises:
+            BadValue: if the callable returns something else.
+        """
+        outputs = self.find(frames)
+        if len(outputs) != len(frames) or not all(isinstance(one, Boxes) and one.score is not None for one in outputs):
+            text = repr(outputs)[:100]
+            raise BadValue(f"{self.name} must return Boxes with scores for each of {len(frames)} frames, not {text}")
+        return outputs
 
 
 @dataclass(frozen=True)
@@ -129,10 +137,4 @@ class ObjectPredictor:
     def _boxes(self, clips: Frames) -> Pending[Boxes]:
         """Submit clips of one frame to the detector."""
         pending = submit_frames(self.model, clips[:, 0])
-        return lambda: self._match(pending(), len(clips))
-
-    def _match(self, outputs: Sequence[Boxes], count: int) -> Sequence[Boxes]:
-        if len(outputs) != count or not all(isinstance(one, Boxes) and one.score is not None for one in outputs):
-            text = repr(outputs)[:100]
-            raise BadValue(f"{self.model.name} must return Boxes with scores for each of {count} frames, not {text}")
-        return [self.match.apply(one) for one in outputs]
+        return lambda: [self.match.apply(one) for one in pending()]

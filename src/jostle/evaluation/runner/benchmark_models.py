@@ -82,19 +82,19 @@ def build_benchmark_model(
         check_precision(spec.precision, device)
         load = partial(_load_with_precision, model.load, device, spec.precision)
         model = replace(model, load=load, precision=spec.precision)
-    return model if spec.mend is None else _add_mending(model, MendingOptions(spec.mend), device)
+    return model if spec.mend is None else _add_mending(model, MendingOptions(spec.mend))
 
 
-def _add_mending(model: BenchmarkModel, mend: MendingOptions, device: str) -> BenchmarkModel:
+def _add_mending(model: BenchmarkModel, mend: MendingOptions) -> BenchmarkModel:
     """Return the model with corrupted frames mended before it processes a video."""
     inspector = mend.get("cpu")
-    load = partial(_load_with_mending, model.load, mend, device)
+    load = partial(_load_with_mending, model.load, mend)
     return replace(model, load=load, mend=inspector.name, mend_weights=inspector.fingerprint)
 
 
-def _load_with_mending(load: Callable[[], Any], mend: MendingOptions, device: str) -> Any:
-    """Load a predictor and its mending."""
-    return replace(load(), mending=mend.get(device))
+def _load_with_mending(load: Callable[[], Any], mend: MendingOptions) -> Any:
+    """Load a predictor and its mending, on the CPU: results must not depend on where frames are inspected."""
+    return replace(load(), mending=mend.get("cpu").to("cpu"))
 
 
 def _load_compiled(load: Callable[[], Any]) -> Any:

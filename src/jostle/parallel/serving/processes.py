@@ -1,4 +1,4 @@
-"""Model server processes, which are restarted when they die."""
+"""Model servers: processes, which are restarted when they die, or threads of this process."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ from typing import Any
 from jostle.errors import ResourceError
 from jostle.parallel.serialization import dump_reply, dumps, load_reply
 from jostle.parallel.serving.client import HINT, ModelClient, close_session
-from jostle.parallel.serving.server import DeviceStreams, start_server
+from jostle.parallel.serving.server import DeviceStreams, ModelServer, raise_error, start_server
 from jostle.parallel.workers import OrphanSupervisor, Worker
 
 GRACE_S = 1.0  # servers have nothing to clean up, and some libraries delay their exit
+CONNECT_S = 60.0  # for the threads of this process to accept a worker; nothing restarts them
+STOP_S = 5.0  # for a model of this process to end its last computation
 RESTARTS = 3  # of a server; memory may be too scarce for the model at the moment
 
 
@@ -42,14 +44,8 @@ def serving(
         JostleError: what `load` raises.
     """
     with contextlib.ExitStack() as end:
-        folder = None if sys.platform == "linux" else tempfile.mkdtemp(prefix="jostle-")
-        if folder is not None:  # only Linux has abstract sockets
-            end.callback(shutil.rmtree, folder, ignore_errors=True)
-        pool, key = uuid.uuid4().hex, os.urandom(32)
-        names = [f"jostle-{pool}-{number}" for number in range(len(environments))]
-        client = ModelClient(
-            tuple(f"\0{name}" if folder is None else os.path.join(folder, name[-40:]) for name in names), key
-        )
+        key = os.urandom(32)
+        client = ModelClient(_make_addresses(len(environments), end), key)
         server_pool = _ServerPool(OrphanSupervisor())
         end.callback(server_pool.terminate)
         end.callback(close_session, client)
@@ -66,6 +62,32 @@ def serving(
         for keeper in keepers:
             threading.Thread(target=keeper.run, daemon=True).start()
         yield client
+
+
+@contextlib.contextmanager
+def serving_here(model: Any, streams: DeviceStreams, *, copy_inputs: bool) -> Iterator[ModelClient]:
+    """Serve a model from threads of this process until the context ends; it need not be picklable.
+
+    Args:
+        copy_inputs: see `ModelServer`.
+    """
+    with contextlib.ExitStack() as end:
+        address, key = _make_addresses(1, end)[0], os.urandom(32)
+        client = ModelClient((address,), key, timeout_s=CONNECT_S)
+        server = ModelServer(model, streams, address, key, copy_inputs=copy_inputs)
+        end.callback(server.stop, STOP_S)
+        end.callback(close_session, client)
+        yield client
+
+
+def _make_addresses(count: int, end: contextlib.ExitStack) -> tuple[str, ...]:
+    """Return addresses of sockets, whose files, if they have any, are removed at the end."""
+    names = [f"jostle-{uuid.uuid4().hex}" for _ in range(count)]
+    if sys.platform == "linux":  # has abstract sockets, without files
+        return tuple(f"\0{name}" for name in names)
+    folder = tempfile.mkdtemp(prefix="jostle-")
+    end.callback(shutil.rmtree, folder, ignore_errors=True)
+    return tuple(os.path.join(folder, name) for name in names)
 
 
 def _start_server(
@@ -181,12 +203,8 @@ class _ServerKeeper:
 
     def _refuse(self, reason: Exception) -> None:
         """Listen in place of the server and answer every client with the error."""
-        failure = pickle.dumps(dump_reply(partial(_raise, reason)))
+        failure = pickle.dumps(dump_reply(partial(raise_error, reason)))
         with contextlib.suppress(OSError), Listener(self._address, "AF_UNIX", authkey=self._key) as listener:
             while not self._pool.closed:
                 with contextlib.suppress(EOFError, AuthenticationError), listener.accept() as connection:
                     connection.send_bytes(failure)
-
-
-def _raise(error: Exception) -> None:
-    raise error

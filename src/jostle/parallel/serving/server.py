@@ -18,11 +18,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Connection, Listener
+from multiprocessing.connection import Client, Connection, Listener
 from multiprocessing.reduction import recv_handle, send_handle
 from typing import Any, Protocol
 
+from jostle.errors import ResourceError
 from jostle.parallel.serialization import dump_reply, load_reply
 from jostle.parallel.serving.shared_memory import Segment
 
@@ -79,8 +81,8 @@ class ServerRequest:
 class ClientConnection:
     """Connection to a worker, with the memory that it shares."""
 
-    def __init__(self, connection: Connection, streams: DeviceStreams) -> None:
-        self._connection, self._streams = connection, streams
+    def __init__(self, connection: Connection, streams: DeviceStreams, *, copy_inputs: bool) -> None:
+        self._connection, self._streams, self._copy_inputs = connection, streams, copy_inputs
         self._memory: dict[int, tuple[mmap.mmap, Callable[[], None]]] = {}
         self._lock = threading.Lock()
         self._pending, self._closed = 0, False
@@ -122,6 +124,8 @@ class ClientConnection:
         if segment is not None:
             whole = memoryview(self._memory[segment][0])
             parts = [whole[first : first + length] for first, length in parts]
+        if self._copy_inputs:
+            parts = [bytearray(part) for part in parts]
         function, arguments = pickle.loads(body, buffers=parts)
         with self._lock:
             self._pending += 1
@@ -166,19 +170,45 @@ class RequestQueue:
         self._pending: deque[ServerRequest] = deque()
         self._items = self._working = self._busy_ns = self._since_ns = 0
         self._changed = threading.Condition()
+        self._failure = b""  # reply to all requests after a thread has died
+        self.closed = False
 
     def put(self, request: ServerRequest) -> None:
         """Append a request to the queue."""
         with self._changed:
-            self._pending.append(request)
-            self._publish(request.count)
-            self._changed.notify()
+            if not self._failure:
+                self._pending.append(request)
+                self._publish(request.count)
+                self._changed.notify()
+                return
+        request.target.send_reply(request.request_id, self._failure)
+
+    def fail(self, error: BaseException, batch: list[ServerRequest]) -> None:
+        """Answer a batch and all later requests with an error, because the thread that had the batch has died."""
+        reason = ResourceError(f"the model server failed ({type(error).__name__}: {error}); run again", fault="F70")
+        with self._changed:
+            self._failure = dump_reply(partial(raise_error, reason))
+            unanswered, self._pending = [*batch, *self._pending], deque()
+        for request in unanswered:
+            request.target.send_reply(request.request_id, self._failure)
+
+    def close(self) -> None:
+        """Drop the pending requests, and end the threads that wait for the next batch."""
+        with self._changed:
+            self.closed = True
+            self._pending.clear()
+            self._changed.notify_all()
 
     def next_batch(self) -> list[ServerRequest]:
-        """Wait for the oldest request; return it with others of its batch key, up to the maximum batch size."""
+        """Wait for the oldest request; return it with others of its batch key, up to the maximum batch size.
+
+        The list is empty once the queue is closed.
+        """
         with self._changed:
-            while not self._pending:
+            while not self._pending and not self.closed:
                 self._changed.wait()
+            if self.closed:
+                return []
             batch = [self._pending.popleft()]
             first, left = batch[0], batch[0].max_batch - batch[0].count
             if first.batch_key is not None and left > 0:
@@ -207,42 +237,73 @@ class RequestQueue:
         self.stats.write([memoryview(STATS.pack(self._items, self._busy_ns))])
 
 
-def start_server(load: Callable[[], Any], streams: DeviceStreams, address: str, key: bytes) -> Callable[[Call], Any]:
-    """Load a model and answer requests in background threads.
+class ModelServer:
+    """Answers requests for a model in background threads.
 
     Args:
+        model: what requests are computed with.
         address: socket for workers on this machine; empty for none.
         key: authentication key of the socket.
+        copy_inputs: whether the model may keep its inputs, or write into them after it has answered; otherwise they
+            are in memory that the worker uses again.
+    """
+
+    def __init__(
+        self, model: Any, streams: DeviceStreams, address: str, key: bytes, *, copy_inputs: bool = False
+    ) -> None:
+        self._address, self._key = address, key
+        self._requests = RequestQueue()
+        self._listener = Listener(address, "AF_UNIX", BACKLOG, key) if address else None
+        ready = threading.Barrier(streams.count + 1)
+        self._threads = [
+            threading.Thread(target=_work, args=(model, streams, self._requests, ready), daemon=True)
+            for _ in range(streams.count)
+        ]
+        for thread in self._threads:
+            thread.start()
+        ready.wait()
+        if self._listener is not None:
+            connect = partial(ClientConnection, streams=streams, copy_inputs=copy_inputs)
+            arguments = self._listener, connect, self._requests
+            self._threads.append(threading.Thread(target=_accept_clients, args=arguments, daemon=True))
+            self._threads[-1].start()
+
+    def answer(self, call: Call) -> Any:
+        """Answer a call from within this process."""
+        caller = LocalCaller()
+        self._requests.put(ServerRequest(caller, 0, *call))
+        return caller.wait()
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop the threads and the socket; a computation that goes on for longer than the timeout is left behind."""
+        self._requests.close()
+        if self._listener is not None:
+            with contextlib.suppress(OSError, EOFError, AuthenticationError):
+                Client(self._address, "AF_UNIX", self._key).close()  # wakes the thread, which closes the socket
+        deadline = time.monotonic() + timeout_s
+        for thread in self._threads:
+            thread.join(max(deadline - time.monotonic(), 0.0))
+
+
+def start_server(load: Callable[[], Any], streams: DeviceStreams, address: str, key: bytes) -> Callable[[Call], Any]:
+    """Load a model in a process of its own and serve it as long as the process lives.
 
     Returns:
         A function that answers a call from within this process.
     """
     streams.initialize()
-    model = load()
-    listener = Listener(address, "AF_UNIX", BACKLOG, key) if address else None
-    requests = RequestQueue()
-    ready = threading.Barrier(streams.count + 1)
-    for _ in range(streams.count):
-        threading.Thread(target=_work, args=(model, streams, requests, ready), daemon=True).start()
-    ready.wait()
-    if listener is not None:
-        threading.Thread(target=_accept_clients, args=(listener, streams, requests), daemon=True).start()
-
-    def answer_call(call: Call) -> Any:
-        caller = LocalCaller()
-        requests.put(ServerRequest(caller, 0, *call))
-        return caller.wait()
-
-    return answer_call
+    return ModelServer(load(), streams, address, key).answer
 
 
-def _accept_clients(listener: Listener, streams: DeviceStreams, requests: RequestQueue) -> None:
-    while True:
-        with contextlib.suppress(
-            OSError, EOFError, AuthenticationError
-        ):  # a client without the key, or one that has disconnected
-            client = ClientConnection(listener.accept(), streams)
-            threading.Thread(target=_enqueue_requests, args=(client, requests), daemon=True).start()
+def _accept_clients(
+    listener: Listener, connect: Callable[[Connection], ClientConnection], requests: RequestQueue
+) -> None:
+    with listener:  # clients notice when it is closed
+        while not requests.closed:
+            # A client may lack the key, or have disconnected.
+            with contextlib.suppress(OSError, EOFError, AuthenticationError):
+                client = connect(listener.accept())
+                threading.Thread(target=_enqueue_requests, args=(client, requests), daemon=True).start()
 
 
 def _enqueue_requests(client: ClientConnection, requests: RequestQueue) -> None:
@@ -251,16 +312,21 @@ def _enqueue_requests(client: ClientConnection, requests: RequestQueue) -> None:
 
 
 def _work(model: Any, streams: DeviceStreams, requests: RequestQueue, ready: threading.Barrier) -> None:
-    # The guard is never left: it changes settings of the whole process, which other threads rely on.
+    # The guard is left only at the end: it changes settings of the whole process, which other threads rely on.
     with streams.stream(), getattr(model, "guard", nullcontext)():
         ready.wait()
-        while True:
-            batch = requests.next_batch()
-            replies = _compute_replies(model, batch)
-            requests.mark_done(batch)
-            for request, reply in zip(batch, replies, strict=True):
-                request.target.send_reply(request.request_id, reply)
-            del batch, request  # otherwise freed segments would stay mapped until the next batch
+        batch: list[ServerRequest] = []
+        try:
+            while batch := requests.next_batch():
+                replies = _compute_replies(model, batch)
+                requests.mark_done(batch)
+                for request, reply in zip(batch, replies, strict=True):
+                    request.target.send_reply(request.request_id, reply)
+                del request
+                batch = []  # otherwise freed segments would stay mapped until the next batch
+        except BaseException as error:
+            requests.fail(error, batch)
+            raise
 
 
 def _compute_replies(model: object, batch: list[ServerRequest]) -> list[bytes]:
@@ -269,6 +335,11 @@ def _compute_replies(model: object, batch: list[ServerRequest]) -> list[bytes]:
             arguments = [request.arguments for request in batch]
             answers = batch[0].function.together(model, arguments)  # type: ignore[attr-defined]
             return [dump_reply(lambda answer=answer: answer) for answer in answers]  # type: ignore[misc]
-        except Exception:  # one request failed; computed separately, each gets its own result or error
+        except BaseException:  # one request failed; computed separately, each gets its own result or error
             pass
     return [request.compute_reply(model) for request in batch]
+
+
+def raise_error(error: Exception) -> None:
+    """Raise an error, so that `dump_reply` serializes it."""
+    raise error
